@@ -1,0 +1,1 @@
+"""The command line: one file a command; render is the only formatting."""

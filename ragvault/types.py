@@ -1,0 +1,164 @@
+"""The nouns of ragvault, frozen.
+
+A note is a file. Its body is cut twice: into sections (what is shown) and each section into
+chunks (what is searched). Offsets count characters of the note's decoded text, in which every
+line ends in one newline; lines and columns count from 1, as editors do.
+
+    File      a Markdown file as the walk saw it, not yet read
+    Skipped   a file that was not indexed, and why
+    Note      a file that was read: its text, its fields, and everything found in it
+    Heading   one heading of a note
+    Link      one link of a note, as written
+    Target    what a link turned out to mean
+    Section   a parent: what a search returns
+    Chunk     a child: the passage that is matched
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Kind = Literal["prose", "code", "table", "list", "callout"]
+LinkKind = Literal["link", "embed", "property"]
+LinkForm = Literal["wiki", "markdown"]
+Status = Literal["resolved", "unresolved", "ambiguous"]
+Via = Literal["path", "folder", "name", "alias", "self"]
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A Markdown file as the walk saw it.
+
+    `path` is relative to the vault, with `/`, in NFC: the note's name everywhere. `disk` is the
+    same path letter for letter as the file system spells it, which is what can be opened.
+    """
+
+    path: str
+    disk: str
+    size: int  # bytes
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file or folder that was not indexed. `reason` is one of a few words; `detail` a sentence."""
+
+    path: str
+    reason: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """One heading. `path` holds the texts of the headings above it and its own, outermost first."""
+
+    text: str
+    level: int
+    line: int
+    start: int
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One link as written in a note: nothing here has been looked up.
+
+    `target` is the path or name before the first `#`, percent-decoded for Markdown links; empty
+    when the link points into its own note. `anchor` is what follows: `("H1", "H2")` or `("^id",)`.
+    """
+
+    kind: LinkKind
+    form: LinkForm
+    target: str
+    anchor: tuple[str, ...]
+    text: str
+    line: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a link means in this vault.
+
+    `path` is the note; `start` the offset in that note that the anchor names, None for the whole
+    note. `others` lists the notes an ambiguous name could also have meant.
+    """
+
+    status: Status
+    path: str | None = None
+    via: Via | None = None
+    start: int | None = None
+    anchor_found: bool = True
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Date:
+    """When a note is from, in seconds since 1970 (UTC), and how we know."""
+
+    at: float
+    source: Literal["name", "frontmatter", "git", "mtime"]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A parent: a stretch of one note, [start, end), shown as one result."""
+
+    ordinal: int
+    headings: tuple[str, ...]
+    start: int
+    end: int
+    lines: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A child: a stretch of one section, [start, end), that is embedded and looked up.
+
+    `text` is that stretch without what is not indexed (comments, drawing data), preceded by
+    `overlap` characters that belong to the chunk before it. `columns` are the column of the
+    first character in `lines[0]` and of the last one in `lines[1]`.
+    """
+
+    ordinal: int
+    section: int
+    headings: tuple[str, ...]
+    kind: Kind
+    lang: str
+    has: frozenset[str]  # of: code, table, task, image
+    start: int
+    end: int
+    lines: tuple[int, int]
+    columns: tuple[int, int]
+    text: str
+    overlap: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A file that was read, and everything found in it.
+
+    `excluded` are the stretches of `text` that are not indexed, in order and apart; `body` is
+    where the text after the frontmatter begins. `warnings` are sentences for `status`.
+    """
+
+    path: str
+    text: str
+    body: int = 0
+    encoding: str = "utf-8"
+    title: str = ""
+    aliases: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    description: str = ""
+    keywords: tuple[str, ...] = ()
+    author: str = ""
+    importance: str = ""
+    supersedes: tuple[str, ...] = ()
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    headings: tuple[Heading, ...] = ()
+    blocks: Mapping[str, int] = field(default_factory=dict)  # ^block-id -> offset
+    links: tuple[Link, ...] = ()
+    excluded: tuple[tuple[int, int], ...] = ()
+    warnings: tuple[str, ...] = ()
