@@ -3,16 +3,33 @@
 One struct is one table of config.toml, and the table is named after the room or stage that reads
 it. The reasons stand in config.toml.example, which a test keeps equal to these defaults. How the
 files, the environment and the flags are laid over each other is told in configure.py.
+
+To add a setting: give it a field here and a line with its reason in config.toml.example. A table
+inside a table is a field whose type is another Table. Three things are declared beside the fields:
+
+    vault     may a vault's own .ragvault.toml set this table? No, unless the table says yes
+    user_only on one key: never from a vault, and why
+    rules     pairs of keys of this table that must be in order
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct, field
 
-Count = Annotated[int, Meta(ge=0)]
-Positive = Annotated[int, Meta(ge=1)]
+Rule = tuple[str, Literal["<", "<="], str]
+
+Count = Annotated[int, Meta(ge=0, description="a whole number, 0 or more")]
+Positive = Annotated[int, Meta(ge=1, description="a whole number, 1 or more")]
+# Not relative: where the indexes are must not depend on where a command was typed.
+Folder = Annotated[
+    str,
+    Meta(
+        pattern=r"^$|^~?/|^[A-Za-z]:[\\/]",
+        description='a folder such as "/srv/ragvault" or "~/ragvault", or "" for the usual one',
+    ),
+]
 
 DEFAULT_EXCLUDES = [
     ".*/",
@@ -24,12 +41,32 @@ DEFAULT_EXCLUDES = [
 ]
 
 
+def user_only(reason: str) -> Meta:
+    """Mark one key of a table that vaults may otherwise set; `reason` completes "because"."""
+    return Meta(extra={"user_only": reason})
+
+
 class Table(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table of settings: unknown keys are errors, never silence."""
+    """A table of settings: unknown keys are errors, never silence.
+
+    A vault may have been written by someone else, so what its file may set is an allow-list:
+    nothing that names a path, a command, an address or a model, or that records what is read.
+    """
+
+    vault: ClassVar[bool] = False
+    rules: ClassVar[tuple[Rule, ...]] = ()
 
 
-class Walk(Table):
+class Paths(Table, frozen=True):
+    """Where ragvault writes. RAGVAULT_HOME wins over all of it."""
+
+    data: Annotated[Folder, user_only("it names a folder that ragvault writes to")] = ""
+
+
+class Walk(Table, frozen=True):
     """Which files of a vault are notes."""
+
+    vault: ClassVar[bool] = True
 
     extensions: list[str] = field(default_factory=lambda: [".md", ".markdown"])
     exclude: list[str] = field(default_factory=lambda: list(DEFAULT_EXCLUDES))
@@ -39,21 +76,34 @@ class Walk(Table):
     max_bytes: Positive = 5_000_000
 
 
-class Parse(Table):
+class Parse(Table, frozen=True):
     """What of a note's text is read."""
 
+    vault: ClassVar[bool] = True
+
     comments: bool = False
-    git_dates: bool = True
+    git_dates: Annotated[bool, user_only("it runs git inside the vault")] = True
 
 
-class Links(Table):
+class Links(Table, frozen=True):
     """How links are read and looked up."""
+
+    vault: ClassVar[bool] = True
 
     order: Literal["target-first", "label-first"] = "target-first"
 
 
-class Chunk(Table):
+class Chunk(Table, frozen=True):
     """How a note is cut into sections (parents) and passages (children); sizes in characters."""
+
+    vault: ClassVar[bool] = True
+    rules: ClassVar[tuple[Rule, ...]] = (
+        ("parent_min", "<=", "parent_max"),
+        ("child_min", "<=", "child_target"),
+        ("child_target", "<=", "child_max"),
+        ("child_max", "<=", "parent_max"),
+        ("overlap", "<", "child_target"),
+    )
 
     parent_min: Positive = 1500
     parent_max: Positive = 2000
@@ -63,9 +113,10 @@ class Chunk(Table):
     overlap: Count = 0
 
 
-class Config(Table):
+class Config(Table, frozen=True):
     """All settings, valid."""
 
+    paths: Paths = Paths()
     walk: Walk = Walk()
     parse: Parse = Parse()
     links: Links = Links()

@@ -67,7 +67,8 @@ def _platform_data() -> Path:
 
 def _absolute(named: str) -> Path:
     """`~` is expanded, and a relative name is taken from the current folder, once."""
-    return Path(os.path.abspath(Path(named).expanduser()))  # noqa: PTH100 - keeps symlinks as named
+    # os.path and not Path: an unknown ~name stays as it is, and symlinks keep their names.
+    return Path(os.path.abspath(os.path.expanduser(named)))  # noqa: PTH100, PTH111
 
 
 def _environ(environ: Mapping[str, str] | None) -> Mapping[str, str]:
