@@ -1,0 +1,5 @@
+"""python -m ragvault"""
+
+from ragvault.cli.main import run
+
+run()

@@ -1,0 +1,159 @@
+"""The only formatting: everything a person or a program reads is written here.
+
+    out       data, to stdout
+    talk      a line about what is going on, to stderr; silent with --quiet
+    detail    the same, only with --verbose
+    error     what went wrong and the cure, to stderr
+
+The other functions turn a value into text or JSON for `out`. They compute nothing and ask nothing.
+Every command imports this file, so what only one of them needs is imported inside its function.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ragvault.errors import RagvaultError
+
+if TYPE_CHECKING:
+    from ragvault.configure import Loaded
+
+_volume = 1  # 0 with --quiet, 2 with --verbose
+
+
+def reset() -> None:
+    """As loud as usual; stdout never fails on a name that its encoding cannot say."""
+    _set_volume(1)
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure:
+        reconfigure(errors="backslashreplace")
+
+
+def be_quiet() -> None:
+    _set_volume(0)
+
+
+def be_verbose() -> None:
+    _set_volume(2)
+
+
+def out(text: str) -> None:
+    if text:
+        typer.echo(text)
+
+
+def talk(text: str) -> None:
+    if _volume >= 1:
+        typer.echo(printable(text), err=True)
+
+
+def detail(text: str) -> None:
+    if _volume >= 2:
+        typer.echo(printable(text), err=True)
+
+
+def error(error: RagvaultError) -> None:
+    """Two lines for each problem; with RAGVAULT_DEBUG=1 the traceback above them."""
+    _traceback()
+    for each in getattr(error, "problems", (error,)):
+        _two_lines(str(each), each.fix)
+
+
+def misuse(error: Any) -> None:
+    """A command line that Typer refused."""
+    words = " ".join(error.format_message().split()).rstrip(".")
+    path = error.ctx.command_path if error.ctx else "ragvault"
+    _two_lines(words[:1].lower() + words[1:], f"{path} --help")
+
+
+def unexpected(error: Exception) -> None:
+    """A mistake of ours: asks to report it."""
+    _traceback()
+    said = " ".join(str(error).split())
+    fix = "please report this with what RAGVAULT_DEBUG=1 shows; nothing in your vault was changed"
+    _two_lines(f"unexpected {type(error).__name__}: {said}", fix)
+
+
+def as_json(value: Any) -> str:
+    """One line. Not msgspec: a file name may hold what is not Unicode, and must still be told."""
+    import msgspec
+
+    return json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
+
+
+def settings_toml(loaded: Loaded, about: Mapping[str, str]) -> str:
+    """Every setting with its origin, as a TOML file that means the same."""
+    from ragvault import toml
+
+    lines = [f"# {name}: {printable(text)}" for name, text in about.items()]
+    table = ""
+    for key, value in _settings(loaded).items():
+        above, _, name = key.rpartition(".")
+        if above != table:
+            table = above
+            lines += ["", f"[{table}]"]
+        lines.append(f"{name} = {toml.literal(value)}  # {printable(loaded.origin[key])}")
+    return "\n".join(lines)
+
+
+def settings_json(loaded: Loaded, about: Mapping[str, str]) -> str:
+    """The same for programs."""
+    settings = {
+        key: {"value": value, "origin": loaded.origin[key]}
+        for key, value in _settings(loaded).items()
+    }
+    return as_json({"settings": settings, "files": [str(path) for path in loaded.files], **about})
+
+
+def verdict(loaded: Loaded) -> str:
+    """What `config check` found right."""
+    changed = sum(origin != "default" for origin in loaded.origin.values())
+    lines = [f"{printable(str(path))}: all is well" for path in loaded.files]
+    lines.append(f"{changed} of {len(loaded.origin)} settings are not the default")
+    return "\n".join(lines)
+
+
+def printable(text: str) -> str:
+    """Text of unknown origin on one line, with nothing in it that steers a terminal."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def _settings(loaded: Loaded) -> dict[str, Any]:
+    """Dotted key -> plain value, in the order of the tables."""
+    import msgspec
+
+    from ragvault.schema import settings
+
+    plain: dict[str, Any] = {}
+    for path, setting in settings().items():
+        value: Any = loaded.config
+        for name in path:
+            value = getattr(value, name)
+        plain[setting.key] = msgspec.to_builtins(value)
+    return plain
+
+
+def _two_lines(message: str, fix: str) -> None:
+    typer.echo(f"ragvault: {printable(message)}", err=True)
+    if fix:
+        typer.echo(f"     fix: {printable(fix)}", err=True)
+
+
+def _traceback() -> None:
+    if os.environ.get("RAGVAULT_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exc()
+
+
+def _set_volume(volume: int) -> None:
+    global _volume
+    _volume = volume
