@@ -10,6 +10,7 @@ line ends in one newline; lines and columns count from 1, as editors do.
     Heading   one heading of a note
     Link      one link of a note, as written
     Target    what a link turned out to mean
+    Block     one block of a note's body; a Layout is all of them
     Section   a parent: what a search returns
     Chunk     a child: the passage that is matched
 """
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Union
 
 Kind = Literal["prose", "code", "table", "list", "callout"]
 LinkKind = Literal["link", "embed", "property"]
@@ -103,6 +104,30 @@ class Date:
 
 
 @dataclass(frozen=True, slots=True)
+class Block:
+    """One block of a note's body, from its first line to the first line of the next block.
+
+    `cuts` are the places inside where it may be cut with the least harm: the first characters of
+    list items, table rows and quoted blocks.
+    """
+
+    kind: Literal["heading", "prose", "code", "table", "list", "callout"]
+    start: int
+    end: int
+    level: int = 0  # of a heading
+    lang: str = ""  # of code
+    cuts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a body is built: its blocks, end to end, and where tasks, images, … stand in it."""
+
+    blocks: tuple[Block, ...] = ()
+    marks: tuple[tuple[int, str], ...] = ()  # (offset, one of Chunk.has)
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """A parent: a stretch of one note, [start, end), shown as one result."""
 
@@ -162,3 +187,118 @@ class Note:
     links: tuple[Link, ...] = ()
     excluded: tuple[tuple[int, int], ...] = ()
     warnings: tuple[str, ...] = ()
+    # For the chunker alone: it is derived from `text`, and the catalogue does not keep it.
+    layout: Layout = field(default_factory=Layout, compare=False, repr=False)
+
+
+# --- Looking up by word: what goes into a keyword index, what is asked of it, what it answers ---
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordNote:
+    """The fields of a note that are looked up once a note: title, aliases, tags and the like.
+
+    A field holds several texts (two aliases are two texts): a phrase never runs from one into
+    the next. `id` is the catalogue's number for the note.
+    """
+
+    id: int
+    fields: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordPassage:
+    """The fields of a chunk that are looked up once a passage: its headers and its body."""
+
+    id: int
+    note: int
+    fields: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Free text: each of its words adds to the score, and one of them is enough to be found.
+
+    With `every`, all of them must be there, wherever they stand. `field` names the one field to
+    look in; empty is all of them. `weight` scales the score, less than 1 for expanded terms.
+    """
+
+    text: str
+    field: str = ""
+    every: bool = False
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """These words, unstemmed, in this order, next to each other, in one field."""
+
+    text: str
+    field: str = ""
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Found by each of its parts."""
+
+    parts: tuple[Sought, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Found by at least one of its parts."""
+
+    parts: tuple[Sought, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Found by everything that its part does not find. Adds nothing to a score."""
+
+    part: Sought
+
+
+Sought = Union[Words, Phrase, AllOf, AnyOf, Not]
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordHit:
+    """One passage found by word.
+
+    `fields` says how much each field gave: what the note's own fields gave is `note_score`, what
+    the passage's gave `passage_score`, and the two make `score`. `coverage` is how much of the
+    query was found, from 0 to 1, each word weighing its rarity. A hit that only near spellings
+    found is `fuzzy`, and then its score is below that of every exact hit.
+    """
+
+    passage: int
+    note: int
+    score: float
+    note_score: float
+    passage_score: float
+    coverage: float
+    fields: Mapping[str, float]
+    fuzzy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordAnswer:
+    """What a keyword index found, best first, and what a score may be measured against.
+
+    `bounds` is the highest score this query could get from each field: the words it holds,
+    endlessly often, in no space. `spellings` are the near spellings that were looked up for words
+    no passage holds. `complete` is False when the time limit came before the last word was
+    looked up; the scores are then those of the words before it.
+    """
+
+    hits: tuple[KeywordHit, ...] = ()
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    spellings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    matched: int = 0  # passages found, of which `hits` are the best
+    complete: bool = True
+
+    @property
+    def bound(self) -> float:
+        """The highest score any passage could get from this query."""
+        return sum(self.bounds.values())

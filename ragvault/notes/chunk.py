@@ -1,0 +1,184 @@
+"""Chunk: a note is cut twice, into sections that are shown and passages that are searched.
+
+Sections (parents) aim at 1,500 to 2,000 characters: small sibling headings share one, a long one
+is cut between blocks. Passages (children) aim at 500 and never cross a section. Both lie end to
+end: every character of the body is in exactly one of each, blank lines with what is before them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ragvault import config
+from ragvault.notes.parse import Lines
+from ragvault.notes.pieces import Visible, pieces
+from ragvault.notes.segment import Piece, Wish, segment
+from ragvault.spans import cut
+from ragvault.types import Block, Chunk, Kind, Note, Section
+
+_KINDS: tuple[Kind, ...] = ("prose", "list", "table", "code", "callout")  # ties go to the first
+_CODE_STAYS_WHOLE = 4  # times a section's size: a listing longer than that is a file
+
+
+def chunk(note: Note, settings: config.Chunk) -> tuple[list[Section], list[Chunk]]:
+    """The sections and the passages of a note, both in order; none for a note without text."""
+    visible = Visible(note.text, note.excluded)
+    if visible.letters(note.body, len(note.text)) is None:
+        return [], []
+    cutter = _Cutter(note, visible, settings)
+    sections = list(cutter.sections())
+    chunks = [passage for section in sections for passage in cutter.chunks(section)]
+    return sections, [replace(passage, ordinal=i) for i, passage in enumerate(chunks)]
+
+
+def embedding_text(passage: Chunk) -> str:
+    """What is embedded for a passage: its headings and its text.
+
+    Never the file's name: a renamed note embeds nothing.
+    """
+    return "\n\n".join(filter(None, [" > ".join(passage.headings), passage.text.strip()]))
+
+
+class _Cutter:
+    """One note being cut."""
+
+    def __init__(self, note: Note, visible: Visible, settings: config.Chunk) -> None:
+        self.note, self.visible, self.settings = note, visible, settings
+        self.lines = Lines(note.text)
+        self.heading_starts = [heading.start for heading in note.headings]
+
+    def sections(self) -> Iterator[Section]:
+        s = self.settings
+        soft = s.parent_max * 9 // 10  # leaves room for the heading
+        code = s.parent_max * _CODE_STAYS_WHOLE
+        found = pieces(self.note.layout.blocks, self.visible, soft=soft, hard=soft, code=code)
+        for ordinal, (start, end) in enumerate(_stretches(found, _section_wish(s))):
+            yield Section(ordinal, self._headings(start, end), start, end, self._lines(start, end))
+
+    def chunks(self, section: Section) -> Iterator[Chunk]:
+        s = self.settings
+        blocks = list(_clipped(self.note.layout.blocks, section))
+        found = pieces(
+            blocks, self.visible, soft=s.child_target, hard=s.child_max, code=s.child_max
+        )
+        before = ""
+        for start, end in _stretches(found, _passage_wish(s)):
+            own = cut(self.note.text, start, end, self.note.excluded)
+            overlap = _tail(before, s.overlap)
+            yield self._chunk(section, start, end, overlap + own, len(overlap), blocks)
+            before = own
+
+    def _chunk(
+        self, section: Section, start: int, end: int, text: str, overlap: int, blocks: list[Block]
+    ) -> Chunk:
+        kind, lang = _kind(blocks, start, end)
+        first, last = self._letters(start, end)
+        return Chunk(
+            ordinal=0,
+            section=section.ordinal,
+            headings=self._headings(start, end),
+            kind=kind,
+            lang=lang,
+            has=self._has(blocks, start, end),
+            start=start,
+            end=end,
+            lines=(self.lines.of(first), self.lines.of(last)),
+            columns=(self.lines.column(first), self.lines.column(last)),
+            text=text,
+            overlap=overlap,
+        )
+
+    def _letters(self, start: int, end: int) -> tuple[int, int]:
+        """Where the first and the last visible letter of a stretch stand."""
+        first, last = self.visible.letters(start, end) or (start, end)
+        return first, last - 1
+
+    def _lines(self, start: int, end: int) -> tuple[int, int]:
+        first, last = self._letters(start, end)
+        return self.lines.of(first), self.lines.of(last)
+
+    def _headings(self, start: int, end: int) -> tuple[str, ...]:
+        """The headings a whole stretch stands under."""
+        first, last = self._letters(start, end)
+        i, j = bisect_right(self.heading_starts, first), bisect_right(self.heading_starts, last)
+        return _common([heading.path for heading in self.note.headings[i - 1 : j]]) if i else ()
+
+    def _has(self, blocks: list[Block], start: int, end: int) -> frozenset[str]:
+        marks = self.note.layout.marks
+        i, j = bisect_left(marks, (start, "")), bisect_left(marks, (end, ""))
+        inside = {block.kind for block in blocks if block.start < end and start < block.end}
+        return frozenset({mark for _, mark in marks[i:j]} | (inside & {"code", "table"}))
+
+
+def _section_wish(settings: config.Chunk) -> Wish:
+    least = settings.parent_min
+
+    def cost(size: int, closed: bool, inside: int) -> float:
+        short = max(0, least - size) / least
+        # Short is forgiven where a heading ends: it gives no more. One very short section is
+        # better than two that are both a little short.
+        price = (1.0 if closed else 3.0) + 0.2 * short if short else 0.0
+        # A section that ends inside the text of a heading should not have begun before it.
+        return price + (1.5 if inside and not closed else 0.0)
+
+    return Wish(settings.parent_max, cost, dear=20.0, glue=True)
+
+
+def _passage_wish(settings: config.Chunk) -> Wish:
+    least, target = settings.child_min, settings.child_target
+
+    def cost(size: int, closed: bool, inside: int) -> float:
+        miss = (size - target) / target
+        empty = 1000.0 if size <= 0 else 0.0
+        return miss * miss + (2.0 if size < least else 0.0) + 0.3 * inside + empty
+
+    return Wish(settings.child_max, cost)
+
+
+def _stretches(found: Sequence[Piece], wish: Wish) -> Iterator[tuple[int, int]]:
+    for i, j in segment(found, wish):
+        yield found[i].start, found[j - 1].end
+
+
+def _clipped(blocks: Sequence[Block], section: Section) -> Iterator[Block]:
+    """The blocks of a section, those it shares with a neighbour cut to its own part."""
+    for block in blocks:
+        start, end = max(block.start, section.start), min(block.end, section.end)
+        if (start, end) == (block.start, block.end):
+            yield block
+        elif start < end:
+            cuts = tuple(c for c in block.cuts if start < c < end)
+            yield replace(block, start=start, end=end, cuts=cuts)
+
+
+def _kind(blocks: Sequence[Block], start: int, end: int) -> tuple[Kind, str]:
+    """What most of a stretch is, and the language of its largest piece of code."""
+    sizes = dict.fromkeys(_KINDS, 0)
+    code: tuple[int, str] = (0, "")
+    for block in blocks:
+        size = min(block.end, end) - max(block.start, start)
+        if size > 0 and block.kind != "heading":
+            sizes[block.kind] += size
+            if block.kind == "code" and size > code[0]:
+                code = (size, block.lang)
+    return max(_KINDS, key=lambda kind: sizes[kind]), code[1]
+
+
+def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    shortest = min(paths, key=len, default=())
+    for i, name in enumerate(shortest):
+        if any(path[i] != name for path in paths):
+            return shortest[:i]
+    return shortest
+
+
+def _tail(text: str, size: int) -> str:
+    """The last `size` characters of a text, from the beginning of a word where there is one."""
+    if size <= 0 or not text:
+        return ""
+    tail = text[-size:]
+    words = tail.split(None, 1)
+    inside_word = len(text) > size and not text[-size - 1].isspace() and not tail[:1].isspace()
+    return words[1] if inside_word and len(words) > 1 else tail

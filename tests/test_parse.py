@@ -1,0 +1,128 @@
+"""Parsing never raises, and blanking out never moves anything."""
+
+from __future__ import annotations
+
+import datetime as dt
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragvault import config
+from ragvault.notes import fields, frontmatter, tags
+from ragvault.notes.parse import Lines, blank, parse
+from ragvault.types import Note
+
+ODD = st.text(alphabet="#[]|^%`$<>!-–*_ \n\t:/.ab1é漢🍞\\\ud800\x00", max_size=200)
+
+
+def read(text: str, path: str = "a.md") -> Note:
+    return parse(path, text, config.Parse(), config.Links())
+
+
+@given(st.one_of(st.text(max_size=300), ODD, ODD.map(lambda text: f"---\n{text}\n---\n{text}")))
+def test_parsing_any_text_never_raises_and_offsets_are_inside_it(text):
+    note = read(text)
+
+    assert 0 <= note.body <= len(text)
+    assert all(0 <= link.start < len(text) for link in note.links)
+    assert all(note.body <= heading.start < len(text) for heading in note.headings)
+    assert all(a < b <= c < d for (a, b), (c, d) in pairwise(note.excluded))
+
+
+@given(ODD)
+def test_blocks_lie_end_to_end_over_the_body(text):
+    note = read(text)
+    blocks = note.layout.blocks
+    if note.body < len(text):
+        assert (blocks[0].start, blocks[-1].end) == (note.body, len(text))
+    assert all(a.end == b.start for a, b in pairwise(blocks))
+    assert all(b.start < cut < b.end for b in blocks for cut in b.cuts)
+
+
+@given(st.text("ab\n", max_size=60), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60))))
+def test_blanking_keeps_length_and_lines(text, spans):
+    inside = [(a, b) for a, b in spans if a <= b <= len(text)]
+    blanked = blank(text, inside)
+
+    assert len(blanked) == len(text)
+    assert [i for i, c in enumerate(blanked) if c == "\n"] == [
+        i for i, c in enumerate(text) if c == "\n"
+    ]
+    for i, character in enumerate(blanked):
+        hidden = any(a <= i < b for a, b in inside)
+        assert character == (" " if hidden and text[i] != "\n" else text[i])
+
+
+@given(st.text("ab\n", min_size=1, max_size=60), st.data())
+def test_line_and_column_find_the_offset_again(text, data):
+    offset = data.draw(st.integers(0, len(text) - 1))
+    lines = Lines(text)
+    line, column = lines.of(offset), lines.column(offset)
+    before = text.split("\n")[: line - 1]
+    assert sum(len(part) + 1 for part in before) + column - 1 == offset
+
+
+@given(st.text(max_size=200))
+def test_frontmatter_of_any_text_never_raises(text):
+    front = frontmatter.split(f"---\n{text}\n---\nbody")
+    assert isinstance(front.properties, dict)
+
+
+def test_types_of_frontmatter_are_kept():
+    front = frontmatter.split(
+        "---\nn: 3\nf: 2.5\nb: true\nd: 2024-03-14\nt: 2024-03-14T10:20:30\nyes: yes\n"
+        "clock: 12:30\nnothing:\nl: [1, x]\nbad: 2024-02-31\nzip: 01234\n---\n"
+    )
+    assert front.properties == {
+        "n": 3, "f": 2.5, "b": True, "d": dt.date(2024, 3, 14),
+        "t": dt.datetime(2024, 3, 14, 10, 20, 30), "yes": "yes", "clock": "12:30",
+        "nothing": None, "l": [1, "x"], "bad": "2024-02-31", "zip": "01234",
+    }  # fmt: skip
+
+
+def test_a_billion_laughs_are_not_laughed():
+    bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
+        for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    front = frontmatter.split(f"---\n{bomb}---\nbody")
+    assert front.properties == {}
+    assert "too many values" in front.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "yaml",
+    [
+        "a: " + "[" * 5000,
+        "a: &a [*a]",
+        "!!python/object/apply:os.system ['true']",
+        "- a\n- b",
+        "a: *b",
+    ],
+)
+def test_yaml_that_cannot_be_used_leaves_a_warning_and_the_text(yaml):
+    note = read(f"---\n{yaml}\n---\n# Kept\n")
+    assert note.title == "Kept"
+    assert len(note.warnings) == 1
+    assert note.warnings[0].startswith("frontmatter was not read")
+
+
+def test_a_frontmatter_warning_names_the_line_of_the_file():
+    assert (
+        "line 3" in read("---\ngood: 1\nbad: [1, 2\n---\n").warnings[0]
+        or "line 4" in read("---\ngood: 1\nbad: [1, 2\n---\n").warnings[0]
+    )
+
+
+@given(st.text("#ab1/- é🍞漢.(", max_size=30))
+def test_tags_found_are_clean_tags(text):
+    for tag in tags.find(text):
+        assert tags.clean(tag) == tag
+        assert tag in text
+
+
+def test_fields_met_twice_become_a_list_and_frontmatter_comes_first():
+    merged = fields.merge({"rating": 5}, "rating:: 4\nmade:: 2024-03-14\n(soft:: true)")
+    assert merged == {"rating": [5, 4], "made": dt.date(2024, 3, 14), "soft": True}
