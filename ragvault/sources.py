@@ -64,12 +64,11 @@ def from_file(path: Path, kind: FileKind) -> Source:
 
 def from_environment(environ: Mapping[str, str]) -> Source:
     """Every RAGVAULT_<TABLE>__<KEY>. RAGVAULT_HOME and its like have no `__`: no settings."""
-    names = {}
-    for name in sorted(environ):
-        if name.startswith(PREFIX) and "__" in name:
-            # Only capitals count, or two spellings of one variable could disagree.
-            spelt = name[len(PREFIX) :].lower() if name.isupper() else name[len(PREFIX) :]
-            names[tuple(spelt.split("__"))] = name
+    names = {
+        tuple(name[len(PREFIX) :].lower().split("__")): name
+        for name in sorted(environ)
+        if name.startswith(PREFIX) and "__" in name
+    }
     entries = [(path, Raw(environ[name])) for path, name in names.items()]
     return Source("environment", entries, lambda path: _longest(path, names))
 

@@ -113,9 +113,9 @@ def settings_json(loaded: Loaded, about: Mapping[str, str]) -> str:
 
 def verdict(loaded: Loaded) -> str:
     """What `config check` found right."""
-    changed = sum(origin != "default" for origin in loaded.origin.values())
+    count = sum(origin != "default" for origin in loaded.origin.values())
     lines = [f"{printable(str(path))}: all is well" for path in loaded.files]
-    lines.append(f"{changed} of {len(loaded.origin)} settings are not the default")
+    lines.append(f"settings with a value of their own: {count}; the others have their defaults")
     return "\n".join(lines)
 
 

@@ -1,0 +1,36 @@
+"""What every test stands on: no settings of this machine, and one option for transcripts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# No deadline: two busy cores say nothing about a law.
+settings.register_profile("ragvault", deadline=None)
+settings.load_profile("ragvault")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-transcripts",
+        action="store_true",
+        help="rewrite tests/transcripts/*.txt with what the commands print now",
+    )
+
+
+@pytest.fixture(autouse=True, scope="session")
+def nobody_else_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """No RAGVAULT_ variable of the developer is seen, and nothing is written outside a temp folder.
+
+    A session's worth, because a fixture of every test would be one too many for hypothesis.
+    """
+    home = tmp_path_factory.mktemp("ragvault-home")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("RAGVAULT_")]:
+            patch.delenv(name)
+        patch.setenv("RAGVAULT_HOME", str(home))
+        yield home

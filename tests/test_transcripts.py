@@ -1,0 +1,129 @@
+"""Transcripts: what a person types, and what they see.
+
+    # A comment.
+    $ ragvault config check --vault sample_vault
+    sample_vault/.ragvault.toml: all is well      stdout
+    ! ragvault: the message                       stderr, after stdout
+    (exit 2)                                      when it is not 0
+
+Each file in tests/transcripts runs in a folder of its own, with a copy of sample_vault in it and
+RAGVAULT_HOME beside it; `<here>` and `<home>` stand for the two. A line of output that could be
+mistaken for something else is shown behind `| `. Lines that are not a plain ragvault command go to
+the shell. `pytest --update-transcripts` rewrites the files with what is printed now.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ragvault import __version__
+from ragvault.cli.main import main
+
+FOLDER = Path(__file__).parent / "transcripts"
+SAMPLE = Path(__file__).parent.parent / "sample_vault"
+MARKS = ("$ ", "# ", "! ", "| ", "(exit ")
+SHELL = set("|<>;&`*") | {"$("}
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where a transcript runs."""
+
+    here: Path
+    home: Path
+
+    @property
+    def environ(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
+        scripts = str(Path(sys.executable).parent)
+        path = os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])
+        fixed = {"COLUMNS": "100", "TZ": "UTC", "NO_COLOR": "1", "HOME": str(self.here.parent)}
+        return kept | fixed | {"PATH": path, "RAGVAULT_HOME": str(self.home)}
+
+    def normal(self, text: str) -> str:
+        """The same on every machine and for every release."""
+        for found, name in ((self.here, "<here>"), (self.home, "<home>")):
+            text = text.replace(str(found), name)
+        return text.replace(f"ragvault {__version__}", "ragvault <version>")
+
+
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Room:
+    room = Room(tmp_path / "here", tmp_path / "home")
+    room.here.mkdir()
+    shutil.copytree(SAMPLE, room.here / "sample_vault")
+    monkeypatch.chdir(room.here)
+    for name, value in room.environ.items():
+        monkeypatch.setenv(name, value)
+    return room
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.txt")), ids=lambda path: path.stem)
+def test_transcript(path: Path, room: Room, request: pytest.FixtureRequest) -> None:
+    expected = path.read_text("utf-8")
+
+    actual = "".join(f"{line}\n" for line in replay(expected, room))
+
+    if request.config.getoption("--update-transcripts"):
+        path.write_text(actual, "utf-8")
+    else:
+        assert actual == expected
+
+
+def replay(transcript: str, room: Room) -> Iterator[str]:
+    """The transcript again, with the output that its commands have now."""
+    for line in transcript.splitlines():
+        if line.startswith("$ "):
+            yield line
+            yield from shown(*run(line[2:], room), room)
+        elif line.startswith("# ") or not line:
+            yield line
+
+
+def shown(out: str, err: str, code: int, room: Room) -> Iterator[str]:
+    for line in room.normal(out).splitlines():
+        yield f"| {line}".rstrip() if not line or line.startswith(MARKS) else line
+    for line in room.normal(err).splitlines():
+        yield f"! {line}".rstrip()
+    if code:
+        yield f"(exit {code})"
+
+
+def run(command: str, room: Room) -> tuple[str, str, int]:
+    """Run a plain ragvault command in this process, which is quick; the rest in a shell."""
+    words = shlex.split(command)
+    if not words or words[0] != "ragvault" or any(mark in command for mark in SHELL):
+        done = subprocess.run(
+            command, shell=True, capture_output=True, text=True, env=room.environ, check=False
+        )
+        return done.stdout, done.stderr, done.returncode
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(words[1:])
+    return out.getvalue(), err.getvalue(), code
+
+
+def test_a_transcript_notices_when_the_output_changes(room):
+    wrong = "$ ragvault --version\nragvault 0\n"
+
+    assert list(replay(wrong, room)) == ["$ ragvault --version", "ragvault <version>"]
+
+
+def test_output_that_looks_like_a_transcript_is_marked(room):
+    command = "$ printf '# a\\n\\n$ b\\n(exit 9)\\n'; echo oops >&2; exit 3"
+
+    lines = list(replay(command, room))[1:]
+
+    assert lines == ["| # a", "|", "| $ b", "| (exit 9)", "! oops", "(exit 3)"]
+    assert list(replay("\n".join([command, *lines]), room)) == [command, *lines]
