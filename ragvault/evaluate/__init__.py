@@ -1,0 +1,1 @@
+"""Is it any good? Judged questions and the numbers made from them."""
