@@ -1,0 +1,245 @@
+"""Dates: when a note is from, and how we know.
+
+    name          a date in its path: a daily note, or a name that begins with a date
+    frontmatter   date, created or updated
+    git           the last commit that touched it
+    mtime         the file system, which sync tools rewrite
+
+The first that speaks wins. A date without a zone is taken as UTC, so that one vault has the same
+dates on every machine; a value that is no date is passed over. Knows no file and runs no git.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from functools import lru_cache
+from typing import Any
+
+from ragvault.types import Date
+
+MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+MONTH = r"(?P<month>[a-z]{3,9})\.?"
+ORDINAL = r"(?:st|nd|rd|th)?"
+CLOCK = (
+    r"(?:[T\s,]+(?:at\s+)?(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,]\d+)?)?"
+    r"\s*(?P<half>[ap]m)?\s*(?P<zone>Z|UTC|GMT|[+-]\d\d:?(?:\d\d)?)?(?:\s*\([\w ]+\))?)?"
+)
+WEEKDAY = r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+)?"
+FORMS = [
+    re.compile(WEEKDAY + form + CLOCK, re.IGNORECASE)
+    for form in (
+        r"(?P<y>\d{4})(?P<sep>[-/._])(?P<m>\d{1,2})(?P=sep)(?P<d>\d{1,2})",
+        r"(?P<d>\d{1,2})\.\s?(?P<m>\d{1,2})\.\s?(?P<y>\d{4})",
+        rf"(?P<d>\d{{1,2}}){ORDINAL}[\s.-]+{MONTH}[\s,-]+(?P<y>\d{{4}})",
+        rf"{MONTH}\s+(?P<d>\d{{1,2}}){ORDINAL},?\s+(?P<y>\d{{4}})",
+        r"(?P<y>\d{4})-(?P<m>\d\d)",
+    )
+]
+COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T?(\d\d)(\d\d)(\d\d)?)?Z?")
+SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})" + CLOCK, re.IGNORECASE)
+NAMED = re.compile(r"(\d{4})([-_])(\d\d)\2(\d\d)(?!\d)|(\d{4})(\d\d)(\d\d)(?:\d{4}|\d{6})?(?!\d)")
+YEARS = range(1900, 2101)  # eight digits at the start of a name are a date only within these
+
+# What each token of a moment.js format matches; those with a name say something about the day.
+TOKENS = {
+    "YYYY": r"(?P<YYYY>\d{4})",
+    "YY": r"(?P<YY>\d\d)",
+    "MMMM": r"(?P<MMMM>[^\W\d_]+)",
+    "MMM": r"(?P<MMM>[^\W\d_]+)\.?",
+    "MM": r"(?P<MM>\d\d)",
+    "Mo": r"(?P<M>\d{1,2})(?:st|nd|rd|th)",
+    "M": r"(?P<M>\d{1,2})",
+    "DDDD": r"(?P<DDDD>\d{3})",
+    "DDD": r"(?P<DDDD>\d{1,3})",
+    "DD": r"(?P<DD>\d\d)",
+    "Do": r"(?P<D>\d{1,2})(?:st|nd|rd|th|\.)?",
+    "D": r"(?P<D>\d{1,2})",
+    "dddd": r"[^\W\d_]+",
+    "ddd": r"[^\W\d_]+\.?",
+    "dd": r"[^\W\d_]+\.?",
+    **dict.fromkeys(("gggg", "GGGG"), r"\d{4}"),
+    **dict.fromkeys(("w", "ww", "W", "WW", "gg", "GG", "d", "e", "E", "Q"), r"\d{1,2}"),
+    **dict.fromkeys(("H", "HH", "h", "hh", "k", "kk", "m", "mm", "s", "ss"), r"\d{1,2}"),
+    **dict.fromkeys(("A", "a"), r"[AaPp]\.?[Mm]\.?"),
+}
+FORMAT = re.compile(
+    r"\[([^\]]*)\]|(" + "|".join(sorted(TOKENS, key=len, reverse=True)) + r")|(.)", re.DOTALL
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Daily:
+    """Where Obsidian keeps daily notes, and their names as a moment.js format (may hold `/`)."""
+
+    folder: str = ""
+    format: str = "YYYY-MM-DD"
+
+
+def date_of(
+    path: str,
+    properties: Mapping[str, Any],
+    *,
+    mtime_ns: int,
+    git: float | None = None,
+    daily: Daily = Daily(),  # noqa: B008
+) -> Date:
+    """When a note is from, by the first source that knows."""
+    if (named := named_date(path, daily)) is not None:
+        return Date(named, "name")
+    if (written := property_date(properties, ("date", "created", "updated"))) is not None:
+        return Date(written, "frontmatter")
+    return Date(mtime_ns / 1e9, "mtime") if git is None else Date(git, "git")
+
+
+def created_of(
+    path: str,
+    properties: Mapping[str, Any],
+    *,
+    mtime_ns: int,
+    git: float | None = None,
+    daily: Daily = Daily(),  # noqa: B008
+) -> float:
+    """For `created:`; `git` is the first commit. A note about a day need not be from that day, so
+    here the property comes before the name."""
+    written = property_date(properties, ("created", "date"))
+    return _first(written, named_date(path, daily), git, mtime_ns / 1e9)
+
+
+def modified_of(properties: Mapping[str, Any], *, mtime_ns: int, git: float | None = None) -> float:
+    """For `modified:`. The name says nothing here; `git` is the last commit."""
+    return _first(property_date(properties, ("updated", "modified")), git, mtime_ns / 1e9)
+
+
+def _first(*known: float | None) -> float:
+    return next(at for at in known if at is not None)
+
+
+def property_date(properties: Mapping[str, Any], names: Iterable[str]) -> float | None:
+    """The first of these properties that holds a date; names without regard to case."""
+    values = {str(name).casefold(): value for name, value in properties.items()}
+    found = (moment_of(values.get(name)) for name in names)
+    return next((at for at in found if at is not None), None)
+
+
+def moment_of(value: object) -> float | None:
+    """Seconds since 1970 for a property's value, or None where it is no date."""
+    if isinstance(value, list | tuple):
+        value = value[0] if value else None
+    try:
+        if isinstance(value, datetime):
+            return _seconds(value)
+        if isinstance(value, date):
+            return _seconds(datetime(value.year, value.month, value.day))
+        if isinstance(value, str | int) and not isinstance(value, bool):
+            return _read(str(value).strip().strip("[]\"' "))
+    except (ValueError, OverflowError):
+        pass
+    return None
+
+
+def _seconds(moment: datetime) -> float:
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    return (moment - datetime(1970, 1, 1, tzinfo=timezone.utc)).total_seconds()
+
+
+def _read(text: str) -> float | None:
+    """A date as people and programs write it. Raises ValueError for a day that does not exist."""
+    if text.isascii() and text.isdigit() and len(text) in (10, 13):
+        return int(text) / (1 if len(text) == 10 else 1000)  # Dendron, Joplin: since 1970
+    if compact := COMPACT.fullmatch(text):
+        return _seconds(datetime(*(int(part) for part in compact.groups() if part)))  # type: ignore[arg-type]
+    if slashed := SLASHED.fullmatch(text):
+        return _slashed(slashed)
+    for form in FORMS:
+        if found := form.fullmatch(text):
+            part = found.groupdict()
+            month = part.get("m") or month_of(part["month"])
+            return _seconds(_at(int(part["y"]), int(month), int(part.get("d") or 1), part))
+    return None
+
+
+def _slashed(found: re.Match[str]) -> float | None:
+    """31/12/2024 and 12/31/2024 are one day each; 03/04/2024 is two, and we do not guess."""
+    first, second, year = (int(part) for part in found.groups()[:3])
+    if first <= 12 and second <= 12 and first != second:
+        return None
+    day, month = max(first, second), min(first, second)
+    return _seconds(_at(year, month, day, found.groupdict()))
+
+
+def _at(year: int, month: int, day: int, clock: Mapping[str, str | None]) -> datetime:
+    hour, minute, second = (int(clock[part] or 0) for part in ("hour", "minute", "second"))
+    if half := clock["half"]:
+        if not 1 <= hour <= 12:
+            raise ValueError(f"no such hour: {hour} {half}")
+        hour = hour % 12 + (12 if half.lower() == "pm" else 0)
+    return datetime(year, month, day, hour, minute, second, tzinfo=_zone(clock["zone"]))
+
+
+def month_of(name: str) -> int:
+    """1 to 12 for an English name of three letters or more, else 0, which no calendar has."""
+    starts = (month.startswith(name.lower()) for month in MONTHS)
+    return next((number for number, it in enumerate(starts, 1) if it and len(name) > 2), 0)
+
+
+def _zone(text: str | None) -> timezone:
+    if not text or text[0] not in "+-":
+        return timezone.utc
+    digits = text[1:].replace(":", "").ljust(4, "0")
+    offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+    return timezone(-offset if text[0] == "-" else offset)
+
+
+def named_date(path: str, daily: Daily) -> float | None:
+    """The date in a note's path, or None."""
+    stem = path.rpartition(".")[0] or path
+    return next(filter(lambda at: at is not None, _named(stem, daily)), None)
+
+
+def _named(stem: str, daily: Daily) -> Iterator[float | None]:
+    prefix = f"{daily.folder}/" if daily.folder else ""
+    if stem.startswith(prefix) and (found := matcher(daily.format).fullmatch(stem[len(prefix) :])):
+        yield day_of(found.groupdict())
+    if found := NAMED.match(stem.rpartition("/")[2]):
+        year, month, day = (int(found[i] or found[j]) for i, j in ((1, 5), (3, 6), (4, 7)))
+        yield _day(year, month, day) if year in YEARS else None
+
+
+@lru_cache(maxsize=16)
+def matcher(form: str) -> re.Pattern[str]:
+    """A moment.js format as an expression. A token that comes twice has to match the same text."""
+    parts: list[str] = []
+    seen: set[str] = set()
+    for literal, token, other in FORMAT.findall(form):
+        regex = TOKENS.get(token) or re.escape(literal or other)
+        name = regex[4 : regex.index(">")] if regex.startswith("(?P<") else ""
+        parts.append(f"(?P={name})" if name in seen else regex)
+        seen |= {name} - {""}
+    return re.compile("".join(parts), re.IGNORECASE)
+
+
+def day_of(found: Mapping[str, str]) -> float | None:
+    """The day that the tokens of a format name together; None where they do not name one."""
+    year = found.get("YYYY") or (f"20{found['YY']}" if "YY" in found else "")
+    if not year:
+        return None
+    if ordinal := found.get("DDDD"):
+        start = _day(int(year), 1, 1)
+        return None if start is None else start + (int(ordinal) - 1) * 86400.0
+    name = found.get("MMMM") or found.get("MMM") or ""
+    month = found.get("MM") or found.get("M") or month_of(name)
+    return _day(int(year), int(month), int(found.get("DD") or found.get("D") or 0))
+
+
+def _day(year: int, month: int, day: int) -> float | None:
+    try:
+        return _seconds(datetime(year, month, day))
+    except ValueError:
+        return None

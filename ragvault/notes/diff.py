@@ -1,0 +1,160 @@
+"""Diff: what happened to a vault since it was last indexed.
+
+A pure comparison of what is known with what a walk found. Size and time decide first; content is
+asked for only where they differ, or where a file new to us may be one that went missing elsewhere:
+so a vault in which nothing happened is confirmed without opening a note.
+
+    added      not known
+    changed    known, and its content is another
+    touched    known, and only size or time were not to be trusted: record them anew
+    moved      not known, but a note that is gone had this content
+    removed    known, and gone
+    kept       known, and nothing can be said about it now
+
+A time cannot be trusted while it is as young as the clock's tick: a file written twice within one
+tick, and read in between, keeps its size and its time. So each note is known with the moment its
+bytes were read, and one that was written about then is compared by content once more.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from ragvault.notes.walk import Walked
+from ragvault.types import File
+
+# The coarsest clock among file systems in use: FAT counts in two seconds.
+TICK_NS = 2_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A note as it was indexed. `indexed_ns` is the clock just before its bytes were read."""
+
+    size: int
+    mtime_ns: int
+    digest: bytes
+    indexed_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A note that is the same under another path."""
+
+    old: str
+    file: File
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Each path, known or found, is in one class or is one of the `unchanged`; sorted by path."""
+
+    added: tuple[File, ...] = ()
+    changed: tuple[File, ...] = ()
+    touched: tuple[File, ...] = ()
+    moved: tuple[Move, ...] = ()
+    removed: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    unchanged: int = 0
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.added or self.changed or self.touched or self.moved or self.removed)
+
+
+def diff(
+    known: Mapping[str, Known], walked: Walked, digest_of: Callable[[File], bytes | None]
+) -> Changes:
+    """Compare. `digest_of` reads a file, and says None where it cannot be read now."""
+    found = {file.path: file for file in walked.files}
+    doubtful = [
+        file for path, file in found.items() if path in known and is_doubtful(known[path], file)
+    ]
+    changed, touched, unread = by_content(known, doubtful, digest_of)
+    gone = sorted(known.keys() - found.keys())
+    hidden = {path for path in gone if is_hidden(path, walked.unreadable)}
+    added = [file for path, file in found.items() if path not in known]
+    moved = moves(known, [path for path in gone if path not in hidden], added, digest_of)
+    old = {move.old for move in moved}
+    new = {move.file.path for move in moved}
+    return Changes(
+        added=tuple(file for file in added if file.path not in new),
+        changed=changed,
+        touched=touched,
+        moved=moved,
+        removed=tuple(path for path in gone if path not in hidden and path not in old),
+        kept=tuple(sorted(hidden.union(unread))),
+        unchanged=len(found) - len(added) - len(doubtful),
+    )
+
+
+def is_doubtful(known: Known, file: File) -> bool:
+    """Whether size and time cannot vouch for the content."""
+    if (known.size, known.mtime_ns) != (file.size, file.mtime_ns):
+        return True
+    # A time far in the future is not racy: an edit would bring it back to the present.
+    return abs(known.indexed_ns - file.mtime_ns) <= TICK_NS
+
+
+def by_content(
+    known: Mapping[str, Known], files: Iterable[File], digest_of: Callable[[File], bytes | None]
+) -> tuple[tuple[File, ...], tuple[File, ...], list[str]]:
+    """Files with another content, files with the same, and paths that cannot be read."""
+    changed, touched, unread = [], [], []
+    for file in files:
+        digest = digest_of(file)
+        if digest is None:
+            unread.append(file.path)
+        elif digest == known[file.path].digest:
+            touched.append(file)
+        else:
+            changed.append(file)
+    return tuple(changed), tuple(touched), unread
+
+
+def is_hidden(path: str, unreadable: frozenset[str]) -> bool:
+    """Whether the walk could not see this path: itself, or a folder that it lies in."""
+    if not unreadable:
+        return False
+    parts = path.split("/")
+    folders = ("/".join(parts[:depth]) + "/" for depth in range(1, len(parts)))
+    return path in unreadable or any(folder in unreadable for folder in folders)
+
+
+def moves(
+    known: Mapping[str, Known],
+    gone: Iterable[str],
+    added: Iterable[File],
+    digest_of: Callable[[File], bytes | None],
+) -> tuple[Move, ...]:
+    """Pairs of a path that is gone and a file that appeared, of one content."""
+    old: dict[bytes, list[str]] = defaultdict(list)
+    for path in gone:
+        old[known[path].digest].append(path)
+    sizes = {known[path].size for paths in old.values() for path in paths}
+    new: dict[bytes, list[File]] = defaultdict(list)
+    for file in added:
+        # Another size is another content: a new vault is not hashed for nothing.
+        if file.size in sizes and (digest := digest_of(file)) in old:
+            new[digest].append(file)
+    pairs = [pair for digest, files in new.items() for pair in matched(old[digest], files)]
+    return tuple(sorted(pairs, key=lambda move: move.file.path))
+
+
+def matched(old: list[str], new: list[File]) -> list[Move]:
+    """Copies of one content: first those that kept their name, then in the order of paths."""
+    left, pairs = list(old), []
+    for file in new:
+        same = next((path for path in left if name_of(path) == name_of(file.path)), None)
+        if same is not None:
+            left.remove(same)
+            pairs.append(Move(same, file))
+    taken = {pair.file.path for pair in pairs}
+    rest = (file for file in new if file.path not in taken)
+    return pairs + [Move(path, file) for path, file in zip(left, rest, strict=False)]
+
+
+def name_of(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -1,0 +1,210 @@
+"""Ignore: lines in gitignore grammar become a verdict on a path.
+
+True is ignored, False is asked back with `!`, None is not spoken of. Rules are asked from the top
+of the vault downwards, one entry at a time, and never about what lies in an ignored folder: so a
+line has to match the entry itself and not what lies below it, and a note cannot be asked back out
+of an ignored folder, as in git.
+
+A vault may come from anywhere, so no line may take long: a glob becomes an expression that never
+goes back on a star once it has matched. Nothing here touches a file.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count, groupby
+from typing import NamedTuple
+
+STAR, DEEP, SEP = "*", "**", "/"
+NEVER = "(?!)"
+POSIX_CLASSES = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "blank": r" \t",
+    "cntrl": r"\x00-\x1f\x7f",
+    "digit": "0-9",
+    "graph": r"\x21-\x7e",
+    "lower": "a-z",
+    "print": r"\x20-\x7e",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r" \t\n\r\f\v",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
+
+
+class Line(NamedTuple):
+    """One line of an ignore file, read."""
+
+    ignored: bool
+    folders_only: bool
+    by_name: bool  # without a slash a line speaks of names in every folder below
+    regex: str
+
+
+class Rules:
+    """The lines of one ignore file; the last one that matches decides."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        groups = count()  # one name for each group of the joined expression
+        read = [line for text in lines if (line := read_line(text, groups))]
+        # Neighbours of one kind are asked in one go; nothing may change places with its neighbour.
+        self._steps: list[tuple[bool, bool, bool, Callable[[str], object]]] = [
+            (*kind, _joined(line.regex for line in same))
+            for kind, same in groupby(reversed(read), key=lambda line: line[:3])
+        ]
+
+    def decide(self, path: str, name: str, folder: bool) -> bool | None:
+        for ignored, folders_only, by_name, matches in self._steps:
+            if (folder or not folders_only) and matches(name if by_name else path):
+                return ignored
+        return None
+
+
+def read_line(text: str, groups: Iterator[int]) -> Line | None:
+    """A line of gitignore grammar, or None where it says nothing (blank, a comment)."""
+    glob = _without_trailing_spaces(unicodedata.normalize("NFC", text.rstrip("\r\n")))
+    if not glob or glob.startswith("#"):
+        return None
+    ignored = not glob.startswith("!")
+    glob = glob if ignored else glob[1:]
+    folders_only = glob.endswith("/")
+    glob = glob[:-1] if folders_only else glob
+    if not glob:
+        return None
+    by_name = "/" not in glob
+    tokens = tokenise(glob[1:] if glob.startswith("/") else glob)
+    if tokens is None:
+        return Line(ignored, folders_only, by_name, NEVER)
+    if by_name:
+        tokens = [STAR if token == DEEP else token for token in tokens]
+    return Line(ignored, folders_only, by_name, _path_regex(tokens, groups))
+
+
+def _without_trailing_spaces(glob: str) -> str:
+    bare = glob.rstrip(" ")
+    # An odd number of backslashes before the first of those spaces keeps that one.
+    escaped = (len(bare) - len(bare.rstrip("\\"))) % 2 == 1
+    return glob[: len(bare) + 1] if escaped else bare
+
+
+def tokenise(glob: str) -> list[str] | None:
+    """STAR, DEEP, SEP, or an expression for one character; None for a glob that matches nothing."""
+    tokens: list[str] = []
+    at = 0
+    while at < len(glob):
+        token, after = _token(glob, at, at == 0 or tokens[-1] == SEP)
+        if token is None:
+            return None
+        tokens.append(token)
+        at = after
+    return tokens
+
+
+def _token(glob: str, at: int, opens: bool) -> tuple[str | None, int]:
+    """The token at `at` and where the next one begins; `opens` at the start of a path segment."""
+    character = glob[at]
+    if character == "*":
+        after = at + len(glob[at:]) - len(glob[at:].lstrip("*"))
+        closes = after == len(glob) or glob.startswith(("/", "\\/"), after)
+        return (DEEP if after - at > 1 and opens and closes else STAR), after
+    if character == "?":
+        return "[^/]", at + 1
+    if character == "[":
+        return _class(glob, at + 1)
+    if character == "\\":
+        at += 1
+        if at == len(glob):
+            return None, at
+    return re.escape(glob[at]), at + 1
+
+
+def _class(glob: str, at: int) -> tuple[str | None, int]:
+    """What stands between `[` and `]`, as an expression that never matches a slash."""
+    negated = glob[at : at + 1] in ("!", "^")
+    at += negated
+    items: list[str] = []
+    first = at
+    while at < len(glob) and (glob[at] != "]" or at == first):
+        item, at = _class_item(glob, at)
+        if item is None:
+            return None, at
+        items.append(item)
+    if at >= len(glob):
+        return None, at
+    inside = "".join(items)
+    if negated:
+        return f"[^/{inside}]", at + 1
+    return (f"(?!/)[{inside}]" if inside else NEVER), at + 1
+
+
+def _class_item(glob: str, at: int) -> tuple[str | None, int]:
+    """One character, one range or one [:name:] of a class."""
+    end = glob.find("]", at + 2)
+    if glob.startswith("[:", at) and end > at + 2 and glob[end - 1] == ":":
+        return POSIX_CLASSES.get(glob[at + 2 : end - 1]), end + 1
+    low, at = _class_character(glob, at)
+    if low is None or not (glob.startswith("-", at) and glob[at + 1 : at + 2] not in ("", "]")):
+        return (low and re.escape(low)), at
+    high, at = _class_character(glob, at + 1)
+    if high is None:
+        return None, at
+    return (f"{re.escape(low)}-{re.escape(high)}" if low <= high else re.escape(low)), at
+
+
+def _class_character(glob: str, at: int) -> tuple[str | None, int]:
+    at += glob.startswith("\\", at)
+    return (glob[at], at + 1) if at < len(glob) else (None, at)
+
+
+def _path_regex(tokens: list[str], groups: Iterator[int]) -> str:
+    """The expression for a whole path. DEEP stands for any number of folders."""
+    head, *rest = split(tokens, DEEP)
+    if not rest:
+        return _segments(head, groups) + r"\Z"
+    *middle, tail = rest
+    regex = _segments(head, groups)
+    for block in middle:
+        if len(block) > 1:  # only a slash: two DEEP side by side
+            regex += _first("(?:[^/]+/)*?" + _segments(block[1:], groups), groups)
+    # Nothing after the last DEEP: everything inside, and at least something.
+    return regex + ("." if not tail else "(?:[^/]+/)*?" + _segments(tail[1:], groups) + r"\Z")
+
+
+def _segments(tokens: list[str], groups: Iterator[int]) -> str:
+    return SEP.join(_segment(segment, groups) for segment in split(tokens, SEP))
+
+
+def _segment(tokens: list[str], groups: Iterator[int]) -> str:
+    head, *rest = ("".join(part) for part in split(tokens, STAR))
+    if not rest:
+        return head
+    *middle, tail = rest
+    stops = (_first(f"[^/]*?{part}", groups) for part in middle if part)
+    return head + "".join(stops) + f"[^/]*{tail}"
+
+
+def _first(regex: str, groups: Iterator[int]) -> str:
+    """The first place `regex` matches, and no other: a later one can never match more.
+
+    A lookahead is not entered twice, so this is the atomic group that Python 3.10 does not have.
+    """
+    name = f"g{next(groups)}"
+    return f"(?=(?P<{name}>{regex}))(?P={name})"
+
+
+def split(tokens: list[str], at: str) -> list[list[str]]:
+    """As str.split, for tokens."""
+    parts: list[list[str]] = [[]]
+    for token in tokens:
+        if token == at:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+def _joined(regexes: Iterable[str]) -> Callable[[str], object]:
+    return re.compile("|".join(regexes), re.DOTALL).match
