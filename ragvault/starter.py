@@ -14,7 +14,7 @@ from pathlib import Path
 from ragvault.errors import ConfigError
 
 EXAMPLE = "config.toml.example"
-_KEPT = re.compile(r"\s*(#.*|\[[\w.]+\]\s*)?")  # blank lines, comments, table headers
+_KEPT = re.compile(r"\s*(\[[\w.]+\]\s*)?(#.*)?")  # blank lines, comments, table headers
 
 
 def example() -> str:
