@@ -22,6 +22,8 @@ Rule = tuple[str, Literal["<", "<="], str]
 
 Count = Annotated[int, Meta(ge=0, description="a whole number, 0 or more")]
 Positive = Annotated[int, Meta(ge=1, description="a whole number, 1 or more")]
+Share = Annotated[float, Meta(gt=0, le=1, description="a share: above 0, at most 1")]
+Above0 = Annotated[float, Meta(gt=0, description="a number above 0")]
 # Not relative: where the indexes are must not depend on where a command was typed.
 Folder = Annotated[
     str,
@@ -113,6 +115,38 @@ class Chunk(Table, frozen=True):
     overlap: Count = 0
 
 
+class Vector(Table, frozen=True):
+    """How passages are looked up by meaning."""
+
+    exact_max: Count = 250_000
+    probe: Share = 0.25
+    threads: Positive = 1
+
+
+class Graph(Table, frozen=True):
+    """What links between notes say."""
+
+    vault: ClassVar[bool] = True
+
+    depth: Positive = 1
+    list_share: Share = 0.5
+    list_links: Positive = 5
+    resolution: Above0 = 1.0
+    seed: Count = 0
+
+
+class Models(Table, frozen=True):
+    """Which weights are used and how they are run. Never from a vault: it names what is loaded."""
+
+    embedder: str = "bge-small-en-v1.5"
+    static: str = "potion-base-8M"
+    reranker: str = "ms-marco-MiniLM-L-12-v2"
+    threads: Count = 0
+    batch: Positive = 32
+    offline: bool = False
+    folder: Folder = ""
+
+
 class Config(Table, frozen=True):
     """All settings, valid."""
 
@@ -121,3 +155,6 @@ class Config(Table, frozen=True):
     parse: Parse = Parse()
     links: Links = Links()
     chunk: Chunk = Chunk()
+    vector: Vector = Vector()
+    graph: Graph = Graph()
+    models: Models = Models()

@@ -4,11 +4,15 @@
       x UsageError                 2    the command was called wrongly
       x ConfigError                2    a setting is unknown, of the wrong type or out of range
       x VaultNotFound              2    no vault at that path, or none of that name
+      x ModelUnknown               2    no model has that name
       x IndexMissing               3    the vault has not been indexed yet
       x VaultUnreadable            4    the vault's folder is there and cannot be read
       x IndexLocked                4    another process is writing this index
       x IndexTooNew                4    made by a newer release
       x IndexUnusable              4    the index folder cannot be read or written
+      x CacheBroken                4    a part of the index that is made again from the catalogue
+      x ModelUnavailable           4    the weights are not here and no source gave them
+      x ModelUnusable              4    the weights are here and cannot be run, or were changed
 
 Each says what is wrong and, in `fix`, what mends it. Command line and servers turn a
 RagvaultError into their own form in one place; nothing else catches it.
@@ -16,6 +20,7 @@ RagvaultError into their own form in one place; nothing else catches it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -93,4 +98,49 @@ class IndexUnusable(RagvaultError):
         super().__init__(
             f"the index in {index} cannot be used: {why}",
             fix=fix or f"check the space and the rights of {index}, then run: ragvault index",
+        )
+
+
+class ModelUnknown(RagvaultError):
+    """No model of the registry has that name, and it is neither a hub's id nor a folder."""
+
+    exit_code = 2
+
+    def __init__(self, name: str, *, nearest: str = "") -> None:
+        meant = f"did you mean {nearest}? " if nearest else ""
+        super().__init__(
+            f"there is no model {name}",
+            fix=f"{meant}ragvault models list shows every name",
+        )
+
+
+class ModelUnavailable(RagvaultError):
+    """The weights are not on this machine. `failures` pairs each source with why it failed."""
+
+    def __init__(self, name: str, failures: Sequence[tuple[str, str]]) -> None:
+        tried = "; ".join(f"{source}: {why}" for source, why in failures)
+        super().__init__(
+            f"the model {name} is not here and could not be fetched ({tried or 'no source'})",
+            fix=f"go online and run: ragvault models pull {name}; or copy it from a machine that "
+            f"has it and run: ragvault models pull {name} --from FOLDER",
+        )
+        self.failures = tuple(failures)
+
+
+class ModelUnusable(RagvaultError):
+    """The weights cannot be run, or their bytes are not the ones that are named."""
+
+    def __init__(self, name: str, why: str, *, fix: str = "") -> None:
+        super().__init__(
+            f"the model {name} cannot be used: {why}",
+            fix=fix or f"ragvault models pull {name}",
+        )
+
+
+class CacheBroken(RagvaultError):
+    """A part of the index is damaged, gone or of another make; the catalogue can make it again."""
+
+    def __init__(self, part: str, why: str) -> None:
+        super().__init__(
+            f"the {part} index must be made again: {why}", fix="run: ragvault index --rebuild"
         )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, Protocol, Union
+
+from ragvault.errors import RagvaultError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from ragvault.types import KeywordAnswer, KeywordNote, KeywordPassage, Sought
 
 Role = Literal["query", "passage"]
 
@@ -27,14 +31,18 @@ class Embedder(Protocol):
 
     @property
     def max_tokens(self) -> int:
-        """How many tokens of one text are read; 0 means all of them."""
+        """How many tokens are read at once; 0 means any number.
+
+        Nothing is cut off: a longer text is read in windows of this size, and its vector is
+        their mean.
+        """
         ...
 
     def embed(self, texts: Sequence[str], kind: Role) -> NDArray[np.float32]:
         """One row a text, in the order given, each of length 1.
 
-        The vector of a text does not depend on its neighbours in the batch (beyond rounding).
-        An empty text has a vector too. Raises ModelUnusable when the weights cannot be run.
+        The vector of a text does not depend on its neighbours (beyond rounding). An empty text
+        has a vector too. Raises ModelUnusable when the weights cannot be run.
         """
         ...
 
@@ -47,4 +55,204 @@ class Reranker(Protocol):
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
         """One number a passage, in the order given, higher is better; 0..1 where the model says so."""
+        ...
+
+
+# --- Looking up by word ---
+
+
+# The passages a search may return: their ids, a bitmap over ids, or a test of many ids at once.
+# None is all of them.
+Allowed = Union[
+    "NDArray[np.int64]",
+    "NDArray[np.bool_]",
+    "Callable[[NDArray[np.int64]], NDArray[np.bool_]]",
+    None,
+]
+
+
+class KeywordIndex(Protocol):
+    """Finds passages by the words in them and in their notes.
+
+    A passage's score is the sum, over the query's words and the fields, of boost x BM25(word,
+    field); fields of the note count for each of its passages. Ids are the catalogue's. A search
+    sees one commit, whole, and never waits for a writer.
+    """
+
+    @property
+    def revision(self) -> int:
+        """The catalogue's revision that this index reflects; 0 when it is empty."""
+        ...
+
+    def search(
+        self,
+        sought: Sought,
+        *,
+        limit: int,
+        allowed: Allowed = None,
+        per_note: int = 0,
+        fuzzy: bool = True,
+        seconds: float | None = None,
+    ) -> KeywordAnswer:
+        """The best `limit` of the allowed passages; equal scores by id.
+
+        `per_note` keeps at most that many passages of one note (0: all). `fuzzy` allows near
+        spellings of words that are found nowhere. `seconds` overrides the setting's time limit.
+        """
+        ...
+
+    def score_of(self, sought: Sought, passages: Sequence[int]) -> KeywordAnswer:
+        """The same for given passages: those of them that are found, with their true scores."""
+        ...
+
+    def highlight(self, text: str, sought: Sought) -> list[tuple[int, int]]:
+        """Where `text` holds what was sought: spans in order and apart."""
+        ...
+
+    def refresh(self) -> None:
+        """See the newest commit from now on."""
+        ...
+
+    def put(self, notes: Iterable[KeywordNote], passages: Iterable[KeywordPassage]) -> None:
+        """Add, or replace by id. Nothing is seen by a search before `commit`."""
+        ...
+
+    def remove(self, notes: Iterable[int], passages: Iterable[int]) -> None:
+        """Take out by id; an id that is not there is no mistake."""
+        ...
+
+    def commit(self, revision: int) -> None:
+        """Make all changes visible at once, and stamp them with the catalogue's revision."""
+        ...
+
+    def compact(self, read: ReadKeywords) -> None:
+        """Leave no byte of what was removed in any file, rewriting only the parts that held it.
+
+        `read` gives notes and passages as the catalogue has them now, by id, for engines that
+        cannot rewrite from their own files.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of files and threads; changes that were not committed are gone."""
+        ...
+
+
+class ReadKeywords(Protocol):
+    """Gives back from the catalogue what was put into a keyword index."""
+
+    def __call__(
+        self, notes: Sequence[int], passages: Sequence[int]
+    ) -> tuple[Iterable[KeywordNote], Iterable[KeywordPassage]]: ...
+
+
+class VectorStore(Protocol):
+    """Keeps one vector for each (model, text); `model` is an Embedder's name.
+
+    A text is known by its key only: see ragvault.models.cache.
+    """
+
+    def have(self, model: str, hashes: Sequence[bytes]) -> set[bytes]:
+        """Those of `hashes` that have a vector of this model."""
+        ...
+
+    def put_vectors(
+        self, model: str, dim: int, hashes: Sequence[bytes], matrix: NDArray[np.float32]
+    ) -> None:
+        """Keep one row a hash, all or none of them. Once this returns they survive a crash."""
+        ...
+
+    def get_vectors(self, model: str, hashes: Sequence[bytes]) -> NDArray[np.float32]:
+        """One row a hash, in the order given. Every hash must be there: see `have`."""
+        ...
+
+
+# --- Looking up by meaning ---
+
+
+class CacheBroken(RagvaultError):
+    """A cache of the catalogue that is missing, damaged, or of another model or format.
+
+    Nothing is lost by it. Whoever meets it makes the cache again from the catalogue and says so.
+    """
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why, fix="ragvault index")
+
+
+# Vectors of passages as the catalogue has them, one row an id, in the order given; NaN for an id
+# that it no longer knows. They may be rounded to half precision.
+FetchVectors = Callable[["NDArray[np.int64]"], "NDArray[np.float32]"]
+
+
+class VectorIndex(Protocol):
+    """Finds passages by their unit vectors, all of one model. Ids are the catalogue's.
+
+    A search sees one commit, whole, and never waits for a writer. Any number of threads may
+    search; one at a time may change. Scores are cosines from the catalogue's own vectors.
+    """
+
+    @property
+    def model(self) -> str:
+        """Name of the embedder whose vectors these are."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """How many numbers a vector has."""
+        ...
+
+    @property
+    def revision(self) -> int:
+        """The catalogue's revision that this index reflects; 0 when it is new."""
+        ...
+
+    def __len__(self) -> int:
+        """How many passages can be found."""
+        ...
+
+    def ids(self) -> NDArray[np.int64]:
+        """All passages that can be found, ascending."""
+        ...
+
+    def search(
+        self, query: NDArray[np.float32], *, limit: int, allowed: Allowed = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The `limit` nearest of the allowed passages and their cosines; equal ones by id."""
+        ...
+
+    def scores_of(
+        self, query: NDArray[np.float32], passages: Sequence[int] | NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """The cosine of each given passage, in the order given; NaN where it is not here."""
+        ...
+
+    def refresh(self) -> None:
+        """See the newest commit from now on. Raises CacheBroken."""
+        ...
+
+    def add(
+        self, passages: Sequence[int] | NDArray[np.int64], vectors: NDArray[np.float32]
+    ) -> None:
+        """Add, or replace by id. Nothing is seen by a search before `commit`."""
+        ...
+
+    def remove(self, passages: Sequence[int] | NDArray[np.int64]) -> None:
+        """Take out by id; an id that is not there is no mistake."""
+        ...
+
+    def commit(self, revision: int) -> None:
+        """Make all changes visible at once, and stamp them with the catalogue's revision."""
+        ...
+
+    def merge(self) -> bool:
+        """Tidy up one bounded part of the files; False when nothing needs it."""
+        ...
+
+    def compact(self) -> None:
+        """Leave no removed vector in any file, rewriting only the parts that held one."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the files; changes that were not committed are gone."""
         ...

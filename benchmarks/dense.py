@@ -1,0 +1,65 @@
+"""How well each embedder finds by itself, with no other leg: nDCG@10 on judged collections.
+
+    RAGVAULT_BENCH_DATA=… python -m benchmarks.dense [--models A,B] [--sets cranfield,cacm]
+
+Documents are embedded whole (title and text), questions as they stand, and every document is
+compared with every question, so the numbers are the model's and no index's. The last column is
+the same with the documents' vectors rounded to float16, which is what a store may keep.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+
+from benchmarks import data
+from ragvault.config import Models
+from ragvault.evaluate import metrics
+from ragvault.evaluate.questions import Collection, read_beir
+from ragvault.models.load import open_embedder, opening
+from ragvault.models.talk import Lines
+from ragvault.ports import Embedder
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    asked.add_argument("--models", default="bge-small-en-v1.5,potion-base-8M")
+    asked.add_argument("--sets", default="cranfield,cacm")
+    args = asked.parse_args()
+    print("| collection | model | nDCG@10 | recall@10 | MRR@10 | float16 | passages/s |")
+    print("|---|---|---|---|---|---|---|")
+    for name in args.sets.split(","):
+        collection = read_beir(data.folder("ir", name))
+        for model in args.models.split(","):
+            embedder = open_embedder(model, opening(Models(), Lines()))
+            print(f"| {name} | {embedder.name} | {_row(embedder, collection)} |", flush=True)
+
+
+def _row(embedder: Embedder, collection: Collection) -> str:
+    embedder.embed(["warm up"], "passage")
+    begun = time.perf_counter()
+    documents = embedder.embed([each.whole for each in collection.documents], "passage")
+    speed = len(documents) / (time.perf_counter() - begun)
+    questions = embedder.embed([each.query for each in collection.questions], "query")
+    exact = _scores(questions @ documents.T, collection)
+    halved = _scores(questions @ documents.astype(np.float16).astype(np.float32).T, collection)
+    shown = [exact["ndcg@10"], exact["recall@10"], exact["mrr@10"]]
+    rounding = f"{halved['ndcg@10']:.4f} ({halved['ndcg@10'] - exact['ndcg@10']:+.5f})"
+    return " | ".join([*(f"{value:.4f}" for value in shown), rounding, f"{speed:,.0f}"])
+
+
+def _scores(similarities: np.ndarray, collection: Collection) -> metrics.Scores:
+    ids = [each.id for each in collection.documents]
+    told = []
+    for row, question in zip(similarities, collection.questions, strict=True):
+        best = np.argsort(-row, kind="stable")[:10]
+        ranking = [ids[at] for at in best]
+        # These collections were judged with other scales than ours: what has a grade is relevant.
+        told.append(metrics.score(ranking, question.grades, relevant=1))
+    return metrics.average(told)
+
+
+if __name__ == "__main__":
+    main()
