@@ -344,6 +344,23 @@ def test_no_program_of_the_repository_is_run(repository, tmp_path):
 
     assert git_dates(repository.root).last == {"a.md": 1.1e9}
     assert not (tmp_path / "sprung").exists()
+    repository.git("status", "--short")
+    assert (tmp_path / "sprung").exists()  # so the trap works, and git_dates did not step on it
+
+
+@needs_git
+def test_settings_of_the_repository_do_not_change_the_dates(repository):
+    repository.commit(1_000_000_000, a="1", vault__b="1")
+    for key, value in {
+        "log.showRoot": "false",
+        "diff.orderFile": "/nowhere",
+        "diff.relative": "false",
+        "diff.noprefix": "true",
+        "format.pretty": "oneline",
+        "color.ui": "always",
+    }.items():
+        repository.git("config", key, value)
+    assert git_dates(repository.root).last == {"a.md": 1.0e9, "vault/b.md": 1.0e9}
 
 
 @needs_git

@@ -70,7 +70,7 @@ def test_a_folder_that_became_a_link_out_of_the_vault_is_not_followed(tmp_path):
     (tmp_path / "outside" / "a.md").write_text("secret")
     (tmp_path / "vault").mkdir()
     (tmp_path / "vault" / "x").symlink_to(tmp_path / "outside", target_is_directory=True)
-    assert reason(tmp_path / "vault", File("x/a.md", "x/a.md", 6, 0)) == reading.OUTSIDE
+    assert reason(tmp_path / "vault", File("x/a.md", "x/a.md", 6, 0)) == reading.SYMLINK
 
 
 def test_a_vault_that_is_a_link_is_read(tmp_path):

@@ -286,8 +286,9 @@ def test_a_missing_vault_is_never_an_empty_one(tmp_path):
     make(tmp_path, "file")
     with pytest.raises(VaultNotFound):
         walk(tmp_path / "missing", config.Walk())
-    with pytest.raises(VaultNotFound):
-        walk(tmp_path / "file", config.Walk())
+    for path in ("file", "file/below"):
+        with pytest.raises(VaultNotFound):
+            walk(tmp_path / path, config.Walk())
 
 
 def test_a_vault_that_cannot_be_listed_is_never_an_empty_one(tmp_path, denied):

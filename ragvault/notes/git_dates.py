@@ -35,10 +35,10 @@ SAFE_CONFIG = {
     "core.fsmonitor": "false",
     "core.hooksPath": os.devnull,
     "core.pager": "cat",
-    "core.quotePath": "false",
     "diff.external": "",
     "gpg.program": "false",
     "log.mailmap": "false",
+    "log.showRoot": "true",
     "log.showSignature": "false",
     "protocol.allow": "never",
     "safe.bareRepository": "explicit",
@@ -87,7 +87,7 @@ def git_dates(root: Path, timeout_s: float = TIMEOUT_S) -> GitDates:
 def command(mark: str) -> list[str]:
     config = [part for key, value in SAFE_CONFIG.items() for part in ("-c", f"{key}={value}")]
     log = ["log", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv"]
-    quiet = ["--no-color", "--no-show-signature", "--no-notes", "--relative"]
+    quiet = ["--no-color", "--no-show-signature", "--no-notes", "--relative", f"-O{os.devnull}"]
     git = ["git", "--no-pager", "--no-replace-objects", "--literal-pathspecs"]
     return [*git, *config, *log, *quiet, f"--format=format:{mark}%ct", "HEAD", "--", "."]
 

@@ -18,6 +18,7 @@ import re
 import stat
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -105,12 +106,11 @@ def digest_of(data: bytes) -> bytes:
 
 def stable_bytes(root: Path, file: File, max_bytes: int) -> tuple[File, bytes] | Skipped:
     """All bytes of a file that stood still while it was read."""
-    full = f"{os.path.realpath(root)}/{file.disk}"
-    if not is_inside(os.path.realpath(full.rpartition("/")[0]), os.path.realpath(root)):
-        return Skipped(file.path, OUTSIDE, "its folder has become a link out of the vault")
     for _ in range(TRIES):
         try:
-            got = read_once(full, max_bytes)
+            if is_behind_a_link(root, file.disk):
+                return Skipped(file.path, SYMLINK, "one of its folders has become a link")
+            got = read_once(f"{root}/{file.disk}", max_bytes)
         except OSError as error:
             return Skipped(file.path, *reason_of(error))
         if isinstance(got, Content):
@@ -172,9 +172,10 @@ def reason_of(error: OSError) -> tuple[str, str]:
     return UNREADABLE, error.strerror or type(error).__name__
 
 
-def is_inside(path: str, top: str) -> bool:
-    """Whether a real path is the folder `top` or lies below it."""
-    return path == top or path.startswith(top.rstrip(os.sep) + os.sep)
+def is_behind_a_link(root: Path, disk: str) -> bool:
+    """Whether a folder between the vault and a file is a link; the walk enters none."""
+    folders = accumulate(disk.split("/")[:-1], lambda above, name: f"{above}/{name}")
+    return any(stat.S_ISLNK(os.lstat(f"{root}/{folder}").st_mode) for folder in folders)
 
 
 def is_dataless(status: os.stat_result) -> bool:
@@ -208,8 +209,9 @@ def decode(data: bytes) -> tuple[str, str, tuple[str, ...]]:
     warnings = []
     if not marked and encoding != "utf-8":
         warnings.append(f"not UTF-8; read as {encoding}")
-    # Counted in the bytes: a note may hold the replacement character on purpose.
-    if text.count("\ufffd") > data.decode(encoding, "ignore").count("\ufffd"):
+    # A note may hold the replacement character on purpose, and that one is never ignored.
+    replaced = text.count("\ufffd")
+    if replaced and replaced > data.decode(encoding, "ignore").count("\ufffd"):
         warnings.append(f"holds bytes that are not {encoding}; they were replaced")
     if "\0" in text:
         warnings.append("holds NUL characters; they were replaced")
@@ -229,9 +231,10 @@ def mark_of(data: bytes) -> str:
 
 def wide_encoding(data: bytes) -> str:
     """UTF-16 without a mark: in Western text nearly every second byte is 0 and no other one is."""
-    zeros, half = (data[0::2].count(0), data[1::2].count(0)), len(data) // 2
-    if half < 2 or len(data) % 2:
+    half = len(data) // 2
+    if half < 2 or len(data) % 2 or b"\0" not in data:
         return ""
+    zeros = data[0::2].count(0), data[1::2].count(0)
     if zeros[1] * 10 >= half * 8 and zeros[0] * 100 <= half:
         return "utf-16-le"
     if zeros[0] * 10 >= half * 8 and zeros[1] * 100 <= half:

@@ -77,7 +77,7 @@ def walk(root: Path, settings: config.Walk) -> Walked:
     """Every note of the vault, and what was left out. Raises where the vault cannot be listed."""
     try:
         top = os.path.realpath(root, strict=True)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise VaultNotFound(
             f"there is no folder {root}", fix="check the path; a removable disk may not be mounted"
         ) from None
@@ -183,11 +183,16 @@ def link(state: Walk, path: str, entry: os.DirEntry[str], *, is_note: bool) -> N
         return
     if not is_note and not Path(target).is_dir():
         return
-    if read.is_inside(target, state.root):
+    if is_inside(target, state.root):
         inside = printable(os.path.relpath(target, state.root))
         state.skip(path, read.SYMLINK, f"a link to {inside}, which is in the vault itself")
     else:
         state.skip(path, read.OUTSIDE, "a link that leaves the vault")
+
+
+def is_inside(path: str, top: str) -> bool:
+    """Whether a real path is the folder `top` or lies below it."""
+    return path == top or path.startswith(top.rstrip(os.sep) + os.sep)
 
 
 def stub(state: Walk, layers: Layers, folder: str, name: str) -> None:
