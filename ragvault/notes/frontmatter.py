@@ -17,6 +17,7 @@ MAX_CHARS = 64_000  # longer than this is a file that begins with a rule, not fr
 MAX_VALUES = 10_000  # YAML aliases can name one list a billion times
 
 _OPEN = re.compile(r"---[ \t]*\n")
+_KEY = re.compile(r"^[ \t]*(?:\"[^\"\n]+\"|'[^'\n]+'|[^\s#:][^:\n]*)[ \t]*:(?:[ \t]|$)", re.M)
 _CLOSE = re.compile(r"^(?:---|\.\.\.)[ \t]*$", re.M)
 
 
@@ -35,9 +36,12 @@ def split(text: str) -> Front:
     closing = opening and _CLOSE.search(text, opening.end())
     if not opening or not closing or closing.end() > MAX_CHARS:
         return Front()
+    source = text[opening.end() : closing.start()]
+    if source.strip() and not _KEY.search(source) and source.lstrip()[0] not in "-[{!":
+        return Front()  # prose between two rules
     body = min(closing.end() + 1, len(text))
     try:
-        return Front(_values(text[opening.end() : closing.start()]), body)
+        return Front(_values(source), body)
     except ValueError as problem:
         return Front({}, body, (f"frontmatter was not read: {problem}",))
 

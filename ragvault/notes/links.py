@@ -20,13 +20,16 @@ from ragvault.types import Link, LinkKind
 _WIKI = re.compile(r"(!?)\[\[((?:[^\[\]\n]|\](?!\])|\[(?!\[))+)\]\]")
 _PIPE = re.compile(r"\\?\|")
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+:", re.I)
+_ADDRESS = re.compile(r"^(?:[a-z][a-z0-9+.-]+://|(?:mailto|tel|data|file):)", re.I)
 # `[[ -f x ]]` and `[[ $a == b ]]` are shell, even outside a code block.
 _SHELL = re.compile(r"^\s+(?:!\s*)?(?:-\w+\s|.*(?:[$=]|&&|\s-(?:eq|ne|lt|gt|le|ge)\s))")
+
+_OTHER_VAULT = re.compile(r"^\s*dendron://[^/]+/")  # Dendron names the vault of a note this way
 
 NOTE_SUFFIX = re.compile(r"\.(?:md|markdown)$", re.I)
 _IMAGES = "png|jpe?g|gif|bmp|svg|webp|avif|ico|tiff?|heic"
 _FILES = (
-    "mp3|wav|m4a|ogg|3gp|flac|webm|mp4|ogv|mov|mkv|pdf|canvas|base|excalidraw|zip|tar|gz|7z|docx?|"
+    "mp3|wav|m4a|ogg|3gp|flac|webm|mp4|ogv|mov|mkv|pdf|canvas|base|zip|tar|gz|7z|docx?|"
     "xlsx?|pptx?|od[tsp]|epub|csv|tsv|txt|rtf|html?|json|ya?ml|xml"
 )
 _IMAGE_SUFFIX = re.compile(rf"\.(?:{_IMAGES})$", re.I)
@@ -37,23 +40,29 @@ _ANY_SUFFIX = re.compile(r"\.[a-z][a-z0-9]{0,9}$", re.I)
 Order = Literal["target-first", "label-first"]
 
 
-def find_wiki(text: str, order: Order, kind: LinkKind = "link") -> Iterator[Link]:
-    """Every wikilink of a text, attachments too; lines are for the caller to fill in."""
+def find_wiki(
+    text: str, order: Order, kind: LinkKind = "link", *, original: str = ""
+) -> Iterator[Link]:
+    """Every wikilink of a text, attachments too; lines are for the caller to fill in.
+
+    `original` is the text before anything was blanked out: a name may hold `code`.
+    """
     if "[[" not in text:
         return
     for match in _WIKI.finditer(text):
-        inner = match[2]
-        if _escaped(text, match.start()) or _SHELL.match(inner) or _SCHEME.match(inner.strip()):
+        inner = (original or text)[match.start(2) : match.end(2)]
+        if _escaped(text, match.start()) or _SHELL.match(inner):
             continue
         target, anchor, label = _take_apart(inner, order)
-        if target or anchor:
+        if (target or anchor) and not _ADDRESS.match(target):
             as_kind: LinkKind = "embed" if match[1] else kind
             yield Link(as_kind, "wiki", target, anchor, label, 0, match.start())
 
 
 def from_markdown(start: int, image: bool, destination: str, text: str) -> Link | None:
     """A Markdown link as a Link; None for one that leaves the vault."""
-    if not destination or _SCHEME.match(destination) or destination.startswith("//"):
+    # `((…))` is Logseq's name for a block by a number that no file holds.
+    if not destination or _SCHEME.match(destination) or destination.startswith(("//", "((")):
         return None
     path, _, fragment = destination.partition("#")
     target = _normal(unquote(path.partition("?")[0]))
@@ -92,8 +101,9 @@ def _take_apart(inner: str, order: Order) -> tuple[str, tuple[str, ...], str]:
     """The target, the anchor and the label of what stands between the brackets."""
     first, *rest = _PIPE.split(inner)
     label = rest[-1].strip() if rest else ""
-    if order == "label-first" and rest:
-        first, label = rest[-1], first.strip()
+    if order == "label-first":
+        first, label = (rest[-1], first.strip()) if rest else (first, "")
+        first = _OTHER_VAULT.sub("", first)
     # Path and anchor part at the first `#`, as in Obsidian.
     path, _, fragment = first.partition("#")
     anchor = tuple(part.strip() for part in fragment.split("#") if part.strip())

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from ragvault.types import Block
 
-_CALLOUT = re.compile(r"(?:[ \t]*>)+[ \t]*\[![\w-]+\]", re.I)
+_CALLOUT = re.compile(r"(?:[ \t]*>)+[ \t]*\[![\w-]+(?:\|[^\]\n]*)?\]")
 _WIKI_LABEL = re.compile(r"!?\[\[(?:[^\[\]|\n]*\|)?([^\[\]\n]*)\]\]")
 _BLOCK_ID = re.compile(r"[ \t]+\^[A-Za-z0-9-]+[ \t]*$")
 _LINE_LEAD = " \t>"  # what may stand on a line before a nested block
@@ -149,8 +149,6 @@ class _Reader:
                 self._text.append(value)
         elif name in ("Html", "InlineHtml"):
             self.parsed.html.append(where)
-        elif name == "TaskListMarker":
-            self.parsed.marks.append((where[0], "task"))
 
     def _start(self, tag: Any, span: dict[str, int]) -> None:
         name, value = _named(tag)

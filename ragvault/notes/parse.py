@@ -21,9 +21,12 @@ from ragvault.types import Heading, Layout, Link, Note
 
 Span = tuple[int, int]
 
-_COMMENT = re.compile(r"%%.*?(?:%%|\Z)", re.S)
+# One that opens on a line of its own and is never closed reaches to the end, as in Obsidian.
+_COMMENT = re.compile(r"%%.*?%%|^[ \t]*(%%)[ \t]*\n.*\Z", re.S | re.M)
+_NEVER_CLOSED = "the comment (%%) that opens in line {} is never closed and hides the rest"
 _HTML_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
 _BLOCK_ID = re.compile(r"(?:^|(?<=[ \t]))\^([A-Za-z0-9-]+)[ \t]*$", re.M)
+_TASK = re.compile(r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[[^\]\n]\](?=[ \t])", re.M)
 _TEXT_ELEMENTS = re.compile(r"^#{1,2} Text Elements[ \t]*\n", re.M)
 _DRAWING = re.compile(r"^(?:%%|#{1,2} (?:Drawing|Embedded Files|Element Links))[ \t]*$", re.M)
 
@@ -41,10 +44,10 @@ def parse(
     front = frontmatter.split(text)
     drawing = _drawing_data(text, front.body) if _is_drawing(path, front) else []
     hidden = [(0, front.body), *drawing]
-    parsed, comments = _read(text, hidden, front.body)
+    parsed, comments, unclosed = _read(text, hidden, front.body)
     seen = blank(text, [*hidden, *comments, *parsed.code, *parsed.math])
     lines = Lines(text)
-    found = _links(seen, parsed, link_settings)
+    found = _links(text, seen, parsed, link_settings)
     note = Note(
         path=path,
         text=text,
@@ -56,22 +59,28 @@ def parse(
         blocks=_block_ids(seen, parsed),
         links=_placed([*_in_front(text, front, link_settings), *found], lines),
         excluded=tuple(_joined(drawing if settings.comments else [*drawing, *comments])),
-        warnings=(*warnings, *front.warnings),
-        layout=_layout(parsed, found),
+        warnings=(*warnings, *front.warnings, *unclosed),
+        layout=_layout(seen, parsed, found),
     )
     return _with_fields(note, front)
 
 
-def _read(text: str, hidden: list[Span], body: int) -> tuple[markdown.Parsed, list[Span]]:
-    """The parsed body, and its comments: what is commented out must not become a heading."""
+def _read(
+    text: str, hidden: list[Span], body: int
+) -> tuple[markdown.Parsed, list[Span], list[str]]:
+    """The parsed body, its comments, and a warning for one that hides the rest of the note."""
     parsed = markdown.parse(blank(text, hidden), body)
-    comments: list[Span] = []
+    found: list[re.Match[str]] = []
     if "%%" in text:
         shown = blank(text, [*hidden, *parsed.code, *parsed.math])
-        comments = [match.span() for match in _COMMENT.finditer(shown)]
-        if comments:
-            parsed = markdown.parse(blank(text, [*hidden, *comments]), body)
-    return parsed, sorted([*comments, *_html_comments(text, parsed.html)])
+        found = list(_COMMENT.finditer(shown))
+    comments = [match.span() for match in found]
+    if comments:
+        # What is commented out must not become a heading. And not with spaces: four of them
+        # would make code of what follows on the line.
+        parsed = markdown.parse(blank(blank(text, hidden), comments, "\x01"), body)
+    unclosed = [_NEVER_CLOSED.format(Lines(text).of(m.start(1))) for m in found if m[1]]
+    return parsed, sorted([*comments, *_html_comments(text, parsed.html)]), unclosed
 
 
 def _html_comments(text: str, html: Iterable[Span]) -> Iterator[Span]:
@@ -94,8 +103,8 @@ def _joined(spans: Iterable[Span]) -> Iterator[Span]:
         yield at, until
 
 
-def blank(text: str, spans: Iterable[Span]) -> str:
-    """The text with these stretches replaced by spaces; newlines stay, so lines stay."""
+def blank(text: str, spans: Iterable[Span], fill: str = " ") -> str:
+    """The text with these stretches replaced by a filler; newlines stay, so lines stay."""
     ordered = list(_joined(spans))
     if not ordered:
         return text
@@ -103,9 +112,9 @@ def blank(text: str, spans: Iterable[Span]) -> str:
     for start, end in ordered:
         hidden = text[start:end]
         if "\n" in hidden:
-            hidden = "\n".join(" " * len(line) for line in hidden.split("\n"))
+            hidden = "\n".join(fill * len(line) for line in hidden.split("\n"))
         else:
-            hidden = " " * len(hidden)
+            hidden = fill * len(hidden)
         parts += [text[at:start], hidden]
         at = end
     return "".join([*parts, text[at:]])
@@ -124,14 +133,21 @@ def _drawing_data(text: str, body: int) -> list[Span]:
     return [(body, heading.end()), (end.start() if end else len(text), len(text))]
 
 
-def _links(seen: str, parsed: markdown.Parsed, settings: config.Links) -> list[Link]:
+def _links(text: str, seen: str, parsed: markdown.Parsed, settings: config.Links) -> list[Link]:
     """Every link of the body, attachments too, in the order they stand."""
-    found = list(links.find_wiki(seen, settings.order))
+    found = list(links.find_wiki(seen, settings.order, original=text))
     for md in parsed.links:
-        if seen[md.start : md.end].strip() and not seen.startswith(("[[", "![["), md.start):
+        if seen[md.start : md.end].strip() and not _in_brackets(seen, md.start, md.end):
             link = links.from_markdown(md.start, md.image, md.destination, md.text)
             found += [link] if link else []
     return sorted(found, key=lambda link: link.start)
+
+
+def _in_brackets(seen: str, start: int, end: int) -> bool:
+    """Whether a Markdown link is really a wikilink whose word has a reference definition."""
+    if seen.startswith(("[[", "![["), start):
+        return True
+    return start > 0 and seen.startswith("[[", start - 1) and seen.startswith("]]", end - 1)
 
 
 def _in_front(text: str, front: frontmatter.Front, settings: config.Links) -> list[Link]:
@@ -167,11 +183,12 @@ def _block_ids(seen: str, parsed: markdown.Parsed) -> dict[str, int]:
     ids: dict[str, int] = {}
     if "^" not in seen:
         return ids
-    starts = [block.start for block in parsed.blocks]
+    tops = [block.start for block in parsed.blocks]
+    starts = sorted({start for block in parsed.blocks for start in (block.start, *block.cuts)})
     for match in _BLOCK_ID.finditer(seen):
         line = seen.rfind("\n", 0, match.start()) + 1
         alone = not seen[line : match.start()].strip()
-        start = _block_before(starts, line) if alone else line
+        start = _block_before(tops, line) if alone else starts[bisect_right(starts, line) - 1]
         ids.setdefault(match[1].casefold(), start)
     return ids
 
@@ -179,16 +196,14 @@ def _block_ids(seen: str, parsed: markdown.Parsed) -> dict[str, int]:
 def _block_before(starts: Sequence[int], line: int) -> int:
     """Where the block begins that a lone id at `line` names."""
     here = bisect_right(starts, line) - 1
-    if here >= 0 and starts[here] == line and here > 0:
-        here -= 1
-    return starts[max(here, 0)] if starts else 0
+    return starts[here - 1] if starts[here] == line and here > 0 else starts[here]
 
 
-def _layout(parsed: markdown.Parsed, found: Iterable[Link]) -> Layout:
-    images = {
-        (link.start, "image") for link in found if link.kind == "embed" and links.is_image(link)
-    }
-    return Layout(tuple(parsed.blocks), tuple(sorted(images.union(parsed.marks))))
+def _layout(seen: str, parsed: markdown.Parsed, found: Iterable[Link]) -> Layout:
+    shown = [link for link in found if link.kind == "embed" and links.is_image(link)]
+    marks = {(link.start, "image") for link in shown}
+    marks |= {(match.start(), "task") for match in _TASK.finditer(seen)}
+    return Layout(tuple(parsed.blocks), tuple(sorted(marks.union(parsed.marks))))
 
 
 def _with_fields(note: Note, front: frontmatter.Front) -> Note:

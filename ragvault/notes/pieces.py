@@ -90,7 +90,10 @@ def pieces(
 def _append(found: list[Piece], piece: Piece, grain: int) -> None:
     """Add a piece; a crumb joins the crumb before it, so that a thousand of them stay cheap."""
     last = found[-1] if found else None
-    if last and not piece.heading and not last.heading and piece.last - last.first < grain:
+    if last and len(found) == 1 and last.first == last.last:
+        # Nothing visible has come yet: what there is belongs to the first piece that has a letter.
+        found[-1] = replace(piece, start=last.start, price=last.price)
+    elif last and not piece.heading and not last.heading and piece.last - last.first < grain:
         found[-1] = replace(last, end=piece.end, last=piece.last)
     else:
         found.append(piece)

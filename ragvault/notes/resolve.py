@@ -125,7 +125,7 @@ def find_anchor(
         path = [heading_key(part) for part in heading.path]
         if path and path[-1] == wanted[-1] and _in_order(wanted[:-1], path[:-1]):
             return heading.start
-    return _by_slug(last, headings)
+    return _by_slug(last, headings) if len(anchor) == 1 else None
 
 
 def heading_key(text: str) -> str:

@@ -1,7 +1,8 @@
 """Tags: `#word`, `#nested/word`, in any script, and never digits alone.
 
-A tag ends at the first character it may not hold. Inside URLs, link destinations and wikilinks a
-`#` begins a fragment, so those are stepped over; code and comments are blanked out by the caller.
+A tag ends at the first character it may not hold. Inside URLs, link destinations, wikilinks and
+HTML attributes a `#` is something else, so those are stepped over; code and comments are blanked
+out by the caller.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ _STOP = (
 _TAG = re.compile(
     r"\[\[[^\n]*?\]\]"  # a wikilink, whose `#` names a heading
     r"|\]\([^)\n]*\)"  # a link's destination
+    r"|^ {0,3}\[[^\]\n]+\]:[ \t]*\S+"  # a reference's destination
+    r"|</?[a-zA-Z][^>\n]*>"  # the attributes of HTML
     r"|:/\S+"  # the rest of a URL, whose `#` begins a fragment
-    rf"|(?<![\w/#&\\-])#([^{_STOP}]+)"
+    rf"|(?<![\w/#&\\-])#([^{_STOP}]+)",
+    re.M,
 )
 
 
