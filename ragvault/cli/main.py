@@ -26,7 +26,10 @@ from ragvault.cli import options, render
 from ragvault.errors import RagvaultError
 
 COMMANDS = {
+    "index": "Index a vault, or bring its index up to date.",
+    "status": "What is indexed, skipped and pending.",
     "config": "Your settings: start a file, show what is in effect, check it.",
+    "models": "The models: which there are, fetching and checking them.",
 }
 
 # The class of every "called wrongly" that Typer raises; it has no public name of its own.
@@ -57,8 +60,8 @@ def _imported(name: str) -> Any:
 app = typer.Typer(
     name="ragvault",
     cls=Commands,
-    # Rich draws boxes for people; a pipe gets plain lines, and gets them sooner.
-    rich_markup_mode="rich" if sys.stdout and sys.stdout.isatty() else None,
+    # Plain lines, on a terminal as in a pipe: importing Rich to draw boxes doubles the wait.
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
     pretty_exceptions_enable=False,

@@ -14,7 +14,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -23,6 +24,8 @@ from ragvault.errors import RagvaultError
 
 if TYPE_CHECKING:
     from ragvault.configure import Loaded
+    from ragvault.ingest import Report
+    from ragvault.status import Status
 
 _volume = 1  # 0 with --quiet, 2 with --verbose
 
@@ -41,6 +44,14 @@ def be_quiet() -> None:
 
 def be_verbose() -> None:
     _set_volume(2)
+
+
+def is_quiet() -> bool:
+    return _volume < 1
+
+
+def is_verbose() -> bool:
+    return _volume > 1
 
 
 def out(text: str) -> None:
@@ -117,6 +128,73 @@ def verdict(loaded: Loaded) -> str:
     lines = [f"{printable(str(path))}: all is well" for path in loaded.files]
     lines.append(f"settings with a value of their own: {count}; the others have their defaults")
     return "\n".join(lines)
+
+
+def index_report(name: str, report: Report) -> str:
+    """What an indexing run did, in one line, and what it left out in a second."""
+    words = ("added", "changed", "moved", "removed", "recut")
+    done = [f"{count(getattr(report, word))} {word}" for word in words if getattr(report, word)]
+    did = ", ".join(done) or "nothing to do"
+    lines = [f"{name}: {did}; {count(report.unchanged)} unchanged ({report.seconds:.1f} s)"]
+    if report.skipped:
+        reasons = Counter(skip.reason for skip in report.skipped)
+        lines.append(f"skipped {_listed(reasons)}; ragvault status -v lists them")
+    return "\n".join(lines)
+
+
+def status(found: Status, *, full: bool) -> str:
+    """An index in a dozen lines; with `full` every skipped file and broken link as well."""
+    held = found.counts
+    rows = {
+        "vault": f"{found.name} ({printable(found.root)})",
+        "notes": count(held.notes),
+        "sections": count(held.sections),
+        "passages": count(held.chunks),
+        "links": _listed(held.links) or "none",
+        "skipped": _listed(held.skipped) or "none",
+        "warnings": f"{count(held.warned)} notes" if held.warned else "none",
+        "pending": _pending(found),
+        "size": f"{sum(held.bytes.values()) / 1e6:.1f} MB in {printable(found.folder)}",
+        "revision": f"{held.revision} (format {held.format})",
+        "last run": _last_run(held.last_run),
+    }
+    if found.writer:
+        rows["writer"] = found.writer
+    lines = [f"{word:9} {text}" for word, text in rows.items()]
+    return "\n".join([*lines, *_details(found)] if full else lines)
+
+
+def count(number: int) -> str:
+    return f"{number:,}"
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count(number)} {word}" for word, number in sorted(counts.items()))
+
+
+def _pending(found: Status) -> str:
+    if found.pending is None:
+        return f"unknown: {printable(found.unreadable)}"
+    return f"{count(found.pending)} files changed since" if found.pending else "nothing"
+
+
+def _last_run(run: Mapping[str, Any]) -> str:
+    if not run:
+        return "never finished"
+    from datetime import datetime
+
+    ended = datetime.fromtimestamp(run["ended"]).astimezone()
+    return f"{ended:%Y-%m-%d %H:%M}, {run['seconds']:.1f} s"
+
+
+def _details(found: Status) -> Iterator[str]:
+    for skip in found.skipped:
+        yield f"skipped   {printable(skip.path)}: {skip.reason} {printable(skip.detail)}".rstrip()
+    for path, warnings in found.warnings.items():
+        yield from (f"warning   {printable(path)}: {printable(said)}" for said in warnings)
+    for link in found.dangling:
+        could = f" (could be {', '.join(link.others)})" if link.others else ""
+        yield f"{link.status:9} {printable(link.path)}:{link.line}: {printable(link.target)}{could}"
 
 
 def printable(text: str) -> str:

@@ -1,0 +1,112 @@
+"""A vault, opened: the one door for the command line and for programs.
+
+    with Vault.open("~/notes") as vault:
+        vault.index()
+
+The only place that names concrete engines together. Opening reads settings and finds the index
+folder; nothing is written before `index` is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ragvault import configure, folders
+from ragvault.configure import Loaded
+from ragvault.errors import IndexMissing, VaultNotFound
+from ragvault.ingest import Report, Tell, ingest
+from ragvault.status import Status, status
+from ragvault.store import layout
+from ragvault.store.catalogue import Catalogue
+from ragvault.store.lock import WriterLock
+
+
+class Vault:
+    """One folder of notes and its index."""
+
+    def __init__(self, root: Path, folder: Path, settings: Loaded) -> None:
+        self.root = root
+        self.folder = folder
+        self.settings = settings
+
+    @classmethod
+    def open(
+        cls,
+        where: str | Path | None = None,
+        *,
+        flags: Sequence[str] = (),
+        environ: Mapping[str, str] | None = None,
+    ) -> Vault:
+        """Open a vault by its path or its name; without either, the one around this folder.
+
+        Raises VaultNotFound and ConfigError.
+        """
+        data = _data(environ)
+        root = _find(where, data)
+        settings = configure.load(root, flags=flags, environ=environ)
+        return cls(root, layout.index_folder(root, data), settings)
+
+    @property
+    def name(self) -> str:
+        known = layout.read(self.folder)
+        return known.name if known else self.root.name
+
+    def index(self, tell: Tell = lambda *_: None) -> Report:
+        """Bring the index up to date with the files, and remember the vault.
+
+        Raises IndexLocked while another process writes, VaultUnreadable, IndexUnusable.
+        """
+        layout.remember(self.root, self.folder.parent.parent)
+        with WriterLock(self.folder, "ragvault index"), self.catalogue(write=True) as catalogue:
+            return ingest(self.root, catalogue, self.settings.config, tell)
+
+    def status(self) -> Status:
+        """What is indexed, skipped and pending. Loads no model and writes nothing."""
+        with self.catalogue() as catalogue:
+            return status(self.name, self.root, catalogue, self.settings.config)
+
+    def catalogue(self, write: bool = False) -> Catalogue:
+        """The catalogue itself; closed by whoever asked for it."""
+        if not write and not (self.folder / layout.CATALOGUE).exists():
+            raise IndexMissing(self.root)
+        return Catalogue.open(self.folder, write=write)
+
+
+def _data(environ: Mapping[str, str] | None) -> Path:
+    """Where indexes are. No vault may say, so its own settings are not asked."""
+    override = configure.load(environ=environ).config.paths.data
+    return folders.data_dir(environ, override)
+
+
+def _find(where: str | Path | None, data: Path) -> Path:
+    if where is None:
+        return _around(Path.cwd(), data)
+    path = Path(where).expanduser()
+    if path.is_dir():
+        return path.resolve()
+    named = [vault for vault in layout.known(data) if vault.name == str(where)]
+    if named:
+        return named[0].root
+    if path.exists():
+        raise VaultNotFound(f"{path} is a file", fix="name the folder that holds your notes")
+    raise VaultNotFound(
+        f"there is no folder {path}, and no vault of that name", fix=_known_names(data)
+    )
+
+
+def _around(here: Path, data: Path) -> Path:
+    """The known vault this folder lies in; else the only known one."""
+    vaults = layout.known(data)
+    inside = [vault.root for vault in vaults if here.resolve().is_relative_to(vault.root)]
+    if inside:
+        return max(inside, key=lambda root: len(root.parts))
+    if len(vaults) == 1:
+        return vaults[0].root
+    said = "several vaults are known" if vaults else "no vault is known yet"
+    raise VaultNotFound(f"{said}, and this folder is in none of them", fix=_known_names(data))
+
+
+def _known_names(data: Path) -> str:
+    names = ", ".join(vault.name for vault in layout.known(data))
+    return f"name one with --vault: {names}" if names else "ragvault index FOLDER"

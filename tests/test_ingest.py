@@ -1,0 +1,315 @@
+"""The write path: from scratch equals by edits, nothing is read twice, the vault is untouched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ragvault import ingest as write_path
+from ragvault import prepare
+from ragvault.config import Chunk, Config, Links
+from ragvault.ingest import Report, ingest
+from ragvault.store.catalogue import Catalogue
+
+SAMPLE = Path(__file__).parent.parent / "sample_vault"
+LONG_AGO = 1_600_000_000  # so that no file is as young as the clock's tick
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        os.utime(path, (LONG_AGO, LONG_AGO))
+
+
+def index(root: Path, folder: Path, config: Config = Config()) -> Report:  # noqa: B008
+    with Catalogue.open(folder, write=True) as catalogue:
+        return ingest(root, catalogue, config)
+
+
+def answers(folder: Path) -> dict[str, object]:
+    """Everything that can be asked of an index, without ids and revisions."""
+    with Catalogue.open(folder) as catalogue:
+        paths = sorted(catalogue.files())
+        return {
+            "notes": [catalogue.note(path) for path in paths],
+            "dates": [(s.file, s.date, s.created, s.modified) for s in catalogue.all_stored()],
+            "sections": [catalogue.sections(path) for path in paths],
+            "chunks": [[(p.hash, p.chunk) for p in catalogue.passages_of(path)] for path in paths],
+            "outgoing": [catalogue.outgoing(path) for path in paths],
+            "incoming": [sorted(map(repr, catalogue.incoming(path))) for path in paths],
+            "skipped": catalogue.skipped(),
+        }
+
+
+def tree(root: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        str(path.relative_to(root)): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "index"
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    root = tmp_path / "vault"
+    root.mkdir()
+    return root
+
+
+@contextmanager
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The paths of the files that are opened to be read."""
+    opened: list[str] = []
+    real_read, real_digest = prepare.read, write_path.digest
+    with monkeypatch.context() as patch:
+        patch.setattr(prepare, "read", lambda *a: opened.append(a[1].path) or real_read(*a))
+        patch.setattr(write_path, "digest", lambda *a: opened.append(a[1].path) or real_digest(*a))
+        yield opened
+
+
+NAMES = ("A.md", "B.md", "sub/A.md", "sub/deep/C.md", "sub/index.md", "D.markdown")
+TEXTS = (
+    "# One\n\n[[A]] and [[B#Two]] and [[sub/A|label]] and [x](sub/)\n",
+    "---\naliases: [Bee, A]\ntags: t\n---\n## Two\n\n[[Bee]] [[C]] ![[D]] ^id\n",
+    "Plain words. [[index]] [[../B]] [[#Two]] [[B#^id]]\n",
+    "---\ndate: 2024-01-02\nrelated: '[[Bee]]'\n---\n%%hidden%%\n",
+    "",
+)
+OPERATIONS = st.one_of(
+    st.tuples(st.just("write"), st.sampled_from(NAMES), st.sampled_from(TEXTS)),
+    st.tuples(st.just("delete"), st.sampled_from(NAMES), st.none()),
+    st.tuples(st.just("rename"), st.sampled_from(NAMES), st.sampled_from(NAMES)),
+    st.tuples(st.just("touch"), st.sampled_from(NAMES), st.none()),
+    st.tuples(st.just("index"), st.none(), st.none()),
+)
+
+
+def do(root: Path, what: str, name: str | None, other: str | None, tick: int) -> None:
+    path = root / (name or "")
+    if what == "write":
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(other or "", encoding="utf-8")
+        os.utime(path, (LONG_AGO + tick, LONG_AGO + tick))
+    elif what == "delete":
+        path.unlink(missing_ok=True)
+    elif what == "touch" and path.exists():
+        os.utime(path, (LONG_AGO + 500 + tick, LONG_AGO + 500 + tick))
+    elif what == "rename" and path.exists() and other:
+        (root / other).parent.mkdir(parents=True, exist_ok=True)
+        path.replace(root / other)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(OPERATIONS, max_size=14))
+def test_indexing_by_any_edits_equals_indexing_from_scratch(operations):
+    with TemporaryDirectory() as temporary:
+        root, by_edits, scratch = (Path(temporary, name) for name in ("v", "edits", "scratch"))
+        root.mkdir()
+        for tick, (what, name, other) in enumerate(operations):
+            do(root, what, name, other, tick)
+            if what == "index":
+                index(root, by_edits)
+        index(root, by_edits)
+        index(root, scratch)
+        assert answers(by_edits) == answers(scratch)
+
+
+def test_the_vault_is_identical_before_and_after(tmp_path, folder):
+    root = tmp_path / "vault"
+    shutil.copytree(SAMPLE, root)
+    before = tree(root)
+
+    report = index(root, folder)
+    index(root, folder)
+
+    assert report.added == 44
+    assert tree(root) == before
+
+
+def test_an_unchanged_vault_is_confirmed_without_reading_it(vault, folder, monkeypatch):
+    write(vault, {"a.md": "one", "b.md": "two"})
+    index(vault, folder)
+
+    with counted(monkeypatch) as opened:
+        report = index(vault, folder)
+
+    assert opened == []
+    assert (report.unchanged, report.anything) == (2, False)
+
+
+def test_only_the_changed_file_is_read(vault, folder, monkeypatch):
+    write(vault, {"a.md": "one", "b.md": "two"})
+    index(vault, folder)
+    (vault / "a.md").write_text("another")
+
+    with counted(monkeypatch) as opened:
+        report = index(vault, folder)
+
+    assert set(opened) == {"a.md"}
+    assert (report.changed, report.unchanged) == (1, 1)
+
+
+def test_a_touched_file_keeps_its_passages(vault, folder):
+    write(vault, {"a.md": "one"})
+    index(vault, folder)
+    before = answers(folder)["chunks"]
+    os.utime(vault / "a.md", (LONG_AGO + 9, LONG_AGO + 9))
+
+    report = index(vault, folder)
+
+    assert (report.touched, report.changed) == (1, 0)
+    assert answers(folder)["chunks"] == before
+    assert index(vault, folder).touched == 0
+
+
+def test_a_rename_keeps_ids_and_takes_the_links_along(vault, folder):
+    write(vault, {"a.md": "text of a note", "b.md": "[[a]] [[c]]"})
+    index(vault, folder)
+    with Catalogue.open(folder) as catalogue:
+        before = [passage.id for passage in catalogue.passages_of("a.md")]
+    (vault / "a.md").rename(vault / "c.md")
+
+    report = index(vault, folder)
+
+    with Catalogue.open(folder) as catalogue:
+        assert [passage.id for passage in catalogue.passages_of("c.md")] == before
+        assert catalogue.note("c.md").title == "c"
+        meant = [target.path for _, target in catalogue.outgoing("b.md")]
+    assert report.moved == 1
+    assert meant == [None, "c.md"]
+
+
+def test_editing_one_paragraph_changes_only_its_passages(vault, folder):
+    paragraphs = [
+        f"Paragraph {i}. " + "Bread is flour, water, salt and time. " * 12 for i in range(30)
+    ]
+    write(vault, {"a.md": "\n\n".join(paragraphs)})
+    index(vault, folder)
+    with Catalogue.open(folder) as catalogue:
+        before = {passage.hash for passage in catalogue.passages_of("a.md")}
+    paragraphs[15] = paragraphs[15].replace("salt", "sugar")
+    write(vault, {"a.md": "\n\n".join(paragraphs) + "\n"})
+
+    index(vault, folder)
+
+    with Catalogue.open(folder) as catalogue:
+        after = {passage.hash for passage in catalogue.passages_of("a.md")}
+    assert 1 <= len(after - before) <= 2
+    assert len(after & before) >= 28
+
+
+def test_a_changed_setting_cuts_again_without_reading_a_file(vault, folder, monkeypatch):
+    write(vault, {"a.md": "words and more words. " * 200})
+    index(vault, folder)
+    smaller = Config(chunk=Chunk(child_target=200, child_min=100))
+
+    with counted(monkeypatch) as opened:
+        report = index(vault, folder, smaller)
+
+    assert (report.recut, opened) == (1, [])
+    assert index(vault, folder, smaller).recut == 0
+    scratch = folder.parent / "scratch"
+    index(vault, scratch, smaller)
+    assert answers(folder) == answers(scratch)
+
+
+def test_another_link_order_is_applied_to_what_is_stored(vault, folder):
+    write(vault, {"a.md": "[[some words|b]]", "b.md": ""})
+    assert index(vault, folder).added == 2
+    index(vault, folder, Config(links=Links(order="label-first")))
+    with Catalogue.open(folder) as catalogue:
+        [(_, target)] = catalogue.outgoing("a.md")
+    assert target is not None
+    assert target.path == "b.md"
+
+
+def test_what_cannot_be_read_is_told_and_the_rest_goes_on(vault, folder):
+    write(vault, {"a.md": "fine", "big.md": "x" * 100})
+    (vault / "binary.md").write_bytes(bytes(range(256)) * 20)
+    os.mkfifo(vault / "pipe.md")
+    config = Config(walk=Config().walk.__class__(max_bytes=90_000))
+
+    report = index(vault, folder, config)
+
+    assert report.added == 2
+    assert {skip.path: skip.reason for skip in report.skipped} == {
+        "binary.md": "binary",
+        "pipe.md": "special",
+    }
+
+
+def test_a_file_that_vanishes_between_walk_and_read_is_skipped(vault, folder, monkeypatch):
+    write(vault, {"a.md": "here", "b.md": "gone soon"})
+    real = prepare.read
+
+    def vanish(root, file, limit):
+        (vault / "b.md").unlink(missing_ok=True)
+        return real(root, file, limit)
+
+    monkeypatch.setattr(prepare, "read", vanish)
+    report = index(vault, folder)
+
+    assert report.added == 1
+    assert [skip.reason for skip in report.skipped] == ["vanished"]
+
+
+def test_a_run_that_stops_halfway_goes_on_from_there(vault, folder, monkeypatch):
+    write(vault, {f"{i:03}.md": f"note {i} [[{i + 1:03}]]" for i in range(200)})
+
+    def stop(what, done, total):
+        if what == "reading notes" and done >= 64:
+            raise KeyboardInterrupt
+
+    with Catalogue.open(folder, write=True) as catalogue, pytest.raises(KeyboardInterrupt):
+        ingest(vault, catalogue, Config(), stop)
+    with Catalogue.open(folder) as catalogue:
+        done = len(catalogue.files())
+    report = index(vault, folder)
+
+    assert 0 < done < 200
+    assert report.added == 200 - done
+    scratch = folder.parent / "scratch"
+    index(vault, scratch)
+    assert answers(folder) == answers(scratch)
+
+
+def test_many_files_are_prepared_in_processes_with_the_same_result(vault, folder, monkeypatch):
+    write(vault, {f"{i:03}.md": f"# Note {i}\n\nWords {i}. [[{i // 2:03}]]\n" for i in range(90)})
+    index(vault, folder)
+    monkeypatch.setattr(prepare, "MANY", 10)
+    monkeypatch.setattr(prepare, "BATCH", 7)
+    scratch = folder.parent / "scratch"
+    index(vault, scratch)
+
+    assert answers(folder) == answers(scratch)
+
+
+def test_a_new_alias_and_a_new_heading_reach_the_links_of_other_notes(vault, folder):
+    write(vault, {"a.md": "[[nick]] [[b#later]]", "b.md": "text"})
+    index(vault, folder)
+    time.sleep(0.01)
+    (vault / "b.md").write_text("---\naliases: nick\n---\n# Later\n")
+    index(vault, folder)
+
+    with Catalogue.open(folder) as catalogue:
+        first, second = (target for _, target in catalogue.outgoing("a.md"))
+    assert first is not None
+    assert second is not None
+    assert (first.path, first.via) == ("b.md", "alias")
+    assert second.anchor_found
