@@ -1,0 +1,51 @@
+"""Spans: the text between two offsets of a note, without what is not indexed.
+
+A note's text is kept once. Sections and passages are offsets into it, and what they say is cut out
+when it is asked for: the chunker and the catalogue cut with the same function, so that a passage
+read back is the passage that was embedded. Nothing here knows Markdown, SQLite or a file.
+
+`excluded` are stretches [first, last) in order and apart, as in `Note.excluded`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+Span = tuple[int, int]
+
+
+def cut(text: str, start: int, end: int, excluded: Sequence[Span]) -> str:
+    """The characters of [start, end) that are not excluded."""
+    if not excluded:
+        return text[start:end]
+    kept, at = [], start
+    for first, last in _touching(start, end, excluded):
+        kept.append(text[at:first])  # empty when the span begins inside this stretch
+        at = max(at, last)
+    kept.append(text[at:end])
+    return "".join(kept)
+
+
+def back(start: int, count: int, excluded: Sequence[Span]) -> int:
+    """Where the last `count` characters before `start` begin, counting none that are excluded.
+
+    0 when there are fewer: `cut(text, back(start, n, excluded), start, excluded)` has at most n.
+    """
+    at = start
+    for first, last in reversed(_touching(0, start, excluded)):
+        room = at - min(last, at)
+        if room >= count:
+            break
+        count -= room
+        at = first
+    return max(at - count, 0)
+
+
+def _touching(start: int, end: int, excluded: Sequence[Span]) -> Sequence[Span]:
+    """The stretches that share a character with [start, end)."""
+    # They are in order and apart, so that their ends are in order as well.
+    low = bisect_left(excluded, (start, start))
+    if low and excluded[low - 1][1] > start:
+        low -= 1
+    return excluded[low : bisect_left(excluded, (end, end), lo=low)]
