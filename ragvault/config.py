@@ -24,6 +24,8 @@ Count = Annotated[int, Meta(ge=0, description="a whole number, 0 or more")]
 Positive = Annotated[int, Meta(ge=1, description="a whole number, 1 or more")]
 Share = Annotated[float, Meta(gt=0, le=1, description="a share: above 0, at most 1")]
 Above0 = Annotated[float, Meta(gt=0, description="a number above 0")]
+AtLeast0 = Annotated[float, Meta(ge=0, description="a number, 0 or more")]
+From0To1 = Annotated[float, Meta(ge=0, le=1, description="a number from 0 to 1")]
 # Not relative: where the indexes are must not depend on where a command was typed.
 Folder = Annotated[
     str,
@@ -123,6 +125,48 @@ class Vector(Table, frozen=True):
     threads: Positive = 1
 
 
+class Boosts(Table, frozen=True):
+    """How much a word counts in each field."""
+
+    vault: ClassVar[bool] = True
+
+    title: AtLeast0 = 3.0
+    headers: AtLeast0 = 2.5
+    keywords: AtLeast0 = 2.5
+    description: AtLeast0 = 2.0
+    tags: AtLeast0 = 2.0
+    aliases: AtLeast0 = 1.5
+    author: AtLeast0 = 1.0
+    body: AtLeast0 = 1.0
+
+
+class Keyword(Table, frozen=True):
+    """How passages are looked up by word."""
+
+    vault: ClassVar[bool] = True
+
+    engine: Literal["whoosh", "tantivy"] = "whoosh"
+    stemming: str = "english"
+    k1: AtLeast0 = 1.2
+    b: From0To1 = 0.75
+    exact: AtLeast0 = 0.2
+    fuzzy: bool = True
+    slips: Annotated[int, Meta(ge=0, le=2, description="0, 1 or 2")] = 2
+    spellings: Positive = 3
+    seconds: Above0 = 2.0
+    boosts: Boosts = Boosts()
+
+
+class Code(Table, frozen=True):
+    """How blocks of code are looked up."""
+
+    vault: ClassVar[bool] = True
+
+    enabled: bool = True
+    k1: AtLeast0 = 1.2
+    b: From0To1 = 0.75
+
+
 class Graph(Table, frozen=True):
     """What links between notes say."""
 
@@ -156,5 +200,7 @@ class Config(Table, frozen=True):
     links: Links = Links()
     chunk: Chunk = Chunk()
     vector: Vector = Vector()
+    keyword: Keyword = Keyword()
+    code: Code = Code()
     graph: Graph = Graph()
     models: Models = Models()
