@@ -1,0 +1,65 @@
+"""Private files: folders only their owner can enter, files that are whole or not there.
+
+An index repeats what the notes say, so it is kept as closely as they are: 0700 and 0600 whatever
+the umask. Nothing here knows what the files hold.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from ragvault.errors import IndexUnusable
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder and the missing ones above it for their owner alone; close an open one.
+
+    A folder above that was there already is left as it is: it is not ours.
+    """
+    try:
+        missing = [above for above in (folder, *folder.parents) if not above.exists()]
+        for above in reversed(missing):
+            above.mkdir(mode=0o700, exist_ok=True)
+        _close_to_others(folder)
+    except OSError as error:
+        raise unusable(folder, error) from error
+
+
+def make_file(path: Path) -> None:
+    """Create an empty private file; one that is there keeps its contents and loses its readers."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+        _close_to_others(path)
+    except OSError as error:
+        raise unusable(path.parent, error) from error
+
+
+def write_file(path: Path, contents: bytes) -> None:
+    """Replace a file in one step: a reader meets the old contents or the new."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(contents)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise unusable(path.parent, error) from error
+
+
+def unusable(folder: Path, error: OSError) -> IndexUnusable:
+    """What the operating system refused, in words."""
+    return IndexUnusable(folder, error.strerror or str(error))
+
+
+def _close_to_others(path: Path) -> None:
+    """Take rights from others and give none to the owner, who may have made it read-only."""
+    mode = path.stat().st_mode & 0o777
+    if mode & 0o077:
+        path.chmod(mode & 0o700)

@@ -1,0 +1,118 @@
+"""Notes for the tests of the store: small, cut by line, and looked up by a plain rule."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+
+from ragvault.store.keys import key_of
+from ragvault.types import Chunk, Date, File, Heading, Link, Note, Section, Target
+
+NOBODY = 65534
+
+
+def digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def link(target: str, *anchor: str, start: int = 0) -> Link:
+    return Link("link", "wiki", target, anchor, target, 1, start)
+
+
+def note(path: str, text: str = "one\ntwo", *links: Link, **fields) -> Note:
+    """A note whose lines that begin with # are its headings."""
+    headings, at = [], 0
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith("#"):
+            headings.append(Heading(line[1:], 1, number, at, (line[1:],)))
+        at += len(line) + 1
+    return Note(path, text, links=links, headings=tuple(headings), **fields)
+
+
+def cut_by_line(note: Note) -> dict:
+    """Sections of two lines, chunks of one, and their hashes: the arguments of `put`."""
+    chunks, sections, at = [], [], 0
+    lines = note.text.split("\n")
+    for i, line in enumerate(lines):
+        span = (at, at + len(line))
+        chunk = Chunk(i, i // 2, (), "prose", "", frozenset(), *span, (i + 1,) * 2, (1, 1), line)
+        chunks.append(chunk)
+        at = span[1] + 1
+    for i in range(0, len(lines), 2):
+        pair = chunks[i : i + 2]
+        span = (pair[0].start, pair[-1].end)
+        sections.append(Section(i // 2, (note.title,), *span, (i + 1, i + len(pair))))
+    hashes = [digest(chunk.text) for chunk in chunks]
+    return {"sections": sections, "chunks": chunks, "hashes": hashes}
+
+
+def file(path: str, mtime_ns: int = 1) -> File:
+    return File(path, path, 10, mtime_ns)
+
+
+def dates(at: float = 1.0) -> dict:
+    return {"date": Date(at, "mtime"), "created": at, "modified": at + 1, "indexed_ns": 7}
+
+
+def put(catalogue, note: Note, *, mtime_ns: int = 1, at: float = 1.0, **changes) -> int:
+    parts = {**dates(at), "recipe": "r1", **cut_by_line(note), **changes}
+    return catalogue.put(note, file(note.path, mtime_ns), digest(note.text), **parts)
+
+
+def look_up(catalogue) -> int:
+    """Look up every link that waits: the name in the same folder, else the shortest path, else an
+    alias; a heading by its text. Returns how many waited."""
+    notes = catalogue.names()
+    waiting = list(catalogue.links_to_look_up())
+    catalogue.set_targets(
+        (link_id, meaning(catalogue, notes, path, link)) for link_id, path, link in waiting
+    )
+    return len(waiting)
+
+
+def meaning(catalogue, notes, source: str, link: Link) -> Target:
+    if not link.target:
+        return at_anchor(catalogue, source, "self", link)
+    key = key_of(link.target)
+    named = sorted((path for path, stem, _ in notes if key_of(stem) == key), key=len)
+    here = [path for path in named if folder(path) == folder(source)]
+    also = [path for path, _, aliases in notes if key in map(key_of, aliases)]
+    for via, found in (("folder", here), ("name", named), ("alias", also)):
+        if found:
+            return at_anchor(catalogue, found[0], via, link, tuple(found[1:]))
+    return Target("unresolved")
+
+
+def at_anchor(catalogue, path, via, link, others=()) -> Target:
+    status = "ambiguous" if others else "resolved"
+    if not link.anchor:
+        return Target(status, path, via, others=others)
+    starts = [h.start for h in catalogue.anchors(path)[0] if h.text == link.anchor[-1]]
+    start = starts[0] if starts else None
+    return Target(status, path, via, start, bool(starts), others)
+
+
+def folder(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+@contextmanager
+def unprivileged():
+    """A folder of a user to whom rights apply; root, to whom they do not, becomes nobody."""
+    place = Path(tempfile.mkdtemp())
+    root = os.geteuid() == 0
+    try:
+        if root:
+            os.chown(place, NOBODY, NOBODY)
+            os.seteuid(NOBODY)
+        yield place
+    finally:
+        if root:
+            os.seteuid(0)
+        for inside in [place, *(path for path in place.rglob("*") if path.is_dir())]:
+            inside.chmod(0o700)
+        shutil.rmtree(place)
