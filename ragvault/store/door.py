@@ -1,0 +1,114 @@
+"""The door of the catalogue: its lifetime, its transactions, and errors in the user's words.
+
+A catalogue belongs to the thread that opened it. The writer's lock is not taken here but by
+whoever writes, for as long as it writes (lock.py); SQLite refuses a second writer all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from sqlite3 import Connection
+from types import TracebackType
+from typing import Concatenate, ParamSpec, TypeVar
+
+from ragvault.errors import IndexUnusable
+from ragvault.store import connect, history
+from ragvault.store.failures import told
+from ragvault.store.layout import CATALOGUE
+from ragvault.store.private import unusable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+D = TypeVar("D", bound="Door")
+
+
+class Door:
+    """An open catalogue, before one knows what can be asked of it."""
+
+    def __init__(self, folder: Path, db: Connection) -> None:
+        self.folder = folder
+        self._db = db
+
+    @classmethod
+    def open(cls: type[D], folder: Path, write: bool = False) -> D:
+        """Open the catalogue of an index folder; a writer makes or upgrades it where needed.
+
+        Raises IndexMissing, IndexTooNew or IndexUnusable.
+        """
+        return cls(folder, connect.writer(folder) if write else connect.reader(folder))
+
+    def close(self) -> None:
+        self._db.close()
+
+    def __enter__(self: D) -> D:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Everything read inside is of one moment, whatever a writer does meanwhile."""
+        with told(self.folder), connect.snapshot(self._db):
+            yield
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Commit several changes at once, each still whole or absent.
+
+        For a first index: a commit writes every page it touched, and most are shared. What was
+        finished is kept also when the batch ends early, unless the process dies in it.
+        """
+        with told(self.folder):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("COMMIT")
+
+    def _read(self, ask: Callable[Concatenate[Connection, P], R], *a: P.args, **k: P.kwargs) -> R:
+        with told(self.folder), connect.snapshot(self._db):
+            return ask(self._db, *a, **k)
+
+    def _write(self, do: Callable[Concatenate[Connection, P], R], *a: P.args, **k: P.kwargs) -> R:
+        with told(self.folder), connect.transaction(self._db):
+            return do(self._db, *a, **k)
+
+    def _change(
+        self, do: Callable[Concatenate[Connection, int, P], R], *a: P.args, **k: P.kwargs
+    ) -> R:
+        with told(self.folder), connect.transaction(self._db):
+            return do(self._db, history.next_revision(self._db), *a, **k)
+
+    def compact(self) -> None:
+        """Give back unused space and leave no byte of what was deleted in any file of SQLite's.
+
+        Raises IndexUnusable while somebody still reads the state before; nothing is lost then.
+        """
+        with told(self.folder):
+            self._db.execute("VACUUM")  # a page keeps what was deleted from it until rewritten
+            busy, _, _ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise IndexUnusable(
+                self.folder,
+                "a search that began earlier still reads deleted text",
+                fix="try again when it has ended",
+            )
+
+
+def discard(folder: Path) -> None:
+    """Delete a catalogue, damaged or not, so that it is made again. For the holder of the lock."""
+    try:
+        # The main file last: without it, what is left of a journal means nothing to anybody.
+        for suffix in ("-shm", "-wal", "-journal", ""):
+            (folder / f"{CATALOGUE}{suffix}").unlink(missing_ok=True)
+    except OSError as error:
+        raise unusable(folder, error) from error

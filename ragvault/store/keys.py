@@ -1,0 +1,42 @@
+"""Keys: the form in which names are compared.
+
+A link and the note it means share a key whatever their spelling: letter case, composed or
+decomposed accents, the folder before the name, `.md` after it. Keys only choose which links are
+looked up again, so two names that share one cost a look-up and never a wrong answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from unicodedata import normalize
+
+EXTENSIONS = (".md", ".markdown")
+
+
+def fold(text: str) -> str:
+    """The same for texts that differ only in case or in how accents are encoded."""
+    if text.isascii():
+        return text.lower()
+    # Twice, because folding can take a composed letter apart.
+    return normalize("NFC", normalize("NFC", text).casefold())
+
+
+@lru_cache(maxsize=4096)  # a vault links to the same few names over and over
+def key_of(name: str) -> str:
+    """The last part of a path, link target or alias, folded, without a Markdown extension."""
+    key = fold(name).replace("\\", "/").strip("/ ").rpartition("/")[2].strip()
+    if key.endswith(EXTENSIONS):
+        return key.rpartition(".")[0]
+    return key
+
+
+def stem(path: str) -> str:
+    """The file name of a note without its extension, whatever that is."""
+    name = path.rpartition("/")[2]
+    return name.rpartition(".")[0] or name
+
+
+def keys_of(path: str, aliases: Iterable[str]) -> set[str]:
+    """Every key under which a link could mean this note."""
+    return {key_of(path), key_of(stem(path)), *map(key_of, aliases)}

@@ -1,0 +1,157 @@
+"""The tables of the catalogue, as format 1 has them.
+
+    notes           one row a file: its stat, its hash, its fields, its dates
+    bodies          the note's text, once, and the offsets found in it
+    tags, fields    what filters ask: folded tags; properties, one row a value
+    sections        parents, by place in their note
+    chunks          children; an id belongs to one text and is never given again
+    removed_chunks  ids that are gone, for the caches that still hold them
+    links           one row a link; status NULL is "not yet looked up"
+    dirty           names whose meaning may have changed since links were looked up
+    waiting         notes that hold a link not yet looked up
+    skipped         files that were not indexed, and why
+    models, vectors the embedding of every distinct text, by hash
+    meta            identity, revision, and what the last run said
+
+Rows name their note by `note_id`, and no constraint watches that: SQLite's foreign keys made a
+first index a third slower. write.py deletes the parts of a note with it, and a test looks for
+orphans. A released format is never edited: a change is a new function in migrations.py.
+"""
+
+from __future__ import annotations
+
+PARTS = ("bodies", "tags", "fields", "sections", "chunks", "links", "waiting")  # by note_id
+
+FORMAT_1 = (
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID",
+    """CREATE TABLE notes (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        path TEXT NOT NULL UNIQUE,
+        disk TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        mtime_ns INTEGER NOT NULL,
+        indexed_ns INTEGER NOT NULL,  -- the clock when the file was read
+        digest BLOB NOT NULL,
+        recipe TEXT NOT NULL,         -- fingerprint of the settings it was cut with
+        encoding TEXT NOT NULL,
+        title TEXT NOT NULL,
+        description TEXT NOT NULL,
+        author TEXT NOT NULL,
+        importance TEXT NOT NULL,
+        aliases TEXT NOT NULL,        -- JSON, as are the next five
+        tags TEXT NOT NULL,
+        keywords TEXT NOT NULL,
+        supersedes TEXT NOT NULL,
+        properties TEXT NOT NULL,
+        warnings TEXT NOT NULL,
+        date REAL NOT NULL,
+        date_source TEXT NOT NULL,
+        created REAL NOT NULL,
+        modified REAL NOT NULL,
+        length INTEGER NOT NULL,      -- characters
+        revision INTEGER NOT NULL     -- of the last change to its path or its contents
+    )""",
+    """CREATE TABLE bodies (
+        note_id INTEGER PRIMARY KEY,
+        text BLOB NOT NULL,           -- zlib, UTF-8
+        body INTEGER NOT NULL,
+        excluded TEXT NOT NULL,       -- JSON, as are the next two
+        headings TEXT NOT NULL,
+        blocks TEXT NOT NULL
+    )""",
+    """CREATE TABLE tags (
+        note_id INTEGER NOT NULL,
+        key TEXT NOT NULL,            -- folded: tags are compared without case
+        tag TEXT NOT NULL,
+        PRIMARY KEY (note_id, key)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX tags_by_key ON tags (key)",
+    """CREATE TABLE fields (
+        note_id INTEGER NOT NULL,
+        ordinal INTEGER NOT NULL,
+        key TEXT NOT NULL,            -- folded
+        text TEXT,                    -- folded; NULL: the property is there and empty
+        number REAL,
+        date REAL,
+        PRIMARY KEY (note_id, ordinal)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX fields_by_key ON fields (key)",
+    """CREATE TABLE sections (
+        note_id INTEGER NOT NULL,
+        ordinal INTEGER NOT NULL,
+        headings TEXT NOT NULL,       -- JSON
+        start INTEGER NOT NULL,
+        stop INTEGER NOT NULL,
+        line_first INTEGER NOT NULL,
+        line_last INTEGER NOT NULL,
+        PRIMARY KEY (note_id, ordinal)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE chunks (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        note_id INTEGER NOT NULL,
+        ordinal INTEGER NOT NULL,
+        section INTEGER NOT NULL,
+        headings TEXT NOT NULL,       -- JSON
+        kind TEXT NOT NULL,
+        lang TEXT NOT NULL,
+        has TEXT NOT NULL,            -- JSON
+        start INTEGER NOT NULL,
+        stop INTEGER NOT NULL,
+        line_first INTEGER NOT NULL,
+        line_last INTEGER NOT NULL,
+        column_first INTEGER NOT NULL,
+        column_last INTEGER NOT NULL,
+        overlap INTEGER NOT NULL,
+        text TEXT,                    -- NULL when it can be cut out of the body
+        text_hash BLOB NOT NULL,
+        revision INTEGER NOT NULL     -- when it was added
+    )""",
+    "CREATE INDEX chunks_by_note ON chunks (note_id)",
+    "CREATE INDEX chunks_by_revision ON chunks (revision)",
+    "CREATE TABLE removed_chunks (chunk_id INTEGER PRIMARY KEY, revision INTEGER NOT NULL)",
+    """CREATE TABLE links (
+        note_id INTEGER NOT NULL,
+        ordinal INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        form TEXT NOT NULL,
+        target TEXT NOT NULL,
+        anchor TEXT NOT NULL,         -- JSON
+        text TEXT NOT NULL,
+        line INTEGER NOT NULL,
+        start INTEGER NOT NULL,
+        target_key TEXT NOT NULL,     -- folded last part of the target, as in dirty
+        status TEXT,                  -- NULL: not looked up, and the rest means nothing
+        target_note_id INTEGER,
+        via TEXT,
+        target_start INTEGER,
+        anchor_found INTEGER,
+        others TEXT,                  -- JSON; NULL: none
+        PRIMARY KEY (note_id, ordinal)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX links_by_key ON links (target_key)",
+    """CREATE INDEX links_by_target ON links (target_note_id)
+        WHERE target_note_id IS NOT NULL""",
+    "CREATE TABLE dirty (key TEXT PRIMARY KEY) WITHOUT ROWID",
+    "CREATE TABLE waiting (note_id INTEGER PRIMARY KEY)",
+    """CREATE TABLE skipped (
+        ordinal INTEGER PRIMARY KEY,
+        path TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        detail TEXT NOT NULL
+    )""",
+    """CREATE TABLE models (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        dim INTEGER NOT NULL,
+        dtype TEXT NOT NULL           -- float16 or float32, little-endian
+    )""",
+    # A row has its own id because hashes come in no order: keyed by them, 118,000 vectors of 768
+    # bytes took twice as long to store (8.5 s against 4.3 s) and an eighth more room.
+    """CREATE TABLE vectors (
+        id INTEGER PRIMARY KEY,
+        model INTEGER NOT NULL,
+        text_hash BLOB NOT NULL,
+        vector BLOB NOT NULL,
+        UNIQUE (model, text_hash)
+    )""",
+)

@@ -1,0 +1,95 @@
+"""Vectors: the embedding of every distinct text, by model and hash of the text.
+
+What is embedded once is never embedded again, whichever note the text stands in or moves to, and
+FAISS is filled from here. Rows are little-endian float16 or float32, as the model's first vectors
+were stored; what is returned is always float32. No model is known here but by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from sqlite3 import Connection
+from typing import TYPE_CHECKING, Literal
+
+from ragvault.store.read import VARIABLES
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Dtype = Literal["float16", "float32"]
+LITTLE_ENDIAN = {"float16": "<f2", "float32": "<f4"}
+
+
+def have(db: Connection, model: str, hashes: Sequence[bytes]) -> set[bytes]:
+    """Those of the hashes whose text has a vector of this model."""
+    query = "SELECT text_hash FROM vectors JOIN models ON models.id = model WHERE name = ?"
+    found: set[bytes] = set()
+    for part in _parts(hashes):
+        marks = ", ".join("?" * len(part))
+        rows = db.execute(f"{query} AND text_hash IN ({marks})", (model, *part))
+        found.update(text_hash for (text_hash,) in rows)
+    return found
+
+
+def put(
+    db: Connection,
+    model: str,
+    dim: int,
+    hashes: Sequence[bytes],
+    matrix: NDArray[np.float32],
+    dtype: Dtype,
+) -> None:
+    """Store one row of the matrix for each hash; a text that has a vector keeps it."""
+    if matrix.shape != (len(hashes), dim):
+        raise ValueError(f"{len(hashes)} hashes of dimension {dim}, but a matrix {matrix.shape}")
+    model_id, known_dim, stored_as = _model(db, model) or _new_model(db, model, dim, dtype)
+    if known_dim != dim:
+        raise ValueError(f"{model} has {known_dim} dimensions here, not {dim}")
+    rows = matrix.astype(LITTLE_ENDIAN[stored_as])
+    values = [
+        (model_id, text_hash, row.tobytes()) for text_hash, row in zip(hashes, rows, strict=True)
+    ]
+    statement = "INSERT OR IGNORE INTO vectors (model, text_hash, vector) VALUES (?, ?, ?)"
+    db.executemany(statement, values)
+
+
+def get(db: Connection, model: str, hashes: Sequence[bytes]) -> NDArray[np.float32]:
+    """One row a hash, in the order given. KeyError with a hash that has no vector."""
+    import numpy as np
+
+    model_id, dim, stored_as = _model(db, model) or (0, 0, "float32")
+    found: dict[bytes, bytes] = {}
+    query = "SELECT text_hash, vector FROM vectors WHERE model = ?"
+    for part in _parts(list(dict.fromkeys(hashes))):
+        marks = ", ".join("?" * len(part))
+        found.update(db.execute(f"{query} AND text_hash IN ({marks})", (model_id, *part)))
+    joined = b"".join([found[text_hash] for text_hash in hashes])
+    matrix = np.frombuffer(joined, dtype=LITTLE_ENDIAN[stored_as])
+    return matrix.astype(np.float32).reshape(len(hashes), dim)
+
+
+def drop_unused(db: Connection) -> int:
+    """Delete the vectors of texts no chunk holds any more; returns how many those were."""
+    unused = "text_hash NOT IN (SELECT text_hash FROM chunks)"
+    dropped = db.execute(f"DELETE FROM vectors WHERE {unused}").rowcount
+    db.execute("DELETE FROM models WHERE id NOT IN (SELECT model FROM vectors)")
+    return dropped
+
+
+def _model(db: Connection, name: str) -> tuple[int, int, str] | None:
+    found: tuple[int, int, str] | None = db.execute(
+        "SELECT id, dim, dtype FROM models WHERE name = ?", (name,)
+    ).fetchone()
+    return found
+
+
+def _new_model(db: Connection, name: str, dim: int, dtype: Dtype) -> tuple[int, int, str]:
+    statement = "INSERT INTO models (name, dim, dtype) VALUES (?, ?, ?)"
+    return db.execute(statement, (name, dim, dtype)).lastrowid or 0, dim, dtype
+
+
+def _parts(hashes: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """As many at a time as one statement takes, one place being the model's."""
+    step = VARIABLES - 1
+    return (hashes[first : first + step] for first in range(0, len(hashes), step))
