@@ -46,16 +46,20 @@ def on(path, form="YYYY-MM-DD", folder=""):
         "20240314-note.md",
         "zettel/202403141530 On dates.md",
         "20240314153000.markdown",
+        "Meeting 2024-03-14.md",
+        "Trip_2024-03-14_photos.md",
+        "From 2024-03-14 to 2024-03-18.md",
     ],
 )
-def test_a_name_that_begins_with_a_date_is_from_that_day(path):
+def test_a_name_that_holds_a_date_is_from_that_day(path):
     assert on(path) == PI_DAY
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "Meeting 2024-03-14.md",
+        "Invoice 20240314.md",
+        "12024-03-14.md",
         "2024-02-30.md",
         "2024-03-145.md",
         "2024-03_14.md",
@@ -388,10 +392,12 @@ def test_the_repository_of_a_hook_that_runs_us_is_not_taken_for_the_vaults(
 
 
 @needs_git
-def test_a_bare_repository_that_poses_as_a_vault_is_not_used(repository, tmp_path):
+def test_a_bare_repository_that_lies_in_a_vault_is_not_used(repository, tmp_path):
     repository.commit(1_000_000_000, a="1")
-    shutil.copytree(repository.root / ".git", tmp_path / "vault")
-    assert git_dates(tmp_path / "vault").last == {}
+    outer = Repository(tmp_path / "outer")
+    outer.commit(1_100_000_000, b="1")
+    shutil.copytree(repository.root / ".git", outer.root / "vault")
+    assert git_dates(outer.root / "vault").last == {}
 
 
 def test_without_a_repository_there_are_no_dates_and_a_reason(tmp_path):

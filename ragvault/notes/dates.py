@@ -1,6 +1,6 @@
 """Dates: when a note is from, and how we know.
 
-    name          a date in its path: a daily note, or a name that begins with a date
+    name          a date in its path: a daily note, or a name that holds a date
     frontmatter   date, created or updated
     git           the last commit that touched it
     mtime         the file system, which sync tools rewrite
@@ -43,8 +43,11 @@ FORMS = [
 ]
 COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T?(\d\d)(\d\d)(\d\d)?)?Z?")
 SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})" + CLOCK, re.IGNORECASE)
-NAMED = re.compile(r"(\d{4})([-_])(\d\d)\2(\d\d)(?!\d)|(\d{4})(\d\d)(\d\d)(?:\d{4}|\d{6})?(?!\d)")
-YEARS = range(1900, 2101)  # eight digits at the start of a name are a date only within these
+# With separators anywhere in a name; bare digits only at its start, as notes numbered by time have.
+NAMED = re.compile(
+    r"(?<!\d)(\d{4})([-_])(\d\d)\2(\d\d)(?!\d)|^(\d{4})(\d\d)(\d\d)(?:\d{4}|\d{6})?(?!\d)"
+)
+YEARS = range(1900, 2101)  # other digits in a name are more likely a number
 
 # What each token of a moment.js format matches; those with a name say something about the day.
 TOKENS = {
@@ -207,7 +210,7 @@ def _named(stem: str, daily: Daily) -> Iterator[float | None]:
     prefix = f"{daily.folder}/" if daily.folder else ""
     if stem.startswith(prefix) and (found := matcher(daily.format).fullmatch(stem[len(prefix) :])):
         yield day_of(found.groupdict())
-    if found := NAMED.match(stem.rpartition("/")[2]):
+    if found := NAMED.search(stem.rpartition("/")[2]):
         year, month, day = (int(found[i] or found[j]) for i, j in ((1, 5), (3, 6), (4, 7)))
         yield _day(year, month, day) if year in YEARS else None
 
