@@ -53,8 +53,8 @@ a an and are as at be by did do does for from has have how in is it its of on or
 was we were what when where which who why will with you your
 """
 _WORD = re.compile(r"\w+")
+_ENDING = re.compile(r"(?<=\w{3})(ing|ed|es|s|e)$")
 _SKIPPED = frozenset(_STOPWORDS.split())
-_CONCEPT = {word: group.split()[0] for group in SYNONYMS for word in group.split()}
 
 
 class FakeEmbedder:
@@ -107,8 +107,15 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _concept(word: str) -> str:
-    singular = word[:-1] if len(word) > 3 and word.endswith("s") else word
-    return _CONCEPT.get(word) or _CONCEPT.get(singular, singular)
+    return _CONCEPT.get(_stem(word), _stem(word))
+
+
+def _stem(word: str) -> str:
+    """Crude, and enough for `baking` to be `baked`."""
+    return _ENDING.sub("", word)
+
+
+_CONCEPT = {_stem(word): group.split()[0] for group in SYNONYMS for word in group.split()}
 
 
 def _slot(feature: str) -> tuple[int, float]:

@@ -67,7 +67,8 @@ def _fetch(model: Model, builds: Sequence[Build], shelf: Path, ways: Ways) -> Bu
             ways.talk.say(f"{model.name} is in {shelves.folder_of(attempt.build, shelf)}")
             return attempt.build
         failures.append((attempt.label, failure))
-        ways.talk.say(f"{attempt.label} failed: {failure}")
+        if not ways.offline:
+            ways.talk.say(f"{attempt.label} failed: {failure}")
     raise ModelUnavailable(model.name, failures)
 
 
@@ -143,7 +144,8 @@ def incoming(name: str, shelf: Path) -> Iterator[Path]:
     room = shelf / ".incoming" / name
     # The lock is ours, so what lies here is left over from a pull that was killed.
     shutil.rmtree(room, ignore_errors=True)
-    room.mkdir(mode=0o700, parents=True)
+    room.parent.mkdir(mode=0o700, exist_ok=True)
+    room.mkdir(mode=0o700)
     try:
         yield room
     finally:

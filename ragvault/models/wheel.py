@@ -90,10 +90,11 @@ def _environment() -> dict[str, str]:
 
 
 def _reason(complaints: str, code: int) -> str:
-    """The first thing pip calls an error; with `--no-input` it is one line."""
+    """Why pip failed, in its own words."""
     if "No module named pip" in complaints:
         return "this Python has no pip; install it with: uv pip install pip"
-    errors = [line for line in complaints.splitlines() if line.startswith("ERROR: ")]
+    lines = [line for line in complaints.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR: ")] or lines
     # The last one says what follows from the others, in the fewest words.
     return errors[-1].removeprefix("ERROR: ") if errors else f"pip ended with {code}"
 

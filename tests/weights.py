@@ -1,0 +1,37 @@
+"""Real weights for tests: found or fetched once, shared by every session of this machine.
+
+RAGVAULT_TEST_MODELS names the folder; without it, one in the user's cache. Tests are skipped, and
+say why, where the weights cannot be had.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from ragvault.errors import ModelUnavailable
+from ragvault.models import fetch, registry
+from ragvault.models.fetch import Ways
+from ragvault.models.load import Opening
+from ragvault.models.talk import Lines
+
+# Read when the module is: the tests themselves see no RAGVAULT_ variable.
+_NAMED = os.environ.get("RAGVAULT_TEST_MODELS")
+SHELF = Path(_NAMED) if _NAMED else platformdirs.user_cache_path("ragvault-test-models")
+
+
+def weights(name: str) -> registry.Build:
+    """The first build of this model that can be had, verified; else the test is skipped."""
+    model, builds = registry.find(name)
+    try:
+        return fetch.ensure(model, builds, SHELF, Ways(talk=Lines()))
+    except ModelUnavailable as error:
+        pytest.skip(f"no weights: {error}")
+
+
+def opened_here(threads: int = 0) -> Opening:
+    """As the product opens models, from the shared folder, without the network."""
+    return Opening(SHELF, Ways(offline=True), threads=threads)
