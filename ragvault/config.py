@@ -36,12 +36,11 @@ Folder = Annotated[
 ]
 
 DEFAULT_EXCLUDES = [
-    ".*/",
+    ".*",
     "node_modules/",
     "__pycache__/",
     "*.sync-conflict-*",
     "*conflicted copy*",
-    ".*.icloud",
 ]
 
 
@@ -76,7 +75,6 @@ class Walk(Table, frozen=True):
     exclude: list[str] = field(default_factory=lambda: list(DEFAULT_EXCLUDES))
     gitignore: bool = True
     obsidian_ignore: bool = True
-    follow_symlinks: bool = True
     max_bytes: Positive = 5_000_000
 
 

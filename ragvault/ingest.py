@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from ragvault.config import Config
-from ragvault.dating import Dating, dating
+from ragvault.dating import Dates, Dating, dating
 from ragvault.notes.diff import Changes, Known, diff
 from ragvault.notes.read import Read, digest
 from ragvault.notes.resolve import Resolver
@@ -60,7 +60,7 @@ def ingest(
     root: Path, catalogue: Catalogue, config: Config, tell: Tell = lambda *_: None
 ) -> Report:
     """Bring the catalogue up to date with the vault. The caller holds the writer's lock."""
-    began = time.perf_counter()
+    began, now_ns = time.perf_counter(), time.time_ns()
     tell("looking for notes", 0, 0)
     walked = walk(root, config.walk)
     seen = catalogue.files()
@@ -69,8 +69,8 @@ def ingest(
     dates = _dating(root, catalogue, config, bool(changes))
 
     unread = _store(root, catalogue, changes, config, dates, tell)
-    _recut(catalogue, stale, config, dates, tell)
-    _touch(catalogue, changes, dates)
+    _recut(catalogue, stale, config, tell)
+    _touch(catalogue, changes, dates, now_ns)
     for path in changes.removed:
         catalogue.remove(path)
     links = _look_links_up(catalogue, tell)
@@ -124,14 +124,15 @@ def _store(
                 if isinstance(found, Skipped):
                     skipped.append(found)
                 else:
-                    _put(catalogue, found, config, dates, source.was)
+                    when = dates.of(found.file, found.note.properties)
+                    _put(catalogue, found, config, when, source.was)
         done += len(some)
         tell("reading notes", done, len(sources))
     return skipped
 
 
 def _put(
-    catalogue: Catalogue, found: Prepared, config: Config, dates: Dating, was: str | None = None
+    catalogue: Catalogue, found: Prepared, config: Config, when: Dates, was: str | None = None
 ) -> None:
     catalogue.put(
         found.note,
@@ -143,33 +144,32 @@ def _put(
         chunks=found.chunks,
         hashes=found.hashes,
         was=was,
-        **dates.of(found.file, found.note.properties),
+        **when,
     )
 
 
-def _recut(
-    catalogue: Catalogue, stale: Sequence[str], config: Config, dates: Dating, tell: Tell
-) -> None:
-    """Cut notes again by other settings, from the text that is stored."""
+def _recut(catalogue: Catalogue, stale: Sequence[str], config: Config, tell: Tell) -> None:
+    """Cut notes again by other settings, from the text that is stored; they keep their dates."""
     done = 0
     for some in _in_batches(stale):
         with catalogue.batch():
             for path in some:
                 note, stored = catalogue.note(path), catalogue.stored(path)
                 text = Read(stored.file, stored.digest, note.text, note.encoding, ())
-                _put(catalogue, cut(text, config, stored.indexed_ns), config, dates)
+                when = Dates(date=stored.date, created=stored.created, modified=stored.modified)
+                _put(catalogue, cut(text, config, stored.indexed_ns), config, when)
         done += len(some)
         tell("cutting notes anew", done, len(stale))
 
 
-def _touch(catalogue: Catalogue, changes: Changes, dates: Dating) -> None:
+def _touch(catalogue: Catalogue, changes: Changes, dates: Dating, now_ns: int) -> None:
     """Take over new times, and git's dates where a commit gave a note another one."""
     touched = {file.path: file for file in changes.touched}
     if dates.git.last:
         touched |= _redated(catalogue, dates, touched.keys())
     for path, file in sorted(touched.items()):
         properties = catalogue.note(path).properties
-        catalogue.touch(file, indexed_ns=time.time_ns(), **dates.of(file, properties))
+        catalogue.touch(file, indexed_ns=now_ns, **dates.of(file, properties))
 
 
 def _redated(catalogue: Catalogue, dates: Dating, known: Iterable[str]) -> dict[str, File]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ragvault import ingest as write_path
@@ -117,6 +117,7 @@ def do(root: Path, what: str, name: str | None, other: str | None, tick: int) ->
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(OPERATIONS, max_size=14))
+@example([("write", "A.md", TEXTS[0]), ("index", None, None), ("write", "sub/index.md", "")])
 def test_indexing_by_any_edits_equals_indexing_from_scratch(operations):
     with TemporaryDirectory() as temporary:
         root, by_edits, scratch = (Path(temporary, name) for name in ("v", "edits", "scratch"))

@@ -27,7 +27,7 @@ from ragvault.errors import RagvaultError
 
 COMMANDS = {
     "index": "Index a vault, or bring its index up to date.",
-    "status": "What is indexed, skipped and pending.",
+    "status": "Tell what is indexed, skipped, broken and pending.",
     "config": "Your settings: start a file, show what is in effect, check it.",
     "models": "The models: which there are, fetching and checking them.",
 }

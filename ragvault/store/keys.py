@@ -12,6 +12,8 @@ from functools import lru_cache
 from unicodedata import normalize
 
 EXTENSIONS = (".md", ".markdown")
+FOLDER_PAGES = {"index", "readme", "_index"}  # what a link to a folder opens
+UPWARDS = ("", ".", "..")  # `[up](..)` names a folder without saying its name
 
 
 def fold(text: str) -> str:
@@ -38,5 +40,7 @@ def stem(path: str) -> str:
 
 
 def keys_of(path: str, aliases: Iterable[str]) -> set[str]:
-    """Every key under which a link could mean this note."""
-    return {key_of(path), key_of(stem(path)), *map(key_of, aliases)}
+    """Every key under which a link could mean this note, which may be the page of its folder."""
+    folder = path.rpartition("/")[0]
+    own = {key_of(path), key_of(stem(path)), *map(key_of, aliases)}
+    return own | {key_of(folder), *UPWARDS} if own & FOLDER_PAGES else own
