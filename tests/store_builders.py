@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import shutil
 import tempfile
 from contextlib import contextmanager
@@ -64,8 +65,11 @@ def put(catalogue, note: Note, *, mtime_ns: int = 1, at: float = 1.0, **changes)
 
 
 def look_up(catalogue) -> int:
-    """Look up every link that waits: the name in the same folder, else the shortest path, else an
-    alias; a heading by its text. Returns how many waited."""
+    """Look up every link that waits, by a plain rule; returns how many those were.
+
+    The name in the same folder, else the shortest path, else an alias, else the index of a folder
+    of that name; a heading by its text.
+    """
     notes = catalogue.names()
     waiting = list(catalogue.links_to_look_up())
     catalogue.set_targets(
@@ -81,7 +85,9 @@ def meaning(catalogue, notes, source: str, link: Link) -> Target:
     named = sorted((path for path, stem, _ in notes if key_of(stem) == key), key=len)
     here = [path for path in named if folder(path) == folder(source)]
     also = [path for path, _, aliases in notes if key in map(key_of, aliases)]
-    for via, found in (("folder", here), ("name", named), ("alias", also)):
+    inside = posixpath.normpath(f"{folder(source)}/{link.target}/index.md".lstrip("/"))
+    index = [path for path, _, _ in notes if path == inside]
+    for via, found in (("folder", here), ("name", named), ("alias", also), ("path", index)):
         if found:
             return at_anchor(catalogue, found[0], via, link, tuple(found[1:]))
     return Target("unresolved")

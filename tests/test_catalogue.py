@@ -228,6 +228,69 @@ def test_links_to_a_removed_note_are_looked_up_again(catalogue):
     assert catalogue.outgoing("a.md")[0][1] == Target("unresolved")
 
 
+def test_links_that_could_have_meant_a_removed_note_are_looked_up_again(catalogue):
+    for path in ("x/b.md", "yy/b.md"):
+        put(catalogue, note(path))
+    put(catalogue, note("a.md", "one", link("b")))
+    look_up(catalogue)
+    assert catalogue.outgoing("a.md")[0][1].others == ("yy/b.md",)
+
+    catalogue.remove("yy/b.md")
+    look_up(catalogue)
+
+    assert catalogue.outgoing("a.md")[0][1] == Target("resolved", "x/b.md", "name")
+
+
+def test_a_link_waits_when_its_note_is_removed_whatever_rule_led_there(catalogue):
+    put(catalogue, note("a.md", "one", link("a word that is not the name")))
+    put(catalogue, note("b.md"))
+    ((link_id, _, _),) = catalogue.links_to_look_up()
+    catalogue.set_targets([(link_id, Target("resolved", "b.md", "name"))])
+
+    catalogue.remove("b.md")
+
+    assert [waiting for waiting, _, _ in catalogue.links_to_look_up()] == [link_id]
+
+
+def test_the_links_of_a_moved_note_are_looked_up_from_its_new_folder(catalogue):
+    for path in ("a.md", "sub/a.md"):
+        put(catalogue, note(path))
+    put(catalogue, note("b.md", "one", link("a")))
+    look_up(catalogue)
+    assert catalogue.outgoing("b.md")[0][1].path == "a.md"
+
+    catalogue.move("b.md", file("sub/b.md"), **dates())
+    look_up(catalogue)
+
+    assert catalogue.outgoing("sub/b.md")[0][1].path == "sub/a.md"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "path"),
+    [
+        ("a.md", "Guide/", "guide/index.md"),
+        ("x/a.md", "../guide", "guide/index.md"),
+        ("guide/a.md", ".", "guide/index.md"),
+        ("guide/sub/a.md", "..", "guide/index.md"),
+        ("a.md", "/", "index.md"),
+    ],
+)
+def test_a_link_to_a_folder_is_looked_up_again_when_a_note_comes_into_it(
+    catalogue, source, target, path
+):
+    put(catalogue, note(source, "one", link(target)))
+    look_up(catalogue)
+    put(catalogue, note(path))
+    assert [name for _, name, _ in catalogue.links_to_look_up()] == [source]
+
+
+def test_a_new_note_does_not_look_up_links_into_their_own_notes(catalogue):
+    put(catalogue, note("a.md", "#H", link("", "H")))
+    look_up(catalogue)
+    put(catalogue, note("b.md"))
+    assert list(catalogue.links_to_look_up()) == []
+
+
 def test_editing_a_note_does_not_look_up_the_links_to_it_again(catalogue):
     put(catalogue, note("hub.md", "#H\ntext"))
     put(catalogue, note("a.md", "one", link("hub", "H")))

@@ -118,9 +118,9 @@ def test_what_is_put_is_what_is_read(data):
         assert [found for found, _ in catalogue.outgoing(given_note.path)] == [*given_note.links]
 
 
-PATHS = ["a.md", "b.md", "sub/a.md", "sub/C.md", "d.markdown"]
+PATHS = ["a.md", "b.md", "sub/a.md", "sub/C.md", "x/a.md", "sub/index.md", "index.markdown"]
 LINES = ["#H", "#I", "one", "two", "three"]
-NAMES = ["a", "B", "sub/a", "c.md", "d", "alias", "", "nowhere"]
+NAMES = ["a", "B", "sub/a", "c.md", "index", "alias", "", "sub/", ".", "nowhere"]
 paths = st.sampled_from(PATHS)
 small_notes = st.builds(
     lambda path, lines, links, aliases, tags: note(

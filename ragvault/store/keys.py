@@ -26,11 +26,14 @@ def fold(text: str) -> str:
 
 @lru_cache(maxsize=4096)  # a vault links to the same few names over and over
 def key_of(name: str) -> str:
-    """The last part of a path, link target or alias, folded, without a Markdown extension."""
+    """The last part of a path, link target or alias, folded, without a Markdown extension.
+
+    The vault's own folder is `/`; an empty name, which is a link into its own note, stays empty.
+    """
     key = fold(name).replace("\\", "/").strip("/ ").rpartition("/")[2].strip()
     if key.endswith(EXTENSIONS):
         return key.rpartition(".")[0]
-    return key
+    return key or ("/" if name else "")
 
 
 def stem(path: str) -> str:
@@ -40,7 +43,9 @@ def stem(path: str) -> str:
 
 
 def keys_of(path: str, aliases: Iterable[str]) -> set[str]:
-    """Every key under which a link could mean this note, which may be the page of its folder."""
-    folder = path.rpartition("/")[0]
-    own = {key_of(path), key_of(stem(path)), *map(key_of, aliases)}
-    return own | {key_of(folder), *UPWARDS} if own & FOLDER_PAGES else own
+    """Every key under which a link could mean this note.
+
+    One is its folder's, by name or as `.` and `..`: a link to a folder may mean a note in it.
+    """
+    folder = path.rpartition("/")[0] or "/"
+    return {key_of(path), key_of(stem(path)), key_of(folder), ".", "..", *map(key_of, aliases)}

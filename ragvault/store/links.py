@@ -57,9 +57,8 @@ def names_changed(db: Connection, keys: Iterable[str]) -> None:
 
 
 def look_up_to(db: Connection, note_id: int) -> None:
-    """Have the links that mean this note looked up again, and its own into itself."""
-    where = "target_note_id = ? OR (note_id = ? AND target = '')"
-    _look_up(db, where, (note_id, note_id))
+    """Have the links that mean this note looked up again."""
+    _look_up(db, "target_note_id = ?", (note_id,))
 
 
 def look_up_from(db: Connection, note_id: int) -> None:
