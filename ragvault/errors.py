@@ -10,7 +10,6 @@
       x IndexLocked                4    another process is writing this index
       x IndexTooNew                4    made by a newer release
       x IndexUnusable              4    the index folder cannot be read or written
-      x CacheBroken                4    a part of the index that is made again from the catalogue
       x ModelUnavailable           4    the weights are not here and no source gave them
       x ModelUnusable              4    the weights are here and cannot be run, or were changed
 
@@ -134,13 +133,4 @@ class ModelUnusable(RagvaultError):
         super().__init__(
             f"the model {name} cannot be used: {why}",
             fix=fix or f"ragvault models pull {name}",
-        )
-
-
-class CacheBroken(RagvaultError):
-    """A part of the index is damaged, gone or of another make; the catalogue can make it again."""
-
-    def __init__(self, part: str, why: str) -> None:
-        super().__init__(
-            f"the {part} index must be made again: {why}", fix="run: ragvault index --rebuild"
         )

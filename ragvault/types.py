@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Union
+from typing import Any, Literal
 
 Kind = Literal["prose", "code", "table", "list", "callout"]
 LinkKind = Literal["link", "embed", "property"]
@@ -259,7 +259,7 @@ class Not:
     part: Sought
 
 
-Sought = Union[Words, Phrase, AllOf, AnyOf, Not]
+Sought = Words | Phrase | AllOf | AnyOf | Not
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +295,6 @@ class KeywordAnswer:
     hits: tuple[KeywordHit, ...] = ()
     bounds: Mapping[str, float] = field(default_factory=dict)
     spellings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    matched: int = 0  # passages found, of which `hits` are the best
     complete: bool = True
 
     @property

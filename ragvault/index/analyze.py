@@ -1,0 +1,244 @@
+"""Analyze: a text becomes the terms it can be found by, each with its place.
+
+    Configuring Node.js    configuring ~configur @0   node.js nodejs ~nodej node ~node @1   js @2
+
+A simple word gives its folded form and, behind a tilde, its stem: words are looked up by stem,
+phrases by form. A compound gives itself, its joined form (e-mail finds email) and its parts. It
+stands at the place of its first part and the next word after its last, so that "Node.js server"
+and "node js server" are both phrases of "Node.js server". Unspaced scripts go by pairs (cjk.py).
+
+Most words of a vault repeat, so what a chunk gives is worked out once and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
+
+from ragvault.index import cjk
+from ragvault.index.keyword_fold import STOP_WORDS, fold, marked, stemmer
+from ragvault.index.keyword_words import (
+    MAX_LENGTH,
+    UNSPACED_RUN,
+    Compound,
+    Part,
+    chunker,
+    split,
+)
+
+VERSION = 1  # of what a text gives: an index made by another one is made again
+GAP = 100  # places between two texts of one field: no phrase crosses it
+KEPT = 1 << 18  # chunks kept; about 60 MB, and more than most vaults have
+STEM = "~"  # never the first character of a form
+PART_WEIGHT = 0.5  # of a compound's parts in a query: together they find it, alone they hint at it
+SINGLE_WEIGHT = 0.1  # of single characters beside their pairs: 0 to 0.2 measured, 0.1 the best
+
+Place = tuple[str, int]
+Entry = tuple[int, tuple[Place, ...]]  # width and tokens, as in Word
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What one chunk of a text or of a query stands for.
+
+    tokens   (term, place) of everything it is indexed by; places count from the chunk's own
+    width    how many places it takes
+    main     (term, weight) it is looked up and scored by
+    exact    terms that show it stands there as it was typed
+    groups   it is there when all terms of one group are
+    phrase   (term, place) it is in a phrase
+    spans    (start, end, terms) in the chunk, to mark what was found
+    stop     too common to be looked up for itself
+    typo     the form that near spellings are sought for, or nothing
+    """
+
+    tokens: tuple[Place, ...]
+    width: int
+    main: tuple[tuple[str, float], ...]
+    exact: tuple[str, ...]
+    groups: tuple[tuple[str, ...], ...]
+    phrase: tuple[Place, ...]
+    spans: tuple[tuple[int, int, frozenset[str]], ...]
+    stop: bool = False
+    typo: str = ""
+
+
+class Analyzer:
+    """One way to turn texts into terms: the same for what is indexed and what is asked."""
+
+    def __init__(self, stemming: str = "english") -> None:
+        self.name = f"words-{VERSION}-{stemming}"
+        self._stem = stemmer(stemming)
+        self._kept: dict[str, Entry] = {}
+        self.word = lru_cache(4096)(self._word)
+        self.forms = lru_cache(1 << 16)(self._forms)
+
+    def entry(self, chunk: str) -> Entry:
+        """How many places a chunk takes, and its terms with their places."""
+        return self._kept.get(chunk) or self._keep(chunk)
+
+    def tokens(self, texts: Sequence[str]) -> Iterator[Place]:
+        """Every term with its place, in order of place."""
+        kept, at = self._kept, 0
+        for text in texts:
+            for chunk in chunks(text):
+                width, tokens = kept.get(chunk) or self._keep(chunk)
+                for term, place in tokens:
+                    yield term, at + place
+                at += width
+            at += GAP
+
+    def words(self, text: str) -> Iterator[tuple[int, int, str, Word]]:
+        """Each word of a text: where it starts, its place, as written, what it stands for."""
+        at = 0
+        for match in chunker(text).finditer(text):
+            word = self.word(match.group())
+            yield match.start(), at, match.group(), word
+            at += word.width
+
+    def _keep(self, chunk: str) -> Entry:
+        if len(self._kept) >= KEPT:
+            self._kept.clear()
+        entry = self._kept[chunk] = self._entry(chunk)
+        return entry
+
+    def _entry(self, chunk: str) -> Entry:
+        """How many places a chunk takes, and its terms."""
+        if chunk.isascii() and chunk.isalpha() and chunk[1:].islower():
+            return 1, tuple((term, 0) for term in self.forms(chunk))
+        if UNSPACED_RUN.match(chunk):
+            return len(cjk.characters(chunk)), _unspaced(chunk).tokens
+        parts, compounds = split(chunk)
+        return len(parts), self._tokens(parts, compounds)
+
+    def _word(self, chunk: str) -> Word:
+        if UNSPACED_RUN.match(chunk):
+            return _unspaced(chunk)
+        parts, compounds = split(chunk)
+        if not parts:
+            return Word((), 0, (), (), (), (), ())
+        if not compounds:
+            return self._simple(parts[0])
+        return self._compound(parts, compounds, chunk)
+
+    def _tokens(self, parts: list[Part], compounds: list[Compound]) -> tuple[Place, ...]:
+        tokens = [(term, at) for at, part in enumerate(parts) for term in self.forms(part.text)]
+        for compound in compounds:
+            tokens += [(term, compound.first) for term in self._names(compound, parts)]
+        if len(parts) == 1 and _is_shouted(parts[0].text):
+            tokens.append((parts[0].text, 0))
+        return tuple(sorted(dict.fromkeys(tokens), key=itemgetter(1)))
+
+    def _forms(self, word: str) -> tuple[str, ...]:
+        """The terms of a simple word: its form, its stem, and itself with its accents."""
+        form, accented = fold(word)[:MAX_LENGTH], marked(word)[:MAX_LENGTH]
+        terms = [form]
+        if self._stem and form not in STOP_WORDS and _stems(form):
+            # Stemmed with its accents, as the stemmers of other languages want it, then folded.
+            terms.append(STEM + fold(self._stem(accented)))
+        if form.endswith("'s"):
+            terms.append(form[:-2])
+        if accented != form:
+            terms.append(accented)
+        return tuple(terms)
+
+    def _simple(self, part: Part) -> Word:
+        terms = self.forms(part.text)
+        form, main = terms[0], _main(terms)
+        stop = form in STOP_WORDS
+        if _is_shouted(part.text):
+            terms, main, stop = (*terms, part.text), part.text, False
+        # With its accents when it was typed with them, else without.
+        exact = form if part.text.isascii() else terms[-1]
+        return Word(
+            tokens=self._tokens([part], []),
+            width=1,
+            main=((main, 1.0),),
+            exact=(exact,) if exact != main and not exact.startswith(STEM) else (),
+            groups=((main,),),
+            phrase=((form if exact.startswith(STEM) else exact, 0),),
+            spans=((part.start, part.end, frozenset(terms)),),
+            stop=stop,
+            typo=form if form.isalpha() else "",
+        )
+
+    def _compound(self, parts: list[Part], compounds: list[Compound], chunk: str) -> Word:
+        forms = [self.forms(part.text) for part in parts]
+        names = self._names(compounds[-1], parts)
+        whole = names[-1]
+        mains = [_main(terms) for terms in forms if terms[0] not in STOP_WORDS] or [whole]
+        return Word(
+            tokens=self._tokens(parts, compounds),
+            width=len(parts),
+            main=((whole, 1.0), *((m, PART_WEIGHT) for m in dict.fromkeys(mains) if m != whole)),
+            exact=tuple(name for name in names[:1] if name != whole),
+            groups=((whole,), tuple(dict.fromkeys(mains)))[: len(parts)],  # C++ is never C
+            phrase=((names[0], 0),),
+            spans=(
+                (0, len(chunk), frozenset(names)),
+                *((p.start, p.end, frozenset(f)) for p, f in zip(parts, forms, strict=True)),
+            ),
+        )
+
+    def _names(self, compound: Compound, parts: list[Part]) -> tuple[str, ...]:
+        """The terms of a compound: as written, and joined where it is made of letters only."""
+        written = fold(compound.text)[:MAX_LENGTH]
+        own = parts[compound.first : compound.first + compound.parts]
+        names = [written]
+        if written[:1] == "v" and written[1:].replace(".", "").isdigit():
+            names.append(written[1:])
+        if _joins(written, own):
+            names += self.forms("".join(part.text for part in own))
+        return tuple(dict.fromkeys(names))
+
+
+def chunks(text: str) -> list[str]:
+    """The words of a text as they are written."""
+    return chunker(text).findall(text)
+
+
+def _is_shouted(word: str) -> bool:
+    """IT and US are not "it" and "us"."""
+    return len(word) > 1 and word.isupper() and word.casefold() in STOP_WORDS
+
+
+def _stems(form: str) -> bool:
+    return len(form) > 2 and form.replace("'", "").isalpha()
+
+
+def _main(terms: tuple[str, ...]) -> str:
+    return next((term for term in terms if term.startswith(STEM)), terms[0])
+
+
+def _joins(written: str, parts: list[Part]) -> bool:
+    """May it be met as one word? E-mail and Node.js may, c.md and a/b may not."""
+    if len(parts) < 2 or not all(part.text.isalpha() for part in parts):
+        return False
+    if "." in written:
+        return len(parts) == 2 and len(parts[0].text) > 2
+    return not {"/", "&", "@", "+"}.intersection(written)
+
+
+def _unspaced(run: str) -> Word:
+    chars = cjk.characters(run)
+    two, one = cjk.pairs(chars), list(chars)
+    tokens = [(term, at) for at, term in enumerate(one)]
+    if len(one) > 1:
+        tokens += [(term, at) for at, term in enumerate(two)]
+    same = len(chars) == len(run)
+    main = [(pair, 1.0) for pair in dict.fromkeys(two)]
+    if len(one) > 1:
+        main += [(char, SINGLE_WEIGHT) for char in dict.fromkeys(one)]
+    return Word(
+        tokens=tuple(sorted(tokens, key=itemgetter(1))),
+        width=len(one),
+        main=tuple(main),
+        exact=(),
+        groups=(tuple(dict.fromkeys(two)),),
+        phrase=tuple((pair, at) for at, pair in enumerate(two)),
+        spans=tuple((at, at + len(pair), frozenset((pair,))) for at, pair in enumerate(two))
+        if same
+        else ((0, len(run), frozenset(two)),),
+    )

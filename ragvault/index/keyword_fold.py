@@ -1,0 +1,74 @@
+"""Folding: the many ways to write a word become one.
+
+    fold   Résumé -> resume, STRASSE and Straße -> strasse
+    stem   configuring, configuration -> configur   (a setting; Snowball's stemmers)
+
+Knows words, not texts.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+
+from ragvault.errors import ConfigError
+
+# Letters that Unicode does not take apart into a base and a mark.
+_PLAIN = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i", "ё": "е"}
+)
+_MARKS = range(0x300, 0x370)
+
+# Words too common to find anything by themselves.
+_STOPS = """
+a about after all also am an and any are aren't as at be because been before being both but by can
+can't cannot could couldn't did didn't do does doesn't doing don't down during each few for from
+further had hadn't has hasn't have haven't having he her here hers herself him himself his how i
+i'd i'll i'm i've if in into is isn't it it's its itself just let's me more most my myself no nor
+not of off on once only or other our ours ourselves out over own same she should shouldn't so some
+such than that that's the their theirs them themselves then there there's these they they're this
+those through to too under until up us very was wasn't we we're were weren't what what's when where
+which while who whom why will with won't would wouldn't you you're your yours yourself yourselves
+"""
+STOP_WORDS = frozenset(_STOPS.split())
+
+
+def marked(word: str) -> str:
+    """Small letters with their accents, and one kind of apostrophe."""
+    if word.isascii():
+        return word.casefold()
+    return unicodedata.normalize("NFKC", word).casefold().replace("’", "'")
+
+
+def fold(word: str) -> str:
+    """Small letters without accents.
+
+    Marks are dropped from Latin and Greek letters only: in Devanagari they are vowels, and й is
+    a letter of its own.
+    """
+    small = marked(word)
+    if small.isascii():
+        return small
+    bare: list[str] = []
+    for char in unicodedata.normalize("NFD", small):
+        if ord(char) in _MARKS and bare and ord(bare[-1][0]) < 0x400:
+            continue
+        bare.append(char)
+    return unicodedata.normalize("NFC", "".join(bare)).translate(_PLAIN)
+
+
+def stemmer(language: str) -> Callable[[str], str] | None:
+    """The stemmer of a language, or None for "none"."""
+    if language == "none":
+        return None
+    import Stemmer
+
+    if language not in Stemmer.algorithms():
+        known = ", ".join(sorted(Stemmer.algorithms()))
+        raise ConfigError(
+            f'keyword.stemming = "{language}" is not a language that can be stemmed',
+            fix=f'use "none" or one of: {known}',
+        )
+    # No cache of its own: the analyzer keeps what it has met.
+    stem: Callable[[str], str] = Stemmer.Stemmer(language, 0).stemWord
+    return stem

@@ -1,0 +1,163 @@
+"""Score: a plan against a view, one term at a time, every passage at once.
+
+Terms are read rarest first, so that what the time limit leaves out is what tells least. Scores are
+kept per field and level; a passage's score is its own fields' plus those of its note.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragvault.index.keyword_bm25 import BM25, idf
+from ragvault.index.keyword_fields import Fields
+from ragvault.index.keyword_plan import Every, Has, Match, Plan, Row, Some, Term, Without
+from ragvault.index.keyword_view import View
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NEAR_COVERS = 0.5  # how much of a word a near spelling covers
+
+
+@dataclass(slots=True)
+class Scores:
+    """One row a passage; `fields` one array a field, by passage too."""
+
+    fields: dict[str, NDArray[np.float64]]
+    coverage: NDArray[np.float64]
+    bounds: dict[str, float]
+
+
+class Scorer:
+    """Scores and matches one query. `deadline` is on the monotonic clock.
+
+    `complete` turns False when a term was left out because the time was over.
+    """
+
+    def __init__(self, view: View, fields: Fields, bm25: BM25, deadline: float) -> None:
+        self.complete = True
+        self._view, self._fields, self._bm25, self._deadline = view, fields, bm25, deadline
+        self._boosts = fields.boosts
+        self._masks: dict[Has, NDArray[np.bool_]] = {}
+
+    def scores(self, plan: Plan) -> Scores:
+        """Add up every term of the plan, rarest first, until the time is over."""
+        view = self._view
+        by_field = {
+            name: np.zeros(len(view.ids[level]) + (level == "note"))
+            for name, level in view.level_of.items()
+        }
+        out = Scores({}, np.zeros(len(view.ids["passage"])), dict.fromkeys(by_field, 0.0))
+        whole = 0.0
+        for term in self._rarest_first(plan.terms):
+            if self._late():
+                break
+            self._add(term, by_field, out)
+            whole += self._cover(term, out)
+        if whole:
+            out.coverage = np.minimum(out.coverage / whole, 1.0)
+        out.fields = {name: self._by_passage(name, s) for name, s in by_field.items()}
+        return out
+
+    def _rarest_first(self, terms: tuple[Term, ...]) -> list[Term]:
+        main = self._fields.main
+        holders = {term: self._view.holders(term.field or main, term.text) for term in terms}
+        return sorted(terms, key=lambda term: (holders[term], term.text))
+
+    def _late(self) -> bool:
+        if time.monotonic() > self._deadline:
+            self.complete = False
+        return not self.complete
+
+    def _add(self, term: Term, by_field: dict[str, NDArray[np.float64]], out: Scores) -> None:
+        for name in self._names(term.field):
+            found = self._view.found(name, term.text)
+            if not len(found.rows):
+                continue
+            rarity = idf(len(found.rows), self._view.documents[self._view.level_of[name]])
+            scale = term.weight * self._boosts[name]
+            lengths = self._view.lengths[name][found.rows]
+            own = self._bm25.scores(rarity, found.counts, lengths, self._view.averages[name])
+            by_field[name][found.rows] += scale * own
+            out.bounds[name] += scale * self._bm25.bound(rarity)
+
+    def _cover(self, term: Term, out: Scores) -> float:
+        """Note which passages hold the term; returns what it weighs in the whole query."""
+        if not term.counts:
+            return 0.0
+        field = term.field or self._fields.main
+        holders = len(self._view.found(field, term.text).rows)
+        rarity = term.weight * idf(holders, self._view.documents[self._view.level_of[field]])
+        mask = self.mask(Has(term.text, term.field))
+        out.coverage += (NEAR_COVERS * rarity if term.near else rarity) * mask
+        return 0.0 if term.near or (term.optional and not mask.any()) else rarity
+
+    def _by_passage(self, name: str, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return scores[self._view.note_of] if self._view.level_of[name] == "note" else scores
+
+    def _names(self, field: str) -> list[str]:
+        return [field] if field else list(self._boosts)
+
+    def mask(self, match: Match) -> NDArray[np.bool_]:
+        """Which passages a tree matches; removed ones may be among them."""
+        if isinstance(match, Has):
+            if match not in self._masks:
+                self._masks[match] = self._has(match)
+            return self._masks[match]
+        if isinstance(match, Row):
+            return self._row(match)
+        if isinstance(match, Without):
+            return ~self.mask(match.part)
+        if isinstance(match, Every):
+            return np.asarray(np.logical_and.reduce([self.mask(part) for part in match.parts]))
+        return self._some(match)
+
+    def _some(self, match: Some) -> NDArray[np.bool_]:
+        """Any of the parts; when the time is over, those that have been read."""
+        found = self._blank()[0]
+        for part in match.parts:
+            if not isinstance(part, Has) or part in self._masks or not self._late():
+                found |= self.mask(part)
+        return found
+
+    def _has(self, match: Has) -> NDArray[np.bool_]:
+        own, notes = self._blank()
+        for name in self._names(match.field):
+            mask = notes if self._view.level_of[name] == "note" else own
+            mask[self._view.found(name, match.text).rows] = True
+        return own | notes[self._view.note_of]
+
+    def _row(self, match: Row) -> NDArray[np.bool_]:
+        own, notes = self._blank()
+        for name in self._names(match.field):
+            mask = notes if self._view.level_of[name] == "note" else own
+            mask[self._phrase(name, match)] = True
+        return own | notes[self._view.note_of]
+
+    def _phrase(self, name: str, match: Row) -> NDArray[np.int64]:
+        """The rows where a field holds the terms at their places: beginnings all terms agree on."""
+        beginnings: NDArray[np.int64] | None = None
+        for term, place in sorted(match.places, key=lambda p: self._view.holders(name, p[0])):
+            keys = self._view.places(name, term) - place
+            beginnings = keys if beginnings is None else _both(beginnings, keys)
+            if not len(beginnings):
+                break
+        return np.unique(beginnings >> 16) if beginnings is not None else np.zeros(0, np.int64)
+
+    def _blank(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Nothing found yet: among the passages, and among the notes."""
+        ids = self._view.ids
+        return np.zeros(len(ids["passage"]), dtype=bool), np.zeros(len(ids["note"]) + 1, dtype=bool)
+
+
+def _both(few: NDArray[np.int64], many: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What stands in both sorted rows."""
+    if not len(many):
+        return many
+    at = np.minimum(np.searchsorted(many, few), len(many) - 1)
+    both: NDArray[np.int64] = few[many[at] == few]
+    return both

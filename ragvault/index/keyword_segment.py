@@ -1,0 +1,219 @@
+"""Segment: a part of a keyword index that is written once and then only read.
+
+Three files, made with Whoosh's codec:
+
+    .trm   Whoosh's ordered hash of (field, term) -> where its block is
+    .pst   the blocks: documents, counts and places of one term as rows of 16-bit numbers
+    .npz   ids and lengths of the documents
+
+Whoosh's own postings are pickled tuples, 128 to a block, and are walked one by one in Python. A
+block here is one read and no loop, so that terms are scored as arrays: on 118,000 passages that
+makes both writing and searching several times faster (docs/decisions.md). A segment knows nothing
+of scores, and not which of its documents were removed since.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from struct import Struct
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import numpy as np
+from whoosh.codec import base
+from whoosh.codec.whoosh3 import W3Codec, W3Segment
+from whoosh.fields import TEXT
+from whoosh.filedb.filestore import FileStorage
+from whoosh.reading import TermNotFound
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+INDEX = "keyword"  # the first half of every file name
+LIMIT = 0xFFFF  # documents of a segment and places of a passage: they are 16-bit numbers
+SQUEEZED = 512  # bytes from which deflating pays: it halves the postings of a large vault
+_SIZES = Struct("<IIII")
+EXTENSIONS = (".trm", ".pst", ".npz")
+
+Columns = dict[str, "NDArray[np.int64]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The documents of one segment that hold one term, in order, how often, and where."""
+
+    docs: NDArray[np.uint16]
+    counts: NDArray[np.uint16]
+    places: NDArray[np.uint16]  # those of the first document, then those of the second, ...
+
+    def pack(self) -> bytes:
+        """As it stands in the file: sizes, then documents and counts, then places."""
+        steps = np.diff(self.docs, prepend=self.docs[:1] * 0)
+        head = _squeeze(np.concatenate((steps, self.counts)))
+        tail = _squeeze(self.places)
+        return _SIZES.pack(len(self.docs), len(self.places), len(head), len(tail)) + head + tail
+
+    @classmethod
+    def read(cls, file: Any, start: int, places: bool) -> Block:
+        """From a file; scoring does not need the places."""
+        docs, many, head, tail = _SIZES.unpack(file.get(start, _SIZES.size))
+        start += _SIZES.size
+        rows = _unsqueeze(file.get(start, head), 2 * docs)
+        where = _unsqueeze(file.get(start + head, tail), many) if places else rows[:0]
+        return cls(np.cumsum(rows[:docs], dtype=np.uint16), rows[docs:], where)
+
+    def kept(self, renumber: NDArray[np.int64]) -> Block:
+        """Only the documents that have a new number, under that number; -1 is none."""
+        numbers = renumber[self.docs]
+        keep = numbers >= 0
+        return Block(
+            numbers[keep].astype("<u2"),
+            self.counts[keep],
+            self.places[np.repeat(keep, self.counts)],
+        )
+
+
+def _squeeze(numbers: NDArray[np.uint16]) -> bytes:
+    """Small: low bytes first, then high ones, and deflated where that pays."""
+    data = numbers.tobytes()
+    if len(data) < SQUEEZED:
+        return data
+    halves = np.frombuffer(data, dtype=np.uint8).reshape(-1, 2).T.tobytes()
+    squeezed = zlib.compress(halves, 1)
+    return squeezed if len(squeezed) < len(data) else data
+
+
+def _unsqueeze(data: bytes, count: int) -> NDArray[np.uint16]:
+    if len(data) == 2 * count:
+        return np.frombuffer(data, dtype="<u2")
+    halves = np.frombuffer(zlib.decompress(data), dtype=np.uint8).reshape(2, count)
+    return np.ascontiguousarray(halves.T).reshape(-1).view("<u2")
+
+
+class _BlockWriter(base.PostingsWriter):  # type: ignore[misc]
+    """Takes a whole block where Whoosh gives one posting: `id_` is how many documents it holds."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def start_postings(self, format_: object, terminfo: Any) -> None:
+        self._info, self._start = terminfo, self._file.tell()
+
+    def add_posting(self, id_: int, weight: float, vbytes: bytes, length: object = None) -> None:
+        self._info._df, self._info._weight = id_, weight
+        self._file.write(vbytes)
+
+    def finish_postings(self) -> Any:
+        self._info.set_extent(self._start, self._file.tell() - self._start)
+        return self._info
+
+    def written(self) -> bool:
+        return bool(self._file.tell() > self._start)
+
+
+class _Codec(W3Codec):  # type: ignore[misc]
+    """Whoosh's codec with blocks in place of its postings."""
+
+    def postings_writer(self, dbfile: Any, byteids: bool = False) -> _BlockWriter:
+        return _BlockWriter(dbfile)
+
+    def postings_reader(
+        self, dbfile: Any, terminfo: Any, format_: object, term: object = None, scorer: Any = None
+    ) -> Block:
+        return Block.read(dbfile, terminfo.extent()[0], places=scorer is not None)
+
+
+def write(
+    folder: Path, blocks: Iterable[tuple[str, str, Block]], columns: Columns, fields: list[str]
+) -> str:
+    """Write a segment and return its name. `blocks` come sorted by field and by term's bytes."""
+    storage = FileStorage(str(folder))
+    # A name of our own: Whoosh draws one from `random`, which a program may have seeded.
+    segment = W3Segment(_Codec(), INDEX, segid=uuid4().hex)
+    writer = segment.codec().field_writer(storage, segment)
+    kind = TEXT()
+    for field in fields:  # all of them, so that a field has the same number in every segment
+        writer.start_field(field, kind)
+        writer.finish_field()
+    current = ""
+    for field, term, block in blocks:
+        if field != current:
+            writer.start_field(field, kind)
+            current = field
+        writer.start_term(term.encode())
+        writer.add(len(block.docs), float(len(block.places)), block.pack(), 0)
+        writer.finish_term()
+    writer.close()
+    name: str = segment.segment_id()
+    with (folder / f"{name}.npz").open("wb") as file:
+        narrow: dict[str, Any] = {key: _narrow(column) for key, column in columns.items()}
+        np.savez(file, **narrow)
+    for path in paths(folder, name):
+        path.chmod(0o600)
+    return name
+
+
+def _narrow(column: NDArray[np.int64]) -> NDArray[Any]:
+    """The same numbers in as few bytes as they need."""
+    return column.astype(np.min_scalar_type(int(column.max()))) if len(column) else column
+
+
+def paths(folder: Path, name: str) -> list[Path]:
+    """The files of a segment."""
+    return [folder / f"{name}{extension}" for extension in EXTENSIONS]
+
+
+class Segment:
+    """A segment open for reading. Any thread may ask."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name = name
+        with np.load(folder / f"{name}.npz", allow_pickle=False) as columns:
+            self.columns: Columns = {key: columns[key].astype(np.int64) for key in columns.files}
+        segment = W3Segment(_Codec(), INDEX, segid=name.partition("_")[2])
+        self._terms = segment.codec().terms_reader(FileStorage(str(folder)), segment)
+        self._lock = threading.Lock()  # Whoosh's files keep a position
+
+    def block(self, field: str, term: str, *, places: bool = True) -> Block | None:
+        """Who holds a term, and where if that is asked for."""
+        try:
+            with self._lock:
+                # Whoosh hands the scorer through to the codec, which has no other use for it.
+                block: Block = self._terms.matcher(
+                    field, term.encode(), None, scorer=self if places else None
+                )
+        except TermNotFound:
+            return None
+        return block
+
+    def holders(self, field: str, term: str) -> int:
+        """How many hold a term, without reading who."""
+        try:
+            with self._lock:
+                return int(self._terms.doc_frequency(field, term.encode()))
+        except (KeyError, TermNotFound):
+            return 0
+
+    def terms(self) -> Iterator[tuple[str, str]]:
+        """Every (field, term), sorted by field and by the term's bytes."""
+        for field, term in self._terms.terms():
+            yield field, term.decode()
+
+    def terms_from(self, field: str, prefix: str) -> Iterator[str]:
+        """The terms of a field that begin with a prefix."""
+        with self._lock:
+            found = [term for _, term in self._within(field, prefix.encode())]
+        yield from (term.decode() for term in found)
+
+    def _within(self, field: str, prefix: bytes) -> Iterator[tuple[str, bytes]]:
+        for name, term in self._terms.terms_from(field, prefix):
+            if name != field or not term.startswith(prefix):
+                return
+            yield name, term
+
+    def close(self) -> None:
+        self._terms.close()

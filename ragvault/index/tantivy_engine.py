@@ -1,0 +1,263 @@
+"""The keyword index on tantivy: the same promises, kept by an engine written in Rust.
+
+    notes/      one document a note       two indexes, because tantivy takes the number of documents
+    passages/   one document a passage    and their mean length from the whole of an index
+    stamp       revision, settings, and the files as they were at the last commit
+
+Text goes in as tokens of our own analyzer with their places, several at one place, so that words,
+stems and phrases mean the same as on Whoosh. k1 and b are compiled in. A commit is two commits and
+a stamp: a writer killed between them leaves the old stamp, and what is put again is put by id.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tantivy
+
+from ragvault.config import Keyword
+from ragvault.errors import IndexLocked
+from ragvault.index import keyword_shelf
+from ragvault.index.analyze import Analyzer
+from ragvault.index.keyword_allow import allowed_rows
+from ragvault.index.keyword_bm25 import BM25
+from ragvault.index.keyword_fields import Fields
+from ragvault.index.keyword_hits import scaled
+from ragvault.index.keyword_mark import highlight
+from ragvault.index.keyword_plan import Every, Planner, Without, typos
+from ragvault.index.keyword_shelf import FileEntry, Manifest, SegmentEntry
+from ragvault.index.keyword_spell import near
+from ragvault.index.keyword_tantivy_find import SET, Allow, Detail, Search
+from ragvault.index.keyword_tantivy_query import ABSENT, Asking, Level, schema
+from ragvault.ports import CacheBroken
+from ragvault.types import KeywordAnswer, KeywordHit, KeywordNote, KeywordPassage, Sought
+
+if TYPE_CHECKING:
+    from ragvault.ports import Allowed, ReadKeywords
+
+HEAP = 100_000_000  # bytes a writer may hold before it writes a segment
+LEVELS = ("note", "passage")
+
+
+class TantivyIndex:
+    """Keeps the promises of `KeywordIndex` with tantivy's files."""
+
+    def __init__(self, folder: Path, fields: Fields, analyzer: Analyzer, settings: Keyword) -> None:
+        self._folder, self._fields = folder, fields
+        self._analyzer, self._settings = analyzer, settings
+        self._made_by = f"tantivy {version('tantivy')} {analyzer.name} {' '.join(fields.names())}"
+        self._boosts = {"note": dict(fields.note), "passage": dict(fields.passage)}
+        self._schemas = {
+            "note": schema(fields.note, ["id"]),
+            "passage": schema(fields.passage, ["id", "note"]),
+        }
+        self._writers: dict[str, Any] = {}
+        self._stamp = self._read_stamp()
+        self._indexes = {level: self._open(level) for level in LEVELS}
+        self.refresh()
+
+    @property
+    def revision(self) -> int:
+        return self._stamp.revision
+
+    # Reading
+
+    def search(
+        self,
+        sought: Sought,
+        *,
+        limit: int,
+        allowed: Allowed = None,
+        per_note: int = 0,
+        fuzzy: bool = True,
+        seconds: float | None = None,
+    ) -> KeywordAnswer:
+        deadline = time.monotonic() + (self._settings.seconds if seconds is None else seconds)
+        asking = self._asking
+        spellings = self._spellings(asking, sought) if fuzzy and self._settings.fuzzy else {}
+        plan = Planner(self._analyzer, self._settings.exact, spellings).plan(sought)
+        plain = Planner(self._analyzer, self._settings.exact).plan(sought).match
+        if plan.match is None or limit < 1:
+            return KeywordAnswer()
+        search = Search(asking, plan, self._allow(asking, allowed), deadline)
+        detail = Detail(asking, self._fields, plan)
+        exact = search.best(plain, limit, per_note) if plain else []
+        hits = _in_order(detail.hits(exact, fuzzy=False))
+        if spellings and len(hits) < limit:
+            rest = Every((plan.match, Without(plain))) if plain else plan.match
+            guessed = search.best(rest, limit - len(hits), per_note)
+            hits += _below(_in_order(detail.hits(guessed, fuzzy=True)), hits)
+        bounds = detail.bounds(BM25())
+        return KeywordAnswer(tuple(hits), bounds, spellings, search.complete)
+
+    def score_of(self, sought: Sought, passages: Sequence[int]) -> KeywordAnswer:
+        return self.search(sought, limit=len(passages), allowed=np.array(passages, dtype=np.int64))
+
+    def highlight(self, text: str, sought: Sought) -> list[tuple[int, int]]:
+        return highlight(text, sought, self._analyzer)
+
+    def refresh(self) -> None:
+        self._stamp = self._read_stamp()
+        levels = {}
+        for level, index in self._indexes.items():
+            index.reload()
+            levels[level] = Level(index, index.searcher(), self._boosts[level])
+        self._asking = Asking(levels["note"], levels["passage"], self._fields)
+
+    def _spellings(self, asking: Asking, sought: Sought) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for form, field in typos(sought, self._analyzer):
+            places = [
+                (level, name)
+                for level in (asking.notes, asking.passages)
+                for name in level.names(field)
+            ]
+            terms = {form, *(term for term, _ in self._analyzer.word(form).main)}
+            if any(level.holders(name, term) for level, name in places for term in terms):
+                continue
+
+            def begins(letters: str, places: list[tuple[Level, str]] = places) -> set[str]:
+                rows = (lv.searcher.terms_with_prefix(name, letters) for lv, name in places)
+                return {term for row in rows for term, _ in row}
+
+            words = near(form, begins, most=self._settings.slips, limit=self._settings.spellings)
+            if words:
+                found[form] = words
+        return found
+
+    def _allow(self, asking: Asking, allowed: Allowed) -> Allow:
+        """A filter as a short list of ids, if it is one, and as a test."""
+        few = None
+        if allowed is not None and not callable(allowed):
+            given = np.asarray(allowed)
+            ids = np.flatnonzero(given) if given.dtype == bool else given
+            few = ids.astype(np.int64) if len(ids) <= SET else None
+        return few, lambda ids: allowed_rows(allowed, ids)
+
+    # Writing
+
+    def put(self, notes: Iterable[KeywordNote], passages: Iterable[KeywordPassage]) -> None:
+        for note in notes:
+            self._put("note", {"id": note.id}, note.fields)
+        for passage in passages:
+            self._put("passage", {"id": passage.id, "note": passage.note}, passage.fields)
+
+    def remove(self, notes: Iterable[int], passages: Iterable[int]) -> None:
+        for level, ids in (("note", notes), ("passage", passages)):
+            for id_ in ids:
+                self._writer(level).delete_documents_by_term("id", id_)
+
+    def commit(self, revision: int) -> None:
+        for level in LEVELS:
+            if level in self._writers:
+                writer = self._writers.pop(level)
+                writer.commit()
+                writer.garbage_collect_files()
+                writer.wait_merging_threads()
+        files = self._files()
+        entry = SegmentEntry("tantivy", files, {})
+        stamp = Manifest(revision, self._made_by, [entry])
+        keyword_shelf.write(self._folder, stamp)
+        self.refresh()
+
+    def compact(self, read: ReadKeywords) -> None:
+        """Put again what shares a segment with something removed; tantivy drops empty segments."""
+        notes, passages = (self._beside_removed(level) for level in LEVELS)
+        if notes or passages:
+            fresh_notes, fresh_passages = read(notes, passages)
+            self.remove(notes, passages)
+            self.put(fresh_notes, fresh_passages)
+            self.commit(self.revision)
+
+    def close(self) -> None:
+        for writer in self._writers.values():
+            writer.rollback()
+        self._writers = {}
+
+    def _put(
+        self, level: str, ids: Mapping[str, int], texts: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        writer = self._writer(level)
+        writer.delete_documents_by_term("id", ids["id"])
+        document = tantivy.Document()
+        for name, value in ids.items():
+            document.add_integer(name, value)
+        for name in self._boosts[level]:
+            tokens = [
+                tantivy.Token(term, place, 0, 0)
+                for term, place in self._analyzer.tokens(texts.get(name, ()))
+            ]
+            text = tantivy.PreTokenizedString("", tokens or [tantivy.Token(ABSENT, 0, 0, 0)])
+            document.add_pre_tokenized_text(name, text)
+        writer.add_document(document)
+
+    def _writer(self, level: str) -> Any:
+        if level not in self._writers:
+            try:
+                self._writers[level] = self._indexes[level].writer(HEAP, 1)
+            except ValueError as error:
+                raise IndexLocked(self._folder, owner=f"another process ({error})") from error
+        return self._writers[level]
+
+    def _beside_removed(self, level: str) -> list[int]:
+        """Ids of all documents in segments that also hold removed ones, those too."""
+        meta = json.loads((self._folder / level / "meta.json").read_bytes())
+        searcher = self._indexes[level].searcher()
+        ids: list[int] = []
+        for at, segment in enumerate(meta["segments"]):
+            if (segment.get("deletes") or {}).get("num_deleted_docs"):
+                where = [tantivy.DocAddress(at, doc) for doc in range(segment["max_doc"])]
+                ids += searcher.fast_field_values("id", where)
+        return ids
+
+    # Files
+
+    def _read_stamp(self) -> Manifest:
+        stamp = keyword_shelf.read(self._folder, self._made_by)
+        if stamp is None:
+            return Manifest(0, self._made_by)
+        for segment in stamp.segments:
+            for name, entry in segment.files.items():
+                if (self._folder / name).exists():  # merged away is no damage
+                    keyword_shelf.check_file(self._folder / name, entry)
+        return stamp
+
+    def _open(self, level: str) -> Any:
+        folder = self._folder / level
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            if self._stamp.revision and not tantivy.Index.exists(str(folder)):
+                raise CacheBroken(f"the keyword index: {level} is missing")
+            return tantivy.Index(self._schemas[level], path=str(folder))
+        except (ValueError, OSError) as error:
+            raise CacheBroken(f"the keyword index: tantivy cannot open it ({error})") from error
+
+    def _files(self) -> dict[str, FileEntry]:
+        """Every file of both indexes, computed again only where it has changed."""
+        known = {name: e for s in self._stamp.segments for name, e in s.files.items()}
+        files = {}
+        for path in sorted(self._folder.glob("*/*")):
+            if path.suffix in (".json", ".lock"):
+                continue
+            name = path.relative_to(self._folder).as_posix()
+            files[name] = keyword_shelf.file_entry(path, known.get(name))
+            path.chmod(0o600)
+        return files
+
+
+def _in_order(hits: Iterable[KeywordHit]) -> list[KeywordHit]:
+    return sorted(hits, key=lambda hit: (-hit.score, hit.passage))
+
+
+def _below(guessed: list[KeywordHit], exact: list[KeywordHit]) -> list[KeywordHit]:
+    """The same hits, scaled so that none reaches an exact one."""
+    if not guessed or not exact or guessed[0].score < exact[-1].score:
+        return guessed
+    scale = 0.99 * exact[-1].score / guessed[0].score
+    return [scaled(hit, scale) for hit in guessed]
