@@ -1,18 +1,29 @@
-"""Where the measured data is: the folder that RAGVAULT_BENCH_DATA names. Nothing of it is ours."""
+"""Where the benchmarks find real data: the folder that RAGVAULT_BENCH_DATA names.
+
+    vaults/      real vaults                      questions/   judged questions about two of them
+    ir/          classic judged collections       scale/       14,593 notes, packed
+
+Nothing of it is part of ragvault. A benchmark that needs what is not there says so and is skipped.
+"""
 
 from __future__ import annotations
 
 import os
 import random
-import re
 import sys
+import tarfile
+import tempfile
 from pathlib import Path
+
+from ragvault.config import Config
+from ragvault.notes.chunk import chunk
+from ragvault.notes.parse import parse
 
 
 def folder(*parts: str) -> Path:
-    """A part of the data; ends the program with a clear line where it is not there."""
+    """A part of the data; ends the benchmark with a clear line where it is not there."""
     named = os.environ.get("RAGVAULT_BENCH_DATA", "")
-    path = Path(named, *parts)
+    path = Path(named, *parts).expanduser()
     if not named or not path.exists():
         where = path if named else "RAGVAULT_BENCH_DATA, which is not set"
         print(f"skipped: no data at {where}", file=sys.stderr)
@@ -20,20 +31,25 @@ def folder(*parts: str) -> Path:
     return path
 
 
+def scale() -> Path:
+    """The large corpus, unpacked once into the temporary folder of this machine."""
+    packed = folder("scale", "mdn-content.tar.xz")
+    target = Path(tempfile.gettempdir(), "ragvault-bench", "mdn-content")
+    if not target.exists():
+        partial = target.with_suffix(f".{os.getpid()}")
+        with tarfile.open(packed) as archive:
+            archive.extractall(partial, filter="data")
+        partial.rename(target)
+    return next(target.rglob("files"))
+
+
 def passages(count: int, seed: int = 0) -> list[str]:
-    """Passages of real notes: paragraphs joined up to about 500 characters, at most 1,500."""
+    """Passages of real notes, as ragvault cuts them, in a fixed random order."""
     found: list[str] = []
+    config = Config()
     for path in sorted(folder("vaults").rglob("*.md")):
-        found += _cut(path.read_text("utf-8", "replace"))
+        text = path.read_text("utf-8", "replace")
+        note = parse(path.name, text, config.parse, config.links)
+        found += [passage.text.strip() for passage in chunk(note, config.chunk)[1]]
     random.Random(seed).shuffle(found)
     return found[:count]
-
-
-def _cut(text: str) -> list[str]:
-    pieces, held = [], ""
-    for paragraph in re.split(r"\n\s*\n", text):
-        if len(held) >= 200 and len(held) + len(paragraph) > 500:
-            pieces.append(held[:1500])
-            held = ""
-        held = f"{held}\n\n{paragraph}".strip()
-    return [*pieces, held[:1500]] if held else pieces

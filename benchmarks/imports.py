@@ -46,9 +46,13 @@ def table(runs: int) -> str:
     return "\n".join(lines)
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=15)
     print(table(parser.parse_args().runs))
+
+
+if __name__ == "__main__":
+    main()

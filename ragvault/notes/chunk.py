@@ -113,28 +113,30 @@ class _Cutter:
 
 
 def _section_wish(settings: config.Chunk) -> Wish:
-    least = settings.parent_min
-
-    def cost(size: int, closed: bool, inside: int) -> float:
-        short = max(0, least - size) / least
-        # Short is forgiven where a heading ends: it gives no more. One very short section is
-        # better than two that are both a little short.
-        price = (1.0 if closed else 3.0) + 0.2 * short if short else 0.0
-        # A section that ends inside the text of a heading should not have begun before it.
-        return price + (1.5 if inside and not closed else 0.0)
-
-    return Wish(settings.parent_max, cost, dear=20.0, glue=True)
+    """Full sections. Short is forgiven where a heading ends, since it gives no more; one very short
+    section is better than two that are both a little short, and one that ends inside the text of
+    a heading should not have begun before it."""
+    return Wish(
+        most=settings.parent_max,
+        least=settings.parent_min,
+        short=3.0,
+        short_closed=1.0,
+        mixed=1.5,
+        dear=20.0,
+        glue=True,
+    )
 
 
 def _passage_wish(settings: config.Chunk) -> Wish:
-    least, target = settings.child_min, settings.child_target
-
-    def cost(size: int, closed: bool, inside: int) -> float:
-        miss = (size - target) / target
-        empty = 1000.0 if size <= 0 else 0.0
-        return miss * miss + (2.0 if size < least else 0.0) + 0.3 * inside + empty
-
-    return Wish(settings.child_max, cost)
+    """Passages near the target, each about one heading where that can be."""
+    return Wish(
+        most=settings.child_max,
+        least=settings.child_min,
+        short=2.0,
+        short_closed=2.0,
+        target=settings.child_target,
+        crossing=0.3,
+    )
 
 
 def _stretches(found: Sequence[Piece], wish: Wish) -> Iterator[tuple[int, int]]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate, pairwise
 
 from ragvault.notes.segment import Piece
@@ -92,9 +91,9 @@ def _append(found: list[Piece], piece: Piece, grain: int) -> None:
     last = found[-1] if found else None
     if last and len(found) == 1 and last.first == last.last:
         # Nothing visible has come yet: what there is belongs to the first piece that has a letter.
-        found[-1] = replace(piece, start=last.start, price=last.price)
+        found[-1] = piece._replace(start=last.start, price=last.price)
     elif last and not piece.heading and not last.heading and piece.last - last.first < grain:
-        found[-1] = replace(last, end=piece.end, last=piece.last)
+        found[-1] = last._replace(end=piece.end, last=piece.last)
     else:
         found.append(piece)
 

@@ -8,15 +8,16 @@ answer is the best one and does not depend on where one starts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 INFINITE = float("inf")
 MOST_PIECES = 256  # in one stretch: keeps a note of ten thousand one-word headings affordable
+EMPTY = 1000.0  # the price of a stretch without a letter: only where there is no other way
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A stretch that stays whole. `first` and `last` count visible characters before its first
     and after its last letter, so that the size of a run is last - first; `price` is that of a cut
     just before it; `heading` its level where it is a heading."""
@@ -31,18 +32,21 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a stretch should be like: its greatest size, and what any other size costs.
+    """What a stretch should be like, and what it costs to be otherwise.
 
-    `cost(size, closed, inside)` is the price of a stretch; `closed` says that a heading or the
-    end of the note follows, so that it could not have been longer; `inside` counts the headings
-    after its first line. `dear` makes cuts count for more, against the sizes. With `glue` a
-    heading stays with what follows it even where that makes the stretch too long.
+    A stretch is closed where a heading or the end of the note follows: it could not have been
+    longer, so that being short costs `short_closed` there and `short` elsewhere.
     """
 
-    most: int
-    cost: Callable[[int, bool, int], float]
-    dear: float = 1.0
-    glue: bool = False
+    most: int  # characters, never more
+    least: int  # fewer is short
+    short: float
+    short_closed: float
+    target: int = 0  # the best size, if there is one: others cost the square of what they miss
+    crossing: float = 0.0  # for every heading after the first line
+    mixed: float = 0.0  # for holding a heading and ending before its text does
+    dear: float = 1.0  # how much the prices of cuts count
+    glue: bool = False  # a heading stays with what follows, even where that is too long
 
 
 def segment(pieces: Sequence[Piece], wish: Wish) -> list[tuple[int, int]]:
@@ -61,21 +65,30 @@ def _cheapest(
     pieces: Sequence[Piece], best: Sequence[float], j: int, closed: bool, wish: Wish
 ) -> tuple[float, int]:
     """The cheapest run that ends before piece j, and where it begins."""
+    # The innermost loop of reading a vault: names are local, and nothing is called.
+    most, least, target, dear = wish.most, wish.least, wish.target, wish.dear
+    short = wish.short_closed if closed else wish.short
+    crossing, mixed = wish.crossing, 0.0 if closed else wish.mixed
     last, inside, glued = pieces[j - 1].last, 0, wish.glue
     found, start = INFINITE, j - 1
     for i in range(j - 1, max(j - 1 - MOST_PIECES, -1), -1):
-        piece = pieces[i]
-        size = last - piece.first
+        _, _, first, _, cut, heading = pieces[i]
+        size = last - first
         if i < j - 1:
-            glued = glued and piece.heading > 0
-            if size > wish.most and not glued:
+            glued = glued and heading > 0
+            if size > most and not glued:
                 break
-        price = best[i] + wish.cost(size, closed, inside)
-        if i:
-            price += piece.price * wish.dear
+        price = best[i] + cut * dear if i else 0.0
+        if size < least:
+            price += short + 0.2 * (least - size) / least if size > 0 else EMPTY
+        if target:
+            miss = (size - target) / target
+            price += miss * miss
+        if inside:
+            price += inside * crossing + mixed
         if price < found:
             found, start = price, i
-        inside += piece.heading > 0
+        inside += heading > 0
     return found, start
 
 
