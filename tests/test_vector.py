@@ -78,6 +78,16 @@ def test_many_alike_passages_do_not_push_a_better_one_out(tmp_path, shelf):
     assert found(index, query, 3) == brute_force(shelf.rows, query, 3)
 
 
+def test_what_8_bits_cannot_tell_apart_is_ranked_by_the_truth(tmp_path, shelf):
+    """Passages closer to each other than the steps of their stored numbers."""
+    index = create(tmp_path, shelf, limits=Limits(log_bytes=0))
+    query = vector_of("bread")
+    shift = np.float32(2e-3) * vectors_of(str(i) for i in range(400))
+    rows = (query + shift) / np.linalg.norm(query + shift, axis=1, keepdims=True)
+    fill(index, shelf, dict(enumerate(rows)) | rows_of(200, 1000))
+    assert found(index, query, 10) == brute_force(shelf.rows, query, 10)
+
+
 def test_a_passage_the_catalogue_no_longer_knows_is_left_out(tmp_path, shelf):
     index = create(tmp_path, shelf)
     fill(index, shelf, rows_of(60))
@@ -219,9 +229,9 @@ def test_answers_do_not_depend_on_how_passages_came_in(order, cuts):
 # --- Filters ---
 
 
-def in_lists(tmp_path, shelf, count=3000):
+def in_lists(tmp_path, shelf, count=3000, probe=0.1):
     """An index with lists, and the filter's and the query's worst case: nearly all is elsewhere."""
-    config = Vector(exact_max=0, probe=0.1)
+    config = Vector(exact_max=0, probe=probe)
     index = create(tmp_path, shelf, limits=Limits(full_in_lists=1024, log_bytes=0), config=config)
     for first in range(0, count, 300):
         texts = [f"{i % 17} {i}" for i in range(first, first + 300)]
@@ -240,22 +250,30 @@ def every_form(allowed, count):
     yield lambda ids: np.isin(ids, sorted(allowed))
 
 
-def test_a_filter_that_keeps_a_thousandth_still_equals_brute_force(tmp_path, shelf):
-    index = in_lists(tmp_path, shelf)
-    for start in range(0, 1000, 100):
-        allowed = {start, start + 711, start + 1802}
-        query = vector_of(f"{start % 17} {start + 1500}")
+@pytest.mark.parametrize(("step", "probe"), [(1000, 0.1), (11, 0.5)])
+def test_a_filter_that_keeps_little_still_equals_brute_force(tmp_path, shelf, step, probe):
+    """Less than is asked for; and more, so that the lists near the query would fill the page."""
+    index = in_lists(tmp_path, shelf, probe=probe)
+    for start in range(11):
+        allowed = set(range(start, 3000, step))
+        query = vector_of(f"oven heat {start}")
         kept = {i: shelf.rows[i] for i in allowed}
         for form in every_form(allowed, 3000):
-            assert found(index, query, 10, form) == brute_force(kept, query, 10)
+            assert found(index, query, 4, form) == brute_force(kept, query, 4)
 
 
 def test_a_filter_never_empties_a_page_that_could_be_filled(tmp_path, shelf):
-    """Half of the passages are allowed, and none of them is near the query."""
-    index = in_lists(tmp_path, shelf)
-    allowed = {i for i in shelf.rows if i % 17 > 8}
-    for form in every_form(allowed, 3000):
-        hits = found(index, vector_of("3 3"), 50, form)
+    """Half of the passages are allowed, and none of them is in the lists near the query."""
+    config = Vector(exact_max=0, probe=0.1)
+    index = create(tmp_path, shelf, limits=Limits(full_in_lists=1024, log_bytes=0), config=config)
+    texts = [("bread " if i % 2 else "steam ") * 9 + str(i) for i in range(1000)]
+    for first in range(0, 1000, 250):
+        fill(index, shelf, dict(enumerate(vectors_of(texts[first : first + 250]), first)))
+    assert index.merge()
+    assert not index.exact
+    allowed = set(range(0, 1000, 2))
+    for form in every_form(allowed, 1000):
+        hits = found(index, vector_of("bread"), 50, form)
         assert len(hits) == 50
         assert {i for i, _ in hits} <= allowed
 
@@ -362,6 +380,7 @@ def test_only_the_one_known_warning_of_an_import_is_ignored(tmp_path, monkeypatc
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "faiss", raising=False)
+    monkeypatch.setattr(vector_faiss, "_loaded", {})
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         vector_faiss.load()
@@ -377,7 +396,7 @@ def test_each_thread_searches_with_the_threads_that_are_set(tmp_path, shelf):
 
     def search():
         found(index, vector_of("rye"))
-        counts.append(vector_faiss._import().omp_get_max_threads())
+        counts.append(vector_faiss._imported().omp_get_max_threads())
 
     thread = threading.Thread(target=search)
     thread.start()

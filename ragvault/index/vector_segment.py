@@ -10,6 +10,7 @@ A segment knows nothing of files that come and go, nor of which of its rows stil
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,8 @@ def load(path: Path, number: int, error: float, dim: int) -> Segment:
     try:
         whole = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
     except RuntimeError as problem:
+        if not path.exists():  # since it was checked
+            raise FileNotFoundError(errno.ENOENT, "gone", str(path)) from problem
         raise CacheBroken(f"FAISS cannot read {path.name}: {problem}") from problem
     ids = faiss.vector_to_array(whole.id_map)
     index = faiss.downcast_index(whole.index)

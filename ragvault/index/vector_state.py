@@ -20,8 +20,6 @@ from ragvault.index import vector_log, vector_segment
 from ragvault.index.vector_segment import Segment
 from ragvault.ports import Allowed, CacheBroken
 
-_TRIES = 5
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
@@ -100,15 +98,15 @@ def load(folder: Path, previous: State | None = None) -> State:
     A writer may delete a file between our reading its name and our opening it. Then there is a
     newer manifest; when there is not, the file is simply missing.
     """
-    for _ in range(_TRIES):
-        manifest = files.read_manifest(folder)
-        if previous is not None and manifest == previous.manifest:
-            return previous
+    manifest = files.read_manifest(folder)
+    while previous is None or manifest != previous.manifest:
         try:
             return _open(folder, manifest, previous)
-        except FileNotFoundError as error:
-            missing = error
-    raise CacheBroken(f"{missing.filename} is missing") from missing
+        except FileNotFoundError as error:  # noqa: PERF203 - each turn reads files
+            tried, manifest = manifest, files.read_manifest(folder)
+            if manifest == tried:
+                raise CacheBroken(f"{error.filename} is missing") from error
+    return previous
 
 
 def settled(allowed: Allowed) -> Allowed:
