@@ -404,13 +404,25 @@ def test_each_thread_searches_with_the_threads_that_are_set(tmp_path, shelf):
     assert counts == [1]
 
 
+def segment_of(tmp_path, rows, **kwargs):
+    contents, error = vector_segment.build(np.arange(len(rows)), rows, threads=1, **kwargs)
+    (tmp_path / "segment").write_bytes(contents)
+    return vector_segment.load(tmp_path / "segment", 1, error, DIM)
+
+
 def test_the_error_of_a_segment_bounds_every_score(tmp_path):
-    rows = vectors_of([f"{i} {i % 7}" for i in range(500)])
-    contents, error = vector_segment.build(np.arange(500), rows, in_lists=False, threads=1)
-    path = tmp_path / "segment"
-    path.write_bytes(contents)
-    segment = vector_segment.load(path, 1, error, DIM)
-    query = vector_of("3 4")
+    rows, query = vectors_of([f"{i} {i % 7}" for i in range(500)]), vector_of("3 4")
+    segment = segment_of(tmp_path, rows, in_lists=False)
     at, scores = segment.scan(query, 500, None, probe=1.0, threads=1)
     assert len(at) == 500
     assert np.abs(scores - rows[at] @ query).max() <= segment.error
+
+
+def test_of_a_small_filter_every_list_is_searched_whatever_share_is_set(tmp_path):
+    rows = vectors_of([f"{i} {i % 7}" for i in range(1024)])
+    segment = segment_of(tmp_path, rows, in_lists=True)
+    keep = np.arange(1024) % 20 == 0
+    for query in vectors_of(f"{i} {i % 7}" for i in range(1, 200, 10)):
+        every, _ = segment.scan(query, 1, keep, probe=1.0, threads=1)
+        few, _ = segment.scan(query, 1, keep, probe=0.1, threads=1)
+        assert few == every
