@@ -13,12 +13,12 @@ from pathlib import Path
 from ragvault.config import Config
 from ragvault.errors import RagvaultError
 from ragvault.notes.walk import walk
-from ragvault.prepare import recipe
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.counts import Counts
 from ragvault.store.links import Dangling
 from ragvault.store.lock import owner
 from ragvault.types import Skipped
+from ragvault.write.prepare import recipe
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ragvault import ingest as write_path
-from ragvault import prepare
 from ragvault.config import Chunk, Config, Links
 from ragvault.ingest import Report, ingest
 from ragvault.store.catalogue import Catalogue
+from ragvault.write import notes as write_path
+from ragvault.write import prepare
 
 SAMPLE = Path(__file__).parent.parent / "sample_vault"
 LONG_AGO = 1_600_000_000  # so that no file is as young as the clock's tick

@@ -1,0 +1,234 @@
+"""Notes: the catalogue follows the vault.
+
+    walk -> diff -> read, parse, chunk -> store -> look links up
+
+Each note is stored in one transaction, and a link waits in the catalogue until it is looked up:
+whenever this is stopped, the next run goes on from there and ends with the same catalogue. Nothing
+is read that size and time vouch for, and the vault is only ever read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from itertools import chain, islice
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from ragvault.config import Config
+from ragvault.notes.diff import Changes, Known, diff
+from ragvault.notes.read import Read, digest
+from ragvault.notes.resolve import Resolver
+from ragvault.notes.walk import Walked, walk
+from ragvault.store.catalogue import Catalogue
+from ragvault.store.read import Seen
+from ragvault.types import File, Skipped
+from ragvault.write.dating import Dates, Dating, dating
+from ragvault.write.prepare import Prepared, cut, prepare_all, recipe
+
+Tell = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
+T = TypeVar("T")
+COMMIT_EVERY = 64  # notes: a commit costs as much as storing ten of them
+
+
+@dataclass(slots=True)
+class Report:
+    """What one run did."""
+
+    added: int = 0
+    changed: int = 0
+    moved: int = 0
+    touched: int = 0
+    removed: int = 0
+    recut: int = 0
+    unchanged: int = 0
+    kept: int = 0
+    links: int = 0
+    seconds: float = 0.0
+    skipped: tuple[Skipped, ...] = ()
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def anything(self) -> bool:
+        """Whether the index is another than before."""
+        return bool(self.added or self.changed or self.moved or self.removed or self.recut)
+
+
+def follow_notes(
+    root: Path, catalogue: Catalogue, config: Config, tell: Tell = lambda *_: None
+) -> Report:
+    """Bring the catalogue up to date with the vault. The caller holds the writer's lock."""
+    began, now_ns = time.perf_counter(), time.time_ns()
+    tell("looking for notes", 0, 0)
+    walked = walk(root, config.walk)
+    seen = catalogue.files()
+    changes = _compare(root, seen, walked, config)
+    stale = _stale(seen, changes, recipe(config))
+    dates = _dating(root, catalogue, config, bool(changes))
+
+    unread = _store(root, catalogue, changes, config, dates, tell)
+    _recut(catalogue, stale, config, tell)
+    _touch(catalogue, changes, dates, now_ns)
+    for path in changes.removed:
+        catalogue.remove(path)
+    links = _look_links_up(catalogue, tell)
+
+    report = _report(changes, walked, dates, unread, len(stale), links)
+    report.seconds = time.perf_counter() - began
+    _remember(catalogue, report, dates)
+    return report
+
+
+def _compare(root: Path, seen: Mapping[str, Seen], walked: Walked, config: Config) -> Changes:
+    known = {
+        path: Known(file.size, file.mtime_ns, file.digest, file.indexed_ns)
+        for path, file in seen.items()
+    }
+    return diff(known, walked, lambda file: digest(root, file, config.walk.max_bytes))
+
+
+def _stale(seen: Mapping[str, Seen], changes: Changes, wanted: str) -> list[str]:
+    """Notes that were cut by other settings and are not about to be read anyway."""
+    gone = {*changes.removed, *(move.old for move in changes.moved)}
+    gone.update(file.path for file in changes.changed)
+    return [
+        path for path, file in sorted(seen.items()) if file.recipe != wanted and path not in gone
+    ]
+
+
+def _dating(root: Path, catalogue: Catalogue, config: Config, anything_new: bool) -> Dating:
+    last_head = str(catalogue.last_run().get("git_head", ""))
+    return dating(root, config, last_head=last_head, anything_new=anything_new)
+
+
+class _Source(NamedTuple):
+    file: File
+    was: str | None
+
+
+def _store(
+    root: Path, catalogue: Catalogue, changes: Changes, config: Config, dates: Dating, tell: Tell
+) -> list[Skipped]:
+    """Read what is new, and store each note as it comes; returns what could not be read."""
+    sources = [_Source(file, None) for file in (*changes.added, *changes.changed)]
+    sources += [_Source(move.file, move.old) for move in changes.moved]
+    sources.sort(key=lambda source: source.file.path)
+    prepared = prepare_all(root, [source.file for source in sources], config)
+    skipped: list[Skipped] = []
+    done = 0
+    for some in _in_batches(zip(sources, prepared, strict=True)):
+        with catalogue.batch():
+            for source, found in some:
+                if isinstance(found, Skipped):
+                    skipped.append(found)
+                else:
+                    when = dates.of(found.file, found.note.properties)
+                    _put(catalogue, found, config, when, source.was)
+        done += len(some)
+        tell("reading notes", done, len(sources))
+    return skipped
+
+
+def _put(
+    catalogue: Catalogue, found: Prepared, config: Config, when: Dates, was: str | None = None
+) -> None:
+    catalogue.put(
+        found.note,
+        found.file,
+        found.digest,
+        indexed_ns=found.read_ns,
+        recipe=recipe(config),
+        sections=found.sections,
+        chunks=found.chunks,
+        hashes=found.hashes,
+        was=was,
+        **when,
+    )
+
+
+def _recut(catalogue: Catalogue, stale: Sequence[str], config: Config, tell: Tell) -> None:
+    """Cut notes again by other settings, from the text that is stored; they keep their dates."""
+    done = 0
+    for some in _in_batches(stale):
+        with catalogue.batch():
+            for path in some:
+                note, stored = catalogue.note(path), catalogue.stored(path)
+                text = Read(stored.file, stored.digest, note.text, note.encoding, ())
+                when = Dates(date=stored.date, created=stored.created, modified=stored.modified)
+                _put(catalogue, cut(text, config, stored.indexed_ns), config, when)
+        done += len(some)
+        tell("cutting notes anew", done, len(stale))
+
+
+def _touch(catalogue: Catalogue, changes: Changes, dates: Dating, now_ns: int) -> None:
+    """Take over new times, and git's dates where a commit gave a note another one."""
+    touched = {file.path: file for file in changes.touched}
+    if dates.git.last:
+        touched |= _redated(catalogue, dates, touched.keys())
+    for path, file in sorted(touched.items()):
+        properties = catalogue.note(path).properties
+        catalogue.touch(file, indexed_ns=now_ns, **dates.of(file, properties))
+
+
+def _redated(catalogue: Catalogue, dates: Dating, known: Iterable[str]) -> dict[str, File]:
+    """Notes dated by git or by their file's time, whose last commit is another one now."""
+    return {
+        stored.file.path: stored.file
+        for stored in catalogue.all_stored()
+        if stored.date.source in ("git", "mtime")
+        and stored.file.path not in known
+        and dates.git.last.get(stored.file.path, stored.date.at) != stored.date.at
+    }
+
+
+def _look_links_up(catalogue: Catalogue, tell: Tell) -> int:
+    """Find what every waiting link means; how many changed their meaning."""
+    waiting = catalogue.links_to_look_up()
+    first = next(waiting, None)
+    if first is None:
+        return 0
+    tell("looking links up", 0, 0)
+    names = (_Named(path, aliases) for path, _, aliases in catalogue.names())
+    resolver = Resolver(names, lru_cache(maxsize=1000)(catalogue.anchors))
+    every = chain([first], waiting)
+    return catalogue.set_targets((id_, resolver.resolve(path, link)) for id_, path, link in every)
+
+
+class _Named(NamedTuple):
+    path: str
+    aliases: tuple[str, ...]
+
+
+def _report(
+    changes: Changes, walked: Walked, dates: Dating, unread: list[Skipped], recut: int, links: int
+) -> Report:
+    missed = {skip.path for skip in unread}
+    return Report(
+        added=sum(file.path not in missed for file in changes.added),
+        changed=sum(file.path not in missed for file in changes.changed),
+        moved=sum(move.file.path not in missed for move in changes.moved),
+        touched=len(changes.touched),
+        removed=len(changes.removed),
+        recut=recut,
+        unchanged=changes.unchanged,
+        kept=len(changes.kept),
+        links=links,
+        skipped=tuple(sorted((*walked.skipped, *unread), key=lambda skip: skip.path)),
+        warnings=(*walked.warnings, *dates.warnings),
+    )
+
+
+def _remember(catalogue: Catalogue, report: Report, dates: Dating) -> None:
+    if list(report.skipped) != catalogue.skipped():
+        catalogue.set_skipped(report.skipped)
+    run = asdict(report) | {"ended": time.time(), "git_head": dates.git_head}
+    del run["skipped"]
+    catalogue.set_last_run(run)
+
+
+def _in_batches(items: Iterable[T]) -> Iterator[list[T]]:
+    rest = iter(items)
+    while some := list(islice(rest, COMMIT_EVERY)):
+        yield some
