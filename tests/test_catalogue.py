@@ -284,10 +284,11 @@ def test_a_link_to_a_folder_is_looked_up_again_when_a_note_comes_into_it(
     assert [name for _, name, _ in catalogue.links_to_look_up()] == [source]
 
 
-def test_a_new_note_does_not_look_up_links_into_their_own_notes(catalogue):
+@pytest.mark.parametrize("path", ["b.md", "index.md", "sub/index.md"])
+def test_a_new_note_does_not_look_up_links_into_their_own_notes(catalogue, path):
     put(catalogue, note("a.md", "#H", link("", "H")))
     look_up(catalogue)
-    put(catalogue, note("b.md"))
+    put(catalogue, note(path))
     assert list(catalogue.links_to_look_up()) == []
 
 

@@ -33,6 +33,7 @@ def writer(folder: Path) -> Connection:
             format_of(db, folder)  # before anything is changed in a file that may not be ours
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
+            db.execute("PRAGMA foreign_keys = ON")
             db.execute("PRAGMA temp_store = MEMORY")  # no note text in temporary files
             db.execute(f"PRAGMA cache_size = {-CACHE_KIB}")
             upgrade(db, folder)

@@ -13,7 +13,7 @@ from unicodedata import normalize
 
 EXTENSIONS = (".md", ".markdown")
 FOLDER_PAGES = {"index", "readme", "_index"}  # what a link to a folder opens
-UPWARDS = ("", ".", "..")  # `[up](..)` names a folder without saying its name
+UPWARDS = ("/", ".", "..")  # `[up](..)` names a folder without saying its name
 
 
 def fold(text: str) -> str:
@@ -43,9 +43,7 @@ def stem(path: str) -> str:
 
 
 def keys_of(path: str, aliases: Iterable[str]) -> set[str]:
-    """Every key under which a link could mean this note.
-
-    One is its folder's, by name or as `.` and `..`: a link to a folder may mean a note in it.
-    """
+    """Every key under which a link could mean this note, which may be the page of its folder."""
     folder = path.rpartition("/")[0] or "/"
-    return {key_of(path), key_of(stem(path)), key_of(folder), ".", "..", *map(key_of, aliases)}
+    own = {key_of(path), key_of(stem(path)), *map(key_of, aliases)}
+    return own | {key_of(folder), *UPWARDS} if own & FOLDER_PAGES else own

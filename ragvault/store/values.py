@@ -22,7 +22,7 @@ Text = str | bytes
 Field = tuple[Text | None, float | None, float | None]  # text, number, date
 
 INT64 = 2**63 - 1
-ZLIB_LEVEL = 4  # real notes: 46 MB/s and 2.05 to 1; level 6 gives 37 MB/s and 2.06 to 1
+ZLIB_LEVEL = 4  # notes shrink to 1/2.05; 1/1.97 at level 1, 1/2.06 at level 6
 DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?")
 
 

@@ -19,7 +19,6 @@ from typing import Any
 from ragvault.store import links, rows
 from ragvault.store.keys import fold, keys_of
 from ragvault.store.match import match
-from ragvault.store.schema import PARTS
 from ragvault.store.values import fields, int64, sql, unwords
 from ragvault.types import Chunk, Date, File, Note, Section
 
@@ -83,7 +82,7 @@ def put(
     else:
         note_id = old.id
         db.execute(f"UPDATE notes SET {_assigned(columns)} WHERE id = ?", (*row, note_id))
-        _delete_parts(db, note_id, ("bodies", "tags", "fields", "sections"))
+        _forget_parts(db, note_id)
         _tell_links(db, old, note, body)
     _put_parts(db, note_id, note, body, cut.sections)
     _put_chunks(db, revision, note_id, note, cut, new=old is None)
@@ -123,7 +122,6 @@ def remove(db: Connection, revision: int, path: str) -> bool:
     links.names_changed(db, keys_of(path, old.aliases))
     gone = db.execute("SELECT id FROM chunks WHERE note_id = ?", (old.id,)).fetchall()
     _bury(db, revision, [chunk_id for (chunk_id,) in gone])
-    _delete_parts(db, old.id, PARTS)
     db.execute("DELETE FROM notes WHERE id = ?", (old.id,))
     return True
 
@@ -168,8 +166,8 @@ def _tell_links(db: Connection, old: _Old, note: Note, body: tuple[Any, ...]) ->
         links.look_up_to(db, old.id)
 
 
-def _delete_parts(db: Connection, note_id: int, tables: Sequence[str]) -> None:
-    for table in tables:
+def _forget_parts(db: Connection, note_id: int) -> None:
+    for table in ("bodies", "tags", "fields", "sections"):
         db.execute(f"DELETE FROM {table} WHERE note_id = ?", (note_id,))
 
 
