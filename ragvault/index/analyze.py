@@ -12,6 +12,7 @@ Most words of a vault repeat, so what a chunk gives is worked out once and kept.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -75,6 +76,10 @@ class Analyzer:
         self.word = lru_cache(4096)(self._word)
         self.forms = lru_cache(1 << 16)(self._forms)
 
+    def chunks(self, text: str) -> re.Pattern[str]:
+        """The expression whose matches in this text are its words as they are written."""
+        return chunker(text)
+
     def entry(self, chunk: str) -> Entry:
         """How many places a chunk takes, and its terms with their places."""
         return self._kept.get(chunk) or self._keep(chunk)
@@ -83,7 +88,7 @@ class Analyzer:
         """Every term with its place, in order of place."""
         kept, at = self._kept, 0
         for text in texts:
-            for chunk in chunks(text):
+            for chunk in self.chunks(text).findall(text):
                 width, tokens = kept.get(chunk) or self._keep(chunk)
                 for term, place in tokens:
                     yield term, at + place
@@ -93,7 +98,7 @@ class Analyzer:
     def words(self, text: str) -> Iterator[tuple[int, int, str, Word]]:
         """Each word of a text: where it starts, its place, as written, what it stands for."""
         at = 0
-        for match in chunker(text).finditer(text):
+        for match in self.chunks(text).finditer(text):
             word = self.word(match.group())
             yield match.start(), at, match.group(), word
             at += word.width
@@ -192,11 +197,6 @@ class Analyzer:
         if _joins(written, own):
             names += self.forms("".join(part.text for part in own))
         return tuple(dict.fromkeys(names))
-
-
-def chunks(text: str) -> list[str]:
-    """The words of a text as they are written."""
-    return chunker(text).findall(text)
 
 
 def _is_shouted(word: str) -> bool:

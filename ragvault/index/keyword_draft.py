@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragvault.index.analyze import GAP, Analyzer, chunks
+from ragvault.index.analyze import GAP, Analyzer
 from ragvault.index.keyword_segment import LIMIT, Block, Columns
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class Draft:
     """Documents of two levels, each with its own numbers from 0."""
 
     def __init__(self, analyzer: Analyzer, fields: Sequence[str]) -> None:
+        self._analyzer = analyzer
         self._chunks = _Chunks(analyzer)
         self._fields = {field: _Field() for field in fields}
         self._columns: dict[str, array[int]] = {}
@@ -69,7 +70,8 @@ class Draft:
             field = self._fields[name]
             before = len(field.chunks)
             for text in parts:
-                field.chunks.extend(map(self._chunks.__getitem__, chunks(text)))
+                chunks = self._analyzer.chunks(text).findall(text)
+                field.chunks.extend(map(self._chunks.__getitem__, chunks))
                 field.chunks.append(0)
             field.ends.append(len(field.chunks))
             self.size += len(field.chunks) - before
