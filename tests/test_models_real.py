@@ -95,6 +95,21 @@ def test_the_static_model_reads_queries_and_passages_alike():
     assert np.array_equal(static.embed(TEXTS, "query"), static.embed(TEXTS, "passage"))
 
 
+def test_the_static_model_gives_what_model2vec_gives():
+    """The first numbers of two vectors, from model2vec 0.10.0 with the same weights."""
+    weights("potion-base-8M")
+    texts = ["how did we size the cache?", "Sourdough bread needs a starter."]
+    rows = open_embedder("potion-base-8M", opened_here()).embed(texts, "passage")
+    assert np.allclose(
+        rows[:, :6],
+        [
+            [-0.00969, 0.08058, -0.02602, -0.07237, 0.0466, 0.15385],
+            [-0.04713, -0.07147, 0.06021, -0.07069, 0.0559, -0.03071],
+        ],
+        atol=2e-5,
+    )
+
+
 def test_the_end_of_a_long_text_counts(embedder):
     """3,000 tokens of one thing and then an answer: cutting off would not see it."""
     filler = "The committee met on Tuesday and talked about the budget. " * 300

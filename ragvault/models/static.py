@@ -1,8 +1,8 @@
 """Static embeddings: one vector a token, and a text is their mean.
 
-No network is run, so a whole vault takes seconds and no text is too long. Forty lines over the
-tokenizer and one array do what the `model2vec` package does, and load in a third of the time; a
-test holds the two equal.
+No network is run, so a whole vault takes seconds and no text is too long. A few lines over the
+tokenizer and one array do what the `model2vec` package does (a test has its numbers), are ready
+in 0.35 s where it takes 0.57, verify what they load, and bring no further packages.
 """
 
 from __future__ import annotations
