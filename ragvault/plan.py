@@ -1,0 +1,246 @@
+"""The plan: what was understood of a query, and the one filter that every leg obeys. Frozen.
+
+A filter is a tree. Its leaves ask something of a note, which then holds for each of its passages,
+or of one passage:
+
+    of a note      Tagged  Named  LinksTo  LinkedBy  Property  Dated
+    of a passage   Under  Written  Has  Task  Holds
+
+Every, Either and Except join them, passage by passage: without a tag means without any passage of
+the notes that have it, while without code leaves the other passages of a note in. What a leaf
+matches is decided where the notes are (store/filter.py); nothing here knows SQL or a keyword index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+from ragvault.types import Sought
+
+QueryType = Literal["factual", "navigational", "exploratory", "plain"]
+NoteText = Literal["path", "file", "title", "alias"]
+Part = Literal["code", "table", "task", "image"]
+DateField = Literal["created", "modified", "date"]
+Comparison = Literal["there", "empty", "=", "<", "<=", ">", ">=", ".."]
+
+LEGS = ("vector", "keyword", "code", "graph")
+PARTS: tuple[Part, ...] = ("code", "table", "task", "image")
+
+
+class Moment(NamedTuple):
+    """A point in time, twice, in seconds since 1970.
+
+    A date without a time is stored as midnight UTC and means that day wherever you are: it is
+    compared with `day`, which takes the clock for UTC. Everything else happened at one instant.
+    """
+
+    day: float
+    instant: float
+
+
+# --- Leaves that ask something of a note ---
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """Has this tag or one below it: inbox is had by #inbox/to-read. No case, no #."""
+
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Holds this text in its path, file name, title or an alias; `*` stands for anything."""
+
+    where: NoteText
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinksTo:
+    """Links to the note of this name, path, title or alias, or to no note by that name."""
+
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedBy:
+    """Is linked to by the note of this name, path, title or alias."""
+
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A property's value as typed, and the number and the stretch of time it can be read as."""
+
+    text: str
+    number: float | None = None
+    since: Moment | None = None
+    until: Moment | None = None  # the first moment after it
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """Has a property with a value that compares like this; `last` ends a range.
+
+    Numbers compare with numbers, dates with dates, and text is equal without case.
+    """
+
+    name: str
+    test: Comparison = "there"
+    value: Value | None = None
+    last: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """Its date is not before `since` and before `until`; None is open."""
+
+    date: DateField
+    since: Moment | None = None
+    until: Moment | None = None
+
+
+# --- Leaves that ask something of one passage ---
+
+
+@dataclass(frozen=True, slots=True)
+class Under:
+    """Stands under, or holds, a heading with this text; `*` stands for anything."""
+
+    heading: str
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Its code is in one of these languages: the names that mean the one that was asked for."""
+
+    languages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Has:
+    """Holds code, a table, a task or an image."""
+
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Holds a task whose line has this text, any text when it is empty."""
+
+    text: str
+    state: Literal["any", "todo", "done"] = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """Is found by these words or this phrase, in the keyword index or in that of code."""
+
+    sought: Sought
+    index: Literal["keyword", "code"] = "keyword"
+
+
+# --- What joins them ---
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Kept by each of its parts."""
+
+    parts: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """Kept by at least one of its parts."""
+
+    parts: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Except:
+    """Everything that its part does not keep."""
+
+    part: Filter
+
+
+NoteLeaf = Tagged | Named | LinksTo | LinkedBy | Property | Dated
+PassageLeaf = Under | Written | Has | Task | Holds
+Filter = NoteLeaf | PassageLeaf | Every | Either | Except
+
+PASSAGE_LEAVES = (Under, Written, Has, Task, Holds)
+
+
+def leaves(tree: Filter) -> Iterator[NoteLeaf | PassageLeaf]:
+    """The leaves of a filter, left to right."""
+    if isinstance(tree, (Every, Either)):
+        for part in tree.parts:
+            yield from leaves(part)
+    elif isinstance(tree, Except):
+        yield from leaves(tree.part)
+    else:
+        yield tree
+
+
+def of_notes(tree: Filter) -> bool:
+    """Does it say the same of all passages of a note?"""
+    return not any(isinstance(leaf, PASSAGE_LEAVES) for leaf in leaves(tree))
+
+
+# --- The plan ---
+
+
+class Expansion(NamedTuple):
+    """A term of the vault's own vocabulary that is near to the query."""
+
+    term: str
+    cosine: float
+    weight: float  # of a word of the query's own: 1
+
+
+_EVEN: Mapping[str, float] = MappingProxyType(dict.fromkeys(LEGS, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """What was understood of a query.
+
+    `text` is what was asked in words, without operators and unwanted words; `sought` the same for
+    a keyword index, with the unwanted words. `filter` holds for every leg and is None when there
+    is none. With a filter and no text this is a `listing`: notes by date, newest first.
+    `weights` multiply the legs' own. `expandable` says that terms may be added to the query.
+    """
+
+    query: str
+    type: QueryType = "plain"
+    text: str = ""
+    sought: Sought | None = None
+    filter: Filter | None = None
+    phrases: tuple[str, ...] = ()  # those in quotes, without them
+    vaults: tuple[str, ...] = ()  # named by in:
+    weights: Mapping[str, float] = field(default_factory=lambda: _EVEN)
+    hypothesis: str = ""
+    expandable: bool = False
+    expansions: tuple[Expansion, ...] = ()
+    embed_expansions: bool = False
+    listing: bool = False
+    parse: str = ""  # all of this in words
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def embed(self) -> str:
+        """What is embedded: the hypothesis as it is where there is one, otherwise the text."""
+        if self.hypothesis or not self.embed_expansions:
+            return self.hypothesis or self.text
+        return " ".join([self.text, *(each.term for each in self.expansions)])
+
+    def expanded(
+        self, expansions: tuple[Expansion, ...], sought: Sought | None, embed: bool
+    ) -> QueryPlan:
+        """The same plan with terms added to it."""
+        return replace(self, expansions=expansions, sought=sought, embed_expansions=embed)

@@ -1,0 +1,1 @@
+"""Text becomes a plan: operators and filters, the kind of question, more words, a hypothesis."""

@@ -1,0 +1,71 @@
+"""Classify: what kind of question is this? The first that fits:
+
+    factual       names something exactly: an identifier, `code`, a version, a "phrase"
+    navigational  asks for a place: guide, section, docs, [[a link]]
+    exploratory   asks a question: what, how, why, ?
+    plain         none of these
+
+The kind multiplies the weight of one leg: keyword, graph or vector. One setting decides what a
+camelCase identifier is. Ours wants humps as programmers write them, because the looser pattern of
+the system this comes from takes APIs, iPhone and JavaScript for identifiers.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from ragvault.config_query import TypeWeights
+from ragvault.plan import LEGS, QueryType
+
+CamelCase = Literal["identifier", "loose"]
+
+_LOOSE = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]")
+# getUserById, parseJSON and HTTPResponseError; not iPhone, macOS, APIs, GitHub or LaTeX.
+_IDENTIFIER = re.compile(
+    r"\b(?:[a-z]{2,}(?:[A-Z][a-z]|[A-Z]{2,}\b(?<!OS))"
+    r"|[A-Z]+[a-z0-9]*(?:[A-Z]+[a-z0-9]+){2}"
+    r"|[A-Z]{2,}[A-Z][a-z]{2,})"
+)
+_SNAKE_CASE = re.compile(r"\b[A-Za-z]+_[A-Za-z_]+\b")
+_BACKTICKS = re.compile(r"`[^`]+`")
+_VERSION = re.compile(r"\b[vV]?\d+\.\d+(?:\.\d+)?(?:-\w+)?\b")
+_WIKILINK = re.compile(r"\[\[[^\[\]]+\]\]")
+_WORD = re.compile(r"[^\W\d_]+")
+
+NAVIGATIONAL = {
+    *("section", "chapter", "guide", "tutorial", "documentation", "docs"),
+    *("manual", "handbook", "reference", "appendix"),
+}
+QUESTIONS = {
+    *("what", "how", "why", "when", "where", "which", "who", "whom", "whose"),
+    *("explain", "describe", "compare"),
+}
+
+
+def classify(text: str, *, quoted: bool = False, camel_case: CamelCase = "identifier") -> QueryType:
+    """The kind of a query's free text, as typed; `quoted` says that it has a phrase."""
+    if quoted or names_exactly(text, camel_case):
+        return "factual"
+    words = {word.lower() for word in _WORD.findall(text)}
+    if words & NAVIGATIONAL or _WIKILINK.search(text):
+        return "navigational"
+    if words & QUESTIONS or "?" in text:
+        return "exploratory"
+    return "plain"
+
+
+def names_exactly(text: str, camel_case: CamelCase = "identifier") -> bool:
+    """Is there an identifier, code or a version in this text?"""
+    camel = _LOOSE if camel_case == "loose" else _IDENTIFIER
+    return any(each.search(text) for each in (camel, _SNAKE_CASE, _BACKTICKS, _VERSION))
+
+
+def weights(kind: QueryType, factors: TypeWeights) -> dict[str, float]:
+    """What each leg's weight is multiplied with for this kind of query."""
+    raised = {
+        "factual": {"keyword": factors.factual_keyword},
+        "navigational": {"graph": factors.navigational_graph},
+        "exploratory": {"vector": factors.exploratory_vector},
+    }
+    return {**dict.fromkeys(LEGS, 1.0), **raised.get(kind, {})}

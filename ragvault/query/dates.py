@@ -1,0 +1,205 @@
+"""Dates as people type them: each names a stretch of time, from its first moment to the next.
+
+    2024   2024-03   2024-03-01   2024-03-01T09:30   2024-W10   2024-Q1
+    today  yesterday  monday  "last monday"  march  "march 2024"
+    "this week"  "last month"  "3 days ago"  "past 2 weeks"  7d  2w
+
+`since:` begins where the stretch does, `before:` ends there, and `created:` is inside it. Several
+words are joined by spaces within quotes, or by hyphens: last-week. Weeks begin on Monday. The
+clock is the caller's; nothing here asks what time it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from typing import NamedTuple
+
+from ragvault.plan import Moment
+from ragvault.query.mistakes import shown, wrong
+
+FORMS = 'a date is 2024, 2024-03, 2024-03-01, today, yesterday, "last week" or "3 days ago"'
+BEGUN = 'a date of several words stands in quotes: since:"last week", modified:"3 days ago"'
+YEARS = range(1000, 9001)  # the others are numbers, and near the ends of the calendar nothing adds
+EPOCH = datetime(1970, 1, 1)
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+UNITS = {"h": "hour", "d": "day", "w": "week", "m": "month", "y": "year"}
+_CLOCK = r"(?:[t ](\d\d?):(\d\d)(?::(\d\d))?z?)?"
+_UNIT = r"(hour|day|week|month|year)s?"
+
+
+class Stretch(NamedTuple):
+    """[first, last) on the clock on the wall."""
+
+    first: datetime
+    last: datetime
+
+
+def stretch(text: str, now: datetime) -> Stretch:
+    """The stretch of time a text names. Raises UsageError."""
+    found = read(text, now)
+    if found is None:
+        begun = text.lower() in ("last", "this", "past") or text.isdigit()
+        raise wrong(f"“{shown(text)}” is not a date", BEGUN if begun else FORMS)
+    return found
+
+
+def read(text: str, now: datetime) -> Stretch | None:
+    """The same, or None where the text names no time."""
+    words = " ".join(text.lower().split())
+    if not words.isascii():  # \\d knows digits that int() and people read differently
+        return None
+    wall = now.replace(tzinfo=None)
+    for pattern, make in _FORMS:
+        # Hyphens stand for spaces in what is not written in digits.
+        if match := pattern.fullmatch(words) or pattern.fullmatch(re.sub(r"[-_]", " ", words)):
+            try:
+                return make(match, wall)
+            except (ValueError, OverflowError):
+                return None
+    return None
+
+
+def moment(wall: datetime, now: datetime) -> Moment:
+    """A time on the wall as the two numbers notes are compared with, in the zone of `now`."""
+    placed = wall.replace(tzinfo=now.tzinfo)  # without a zone: the machine's
+    return Moment((wall - EPOCH).total_seconds(), placed.timestamp())
+
+
+def days_of(since: float, until: float) -> tuple[str, str]:
+    """The first and the last day of a stretch, as ISO dates."""
+    first, last = (EPOCH + timedelta(seconds=at) for at in (since, until))
+    return first.date().isoformat(), (last - timedelta(microseconds=1)).date().isoformat()
+
+
+def stamp(at: float) -> str:
+    """A moment as an ISO date, with its time where it has one."""
+    wall = EPOCH + timedelta(seconds=at)
+    return wall.isoformat(" ", "minutes").removesuffix(" 00:00")
+
+
+# --- Forms: an expression, and what its match means at a given time ---
+
+
+def _at(year: int, month: int = 1, day: int = 1, clock: tuple[int, ...] = (0, 0, 0)) -> datetime:
+    if year not in YEARS:
+        raise ValueError(year)
+    hour, minute, second = clock
+    return datetime(year, month, day, hour, minute, second)
+
+
+def _day(day: date | datetime, days: int = 1) -> Stretch:
+    first = datetime(day.year, day.month, day.day)
+    return Stretch(first, first + timedelta(days=days))
+
+
+def _months(year: int, month: int, count: int = 1) -> Stretch:
+    """Whole months; a month past December is one of the next year."""
+    first = year * 12 + month - 1
+    ends = (divmod(at, 12) for at in (first, first + count))
+    return Stretch(*(_at(year, month + 1) for year, month in ends))
+
+
+def _iso(match: re.Match[str], now: datetime) -> Stretch:
+    _, month, day, hour, minute, second = (part and int(part) for part in match.groups())
+    clock = (hour or 0, minute or 0, second or 0)
+    first = _at(int(match[1]), month or 1, day or 1, clock)
+    if not month:
+        return _months(first.year, 1, 12)
+    if not day:
+        return _months(first.year, first.month)
+    if hour is None:
+        return _day(first)
+    return Stretch(first, first + timedelta(seconds=60 if second is None else 1))
+
+
+def _iso_week(match: re.Match[str], now: datetime) -> Stretch:
+    return _day(date.fromisocalendar(_at(int(match[1])).year, int(match[2]), 1), 7)
+
+
+def _quarter(match: re.Match[str], now: datetime) -> Stretch:
+    return _months(int(match[1]), int(match[2]) * 3 - 2, 3)
+
+
+def _near_day(match: re.Match[str], now: datetime) -> Stretch:
+    return _day(now + timedelta(days=("yesterday", "today", "tomorrow").index(match[1]) - 1))
+
+
+def _weekday(match: re.Match[str], now: datetime) -> Stretch:
+    """The latest one, today included; with "last", the latest before today."""
+    back = (now.weekday() - DAYS.index(match[2])) % 7
+    return _day(now - timedelta(days=back or (7 if match[1] else 0)))
+
+
+def _month_name(match: re.Match[str], now: datetime) -> Stretch:
+    """With a year that month; without, the latest that has begun."""
+    month = next(i for i, name in enumerate(MONTHS, 1) if name.startswith(match[1]))
+    if match[2]:
+        return _months(int(match[2]), month)
+    return _months(now.year - (month > now.month), month)
+
+
+def _this_or_last(match: re.Match[str], now: datetime) -> Stretch:
+    back, unit = ("this", "last").index(match[1]), match[2]
+    if unit == "day":
+        return _day(now - timedelta(days=back))
+    if unit == "week":
+        return _day(now - timedelta(days=now.weekday() + 7 * back), 7)
+    if unit == "month":
+        return _months(now.year, now.month - back)
+    return _months(now.year - back, 1, 12)
+
+
+def _ago(match: re.Match[str], now: datetime) -> Stretch:
+    """One unit long, and begins that long ago: "2 weeks ago" is seven days."""
+    count = int(match[1])
+    return Stretch(_back(now, count, match[2]), _back(now, count - 1, match[2]))
+
+
+def _past(match: re.Match[str], now: datetime) -> Stretch:
+    """From that long ago to the end of today."""
+    return Stretch(_back(now, int(match[1] or 1), match[2]), _day(now).last)
+
+
+def _short(match: re.Match[str], now: datetime) -> Stretch:
+    return Stretch(_back(now, int(match[1]), UNITS[match[2]]), _day(now).last)
+
+
+def _back(now: datetime, count: int, unit: str) -> datetime:
+    """So many units ago, at the beginning of that day; hours to the minute."""
+    if unit == "hour":
+        return _checked((now - timedelta(hours=count)).replace(second=0, microsecond=0))
+    today = _day(now).first
+    if unit in ("day", "week"):
+        return _checked(today - timedelta(days=count * (7 if unit == "week" else 1)))
+    year, month = divmod(now.year * 12 + now.month - 1 - count * (12 if unit == "year" else 1), 12)
+    last = (_months(year, month + 1).last - timedelta(days=1)).day
+    return _at(year, month + 1, min(now.day, last))
+
+
+def _checked(wall: datetime) -> datetime:
+    return wall if wall.year in YEARS else _at(wall.year)
+
+
+_Make = Callable[[re.Match[str], datetime], Stretch]
+_MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" if name[3:] else name for name in MONTHS)
+_FORMS: tuple[tuple[re.Pattern[str], _Make], ...] = tuple(
+    (re.compile(pattern), make)
+    for pattern, make in (
+        (rf"(\d{{4}})(?:[-/.](\d\d?)(?:[-/.](\d\d?){_CLOCK})?)?", _iso),
+        (r"(\d{4})-?w(\d\d?)", _iso_week),
+        (r"(\d{4})-?q([1-4])", _quarter),
+        (r"(yesterday|today|tomorrow)", _near_day),
+        (rf"(last )?({'|'.join(DAYS)})", _weekday),
+        (rf"({_MONTH})(?: (\d{{4}}))?", _month_name),
+        (r"(this|last) (day|week|month|year)", _this_or_last),
+        (rf"(\d{{1,6}}) {_UNIT} ago", _ago),
+        (rf"(?:past|last) (?:(\d{{1,6}}) )?{_UNIT}", _past),
+        (r"(\d{1,6})([hdwmy])", _short),
+    )
+)
