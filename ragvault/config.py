@@ -5,27 +5,32 @@ it. The reasons stand in config.toml.example, which a test keeps equal to these 
 files, the environment and the flags are laid over each other is told in configure.py.
 
 To add a setting: give it a field here and a line with its reason in config.toml.example. A table
-inside a table is a field whose type is another Table. Three things are declared beside the fields:
-
-    vault     may a vault's own .ragvault.toml set this table? No, unless the table says yes
-    user_only on one key: never from a vault, and why
-    rules     pairs of keys of this table that must be in order
+inside a table is a field whose type is another Table; config_table.py says what may be declared
+beside the fields. The tables of the read path are in config_query.py, config_fuse.py and
+config_rank.py.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, field
 
-Rule = tuple[str, Literal["<", "<="], str]
+from ragvault import config_fuse, config_query
+from ragvault import config_rank as rank
+from ragvault.config_query import Query as Query
+from ragvault.config_table import (
+    Above0,
+    AtLeast0,
+    Count,
+    From0To1,
+    Positive,
+    Rule,
+    Share,
+    user_only,
+)
+from ragvault.config_table import Table as Table
 
-Count = Annotated[int, Meta(ge=0, description="a whole number, 0 or more")]
-Positive = Annotated[int, Meta(ge=1, description="a whole number, 1 or more")]
-Share = Annotated[float, Meta(gt=0, le=1, description="a share: above 0, at most 1")]
-Above0 = Annotated[float, Meta(gt=0, description="a number above 0")]
-AtLeast0 = Annotated[float, Meta(ge=0, description="a number, 0 or more")]
-From0To1 = Annotated[float, Meta(ge=0, le=1, description="a number from 0 to 1")]
 # Not relative: where the indexes are must not depend on where a command was typed.
 Folder = Annotated[
     str,
@@ -42,22 +47,6 @@ DEFAULT_EXCLUDES = [
     "*.sync-conflict-*",
     "*conflicted copy*",
 ]
-
-
-def user_only(reason: str) -> Meta:
-    """Mark one key of a table that vaults may otherwise set; `reason` completes "because"."""
-    return Meta(extra={"user_only": reason})
-
-
-class Table(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table of settings: unknown keys are errors, never silence.
-
-    A vault may have been written by someone else, so what its file may set is an allow-list:
-    nothing that names a path, a command, an address or a model, or that records what is read.
-    """
-
-    vault: ClassVar[bool] = False
-    rules: ClassVar[tuple[Rule, ...]] = ()
 
 
 class Paths(Table, frozen=True):
@@ -202,3 +191,15 @@ class Config(Table, frozen=True):
     code: Code = Code()
     graph: Graph = Graph()
     models: Models = Models()
+    search: config_query.Search = config_query.Search()
+    query: config_query.Query = config_query.Query()
+    retrieve: config_query.Retrieve = config_query.Retrieve()
+    fuse: config_fuse.Fuse = config_fuse.Fuse()
+    boost: rank.Boost = rank.Boost()
+    calibrate: rank.Calibrate = rank.Calibrate()
+    dedup: rank.Dedup = rank.Dedup()
+    diversify: rank.Diversify = rank.Diversify()
+    rerank: rank.Rerank = rank.Rerank()
+    parents: rank.Parents = rank.Parents()
+    limit: rank.Limit = rank.Limit()
+    budget: rank.Budget = rank.Budget()

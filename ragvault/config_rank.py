@@ -1,0 +1,221 @@
+"""The settings of the ranking stages after fusion, one table a stage.
+
+The defaults are the profile `default`; a profile is a file of these settings and nothing else. The
+reasons stand in config.toml.example, the formulas in docs/ranking.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from ragvault.config_table import (
+    Above0,
+    AtLeast0,
+    Count,
+    DateOf,
+    Factor,
+    From0To1,
+    How,
+    Open,
+    Positive,
+    Share,
+)
+
+Tiers = Annotated[
+    list[tuple[Above0, Factor]],
+    Meta(description="a list of [days, factor], the fewest days first: [[14, 1.2], [60, 1.1]]"),
+]
+
+
+# --- boost ---
+
+
+class Backlinks(Open, frozen=True):
+    """Notes that others link to."""
+
+    enabled: bool = True
+    how: How = "multiply"
+    count: Literal["notes", "links"] = "notes"
+    scale: Literal["linear", "log"] = "log"
+    weight: AtLeast0 = 0.002
+    cap: Positive = 10
+
+
+class Recency(Open, frozen=True):
+    """Notes of late."""
+
+    enabled: bool = True
+    how: How = "multiply"
+    date: DateOf = "note"
+    shape: Literal["tiers", "half-life"] = "tiers"
+    tiers: Tiers = field(default_factory=lambda: [(14.0, 1.02), (60.0, 1.01)])
+    older: Factor = 1.0
+    inclusive: bool = False
+    bias: From0To1 = 0.5
+    half_life: Above0 = 30.0
+    weight: AtLeast0 = 0.02
+
+
+class Community(Open, frozen=True):
+    """Notes of the same community as the best ones."""
+
+    enabled: bool = True
+    how: How = "multiply"
+    factor: Factor = 1.01
+    top: Positive = 3
+
+
+class Importance(Open, frozen=True):
+    """Notes that say of themselves that they are important."""
+
+    enabled: bool = True
+    how: How = "add"
+    levels: list[str] = field(default_factory=lambda: ["high"])
+    ranks: Positive = 10
+
+
+class Access(Open, frozen=True):
+    """Notes that are opened often."""
+
+    enabled: bool = False
+    how: How = "multiply"
+    weight: AtLeast0 = 0.02
+
+
+class Superseded(Open, frozen=True):
+    """Notes that another one replaces."""
+
+    enabled: bool = True
+
+
+class Boost(Open, frozen=True):
+    """What is known of a note, whatever the query."""
+
+    enabled: bool = True
+    bounded: bool = True
+    max_rise: Count = 2
+    backlinks: Backlinks = Backlinks()
+    recency: Recency = Recency()
+    community: Community = Community()
+    importance: Importance = Importance()
+    access: Access = Access()
+    superseded: Superseded = Superseded()
+
+
+# --- calibrate ---
+
+
+class Bands(Open, frozen=True):
+    """Above which confidence a match has which name; below all of them it is noise."""
+
+    rules = (("weak", "<", "moderate"), ("moderate", "<", "good"), ("good", "<", "excellent"))
+
+    excellent: From0To1 = 0.9
+    good: From0To1 = 0.7
+    moderate: From0To1 = 0.5
+    weak: From0To1 = 0.3
+
+
+class Curve(Open, frozen=True):
+    """An S: 0.5 at the threshold, and the steeper the faster away from it."""
+
+    threshold: AtLeast0 = 0.65
+    steepness: Above0 = 20.0
+
+
+class KeywordCurve(Curve, frozen=True):
+    """The same for words: a share of coverage and a share of the score against its bound."""
+
+    threshold: AtLeast0 = 0.6
+    steepness: Above0 = 12.0
+    coverage: From0To1 = 0.6
+    passage: From0To1 = 0.4
+
+
+class Calibrate(Open, frozen=True):
+    """How sure we are of a match: a number that may be compared between answers."""
+
+    enabled: bool = True
+    source: Literal["evidence", "score"] = "evidence"
+    threshold: AtLeast0 = 0.035
+    steepness: Above0 = 150.0
+    exact: From0To1 = 0.95
+    floor: From0To1 = 0.0
+    vector: Curve = Curve()
+    keyword: KeywordCurve = KeywordCurve()
+    bands: Bands = Bands()
+
+
+# --- dedup, diversify, rerank, parents, limit, budget ---
+
+
+class Dedup(Open, frozen=True):
+    """The same thing said twice."""
+
+    enabled: bool = True
+    hash: bool = True
+    ngram: bool = True
+    n: Positive = 3
+    jaccard: Share = 0.9
+    cosine: bool = True
+    similarity: Share = 0.98
+    keep: Literal["best", "newest"] = "best"
+
+
+class Lambdas(Open, frozen=True):
+    """Lambda of MMR for each type of query."""
+
+    factual: From0To1 = 0.9
+    navigational: From0To1 = 0.7
+    exploratory: From0To1 = 0.5
+    plain: From0To1 = 0.7
+
+
+class Diversify(Open, frozen=True):
+    """Not ten times the same corner of the vault."""
+
+    enabled: bool = True
+    method: Literal["mmr", "per-note"] = "per-note"
+    per_note: Positive = 3
+    mmr_lambda: From0To1 = 0.7
+    by_type: bool = False
+    relevance: Literal["vector", "score", "confidence"] = "vector"
+    lambdas: Lambdas = Lambdas()
+
+
+class Rerank(Open, frozen=True):
+    """The best ones read again by a model that sees query and passage together."""
+
+    enabled: bool = False
+    n: Positive = 20
+    method: Literal["rank", "score", "replace"] = "rank"
+    weight: From0To1 = 0.5
+    k: Count = 10
+    rest: Literal["keep", "drop"] = "keep"
+
+
+class Parents(Open, frozen=True):
+    """A passage becomes its section."""
+
+    enabled: bool = True
+    unit: Literal["section", "passage"] = "section"
+    neighbours: Count = 0
+
+
+class Limit(Open, frozen=True):
+    """How many results, where the caller does not say."""
+
+    enabled: bool = True
+    n: Positive = 10
+
+
+class Budget(Open, frozen=True):
+    """What fits into the reader's context."""
+
+    enabled: bool = False
+    tokens: Positive = 4000
+    chars_per_token: Above0 = 4.0
+    last: Literal["cut", "leave"] = "cut"
+    least: Count = 20

@@ -1,0 +1,50 @@
+"""What a table of settings is: the struct all tables share, and the ranges a value may have.
+
+config.py and its parts (config_query, config_fuse, config_rank) declare the tables themselves.
+Three things are declared beside the fields of a table:
+
+    vault     may a vault's own .ragvault.toml set this table? No, unless the table says yes
+    user_only on one key: never from a vault, and why
+    rules     pairs of keys of this table that must be in order
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta, Struct
+
+Rule = tuple[str, Literal["<", "<="], str]
+
+Count = Annotated[int, Meta(ge=0, description="a whole number, 0 or more")]
+Positive = Annotated[int, Meta(ge=1, description="a whole number, 1 or more")]
+Share = Annotated[float, Meta(gt=0, le=1, description="a share: above 0, at most 1")]
+Above0 = Annotated[float, Meta(gt=0, description="a number above 0")]
+AtLeast0 = Annotated[float, Meta(ge=0, description="a number, 0 or more")]
+From0To1 = Annotated[float, Meta(ge=0, le=1, description="a number from 0 to 1")]
+Factor = Annotated[float, Meta(gt=0, description="a factor above 0")]
+
+How = Literal["multiply", "add"]
+DateOf = Literal["note", "modified"]
+
+
+def user_only(reason: str) -> Meta:
+    """Mark one key of a table that vaults may otherwise set; `reason` completes "because"."""
+    return Meta(extra={"user_only": reason})
+
+
+class Table(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of settings: unknown keys are errors, never silence.
+
+    A vault may have been written by someone else, so what its file may set is an allow-list:
+    nothing that names a path, a command, an address or a model, or that records what is read.
+    """
+
+    vault: ClassVar[bool] = False
+    rules: ClassVar[tuple[Rule, ...]] = ()
+
+
+class Open(Table, frozen=True):
+    """A table that a vault's own file may set: how its notes rank is its own affair."""
+
+    vault: ClassVar[bool] = True
