@@ -54,7 +54,7 @@ class Reranker(Protocol):
     def name(self) -> str: ...
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
-        """One number a passage, in the order given, higher is better; 0..1 where the model says so."""
+        """One number a passage, in the order given, higher is better; 0..1 where it says so."""
         ...
 
 

@@ -44,7 +44,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file or folder that was not indexed. `reason` is one of a few words; `detail` a sentence."""
+    """A file or folder that was not indexed. `reason` is one of a few words, `detail` tells."""
 
     path: str
     reason: str

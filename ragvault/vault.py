@@ -3,8 +3,8 @@
     with Vault.open("~/notes") as vault:
         vault.index()
 
-The only place that names concrete engines together. Opening reads settings and finds the index
-folder; nothing is written before `index` is called.
+Opening reads settings and finds the index folder; nothing is written before `index` is called.
+Which engines and models there are is engines.py's to know.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from pathlib import Path
 
 from ragvault import configure, folders
 from ragvault.configure import Loaded
+from ragvault.engines import Engines
 from ragvault.errors import IndexMissing, VaultNotFound
-from ragvault.ingest import Report, Tell, ingest
+from ragvault.ingest import Tier, ingest
+from ragvault.models.talk import Talk
 from ragvault.status import Status, status
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.lock import WriterLock
+from ragvault.write.notes import Report, Tell
 
 
 class Vault:
@@ -52,14 +55,27 @@ class Vault:
         known = layout.read(self.folder)
         return known.name if known else self.root.name
 
-    def index(self, tell: Tell = lambda *_: None) -> Report:
+    def index(
+        self,
+        tier: Tier = "full",
+        *,
+        rebuild: bool = False,
+        offline: bool = False,
+        tell: Tell = lambda *_: None,
+        talk: Talk | None = None,
+    ) -> Report:
         """Bring the index up to date with the files, and remember the vault.
 
+        `rebuild` makes all caches again from the catalogue, embedding nothing that is known.
         Raises IndexLocked while another process writes, VaultUnreadable, IndexUnusable.
         """
         layout.remember(self.root, self.folder.parent.parent)
+        engines = Engines(self.folder, self.settings, offline=offline, talk=talk)
         with WriterLock(self.folder, "ragvault index"), self.catalogue(write=True) as catalogue:
-            return ingest(self.root, catalogue, self.settings.config, tell)
+            if rebuild:
+                engines.empty()
+            say = engines.talk.say
+            return ingest(self.root, catalogue, engines, tier, tell=tell, say=say)
 
     def status(self) -> Status:
         """What is indexed, skipped and pending. Loads no model and writes nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -13,12 +14,36 @@ from ragvault.cli.progress import progress
 app = typer.Typer()
 
 
+class Tier(str, Enum):
+    """How far an index goes."""
+
+    keyword = "keyword"
+    static = "static"
+    full = "full"
+
+
 @app.command()
 def index(
     vault: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Argument(help="The folder of notes; left out, the vault around this folder."),
     ] = None,
+    tier: Annotated[
+        Tier, typer.Option("--tier", help="How far to go: words, rough meaning, or all of it.")
+    ] = Tier.full,
+    no_vectors: Annotated[
+        bool, typer.Option("--no-vectors", help="The same as --tier keyword.")
+    ] = False,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Make all indexes again; embeds nothing known.")
+    ] = False,
+    model: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--model", metavar="NAME", help="The model to embed with from now on."),
+    ] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Fetch nothing; go on with the models that are here.")
+    ] = False,
     set_: options.Set = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -26,17 +51,24 @@ def index(
 ) -> None:
     """Index a vault, or bring its index up to date.
 
-    Only what changed is read. The vault itself is never written to. Ctrl-C keeps what is done;
-    the same command goes on from there.
+    Only what changed is read, and only new text is embedded. The vault itself is never written
+    to. It can be searched as soon as the first tier is done; Ctrl-C keeps what is there, and the
+    same command goes on from there.
 
     ragvault index ~/notes
+
+    ragvault index ~/notes --tier static
     """
+    from ragvault.models.talk import on_stderr
     from ragvault.vault import Vault
 
-    opened = Vault.open(vault, flags=set_ or ())
+    flags = [*(set_ or ()), *([f"models.embedder={model}"] if model else ())]
+    opened = Vault.open(vault, flags=flags)
+    how_far = "keyword" if no_vectors else tier.value
     try:
         with progress() as tell:
-            report = opened.index(tell)
+            talk = on_stderr(quiet=render.is_quiet())
+            report = opened.index(how_far, rebuild=rebuild, offline=offline, tell=tell, talk=talk)
     except KeyboardInterrupt:
         render.talk("stopped; what was done is kept, and the same command goes on from there")
         raise

@@ -24,8 +24,8 @@ from ragvault.errors import RagvaultError
 
 if TYPE_CHECKING:
     from ragvault.configure import Loaded
-    from ragvault.ingest import Report
     from ragvault.status import Status
+    from ragvault.write.notes import Report
 
 _volume = 1  # 0 with --quiet, 2 with --verbose
 
@@ -135,6 +135,8 @@ def index_report(name: str, report: Report) -> str:
     words = ("added", "changed", "moved", "removed", "recut")
     done = [f"{count(getattr(report, word))} {word}" for word in words if getattr(report, word)]
     did = ", ".join(done) or "nothing to do"
+    if report.embedded:
+        did += f"; {count(report.embedded)} passages embedded"
     lines = [f"{name}: {did}; {count(report.unchanged)} unchanged ({report.seconds:.1f} s)"]
     if report.skipped:
         reasons = Counter(skip.reason for skip in report.skipped)

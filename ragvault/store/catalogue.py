@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ragvault.store import history, links, read, vectors, write
+from ragvault.store import history, links, read, standing, vectors, write
 from ragvault.store.counts import Counts, counts
 from ragvault.store.door import Door
 from ragvault.store.history import ChunkRef
 from ragvault.store.links import Dangling, Edge, LinkId
 from ragvault.store.read import Passage, Seen, Stored
+from ragvault.store.standing import LinkRow, Standing
 from ragvault.store.vectors import Dtype
 from ragvault.store.write import Cut, Stamp
 from ragvault.types import Chunk, Date, File, Heading, Link, Note, Section, Skipped, Target
@@ -128,6 +129,10 @@ class Catalogue(Door):
         """What a section says, without what is not indexed."""
         return self._read(read.section_text, note_id, section)
 
+    def unit_text(self, note_id: int, section: int | None) -> str:
+        """The same by the section's ordinal; None is the whole note."""
+        return self._read(read.unit_text, note_id, section)
+
     def chunks(self, path: str) -> list[Chunk]:
         """The passages of a note as they were put, in order."""
         return [passage.chunk for passage in self._read(read.chunks, path)]
@@ -190,6 +195,40 @@ class Catalogue(Door):
         """Every pair of notes that links join."""
         return self._read(links.edges)
 
+    # Standing.
+
+    def link_rows(self) -> list[LinkRow]:
+        """Every link that means a note, with the sections it leads from and to."""
+        return self._read(standing.edges)
+
+    def link_rows_of(self, notes: Iterable[int]) -> list[LinkRow]:
+        """The links from and to these notes."""
+        return self._read(standing.edges_of, notes)
+
+    def standings(self, notes: Iterable[int] | None = None) -> dict[int, Standing]:
+        """How notes stand among the others; one that no link touches is absent."""
+        if notes is None:
+            return self._read(standing.all_standings)
+        return self._read(standing.standings, notes)
+
+    def set_standings(self, wanted: Mapping[int, Standing]) -> int:
+        """Replace what is kept of every note's standing; how many differ from before."""
+        return self._write(standing.set_standings, wanted)
+
+    def lists(self) -> dict[tuple[int, int | None], float]:
+        """What one link of each list of links weighs, by note and section."""
+        return self._read(standing.lists)
+
+    def set_lists(self, wanted: Mapping[tuple[int, int | None], float]) -> None:
+        self._write(standing.set_lists, wanted)
+
+    def fact(self, key: str) -> str:
+        """Something small that a step of the write path remembers; empty before it is set."""
+        return str(self._read(history.fact, f"fact {key}") or "")
+
+    def set_fact(self, key: str, value: str) -> None:
+        self._write(history.set_fact, f"fact {key}", value)
+
     # History.
 
     @property
@@ -213,6 +252,10 @@ class Catalogue(Door):
     def removed_since(self, since: int) -> list[int]:
         """Ids of chunks removed after a revision."""
         return self._read(history.removed_since, since)
+
+    def removed_notes_since(self, since: int) -> list[int]:
+        """Ids of notes removed after a revision."""
+        return self._read(history.removed_notes_since, since)
 
     def notes_since(self, since: int) -> list[tuple[int, str]]:
         """(id, path) of notes put or moved after a revision."""
@@ -242,6 +285,18 @@ class Catalogue(Door):
     def get_vectors(self, model: str, hashes: Sequence[bytes]) -> NDArray[np.float32]:
         """One row a hash, in the order given. KeyError with a hash that has no vector."""
         return self._read(vectors.get, model, hashes)
+
+    def chunk_ids(self) -> NDArray[np.int64]:
+        """Every chunk there is, ascending."""
+        return self._read(vectors.chunk_ids)
+
+    def lacking(self, model: str) -> list[int]:
+        """Ids of the chunks whose text has no vector of this model."""
+        return self._read(vectors.lacking, model)
+
+    def chunk_vectors(self, model: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """One row a chunk, in the order given; NaN for one that is gone or has no vector."""
+        return self._read(vectors.of_chunks, model, ids)
 
     def drop_unused_vectors(self) -> int:
         """Delete the vectors of texts no chunk holds any more."""

@@ -34,6 +34,7 @@ def writer(folder: Path) -> Connection:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute("PRAGMA foreign_keys = ON")
+            db.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
             db.execute("PRAGMA temp_store = MEMORY")  # no note text in temporary files
             db.execute(f"PRAGMA cache_size = {-CACHE_KIB}")
             upgrade(db, folder)

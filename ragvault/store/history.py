@@ -20,11 +20,12 @@ from ragvault.store.values import text
 
 
 class ChunkRef(NamedTuple):
-    """A chunk by the three names a cache needs."""
+    """A chunk by the names a cache needs, and the revision it came with."""
 
     id: int
     note_id: int
     hash: bytes
+    revision: int
 
 
 def fact(db: Connection, key: str) -> Any:
@@ -58,7 +59,7 @@ def can_catch_up(db: Connection, identity: str, since: int) -> bool:
 
 def chunks_since(db: Connection, since: int) -> list[ChunkRef]:
     """Chunks added after a revision and still there, in the order of their ids."""
-    query = "SELECT id, note_id, text_hash FROM chunks WHERE revision > ? ORDER BY id"
+    query = "SELECT id, note_id, text_hash, revision FROM chunks WHERE revision > ? ORDER BY id"
     return [ChunkRef(*row) for row in db.execute(query, (since,))]
 
 
@@ -68,6 +69,12 @@ def removed_since(db: Connection, since: int) -> list[int]:
         raise ValueError(f"removals since revision {since} have been forgotten")
     query = "SELECT chunk_id FROM removed_chunks WHERE revision > ? ORDER BY chunk_id"
     return [chunk_id for (chunk_id,) in db.execute(query, (since,))]
+
+
+def removed_notes_since(db: Connection, since: int) -> list[int]:
+    """Ids of notes removed after a revision, in order."""
+    query = "SELECT note_id FROM removed_notes WHERE revision > ? ORDER BY note_id"
+    return [note_id for (note_id,) in db.execute(query, (since,))]
 
 
 def notes_since(db: Connection, since: int) -> list[tuple[int, str]]:
@@ -80,6 +87,7 @@ def forget_tombstones(db: Connection, upto: int) -> None:
     """Drop the removals up to a revision that every cache has reached."""
     upto = min(upto, revision(db))
     db.execute("DELETE FROM removed_chunks WHERE revision <= ?", (upto,))
+    db.execute("DELETE FROM removed_notes WHERE revision <= ?", (upto,))
     db.execute("UPDATE meta SET value = max(value, ?) WHERE key = 'horizon'", (upto,))
 
 

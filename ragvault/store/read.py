@@ -151,6 +151,14 @@ def section_text(db: Connection, wanted: int, section: Section) -> str:
     return cut(text_, section.start, section.end, excluded)
 
 
+def unit_text(db: Connection, wanted: int, ordinal: int | None) -> str:
+    """What a section of a note says, by its ordinal; None is the whole note."""
+    text_, excluded = whole(db, wanted)
+    query = "SELECT start, stop FROM sections WHERE note_id = ? AND ordinal = ?"
+    start, stop = db.execute(query, (wanted, ordinal)).fetchone() or (0, len(text_))
+    return cut(text_, start, stop, excluded)
+
+
 def chunks(db: Connection, path: str) -> list[Passage]:
     """The passages of a note, in order."""
     return sorted(_passages(db, "notes.path = ?", [sql(path)]), key=lambda p: p.chunk.ordinal)

@@ -6,10 +6,13 @@
     sections        parents, by place in their note
     chunks          children; an id belongs to one text and is never given again
     removed_chunks  ids that are gone, for the caches that still hold them
+    removed_notes   likewise
     links           one row a link; status NULL is "not yet looked up"
     dirty           names whose meaning may have changed since links were looked up
     waiting         notes that hold a link not yet looked up
     skipped         files that were not indexed, and why
+    standing        what links say about a note: who links here, which community it is in
+    lists           notes and sections that are lists of links, and what one of their links weighs
     models, vectors the embedding of every distinct text, by hash
     meta            identity, revision, and what the last run said
 
@@ -106,6 +109,19 @@ FORMAT_1 = (
     "CREATE INDEX chunks_by_note ON chunks (note_id)",
     "CREATE INDEX chunks_by_revision ON chunks (revision)",
     "CREATE TABLE removed_chunks (chunk_id INTEGER PRIMARY KEY, revision INTEGER NOT NULL)",
+    "CREATE TABLE removed_notes (note_id INTEGER PRIMARY KEY, revision INTEGER NOT NULL)",
+    """CREATE TABLE standing (
+        note_id INTEGER PRIMARY KEY REFERENCES notes ON DELETE CASCADE,
+        linking_notes INTEGER NOT NULL,
+        linking_links INTEGER NOT NULL,
+        community INTEGER             -- NULL: no link leads here or away
+    )""",
+    """CREATE TABLE lists (
+        note_id INTEGER NOT NULL REFERENCES notes ON DELETE CASCADE,
+        section INTEGER,              -- NULL: the whole note
+        weight REAL NOT NULL
+    )""",
+    "CREATE INDEX lists_by_note ON lists (note_id)",
     """CREATE TABLE links (
         note_id INTEGER NOT NULL REFERENCES notes ON DELETE CASCADE,
         ordinal INTEGER NOT NULL,

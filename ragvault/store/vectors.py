@@ -69,6 +69,44 @@ def get(db: Connection, model: str, hashes: Sequence[bytes]) -> NDArray[np.float
     return matrix.astype(np.float32).reshape(len(hashes), dim)
 
 
+def chunk_ids(db: Connection) -> NDArray[np.int64]:
+    """Every chunk there is, ascending."""
+    import numpy as np
+
+    found = db.execute("SELECT id FROM chunks ORDER BY id").fetchall()
+    return np.array(found, np.int64).reshape(-1)
+
+
+def lacking(db: Connection, model: str) -> list[int]:
+    """Ids of the chunks whose text has no vector of this model, ascending."""
+    known = _model(db, model)
+    query = """
+        SELECT id FROM chunks WHERE NOT EXISTS (
+            SELECT 1 FROM vectors WHERE model = ? AND vectors.text_hash = chunks.text_hash)
+        ORDER BY id"""
+    return [chunk for (chunk,) in db.execute(query, (known[0] if known else -1,))]
+
+
+def of_chunks(db: Connection, model: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    """One row an id, in the order given; NaN for a chunk that is gone or has no vector."""
+    import numpy as np
+
+    model_id, dim, stored_as = _model(db, model) or (-1, 1, "float32")
+    matrix = np.full((len(ids), dim), np.nan, np.float32)
+    query = """
+        SELECT chunks.id, vector FROM chunks
+        JOIN vectors ON model = ? AND vectors.text_hash = chunks.text_hash
+        WHERE chunks.id IN ({})"""
+    places = {int(chunk): place for place, chunk in enumerate(ids)}
+    wanted = list(places)
+    for first in range(0, len(wanted), VARIABLES - 1):
+        part = wanted[first : first + VARIABLES - 1]
+        found = db.execute(query.format(", ".join("?" * len(part))), (model_id, *part))
+        for chunk, vector in found:
+            matrix[places[chunk]] = np.frombuffer(vector, LITTLE_ENDIAN[stored_as])
+    return matrix
+
+
 def drop_unused(db: Connection) -> int:
     """Delete the vectors of texts no chunk holds any more; returns how many those were."""
     unused = "text_hash NOT IN (SELECT text_hash FROM chunks)"

@@ -122,6 +122,7 @@ def remove(db: Connection, revision: int, path: str) -> bool:
     links.names_changed(db, keys_of(path, old.aliases))
     gone = db.execute("SELECT id FROM chunks WHERE note_id = ?", (old.id,)).fetchall()
     _bury(db, revision, [chunk_id for (chunk_id,) in gone])
+    db.execute("INSERT INTO removed_notes VALUES (?, ?)", (old.id, revision))
     db.execute("DELETE FROM notes WHERE id = ?", (old.id,))
     return True
 

@@ -46,6 +46,8 @@ class Report:
     unchanged: int = 0
     kept: int = 0
     links: int = 0
+    embedded: int = 0  # passages that had no vector
+    tier: str = ""  # the best that every passage can be searched by
     seconds: float = 0.0
     skipped: tuple[Skipped, ...] = ()
     warnings: tuple[str, ...] = field(default=())
@@ -77,7 +79,9 @@ def follow_notes(
 
     report = _report(changes, walked, dates, unread, len(stale), links)
     report.seconds = time.perf_counter() - began
-    _remember(catalogue, report, dates)
+    if list(report.skipped) != catalogue.skipped():
+        catalogue.set_skipped(report.skipped)
+    catalogue.set_fact("git_head", dates.git_head)
     return report
 
 
@@ -99,8 +103,7 @@ def _stale(seen: Mapping[str, Seen], changes: Changes, wanted: str) -> list[str]
 
 
 def _dating(root: Path, catalogue: Catalogue, config: Config, anything_new: bool) -> Dating:
-    last_head = str(catalogue.last_run().get("git_head", ""))
-    return dating(root, config, last_head=last_head, anything_new=anything_new)
+    return dating(root, config, last_head=catalogue.fact("git_head"), anything_new=anything_new)
 
 
 class _Source(NamedTuple):
@@ -220,10 +223,9 @@ def _report(
     )
 
 
-def _remember(catalogue: Catalogue, report: Report, dates: Dating) -> None:
-    if list(report.skipped) != catalogue.skipped():
-        catalogue.set_skipped(report.skipped)
-    run = asdict(report) | {"ended": time.time(), "git_head": dates.git_head}
+def remember(catalogue: Catalogue, report: Report) -> None:
+    """Keep what the run did, for `status`."""
+    run = asdict(report) | {"ended": time.time()}
     del run["skipped"]
     catalogue.set_last_run(run)
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from msgspec import json
 
 from ragvault.config import Config
+from ragvault.models.cache import text_key
 from ragvault.notes.chunk import chunk, embedding_text
 from ragvault.notes.parse import parse
 from ragvault.notes.read import Read, read
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 READER = 1  # grows when the same text and settings give other notes, sections or passages
-HASH_BYTES = 16
 MANY = 400  # files: below it, starting processes takes longer than they save
 BATCH = 32  # files a process prepares at a time
 AHEAD = 3  # batches a process may be ahead of the writer, so that memory stays bounded
@@ -59,11 +59,6 @@ def recipe(config: Config) -> str:
     return blake2b(how, digest_size=8).hexdigest()
 
 
-def text_hash(text: str) -> bytes:
-    """The key under which the vector of a text is kept, together with the model's name."""
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=HASH_BYTES).digest()
-
-
 def prepare(root: Path, file: File, config: Config) -> Prepared | Skipped:
     """Read one file and cut it."""
     now = time.time_ns()
@@ -82,7 +77,7 @@ def cut(found: Read, config: Config, read_ns: int) -> Prepared:
         warnings=found.warnings,
     )
     sections, chunks = chunk(note, config.chunk)
-    hashes = [text_hash(embedding_text(passage)) for passage in chunks]
+    hashes = [text_key(embedding_text(passage)) for passage in chunks]
     note = replace(note, layout=Layout())  # the chunker alone needed it
     return Prepared(found.file, read_ns, found.digest, note, sections, chunks, hashes)
 

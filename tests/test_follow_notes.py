@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ragvault.config import Chunk, Config, Links
-from ragvault.ingest import Report, ingest
 from ragvault.store.catalogue import Catalogue
 from ragvault.write import notes as write_path
 from ragvault.write import prepare
+from ragvault.write.notes import Report, follow_notes
 
 SAMPLE = Path(__file__).parent.parent / "sample_vault"
 LONG_AGO = 1_600_000_000  # so that no file is as young as the clock's tick
@@ -34,7 +34,7 @@ def write(root: Path, files: dict[str, str]) -> None:
 
 def index(root: Path, folder: Path, config: Config = Config()) -> Report:  # noqa: B008
     with Catalogue.open(folder, write=True) as catalogue:
-        return ingest(root, catalogue, config)
+        return follow_notes(root, catalogue, config)
 
 
 def answers(folder: Path) -> dict[str, object]:
@@ -278,7 +278,7 @@ def test_a_run_that_stops_halfway_goes_on_from_there(vault, folder, monkeypatch)
             raise KeyboardInterrupt
 
     with Catalogue.open(folder, write=True) as catalogue, pytest.raises(KeyboardInterrupt):
-        ingest(vault, catalogue, Config(), stop)
+        follow_notes(vault, catalogue, Config(), stop)
     with Catalogue.open(folder) as catalogue:
         done = len(catalogue.files())
     report = index(vault, folder)

@@ -1,0 +1,146 @@
+"""Engines: the caches and the models of one index folder, opened.
+
+    keyword/   code/   vectors/MODEL/        each a cache of the catalogue beside them
+
+A cache that is missing or damaged, was made with other settings, or belongs to a catalogue that
+has been made again, is emptied here, with a line about it; whoever brings it up to date fills it
+from the catalogue. This is the only place that names engines and models together.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragvault.configure import Loaded
+from ragvault.models.choose import Choice, choose
+from ragvault.models.talk import Quiet, Talk
+from ragvault.ports import CacheBroken, Embedder, KeywordIndex, Reranker, VectorIndex
+from ragvault.store.catalogue import Catalogue
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+CACHES = ("keyword", "code", "vectors")
+STAMP = "caches"  # which catalogue the caches are of
+
+
+class Engines:
+    """Opens what a vault's settings ask for. `talk` hears of downloads and of caches made again."""
+
+    def __init__(
+        self, folder: Path, settings: Loaded, *, offline: bool = False, talk: Talk | None = None
+    ) -> None:
+        self.folder = folder
+        self.config = settings.config
+        self.offline = offline
+        self.talk: Talk = talk or Quiet()
+        self._explicit = settings.origin["models.embedder"] != "default"
+
+    def own(self, catalogue: Catalogue) -> None:
+        """Empty caches of another catalogue, before any of them is opened to be written."""
+        stamp = self.folder / STAMP
+        if stamp.exists() and stamp.read_text() == catalogue.identity:
+            return
+        self.empty()
+        stamp.write_text(catalogue.identity)
+
+    def empty(self) -> None:
+        """Delete every cache."""
+        for name in CACHES:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    def keyword(self, *, write: bool = False) -> KeywordIndex:
+        """The keyword index. Without `write`, CacheBroken is the caller's to meet."""
+        from ragvault.index.keyword_open import open_keyword
+
+        settings = self.config.keyword
+        return self._words("keyword", lambda folder: open_keyword(folder, settings), write)
+
+    def code(self, *, write: bool = False) -> KeywordIndex:
+        """The code index."""
+        from ragvault.index.code import open_code
+
+        keyword, code = self.config.keyword, self.config.code
+        return self._words("code", lambda folder: open_code(folder, keyword, code), write)
+
+    def _words(
+        self, name: str, opened: Callable[[Path], KeywordIndex], write: bool
+    ) -> KeywordIndex:
+        folder = self.folder / name
+        try:
+            return opened(folder)
+        except CacheBroken as broken:
+            if not write:
+                raise
+            from ragvault.index.keyword_open import wipe
+
+            self.talk.say(f"{broken}; it is made again from the catalogue")
+            wipe(folder)
+            return opened(folder)
+
+    def vectors(
+        self, model: str, dim: int, catalogue: Catalogue, *, write: bool = False
+    ) -> VectorIndex:
+        """The vectors of one model. `catalogue` must be of the thread that searches or writes."""
+        from ragvault.index.vector import FaissIndex
+
+        fetch = _Fetch(catalogue, model)
+        how = {"model": model, "dim": dim, "fetch": fetch, "settings": self.config.vector}
+        folder = self.vector_folder(model)
+        try:
+            return FaissIndex.open(folder, **how)  # type: ignore[arg-type]
+        except CacheBroken as broken:
+            if not write:
+                raise
+            if folder.exists():
+                self.talk.say(f"{broken}; it is made again from the catalogue")
+            return FaissIndex.create(folder, **how)  # type: ignore[arg-type]
+
+    def vector_folder(self, model: str) -> Path:
+        return self.folder / "vectors" / re.sub(r"[^\w.@-]+", "_", model)
+
+    def choice(self, catalogue: Catalogue) -> Choice:
+        """Which transformer a vault uses, and which one answers until then."""
+        stored = catalogue.fact("full") or None
+        configured = self.config.models.embedder
+        return choose(stored=stored, configured=configured, explicit=self._explicit)
+
+    def embedder(self, name: str) -> Embedder:
+        """A model by name, fetched where that is needed and allowed."""
+        from ragvault.models.load import open_embedder, opening
+
+        return open_embedder(name, opening(self.config.models, self.talk, offline=self.offline))
+
+    def reranker(self) -> Reranker:
+        from ragvault.models.load import open_reranker, opening
+
+        how = opening(self.config.models, self.talk, offline=self.offline)
+        return open_reranker(self.config.models.reranker, how)
+
+
+class _Fetch:
+    """Reads vectors of passages, in whatever thread a search runs: a connection belongs to one."""
+
+    def __init__(self, catalogue: Catalogue, model: str) -> None:
+        self._model = model
+        self._folder = catalogue.folder
+        self._owner = threading.get_ident()
+        self._own = catalogue
+        self._others = threading.local()
+
+    def __call__(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        return self._catalogue().chunk_vectors(self._model, ids)
+
+    def _catalogue(self) -> Catalogue:
+        if threading.get_ident() == self._owner:
+            return self._own
+        if not hasattr(self._others, "catalogue"):
+            self._others.catalogue = Catalogue.open(self._folder)
+        found: Catalogue = self._others.catalogue
+        return found

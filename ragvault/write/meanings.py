@@ -1,0 +1,87 @@
+"""Meanings: vectors follow the passages, one tier after the other.
+
+    embed   every text without a vector of a model gets one, kept in the catalogue at once
+    follow  the vector indexes take what they lack from the catalogue, and drop what is gone
+
+An id belongs to one text for ever, so an index is behind exactly by the ids it lacks: no revision
+needs to be compared. What was embedded before a crash is in the catalogue, and is not embedded
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from ragvault.models.cache import embed_missing
+from ragvault.notes.chunk import embedding_text
+from ragvault.ports import Embedder, VectorIndex
+from ragvault.store.catalogue import Catalogue
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+PAGE = 1024  # passages embedded between two looks at the clock and the keyboard
+VECTORS = 8192  # vectors handed to an index at a time: 12 MB
+
+
+def embed(
+    catalogue: Catalogue,
+    embedder: Embedder,
+    tell: Callable[[int, int], None],
+    after_page: Callable[[], None] = lambda: None,
+) -> int:
+    """Give every passage a vector of this model; how many had none."""
+    lacking = catalogue.lacking(embedder.name)
+    for start in range(0, len(lacking), PAGE):
+        page = lacking[start : start + PAGE]
+        texts = [embedding_text(passage.chunk) for passage in catalogue.passages(page).values()]
+        tell(start, len(lacking))
+        embed_missing(catalogue, embedder, texts, progress=_onwards(tell, start, len(lacking)))
+        after_page()
+    return len(lacking)
+
+
+def _onwards(
+    tell: Callable[[int, int], None], start: int, total: int
+) -> Callable[[int, int], None]:
+    return lambda done, _: tell(start + done, total)
+
+
+def follow_vectors(
+    catalogue: Catalogue, index: VectorIndex, but: NDArray[np.int64] | None = None
+) -> int:
+    """Bring a vector index up to date, without the passages in `but`; how many it took."""
+    import numpy as np
+
+    with catalogue.snapshot():
+        revision, there = catalogue.revision, catalogue.chunk_ids()
+        wanted = there if but is None else np.setdiff1d(there, but, assume_unique=True)
+        held = index.ids()
+        gone = np.setdiff1d(held, wanted, assume_unique=True)
+        taken = 0
+        for ids, vectors in _known(catalogue, index.model, np.setdiff1d(wanted, held)):
+            index.add(ids, vectors)
+            taken += len(ids)
+        if len(gone):
+            index.remove(gone)
+    if taken or len(gone) or index.revision != revision:
+        index.commit(revision)
+    while index.merge():
+        pass
+    return taken
+
+
+def _known(
+    catalogue: Catalogue, model: str, ids: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """The ids that have a vector of this model, with it, a page at a time."""
+    import numpy as np
+
+    for start in range(0, len(ids), VECTORS):
+        page = ids[start : start + VECTORS]
+        vectors = catalogue.chunk_vectors(model, page)
+        have = ~np.isnan(vectors[:, 0])
+        if have.any():
+            yield page[have], vectors[have]
