@@ -71,7 +71,7 @@ class Analyzer:
 
     def __init__(self, stemming: str = "english") -> None:
         self.name = f"words-{VERSION}-{stemming}"
-        self._stem = stemmer(stemming)
+        self._stem, self._is_english = stemmer(stemming), stemming == "english"
         self._kept: dict[str, Entry] = {}
         self.word = lru_cache(4096)(self._word)
         self.forms = lru_cache(1 << 16)(self._forms)
@@ -100,7 +100,8 @@ class Analyzer:
         at = 0
         for match in self.chunks(text).finditer(text):
             word = self.word(match.group())
-            yield match.start(), at, match.group(), word
+            if word.width:  # an underscore by itself is no word
+                yield match.start(), at, match.group(), word
             at += word.width
 
     def _keep(self, chunk: str) -> Entry:
@@ -141,8 +142,8 @@ class Analyzer:
         form, accented = fold(word)[:MAX_LENGTH], marked(word)[:MAX_LENGTH]
         terms = [form]
         if self._stem and form not in STOP_WORDS and _stems(form):
-            # Stemmed with its accents, as the stemmers of other languages want it, then folded.
-            terms.append(STEM + fold(self._stem(accented)))
+            # Other languages' stemmers want the accents; to English they are foreign.
+            terms.append(STEM + fold(self._stem(form if self._is_english else accented)))
         if form.endswith("'s"):
             terms.append(form[:-2])
         if accented != form:

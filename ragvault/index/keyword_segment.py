@@ -216,4 +216,12 @@ class Segment:
             yield name, term
 
     def close(self) -> None:
-        self._terms.close()
+        """Let go of the files. A second time does nothing."""
+        terms, self._terms = self._terms, None
+        if terms is not None:
+            terms.close()
+
+    def __del__(self) -> None:
+        # The last search that used it may end long after a commit has replaced it.
+        if hasattr(self, "_terms"):
+            self.close()

@@ -11,7 +11,6 @@ a stamp: a writer killed between them leaves the old stamp, and what is put agai
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
@@ -23,7 +22,6 @@ import tantivy
 
 from ragvault.config import Keyword
 from ragvault.errors import IndexLocked
-from ragvault.index import keyword_shelf
 from ragvault.index.analyze import Analyzer
 from ragvault.index.keyword_allow import allowed_rows
 from ragvault.index.keyword_bm25 import BM25
@@ -31,8 +29,8 @@ from ragvault.index.keyword_fields import Fields
 from ragvault.index.keyword_hits import scaled
 from ragvault.index.keyword_mark import highlight
 from ragvault.index.keyword_plan import Every, Planner, Without, typos
-from ragvault.index.keyword_shelf import FileEntry, Manifest, SegmentEntry
 from ragvault.index.keyword_spell import near
+from ragvault.index.keyword_tantivy_files import LEVELS, Stamps
 from ragvault.index.keyword_tantivy_find import SET, Allow, Detail, Search
 from ragvault.index.keyword_tantivy_query import ABSENT, Asking, Level, schema
 from ragvault.ports import CacheBroken
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
     from ragvault.ports import Allowed, ReadKeywords
 
 HEAP = 100_000_000  # bytes a writer may hold before it writes a segment
-LEVELS = ("note", "passage")
 
 
 class TantivyIndex:
@@ -51,14 +48,16 @@ class TantivyIndex:
     def __init__(self, folder: Path, fields: Fields, analyzer: Analyzer, settings: Keyword) -> None:
         self._folder, self._fields = folder, fields
         self._analyzer, self._settings = analyzer, settings
-        self._made_by = f"tantivy {version('tantivy')} {analyzer.name} {' '.join(fields.names())}"
+        made_by = f"tantivy {version('tantivy')} {analyzer.name} {' '.join(fields.names())}"
+        self._stamps = Stamps(folder, made_by)
         self._boosts = {"note": dict(fields.note), "passage": dict(fields.passage)}
         self._schemas = {
             "note": schema(fields.note, ["id"]),
             "passage": schema(fields.passage, ["id", "note"]),
         }
         self._writers: dict[str, Any] = {}
-        self._stamp = self._read_stamp()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._stamp = self._stamps.read()
         self._indexes = {level: self._open(level) for level in LEVELS}
         self.refresh()
 
@@ -103,7 +102,7 @@ class TantivyIndex:
         return highlight(text, sought, self._analyzer)
 
     def refresh(self) -> None:
-        self._stamp = self._read_stamp()
+        self._stamp = self._stamps.read()
         levels = {}
         for level, index in self._indexes.items():
             index.reload()
@@ -160,10 +159,7 @@ class TantivyIndex:
                 writer.commit()
                 writer.garbage_collect_files()
                 writer.wait_merging_threads()
-        files = self._files()
-        entry = SegmentEntry("tantivy", files, {})
-        stamp = Manifest(revision, self._made_by, [entry])
-        keyword_shelf.write(self._folder, stamp)
+        self._stamps.write(revision, self._stamp)
         self.refresh()
 
     def compact(self, read: ReadKeywords) -> None:
@@ -207,48 +203,23 @@ class TantivyIndex:
 
     def _beside_removed(self, level: str) -> list[int]:
         """Ids of all documents in segments that also hold removed ones, those too."""
-        meta = json.loads((self._folder / level / "meta.json").read_bytes())
         searcher = self._indexes[level].searcher()
         ids: list[int] = []
-        for at, segment in enumerate(meta["segments"]):
+        for at, segment in enumerate(self._stamps.segments(level)):
             if (segment.get("deletes") or {}).get("num_deleted_docs"):
                 where = [tantivy.DocAddress(at, doc) for doc in range(segment["max_doc"])]
                 ids += searcher.fast_field_values("id", where)
         return ids
 
-    # Files
-
-    def _read_stamp(self) -> Manifest:
-        stamp = keyword_shelf.read(self._folder, self._made_by)
-        if stamp is None:
-            return Manifest(0, self._made_by)
-        for segment in stamp.segments:
-            for name, entry in segment.files.items():
-                if (self._folder / name).exists():  # merged away is no damage
-                    keyword_shelf.check_file(self._folder / name, entry)
-        return stamp
-
     def _open(self, level: str) -> Any:
         folder = self._folder / level
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         try:
             if self._stamp.revision and not tantivy.Index.exists(str(folder)):
                 raise CacheBroken(f"the keyword index: {level} is missing")
             return tantivy.Index(self._schemas[level], path=str(folder))
         except (ValueError, OSError) as error:
             raise CacheBroken(f"the keyword index: tantivy cannot open it ({error})") from error
-
-    def _files(self) -> dict[str, FileEntry]:
-        """Every file of both indexes, computed again only where it has changed."""
-        known = {name: e for s in self._stamp.segments for name, e in s.files.items()}
-        files = {}
-        for path in sorted(self._folder.glob("*/*")):
-            if path.suffix in (".json", ".lock"):
-                continue
-            name = path.relative_to(self._folder).as_posix()
-            files[name] = keyword_shelf.file_entry(path, known.get(name))
-            path.chmod(0o600)
-        return files
 
 
 def _in_order(hits: Iterable[KeywordHit]) -> list[KeywordHit]:

@@ -1,0 +1,82 @@
+"""Stamps: which commit of the catalogue tantivy's two indexes reflect, and whether they are whole.
+
+Tantivy lists its segments itself, in meta.json. The stamp beside them holds the revision, and each
+file as it was at the last commit, so that damage is met on opening and not in an answer.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ragvault.index import keyword_shelf
+from ragvault.index.keyword_shelf import FileEntry, Manifest, SegmentEntry
+from ragvault.ports import CacheBroken
+
+LEVELS = ("note", "passage")
+TRIES = 10  # to read a stamp whose files a writer merges away meanwhile
+
+
+class Stamps:
+    """The stamp of one folder."""
+
+    def __init__(self, folder: Path, made_by: str) -> None:
+        self._folder, self._made_by = folder, made_by
+
+    def read(self) -> Manifest:
+        """The last commit's, with every file checked that an index still uses."""
+        for _ in range(TRIES):
+            used = self._used()
+            stamp = keyword_shelf.read(self._folder, self._made_by)
+            if stamp is None:
+                return Manifest(0, self._made_by)
+            try:
+                self._check(stamp, used)
+                return stamp
+            except CacheBroken:
+                # Damage, or a writer that merged the file away between our two looks?
+                if self._used() == used:
+                    raise
+        raise CacheBroken("the keyword index: its files change faster than they can be read")
+
+    def write(self, revision: int, old: Manifest) -> None:
+        """Stamp what is in the folder now."""
+        entry = SegmentEntry("tantivy", self._files(old), {})
+        keyword_shelf.write(self._folder, Manifest(revision, self._made_by, [entry]))
+
+    def segments(self, level: str) -> list[dict[str, Any]]:
+        """Tantivy's own list of an index's segments."""
+        try:
+            meta = json.loads((self._folder / level / "meta.json").read_bytes())
+            found: list[dict[str, Any]] = meta["segments"]
+        except FileNotFoundError:
+            return []
+        except (ValueError, KeyError) as error:
+            raise CacheBroken(f"the keyword index: meta.json cannot be read ({error})") from error
+        return found
+
+    def _check(self, stamp: Manifest, used: set[str]) -> None:
+        for segment in stamp.segments:
+            for name, entry in segment.files.items():
+                if Path(name).name.partition(".")[0] in used:
+                    keyword_shelf.check_file(self._folder / name, entry)
+
+    def _used(self) -> set[str]:
+        """The first halves of the names of all files in use."""
+        return {
+            segment["segment_id"].replace("-", "")
+            for level in LEVELS
+            for segment in self.segments(level)
+        }
+
+    def _files(self, old: Manifest) -> dict[str, FileEntry]:
+        """Every file of both indexes, read again only where it has changed."""
+        known = {name: entry for part in old.segments for name, entry in part.files.items()}
+        files = {}
+        for path in sorted(self._folder.glob("*/*")):
+            if path.suffix not in (".json", ".lock"):
+                name = path.relative_to(self._folder).as_posix()
+                files[name] = keyword_shelf.file_entry(path, known.get(name))
+                path.chmod(0o600)
+        return files

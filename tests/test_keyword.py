@@ -1,0 +1,415 @@
+"""The keyword index, one suite for every engine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ragvault.config import Boosts, Keyword
+from ragvault.errors import ConfigError
+from ragvault.index.keyword_fields import note_words, passage_words
+from ragvault.index.keyword_open import open_keyword
+from ragvault.index.keyword_spell import distances, near
+from ragvault.types import AllOf, AnyOf, Chunk, Not, Note, Phrase, Words
+from tests.keyword_shelves import ENGINES, Shelf, Twin, note, passage
+
+
+@pytest.fixture(params=ENGINES, scope="module")
+def engine(request):
+    return request.param
+
+
+@pytest.fixture
+def shelf(engine, tmp_path):
+    shelf = Shelf(tmp_path, Keyword(engine=engine))
+    yield shelf
+    shelf.index.close()
+
+
+@pytest.fixture(scope="module")
+def bakery(engine, tmp_path_factory):
+    """Asked by many tests, changed by none."""
+    shelf = Shelf(tmp_path_factory.mktemp("bakery"), Keyword(engine=engine))
+    shelf.put(
+        note(1, "Sourdough bread", aliases="levain", author="Jane Doe"),
+        note(2, "C++ notes", tags="lang/cpp"),
+        passage(1, 1, "Configuring the oven is an art"),
+        passage(2, 1, "Node.js version 18 runs the state of the art"),
+        passage(3, 2, "C++ templates and the STL", headers="Generic code"),
+        passage(4, 2, "plain C is simpler than bread"),
+    )
+    yield shelf
+    shelf.index.close()
+
+
+# --- Scores ---
+
+
+def test_a_score_is_the_formula_over_terms_and_fields(bakery):
+    twin = Twin(bakery)
+    for query in ("bread", "configuration art", "templates bread oven generic", "levain jane"):
+        hits = bakery.ask(Words(query)).hits
+        assert hits
+        for hit in hits:
+            assert hit.score == pytest.approx(twin.score(query, hit.passage), rel=1e-5)
+
+
+def test_a_note_counts_for_each_of_its_passages(bakery):
+    hits = bakery.ask(Words("sourdough")).hits
+    assert [hit.passage for hit in hits] == [1, 2]
+    assert hits[0].note_score == hits[1].note_score == hits[0].score
+    assert hits[0].passage_score == 0
+
+
+def test_the_levels_and_the_fields_add_up(bakery):
+    for hit in bakery.ask(Words("bread templates oven C++")).hits:
+        assert hit.score == pytest.approx(hit.note_score + hit.passage_score, abs=1e-12)
+        assert hit.score == pytest.approx(sum(hit.fields.values()), abs=1e-9)
+
+
+def test_boosts_are_a_matter_of_the_query(engine, tmp_path):
+    shelf = Shelf(tmp_path, Keyword(engine=engine))
+    shelf.put(note(1, "bread"), note(2, "wine"), passage(1, 1, "x"), passage(2, 2, "bread"))
+    assert shelf.ids(Words("bread")) == [1, 2]
+    other = Keyword(engine=engine, boosts=Boosts(title=0.0))
+    shelf.index.close()
+    assert Shelf(tmp_path, other).ids(Words("bread"))[0] == 2
+
+
+def test_a_score_stays_below_its_bound_and_coverage_is_a_share(bakery):
+    answer = bakery.ask(Words("bread oven art art art"))
+    assert all(0 < hit.score < answer.bound for hit in answer.hits)
+    assert all(0 < hit.coverage <= 1 for hit in answer.hits)
+    assert answer.bound == pytest.approx(sum(answer.bounds.values()))
+
+
+def test_coverage_weighs_words_by_their_rarity(shelf):
+    shelf.put(
+        note(1),
+        *(passage(id_, 1, "common") for id_ in range(10)),
+        passage(10, 1, "rare"),
+        passage(11, 1, "rare common"),
+    )
+    covered = {hit.passage: hit.coverage for hit in shelf.ask(Words("rare common")).hits}
+    assert covered[11] == pytest.approx(1.0)
+    assert covered[0] < covered[10] < 1
+    assert covered[0] + covered[10] == pytest.approx(1.0)
+
+
+def test_a_word_that_is_nowhere_is_not_covered(bakery):
+    (hit,) = bakery.ask(Words("oven 9999"), fuzzy=False).hits
+    assert hit.coverage < 0.6
+
+
+def test_given_passages_get_their_true_scores(bakery):
+    every = {hit.passage: hit for hit in bakery.ask(Words("bread oven")).hits}
+    some = bakery.index.score_of(Words("bread oven"), [4, 1, 3, 99]).hits
+    assert {hit.passage for hit in some} == {1, 4}
+    for hit in some:
+        assert hit.score == pytest.approx(every[hit.passage].score)
+
+
+def test_equal_scores_go_by_id_and_a_note_may_be_kept_short(shelf):
+    shelf.put(
+        note(1), note(2), *(passage(id_, 1 + id_ % 2, "same words") for id_ in (9, 3, 7, 4, 5, 8))
+    )
+    assert shelf.ids(Words("same")) == [3, 4, 5, 7, 8, 9]
+    assert shelf.ids(Words("same"), limit=2) == [3, 4]
+    assert shelf.ids(Words("same"), per_note=1) == [3, 4]
+    assert shelf.ids(Words("same"), limit=3, per_note=2) == [3, 4, 5]
+
+
+# --- What is found ---
+
+
+def test_the_name_of_the_file_is_found_whatever_the_title():
+    words = note_words(1, Note(path="a/index-2024.md", text="", title="Welcome", tags=("x/y",)))
+    assert words.fields["title"] == ("Welcome", "index-2024")
+    assert words.fields["tags"] == ("x/y",)
+
+
+def test_a_passage_is_found_by_its_headers_and_its_text():
+    chunk = Chunk(0, 0, ("A", "B"), "prose", "", frozenset(), 0, 4, (1, 1), (1, 4), "text")
+    assert passage_words(7, 1, chunk).fields == {"headers": ("A", "B"), "body": ("text",)}
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("configuration", [1]),
+        ("C++", [3, 4]),
+        ("nodejs", [2]),
+        ("version18", [2]),
+        ("GENERIC", [3]),
+        ("lang/cpp", [3, 4]),
+        ("", []),
+        ("???", []),
+        ("🙂", []),
+        ("'; DROP TABLE wine; --", []),
+    ],
+)
+def test_words_find(bakery, query, found):
+    assert sorted(bakery.ids(Words(query), fuzzy=False)) == found
+
+
+def test_the_exact_form_comes_before_another_of_its_stem(shelf):
+    shelf.put(note(1), passage(1, 1, "one test more"), passage(2, 1, "many tests more"))
+    assert shelf.ids(Words("tests")) == [2, 1]
+    assert shelf.ids(Words("test")) == [1, 2]
+
+
+def test_accents_fold_and_the_accented_comes_first_when_it_was_typed(shelf):
+    shelf.put(note(1), passage(1, 1, "a resume here"), passage(2, 1, "a résumé here"))
+    assert shelf.ids(Words("résumé")) == [2, 1]
+    assert shelf.ids(Words("resume")) == [1, 2]
+
+
+def test_stop_words_are_looked_up_only_when_nothing_else_is_left(bakery):
+    assert bakery.ids(Words("the oven")) == [1]
+    assert sorted(bakery.ids(Words("the"))) == [1, 2, 3]
+    assert bakery.ids(AllOf((Words("the"), Words("oven")))) == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("state of the art", [2]),
+        ("art of the state", []),
+        ("C++ templates", [3]),
+        ("C templates", [3]),
+        ("Node.js version", [2]),
+        ("node js version", [2]),
+        ("js version 18", [2]),
+        ("Sourdough bread", [1, 2]),
+        ("generic code", [3]),
+        ("configure the oven", []),
+        ("configuring the oven", [1]),
+        ("the", [1, 2, 3]),
+    ],
+)
+def test_phrases_find_words_in_a_row(bakery, text, found):
+    assert sorted(bakery.ids(Phrase(text))) == found
+
+
+def test_a_phrase_takes_words_as_they_are_written(shelf):
+    shelf.put(note(1), passage(1, 1, "a unit test"), passage(2, 1, "two unit tests"))
+    assert shelf.ids(Phrase("unit test")) == [1]
+    assert shelf.ids(Phrase("unit tests")) == [2]
+    assert sorted(shelf.ids(Words("unit test"))) == [1, 2]
+
+
+def test_a_chinese_phrase_is_a_row_of_pairs(shelf):
+    shelf.put(note(1), passage(1, 1, "黑豹队的防守"), passage(2, 1, "防守的黑豹队"))
+    assert shelf.ids(Phrase("黑豹队的")) == [1]
+    assert sorted(shelf.ids(Words("黑豹"))) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("sought", "found"),
+    [
+        (Words("bread", field="title"), [1, 2]),
+        (Words("bread", field="body"), [4]),
+        (Words("generic", field="headers"), [3]),
+        (Words("levain", field="aliases"), [1, 2]),
+        (Words("jane", field="author"), [1, 2]),
+        (Words("cpp", field="tags"), [3, 4]),
+        (Phrase("sourdough bread", field="title"), [1, 2]),
+        (Phrase("sourdough bread", field="body"), []),
+        (AllOf((Words("bread"), Not(Words("oven")))), [2, 4]),
+        (AllOf((Words("bread"), Words("oven"))), [1]),
+        (AllOf((Words("bread"), Not(Phrase("state of the art")))), [1, 4]),
+        (AnyOf((Words("oven"), Words("stl"))), [1, 3]),
+        (AllOf((AnyOf((Words("oven"), Words("stl"))), Not(Words("sourdough")))), [3]),
+        (Not(Words("bread")), [3]),
+        (Not(Not(Words("oven"))), [1]),
+        (Words("bread oven", every=True), [1]),
+        (Words("bread C++", every=True), [4]),
+        (Words("nodejs art", every=True), [2]),
+        (Words("bread the oven", every=True), [1]),
+    ],
+)
+def test_fields_and_trees_find(bakery, sought, found):
+    assert sorted(bakery.ids(sought)) == found
+
+
+def test_a_tree_may_find_one_word_in_the_note_and_one_in_the_passage(bakery):
+    (hit,) = bakery.ask(AllOf((Words("levain"), Words("oven")))).hits
+    assert hit.note_score > 0
+    assert hit.passage_score > 0
+
+
+def test_a_long_query_answers(bakery):
+    assert bakery.ids(Words("oven " * 2000)) == [1]
+
+
+# --- Filters ---
+
+FILTERS = {
+    "ids": lambda ids: np.array(sorted(ids), dtype=np.int64),
+    "bitmap": lambda ids: np.isin(np.arange(max(ids, default=0) + 1), list(ids)),
+    "test": lambda ids: lambda given: np.isin(given, list(ids)),
+}
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+def test_a_filter_is_never_applied_after_the_cut(shelf, kind):
+    shelf.put(note(1), *(passage(id_, 1, "word " * (30 - id_ % 30)) for id_ in range(600)))
+    allowed = {599, 300, 7}
+    hits = shelf.ids(Words("word"), limit=2, allowed=FILTERS[kind](allowed))
+    every = [id_ for id_ in shelf.ids(Words("word"), limit=600) if id_ in allowed]
+    assert hits == every[:2]
+
+
+def test_a_filter_that_allows_nothing_finds_nothing(bakery):
+    assert bakery.ids(Words("bread"), allowed=np.zeros(0, dtype=np.int64)) == []
+    assert bakery.ids(Words("bread"), allowed=np.zeros(0, dtype=bool)) == []
+
+
+# --- Near spellings ---
+
+
+def test_a_misspelt_word_finds_its_near_spelling_and_says_so(bakery):
+    answer = bakery.ask(Words("sourdouhg"))
+    assert [hit.passage for hit in answer.hits] == [1, 2]
+    assert all(hit.fuzzy for hit in answer.hits)
+    assert answer.spellings == {"sourdouhg": ("sourdough",)}
+    assert bakery.ids(Words("sourdouhg"), fuzzy=False) == []
+
+
+@pytest.mark.parametrize("word", ["1385", "PIO-1385", "cas", "v1.2.4"])
+def test_digits_and_short_words_are_never_guessed_at(shelf, word):
+    shelf.put(note(1), passage(1, 1, "about PIO-1384, v1.2.3, 1384 and a cat"))
+    assert not any(hit.fuzzy for hit in shelf.ask(Words(word)).hits)
+
+
+def test_a_word_that_is_found_is_not_guessed_at(shelf):
+    shelf.put(note(1), passage(1, 1, "kuberntes"), passage(2, 1, "kubernetes " * 9))
+    assert shelf.ids(Words("kuberntes")) == [1]
+
+
+def test_a_guess_is_never_above_an_exact_hit(shelf):
+    shelf.put(
+        note(1),
+        passage(1, 1, "closures " + "filler words of all kinds " * 8),
+        passage(2, 1, "javascript javascript"),
+        passage(3, 1, "javascript closures"),
+    )
+    hits = shelf.ask(Words("javscript closures")).hits
+    assert [(hit.passage, hit.fuzzy) for hit in hits] == [(3, False), (1, False), (2, True)]
+    assert hits[1].score > hits[2].score
+
+
+@pytest.mark.parametrize(
+    ("word", "other", "slips"),
+    [("abcd", "abcd", 0), ("abcd", "abdc", 1), ("abcd", "abc", 1), ("abcd", "abcde", 1),
+     ("abcd", "axcd", 1), ("abcdefgh", "badcefgh", 2), ("abcd", "wxyz", 4)],
+)  # fmt: skip
+def test_slips_are_counted(word, other, slips):
+    assert distances(word, [other, "abcdefghij"])[0] == slips
+
+
+def test_near_spellings_are_the_nearest_only():
+    words = {"bread", "broad", "breads", "bred", "beard"}
+    find = {"bread": "braed", "nothing": "qqqqqq"}
+    begins = lambda start: [word for word in words if word.startswith(start)]  # noqa: E731
+    assert near(find["bread"], begins, most=2, limit=3) == ("bread", "bred")
+    assert near(find["nothing"], begins, most=2, limit=3) == ()
+
+
+# --- Laws ---
+
+WORDS = ["bread", "oven", "node.js", "C++", "test", "tests", "the", "黑豹队", "résumé", "red-wine"]
+bodies = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
+vaults = st.lists(
+    st.tuples(bodies, st.lists(bodies, min_size=1, max_size=3)), min_size=1, max_size=5
+)
+relaxed = settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def documents(vault):
+    number = 0
+    for at, (title, texts) in enumerate(vault):
+        yield note(at, title)
+        for text in texts:
+            yield passage(number, at, text)
+            number += 1
+
+
+@relaxed
+@given(vault=vaults, query=st.lists(st.sampled_from(WORDS), min_size=1, max_size=4, unique=True))
+def test_every_engine_agrees_with_the_formula(tmp_path_factory, vault, query):
+    for engine in ENGINES:
+        shelf = Shelf(tmp_path_factory.mktemp("law"), Keyword(engine=engine))
+        shelf.put(*documents(vault))
+        twin = Twin(shelf)
+        content = [word for word in query if word != "the"] or query
+        for hit in shelf.ask(Words(" ".join(query)), fuzzy=False).hits:
+            assert hit.score == pytest.approx(twin.score(" ".join(content), hit.passage), rel=1e-4)
+        shelf.index.close()
+
+
+@relaxed
+@given(
+    vault=vaults,
+    edits=st.lists(st.tuples(st.integers(0, 14), bodies | st.none()), max_size=6),
+    query=bodies,
+)
+def test_an_index_by_edits_equals_one_from_scratch(tmp_path_factory, vault, edits, query):
+    for engine in ENGINES:
+        edited = Shelf(tmp_path_factory.mktemp("edited"), Keyword(engine=engine))
+        edited.put(*documents(vault))
+        for id_, text in edits:
+            if text is None:
+                edited.remove(passages=[id_])
+            else:
+                edited.put(passage(id_, id_ % 3, text))
+        edited.compact()
+        fresh = Shelf(tmp_path_factory.mktemp("fresh"), Keyword(engine=engine))
+        fresh.put(*edited.notes.values(), *edited.passages.values())
+        mine, theirs = edited.ask(Words(query)).hits, fresh.ask(Words(query)).hits
+        assert [hit.passage for hit in mine] == [hit.passage for hit in theirs]
+        assert [hit.score for hit in mine] == pytest.approx([hit.score for hit in theirs])
+        edited.index.close()
+        fresh.index.close()
+
+
+@relaxed
+@given(vault=vaults, query=bodies, allowed=st.sets(st.integers(0, 14)), limit=st.integers(1, 5))
+def test_a_filter_equals_searching_everything_and_throwing_away(
+    tmp_path_factory, vault, query, allowed, limit
+):
+    for engine in ENGINES:
+        shelf = Shelf(tmp_path_factory.mktemp("filter"), Keyword(engine=engine))
+        shelf.put(*documents(vault))
+        every = [id_ for id_ in shelf.ids(Words(query)) if id_ in allowed]
+        assert shelf.ids(Words(query), limit, allowed=FILTERS["ids"](allowed)) == every[:limit]
+        shelf.index.close()
+
+
+# --- Settings ---
+
+
+def test_tantivy_refuses_another_k1_or_b(tmp_path):
+    with pytest.raises(ConfigError, match=r"fixed at 1\.2 and 0\.75") as error:
+        open_keyword(tmp_path, Keyword(engine="tantivy", k1=0.9))
+    assert "whoosh" in error.value.fix
+
+
+def test_k1_and_b_are_settings_of_whoosh(tmp_path):
+    for own in (Keyword(k1=0.0), Keyword(b=0.0), Keyword(k1=2.0, b=0.3)):
+        shelf = Shelf(tmp_path / str(own.k1) / str(own.b), own)
+        shelf.put(note(1), passage(1, 1, "bread bread wine"), passage(2, 1, "bread"))
+        for hit in shelf.ask(Words("bread")).hits:
+            assert hit.score == pytest.approx(Twin(shelf).score("bread", hit.passage))
+
+
+def test_an_answer_that_ran_out_of_time_says_so(tmp_path):
+    shelf = Shelf(tmp_path, Keyword())
+    shelf.put(note(1), passage(1, 1, "bread and wine"))
+    answer = shelf.ask(Words("bread wine"), seconds=0.0)
+    assert not answer.complete
+    assert shelf.ask(Words("bread wine")).complete
