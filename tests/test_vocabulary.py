@@ -1,0 +1,152 @@
+"""The vocabulary: counted by increments, chosen the same way every time, near to a query."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from vector_shelf import vector_of, vectors_of
+
+from ragvault.index.vocabulary import (
+    Counts,
+    choose,
+    expand,
+    plan,
+    terms_of,
+    usual_cosine,
+)
+
+words = st.sampled_from(["rye", "oven", "crust", "salt", "flour", "steam"])
+passages = st.lists(st.sets(words), max_size=12)
+
+
+def counted(texts):
+    counts = Counts()
+    for text in texts:
+        counts.add(terms_of(text.split()))
+    return counts
+
+
+def test_terms_are_words_of_letters_neither_short_nor_long_nor_stopped():
+    tokens = ["the", "rye", "of", "v2", "1384", "snake_case", "sauer", "Käse", "x" * 31, "rye"]
+    assert terms_of(tokens, stop_words={"the"}) == {"rye", "sauer", "Käse"}
+
+
+@given(passages, st.data())
+def test_counts_by_increments_equal_counts_from_scratch(texts, data):
+    """Passages come, and some of them go again in any order."""
+    gone = data.draw(
+        st.lists(st.sampled_from(range(len(texts))), unique=True) if texts else st.just([])
+    )
+    counts = Counts()
+    for text in texts:
+        counts.add(text)
+    for i in gone:
+        counts.remove(texts[i])
+    left = [text for i, text in enumerate(texts) if i not in gone]
+    assert (counts.passages, counts.terms) == (len(left), Counter(t for text in left for t in text))
+
+
+@given(st.lists(passages, max_size=4))
+def test_what_is_stored_by_changes_equals_what_is_counted(batches):
+    counts, stored = Counts(), {}
+    for batch in batches:
+        for text in batch:
+            counts.add(text)
+        for text in batch[1:]:
+            counts.remove(text)
+        for term, count in counts.take_changes().items():
+            stored[term] = count
+            if not count:
+                del stored[term]
+    assert stored == counts.terms
+
+
+def test_a_term_of_no_passage_leaves_nothing_behind():
+    counts = counted(["secret rye", "rye"])
+    counts.take_changes()
+    counts.remove({"secret", "rye"})
+    assert counts.take_changes() == {"rye": 1, "secret": 0}
+    assert "secret" not in repr(counts)
+
+
+def test_removing_what_was_never_added_is_refused_and_changes_nothing():
+    counts = counted(["rye oven"])
+    with pytest.raises(ValueError, match="never added"):
+        counts.remove({"rye", "salt"})
+    assert (counts.passages, counts.terms) == (1, {"rye": 1, "oven": 1})
+
+
+def test_concepts_are_neither_rare_nor_everywhere():
+    texts = ["bread"] * 200 + ["sourdough"] * 20 + ["slip"] + ["other"] * 80
+    assert choose(counted(texts)) == ["sourdough"]
+
+
+def test_the_score_prefers_what_is_used_again_and_again_in_a_part():
+    counts = Counts(passages=10_000, terms=Counter(rare=3, middle=100, common=999, half=5000))
+    assert choose(counts) == ["middle", "common", "rare"]
+    assert choose(counts, limit=1) == ["middle"]
+
+
+@given(st.permutations([f"{a}{b}" for a in "abcde" for b in "vwxyz"]))
+def test_the_choice_does_not_depend_on_the_order_of_counting(order):
+    counts = Counts(passages=1000, terms=Counter(dict.fromkeys(order, 5)))
+    assert choose(counts, limit=7) == sorted(order)[:7]
+
+
+def test_only_new_terms_are_embedded_and_dropped_ones_forgotten():
+    assert plan(["rye", "oven", "crust"], ["oven", "old"]) == plan(
+        ["rye", "oven", "crust"], ["old", "oven"]
+    )
+    made = plan(["rye", "oven", "crust"], ["oven", "old"])
+    assert (made.embed, made.forget) == (("rye", "crust"), ("old",))
+
+
+@given(st.lists(words, unique=True), st.sets(words))
+def test_following_a_plan_ends_with_the_chosen_terms(chosen, have):
+    made = plan(chosen, have)
+    assert (have | set(made.embed)) - set(made.forget) == set(chosen)
+    assert not set(made.embed) & have
+
+
+# --- Expansion ---
+
+TERMS = ["crust", "crumb", "oven", "rye"]
+MATRIX = vectors_of(["bread crust", "bread crumb", "oven", "rye"])
+
+
+def test_the_nearest_terms_above_the_threshold_are_given_best_first():
+    query = vector_of("bread crust")
+    found = expand(query, TERMS, MATRIX, min_cosine=0.2)
+    assert [term for term, _ in found[:2]] == ["crust", "crumb"]
+    assert all(cosine >= 0.2 for _, cosine in found)
+    assert len(expand(query, TERMS, MATRIX, top=1, min_cosine=-1)) == 1
+
+
+def test_the_words_of_the_query_are_no_expansion_of_it():
+    found = expand(vector_of("bread crust"), TERMS, MATRIX, min_cosine=0.2, own={"crust"})
+    assert found[0][0] == "crumb"
+
+
+def test_equal_terms_are_in_the_order_of_the_alphabet():
+    same = np.stack([vector_of("rye")] * 3)
+    assert [t for t, _ in expand(vector_of("rye"), ["c", "a", "b"], same)] == ["a", "b", "c"]
+
+
+def test_an_empty_vocabulary_expands_nothing():
+    assert expand(vector_of("rye"), [], np.empty((0, 16), np.float32)) == []
+    assert usual_cosine(np.empty((0, 16), np.float32), 99) == 1.0
+
+
+def test_a_percentile_of_the_models_own_cosines_shuts_out_what_is_merely_usual():
+    """All terms of this model lie close together: a fixed 0.5 lets every pair through."""
+    crowded = vectors_of(f"bread bread bread bread {i}" for i in range(1500))
+    usual = usual_cosine(crowded, 99.9)
+    query = crowded[0]
+    assert len(expand(query, [str(i) for i in range(1500)], crowded, top=2000)) > 1000
+    near = expand(query, [str(i) for i in range(1500)], crowded, top=2000, min_cosine=usual)
+    assert 1 <= len(near) < 30
+    assert usual == usual_cosine(crowded, 99.9)
