@@ -111,11 +111,12 @@ class Engines:
         configured = self.config.models.embedder
         return choose(stored=stored, configured=configured, explicit=self._explicit)
 
-    def embedder(self, name: str) -> Embedder:
+    def embedder(self, name: str, *, offline: bool = False) -> Embedder:
         """A model by name, fetched where that is needed and allowed."""
         from ragvault.models.load import open_embedder, opening
 
-        return open_embedder(name, opening(self.config.models, self.talk, offline=self.offline))
+        how = opening(self.config.models, self.talk, offline=offline or self.offline)
+        return open_embedder(name, how)
 
     def reranker(self) -> Reranker:
         from ragvault.models.load import open_reranker, opening

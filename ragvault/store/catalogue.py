@@ -15,9 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ragvault.store import history, links, read, standing, vectors, write
+from ragvault.plan import Filter
+from ragvault.spans import Span
+from ragvault.store import facts, history, links, read, standing, vectors, write
+from ragvault.store import filter as filter_
 from ragvault.store.counts import Counts, counts
 from ragvault.store.door import Door
+from ragvault.store.facts import Fact
+from ragvault.store.filter import Matching
 from ragvault.store.history import ChunkRef
 from ragvault.store.links import Dangling, Edge, LinkId
 from ragvault.store.read import Passage, Seen, Stored
@@ -194,6 +199,49 @@ class Catalogue(Door):
     def edges(self) -> list[Edge]:
         """Every pair of notes that links join."""
         return self._read(links.edges)
+
+    # What ranking asks.
+
+    def facts(self, notes: Sequence[int]) -> list[Fact]:
+        """What ranking wants to know of these notes."""
+        return self._read(facts.facts, notes)
+
+    def aliases(self, note: int) -> tuple[str, ...]:
+        return self._read(facts.aliases, note)
+
+    def notes_of_chunks(self, chunks: Sequence[int]) -> dict[int, int]:
+        """The note of each chunk."""
+        return self._read(facts.notes_of_chunks, chunks)
+
+    def chunk_ids_of(self, note: int, section: int | None) -> list[int]:
+        """The chunks of a note, or of one of its sections, in order."""
+        return self._read(facts.chunk_ids_of, note, section)
+
+    def sections_of(self, note: int) -> tuple[str, tuple[Span, ...], list[Section]]:
+        """A note's text, what of it is not indexed, and its sections."""
+        return self._read(facts.sections_of, note)
+
+    def newest(self, count: int) -> list[int]:
+        """Ids of the chunks of the notes that changed last."""
+        return self._read(facts.newest, count)
+
+    def median_length(self) -> float:
+        """Of the notes' texts, in characters."""
+        return self._read(facts.median_length)
+
+    def kept_passages(
+        self, tree: Filter | None, matching: Matching | None = None
+    ) -> NDArray[np.int64] | None:
+        """The ids of the passages a filter keeps; None for no filter."""
+        return self._read(filter_.passages, tree, matching)
+
+    def kept_notes(self, tree: Filter | None, matching: Matching | None = None) -> list[int]:
+        """The ids of the notes a filter keeps a passage of, newest first."""
+        return self._read(filter_.notes, tree, matching)
+
+    def model_dims(self) -> dict[str, int]:
+        """The models that vectors are kept of, and their dimensions."""
+        return self._read(vectors.dims)
 
     # Standing.
 

@@ -69,6 +69,11 @@ def get(db: Connection, model: str, hashes: Sequence[bytes]) -> NDArray[np.float
     return matrix.astype(np.float32).reshape(len(hashes), dim)
 
 
+def dims(db: Connection) -> dict[str, int]:
+    """The models there are vectors of, and how many numbers each vector has."""
+    return dict(db.execute("SELECT name, dim FROM models").fetchall())
+
+
 def chunk_ids(db: Connection) -> NDArray[np.int64]:
     """Every chunk there is, ascending."""
     import numpy as np

@@ -1,0 +1,203 @@
+"""Library: the catalogue as the read path asks it.
+
+Turns ids into passages with the facts of their notes, and serves sections, vectors and neighbours
+when a stage looks them up. Belongs to the thread that opened its catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ragvault.candidate import Exact, NoteFacts, Passage, Stretch
+from ragvault.index.graph import Edge, Unit
+from ragvault.plan import QueryPlan
+from ragvault.spans import cut
+from ragvault.store.catalogue import Catalogue
+from ragvault.store.keys import fold
+from ragvault.store.standing import Standing
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+V = TypeVar("V")
+SECTIONS = 1 << 20  # more than any note has: a section's id is its note's times this, and its place
+
+
+class Library:
+    """Reads what a search needs, each thing once."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._facts: dict[int, NoteFacts] = {}
+
+    def candidates(self, ids: Sequence[int]) -> dict[int, Passage]:
+        """The passages of these ids, with the facts of their notes; one that is gone is absent."""
+        found = self._catalogue.passages(ids)
+        facts = self._notes(sorted({passage.note_id for passage in found.values()}))
+        return {
+            id_: Passage(
+                id_,
+                facts[each.note_id],
+                each.chunk.ordinal,
+                each.note_id * SECTIONS + each.chunk.section,
+                each.chunk.headings,
+                each.chunk.kind,
+                each.chunk.text,
+                each.chunk.lines,
+            )
+            for id_, each in found.items()
+            if each.note_id in facts
+        }
+
+    def notes_of(self, ids: Sequence[int]) -> dict[int, int]:
+        """The note of each passage."""
+        return self._catalogue.notes_of_chunks(ids)
+
+    def exact(self, plan: QueryPlan, passage: Passage) -> Exact:
+        """Whether the query is the very name of a passage's note, or a phrase that stands in it."""
+        asked = _plain(plan.text)
+        if not asked:
+            return ""
+        if not plan.phrases and asked in _names(passage.note):
+            return "title"
+        if not plan.phrases and asked in self._aliases(passage.note.id):
+            return "alias"
+        text = _plain(passage.text)
+        held = plan.phrases and all(_plain(phrase) in text for phrase in plan.phrases)
+        return "phrase" if held else ""
+
+    def edges_of(self, notes: Sequence[int]) -> list[Edge]:
+        return [Edge(*row) for row in self._catalogue.link_rows_of(notes)]  # type: ignore[arg-type]
+
+    def lists(self) -> Mapping[Unit, float]:
+        return self._catalogue.lists()
+
+    def passage_ids(self, note: int, section: int | None) -> list[int]:
+        return self._catalogue.chunk_ids_of(note, section)
+
+    def sections(self) -> Mapping[int, Stretch]:
+        """Every section by its id, read when it is asked for."""
+        return Lazy(self._section)
+
+    def stretches(self) -> Mapping[int, Stretch]:
+        """Every passage by its id, with its neighbours, read when it is asked for."""
+        return Lazy(self._passage)
+
+    def vectors(self, model: str, ids: Sequence[int]) -> Mapping[int, Any]:
+        """The vectors of some passages, read together when the first is asked for."""
+        return LazyVectors(self._catalogue, model, ids)
+
+    def _section(self, id_: int) -> Stretch | None:
+        note, ordinal = divmod(id_, SECTIONS)
+        try:
+            text, excluded, sections = self._catalogue.sections_of(note)
+        except KeyError:
+            return None
+        for place, section in enumerate(sections):
+            if section.ordinal == ordinal:
+                return Stretch(
+                    id_,
+                    cut(text, section.start, section.end, excluded),
+                    section.lines,
+                    section.headings,
+                    id_ - 1 if place else None,
+                    id_ + 1 if place + 1 < len(sections) else None,
+                )
+        return None
+
+    def _passage(self, id_: int) -> Stretch | None:
+        found = self._catalogue.passages([id_]).get(id_)
+        if found is None:
+            return None
+        ids = self._catalogue.chunk_ids_of(found.note_id, None)
+        at = ids.index(id_)
+        return Stretch(
+            id_,
+            found.chunk.text,
+            found.chunk.lines,
+            found.chunk.headings,
+            ids[at - 1] if at else None,
+            ids[at + 1] if at + 1 < len(ids) else None,
+        )
+
+    def _notes(self, ids: Sequence[int]) -> dict[int, NoteFacts]:
+        missing = [note for note in ids if note not in self._facts]
+        standings = self._catalogue.standings(missing)
+        for fact in self._catalogue.facts(missing):
+            place = standings.get(fact.id, Standing())
+            self._facts[fact.id] = NoteFacts(
+                id=fact.id,
+                path=fact.path,
+                title=fact.title,
+                date=fact.date,
+                modified=fact.modified,
+                linkers=place.linking_notes,
+                links=place.linking_links,
+                community=place.community,
+                importance=fact.importance,
+                superseded_by=fact.superseded_by,
+            )
+        return {note: self._facts[note] for note in ids if note in self._facts}
+
+    def _aliases(self, note: int) -> set[str]:
+        return {_plain(alias) for alias in self._catalogue.aliases(note)}
+
+
+class Lazy(Mapping[int, V]):
+    """Values that are made when they are asked for; None is not there."""
+
+    def __init__(self, make: Callable[[int], V | None]) -> None:
+        self._make = make
+        self._made: dict[int, V | None] = {}
+
+    def __getitem__(self, key: int) -> V:
+        if key not in self._made:
+            self._made[key] = self._make(key)
+        value = self._made[key]
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
+class LazyVectors(Mapping[int, "NDArray[np.float32]"]):
+    """Vectors of a fixed set of passages, fetched together at the first look."""
+
+    def __init__(self, catalogue: Catalogue, model: str, ids: Sequence[int]) -> None:
+        self._catalogue, self._model, self._ids = catalogue, model, list(ids)
+        self._known: dict[int, NDArray[np.float32]] | None = None
+
+    def _all(self) -> dict[int, NDArray[np.float32]]:
+        if self._known is None:
+            import numpy as np
+
+            ids = np.array(self._ids, np.int64)
+            matrix = self._catalogue.chunk_vectors(self._model, ids)
+            pairs = zip(self._ids, matrix, strict=True)
+            self._known = {id_: row for id_, row in pairs if not np.isnan(row[0])}
+        return self._known
+
+    def __getitem__(self, key: int) -> NDArray[np.float32]:
+        return self._all()[key]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+
+def _names(note: NoteFacts) -> set[str]:
+    stem = note.path.rpartition("/")[2].rpartition(".")[0]
+    return {_plain(note.title), _plain(stem)}
+
+
+def _plain(text: str) -> str:
+    return " ".join(fold(text).split())

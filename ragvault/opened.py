@@ -1,0 +1,136 @@
+"""An index opened for searching: its catalogue, its caches, its models, kept warm between searches.
+
+Models are loaded when the first query needs them. `refresh` lets the next search see what a
+writer has committed since. Belongs to one thread, as its catalogue does; the legs run in a pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+
+from ragvault.config import Config
+from ragvault.engines import Engines
+from ragvault.index.vector_tiers import Tiers
+from ragvault.library import Library
+from ragvault.ports import CacheBroken, Embedder, KeywordIndex, Reranker, VectorIndex
+from ragvault.retrieve.gather import Leg
+from ragvault.retrieve.legs import CodeLeg, KeywordLeg, VectorLeg
+from ragvault.store.catalogue import Catalogue
+
+TIERS = ("full", "static")  # the best first
+
+
+class Opened:
+    """What a search asks. `missing` names the parts that cannot answer, and why."""
+
+    def __init__(self, catalogue: Catalogue, engines: Engines) -> None:
+        self.catalogue, self.engines = catalogue, engines
+        self.missing: dict[str, str] = {}
+        self.pool = ThreadPoolExecutor(max_workers=3, thread_name_prefix="leg")
+        self.keyword = self._words("keyword")
+        self.code = self._words("code") if engines.config.code.enabled else None
+        self._vectors = dict(self._open_vectors())
+        self.tiers = Tiers(self._vectors)
+        self.embedders = Embedders(engines, {n: v.model for n, v in self._vectors.items()})
+        self._reranker: Reranker | None = None
+
+    @property
+    def config(self) -> Config:
+        return self.engines.config
+
+    def refresh(self) -> None:
+        """See what was committed since."""
+        for index in (self.keyword, self.code, self.tiers if self._vectors else None):
+            if index is not None:
+                index.refresh()
+
+    def legs(self) -> list[Leg]:
+        """The legs that settings want and that can answer."""
+        legs: list[Leg] = []
+        wanted = self.config.retrieve.legs
+        if "vector" in wanted and self._vectors:
+            legs.append(VectorLeg(self.tiers, self.embedders))
+        if "keyword" in wanted and self.keyword is not None:
+            legs.append(KeywordLeg(self.keyword))
+        if "code" in wanted and self.code is not None:
+            legs.append(CodeLeg(self.code))
+        return legs
+
+    def library(self) -> Library:
+        return Library(self.catalogue)
+
+    def reranker(self) -> Reranker:
+        if self._reranker is None:
+            self._reranker = self.engines.reranker()
+        return self._reranker
+
+    @property
+    def tier(self) -> str:
+        """The best tier that every passage is in, for the reader to know."""
+        counts = self.tiers.counts() if self._vectors else {}
+        if counts.get("full") and not counts.get("static"):
+            return "full"
+        return "static" if any(counts.values()) else "keyword"
+
+    def model_of(self, tier: str) -> str:
+        """The model whose vectors a tier holds; empty for none."""
+        return self._vectors[tier].model if tier in self._vectors else ""
+
+    def close(self) -> None:
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        for index in (self.keyword, self.code, self.tiers if self._vectors else None):
+            if index is not None:
+                index.close()
+        self.catalogue.close()
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _words(self, name: str) -> KeywordIndex | None:
+        try:
+            index = self.engines.keyword() if name == "keyword" else self.engines.code()
+        except CacheBroken as broken:
+            self.missing[name] = f"{broken}; run: {broken.fix}"
+            return None
+        return index
+
+    def _open_vectors(self) -> Iterator[tuple[str, VectorIndex]]:
+        dims = self.catalogue.model_dims()
+        for tier in TIERS:
+            model = self.catalogue.fact(tier)
+            if model not in dims:
+                continue
+            try:
+                yield tier, self.engines.vectors(model, dims[model], self.catalogue)
+            except CacheBroken as broken:
+                self.missing[f"vector ({tier})"] = f"{broken}; run: {broken.fix}"
+
+
+class Embedders(Mapping[str, Embedder]):
+    """The model of each tier, opened when the first query needs it."""
+
+    def __init__(self, engines: Engines, models: Mapping[str, str]) -> None:
+        self._engines, self._models = engines, models
+        self._open: dict[str, Embedder] = {}
+
+    def __getitem__(self, tier: str) -> Embedder:
+        if tier not in self._open:
+            # A search fetches nothing: what indexed the vault is here, or is named as missing.
+            self._open[tier] = self._engines.embedder(self._models[tier], offline=True)
+        return self._open[tier]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._models)
+
+    def __len__(self) -> int:
+        return len(self._models)

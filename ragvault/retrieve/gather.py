@@ -1,0 +1,230 @@
+"""Gather: the legs run side by side, and what they found becomes candidates.
+
+    legs in parallel, each with a deadline  ->  graph neighbours of their hits
+    union by passage; every leg's rank and score kept; the scores a leg missed filled in
+    recency and access as lists, where they are wanted
+
+A leg that fails or is late is named and left out. The order in which legs answer does not matter.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from concurrent.futures import TimeoutError as Late
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from ragvault.candidate import Candidate, Exact, Hit, Passage
+from ragvault.config_query import Retrieve
+from ragvault.plan import QueryPlan
+from ragvault.ports import Allowed
+from ragvault.retrieve.legs import Found
+from ragvault.retrieve.neighbours import Links, graph_hits
+
+
+class Leg(Protocol):
+    """Knows its own index and nothing of the other legs."""
+
+    @property
+    def name(self) -> str:
+        """Lower case, one word: the key in config, in `ranks` and in --explain."""
+        ...
+
+    def search(self, plan: QueryPlan, limit: int, allowed: Allowed) -> Found:
+        """Best first, at most `limit`, no passage twice. Any error fails this leg alone."""
+        ...
+
+
+class Library(Links, Protocol):
+    """What is asked of the catalogue, in the thread that searches."""
+
+    def candidates(self, ids: Sequence[int]) -> dict[int, Passage]: ...
+
+    def notes_of(self, ids: Sequence[int]) -> dict[int, int]: ...
+
+    def exact(self, plan: QueryPlan, passage: Passage) -> Exact: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How one leg ran: seconds after the search began, and why it failed, if it did."""
+
+    leg: str
+    start: float
+    end: float
+    hits: int = 0
+    failed: str = ""
+
+
+@dataclass(slots=True)
+class Gathered:
+    """The candidates, and how they were found."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    tiers: dict[int, str] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+
+
+def gather(
+    plan: QueryPlan,
+    legs: Sequence[Leg],
+    library: Library,
+    settings: Retrieve,
+    *,
+    allowed: Mapping[str, Allowed],
+    depth: int,
+    pool: Executor,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Gathered:
+    """Ask every leg and bring together what they found."""
+    began = clock()
+    gathered = Gathered()
+    found = _ask(plan, legs, settings, allowed, pool, clock, gathered)
+    if "graph" in settings.legs and settings.graph:
+        found["graph"] = _graph(found, library, settings, depth, allowed, clock, gathered)
+    _fill(found, settings)
+    gathered.candidates = _candidates(plan, found, library)
+    for answer in found.values():
+        gathered.tiers.update(answer.tiers)
+        gathered.said += answer.said
+    gathered.runs = [
+        Run(run.leg, run.start - began, run.end - began, run.hits, run.failed)
+        for run in gathered.runs
+    ]
+    return gathered
+
+
+def _ask(
+    plan: QueryPlan,
+    legs: Sequence[Leg],
+    settings: Retrieve,
+    allowed: Mapping[str, Allowed],
+    pool: Executor,
+    clock: Callable[[], float],
+    gathered: Gathered,
+) -> dict[str, Found]:
+    deadline = clock() + settings.seconds
+    under_way: list[tuple[Leg, Future[tuple[Found, float, float]]]] = [
+        (leg, pool.submit(_timed, leg, plan, getattr(settings, leg.name), allowed[leg.name], clock))
+        for leg in legs
+    ]
+    found: dict[str, Found] = {}
+    for leg, future in under_way:
+        try:
+            answer, start, end = future.result(timeout=max(0.0, deadline - clock()))
+        except Late:
+            late = f"no answer within {settings.seconds:g} s"
+            gathered.runs.append(Run(leg.name, deadline - settings.seconds, clock(), failed=late))
+            continue
+        except Exception as error:  # a leg that cannot answer must not cost the search
+            why = f"{type(error).__name__}: {error}"
+            gathered.runs.append(Run(leg.name, clock(), clock(), failed=why))
+            continue
+        found[leg.name] = answer
+        gathered.runs.append(Run(leg.name, start, end, len(answer.hits)))
+    return found
+
+
+def _timed(
+    leg: Leg, plan: QueryPlan, limit: int, allowed: Allowed, clock: Callable[[], float]
+) -> tuple[Found, float, float]:
+    start = clock()
+    answer = leg.search(plan, limit, allowed)
+    return answer, start, clock()
+
+
+def _graph(
+    found: Mapping[str, Found],
+    library: Library,
+    settings: Retrieve,
+    depth: int,
+    allowed: Mapping[str, Allowed],
+    clock: Callable[[], float],
+    gathered: Gathered,
+) -> Found:
+    start = clock()
+    seeds = _seeds(found, library)
+    vector = found.get("vector")
+    permitted = _permitted(allowed["graph"])
+
+    def nearest(ids: Sequence[int]) -> int | None:
+        ids = [chunk for chunk in ids if permitted(chunk)]
+        if not ids or vector is None or vector.score_of is None:
+            return ids[0] if ids else None
+        known = vector.score_of(ids).hits
+        return min(known, key=lambda hit: (-hit.score, hit.chunk)).chunk if known else ids[0]
+
+    hits = graph_hits(library, seeds, nearest, depth=depth, limit=settings.graph)
+    gathered.runs.append(Run("graph", start, clock(), len(hits)))
+    return Found(tuple(hits))
+
+
+def _permitted(allowed: Allowed) -> Callable[[int], bool]:
+    if allowed is None:
+        return lambda _: True
+    ids = {int(chunk) for chunk in allowed}  # type: ignore[union-attr]
+    return ids.__contains__
+
+
+def _seeds(found: Mapping[str, Found], library: Library) -> list[int]:
+    """The notes of the best hits: by their best rank in any leg, then by how many legs agree."""
+    best: dict[int, list[int]] = {}
+    for answer in found.values():
+        for hit in answer.hits[:20]:
+            best.setdefault(hit.chunk, []).append(hit.rank)
+    order = sorted(best, key=lambda chunk: (min(best[chunk]), -len(best[chunk]), chunk))
+    notes = library.notes_of(order)
+    return list(dict.fromkeys(notes[chunk] for chunk in order if chunk in notes))
+
+
+def _fill(found: dict[str, Found], settings: Retrieve) -> None:
+    """Give every candidate the true score of each leg that missed it, where that can be had."""
+    if settings.fill == "off":
+        return
+    every = {hit.chunk for answer in found.values() for hit in answer.hits}
+    every.update(chunk for answer in found.values() for chunk in answer.also)
+    for leg, answer in found.items():
+        missing = sorted(every - {hit.chunk for hit in answer.hits})
+        if missing and answer.score_of is not None:
+            more = answer.score_of(missing)
+            found[leg] = replace(
+                answer,
+                hits=_ranked(answer.hits, more.hits) if settings.fill == "rank" else answer.hits,
+                more=more.hits,
+                evidence={**more.evidence, **answer.evidence},
+                tiers={**more.tiers, **answer.tiers},
+            )
+
+
+def _ranked(hits: Sequence[Hit], more: Sequence[Hit]) -> tuple[Hit, ...]:
+    """All of them in one list, by score; equal scores share a rank."""
+    scores = sorted({hit.score for hit in (*hits, *more)}, reverse=True)
+    rank = {score: place for place, score in enumerate(scores, 1)}
+    order = sorted((*hits, *more), key=lambda hit: (-hit.score, hit.chunk))
+    return tuple(Hit(hit.chunk, rank[hit.score], hit.score) for hit in order)
+
+
+def _candidates(plan: QueryPlan, found: Mapping[str, Found], library: Library) -> list[Candidate]:
+    ranks: dict[int, dict[str, int]] = {}
+    for leg, answer in found.items():
+        for hit in answer.hits:
+            ranks.setdefault(hit.chunk, {})[leg] = hit.rank
+        for chunk in answer.also:
+            ranks.setdefault(chunk, {})
+    scores: dict[int, dict[str, float]] = {chunk: {} for chunk in ranks}
+    evidence: dict[int, dict[str, float]] = {chunk: {} for chunk in ranks}
+    for leg, answer in found.items():
+        for hit in (*answer.more, *answer.hits):
+            scores[hit.chunk][leg] = hit.score
+        for chunk in ranks.keys() & answer.evidence.keys():
+            evidence[chunk].update(answer.evidence[chunk])
+    passages = library.candidates(sorted(ranks))
+    return [
+        Candidate(
+            passage, ranks[chunk], scores[chunk], evidence[chunk], library.exact(plan, passage)
+        )
+        for chunk, passage in sorted(passages.items())
+    ]

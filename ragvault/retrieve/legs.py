@@ -1,0 +1,199 @@
+"""Legs: the ways of finding passages, each with its own index and none knowing the others.
+
+    vector    the plan's text, embedded, among the vectors of both tiers
+    keyword   its words and phrases, by BM25
+    code      its names, among blocks of code
+
+A leg answers with hits, best first, or fails; the search goes on without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ragvault.candidate import Hit
+from ragvault.index.code import sought_code
+from ragvault.index.vector_tiers import Tiers
+from ragvault.plan import QueryPlan, Written, leaves
+from ragvault.ports import Allowed, Embedder, KeywordIndex
+from ragvault.types import AnyOf, KeywordAnswer, KeywordHit, Phrase, Sought
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NAMES = 20  # notes of which a query may be the very title or alias
+NAME_WORDS = 12  # a longer text is nobody's title
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one leg brought.
+
+    `score_of` gives the leg's true scores of other passages, where it can; `evidence` what it
+    knows of a hit beside the score, each part from 0 to 1; `tiers` which tier a passage is in.
+    """
+
+    hits: tuple[Hit, ...] = ()
+    evidence: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    tiers: Mapping[int, str] = field(default_factory=dict)
+    also: tuple[int, ...] = ()  # passages to look at though they are no hits
+    more: tuple[Hit, ...] = ()  # true scores of passages this leg missed
+    score_of: Callable[[Sequence[int]], Found] | None = None
+    said: tuple[str, ...] = ()
+
+
+class VectorLeg:
+    """Asks every tier that holds passages, each with the model its vectors are of."""
+
+    name = "vector"
+
+    def __init__(self, tiers: Tiers, embedders: Mapping[str, Embedder]) -> None:
+        self._tiers = tiers
+        self._embedders = embedders
+
+    def search(self, plan: QueryPlan, limit: int, allowed: Allowed) -> Found:
+        if not plan.embed:
+            return Found()
+        queries = self.queries(plan)
+        lists = self._tiers.search(queries, limit=limit, allowed=allowed)
+        best, *others = lists.items() if lists else ((("", _NOTHING)),)
+        hits = _hits(*best[1])
+        tiers = {hit.chunk: best[0] for hit in hits}
+        for tier, (ids, _) in others:
+            hits = _abreast(hits, ids)
+            tiers.update(dict.fromkeys(map(int, ids), tier))
+        return Found(
+            tuple(hits[:limit]), tiers=tiers, score_of=lambda some: self._of(queries, some)
+        )
+
+    def queries(self, plan: QueryPlan) -> dict[str, NDArray[np.float32]]:
+        """The query's vector for each tier that has passages."""
+        wanted = [tier for tier, count in self._tiers.counts().items() if count]
+        role: Any = "passage" if plan.hypothesis else "query"
+        return {tier: self._embedders[tier].embed([plan.embed], role)[0] for tier in wanted}
+
+    def _of(self, queries: Mapping[str, NDArray[np.float32]], passages: Sequence[int]) -> Found:
+        """True cosines, of the best tier only: those of another model share no unit with them."""
+        ids = np.asarray(passages, np.int64)
+        for tier, scores in self._tiers.scores_of(queries, ids).items():
+            known = ~np.isnan(scores)
+            hits = tuple(
+                Hit(int(chunk), 0, float(score))
+                for chunk, score in zip(ids[known], scores[known], strict=True)
+            )
+            return Found(hits, tiers={hit.chunk: tier for hit in hits})
+        return Found()
+
+
+class KeywordLeg:
+    """Asks the keyword index, and for notes whose very name the query is."""
+
+    name = "keyword"
+
+    def __init__(self, index: KeywordIndex) -> None:
+        self._index = index
+
+    def search(self, plan: QueryPlan, limit: int, allowed: Allowed) -> Found:
+        if plan.sought is None:
+            return Found()
+        sought = plan.sought
+        answer = self._index.search(sought, limit=limit, allowed=allowed)
+        found = _of_words(answer)
+        return Found(
+            found.hits,
+            found.evidence,
+            also=self._named(plan, allowed),
+            score_of=lambda some: _of_words(self._index.score_of(sought, some)),
+            said=_about(answer),
+        )
+
+    def _named(self, plan: QueryPlan, allowed: Allowed) -> tuple[int, ...]:
+        """Passages of notes that are called what was asked for, though others score higher."""
+        if not plan.text or len(plan.text.split()) > NAME_WORDS:
+            return ()
+        names: Sought = AnyOf((Phrase(plan.text, "title"), Phrase(plan.text, "aliases")))
+        answer = self._index.search(names, limit=NAMES, allowed=allowed, per_note=1, fuzzy=False)
+        return tuple(hit.passage for hit in answer.hits)
+
+
+class CodeLeg:
+    """Asks the code index for the names in the query."""
+
+    name = "code"
+
+    def __init__(self, index: KeywordIndex) -> None:
+        self._index = index
+
+    def search(self, plan: QueryPlan, limit: int, allowed: Allowed) -> Found:
+        if not plan.text:
+            return Found()
+        sought = sought_code(plan.text, _languages(plan))
+        answer = self._index.search(sought, limit=limit, allowed=allowed, fuzzy=False)
+        hits = tuple(Hit(hit.passage, rank, hit.score) for rank, hit in enumerate(answer.hits, 1))
+        bound = answer.bound or 1.0
+        return Found(hits, {hit.chunk: {"code": min(hit.score / bound, 1.0)} for hit in hits})
+
+
+_NOTHING: tuple[NDArray[np.int64], NDArray[np.float64]] = (np.empty(0, np.int64), np.empty(0))
+
+
+def _hits(ids: NDArray[np.int64], scores: NDArray[np.float64]) -> list[Hit]:
+    pairs = zip(ids, scores, strict=True)
+    return [Hit(int(chunk), rank, float(score)) for rank, (chunk, score) in enumerate(pairs, 1)]
+
+
+def _abreast(hits: Sequence[Hit], ids: NDArray[np.int64]) -> list[Hit]:
+    """Lay the list of another model beside ours, rank by rank.
+
+    Its cosines mean nothing here: its n-th counts as good as our n-th, and stands behind it.
+    """
+    if not hits:
+        return [Hit(int(chunk), rank, 0.0) for rank, chunk in enumerate(ids, 1)]
+    like = [hits[min(place, len(hits) - 1)].score for place in range(len(ids))]
+    both = [(hit.rank, 0, hit.chunk, hit.score) for hit in hits]
+    both += [(rank, 1, int(chunk), like[rank - 1]) for rank, chunk in enumerate(ids, 1)]
+    return [Hit(chunk, rank, score) for rank, (_, _, chunk, score) in enumerate(sorted(both), 1)]
+
+
+def _of_words(answer: KeywordAnswer) -> Found:
+    hits = tuple(Hit(hit.passage, rank, hit.score) for rank, hit in enumerate(answer.hits, 1))
+    bounds = answer.bounds
+    passage = sum(bounds.get(name, 0.0) for name in ("headers", "body")) or 1.0
+    note = sum(bounds.values()) - sum(bounds.get(name, 0.0) for name in ("headers", "body"))
+    return Found(hits, {hit.passage: _evidence(hit, bounds, passage, note) for hit in answer.hits})
+
+
+def _evidence(
+    hit: KeywordHit, bounds: Mapping[str, float], passage: float, note: float
+) -> dict[str, float]:
+    """Scores against the highest that this query could get, so that they mean the same in all."""
+    title = bounds.get("title", 0.0)
+    parts = {
+        "coverage": hit.coverage,
+        "passage": hit.passage_score / passage,
+        "note": hit.note_score / note if note > 0 else 0.0,
+        "title": hit.fields.get("title", 0.0) / title if title else 0.0,
+    }
+    return {name: min(max(value, 0.0), 1.0) for name, value in parts.items()}
+
+
+def _about(answer: KeywordAnswer) -> tuple[str, ...]:
+    said = [
+        f"{word!r} is found nowhere; looked for {', '.join(near)} instead"
+        for word, near in answer.spellings.items()
+        if near
+    ]
+    if not answer.complete:
+        said.append("the keyword search ran out of time; its scores are of part of the query")
+    return tuple(said)
+
+
+def _languages(plan: QueryPlan) -> tuple[str, ...]:
+    if plan.filter is None:
+        return ()
+    found = [leaf.languages[0] for leaf in leaves(plan.filter) if isinstance(leaf, Written)]
+    return tuple(found)

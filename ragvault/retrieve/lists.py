@@ -1,0 +1,46 @@
+"""Lists that do not depend on the query: how recent a note is, how often it was opened.
+
+Ranks are dense: notes of the same day, or opened equally often, share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from ragvault.candidate import Candidate
+
+
+def with_lists(candidates: Sequence[Candidate], wanted: Sequence[str]) -> list[Candidate]:
+    """The candidates with their rank in each wanted list."""
+    ranked = list(candidates)
+    for name in wanted:
+        ranked = _ranked(ranked, name, _VALUES[name])
+    return ranked
+
+
+def _ranked(
+    candidates: Sequence[Candidate], name: str, value: Callable[[Candidate], float]
+) -> list[Candidate]:
+    values = [value(each) for each in candidates]
+    rank = {value: place for place, value in enumerate(sorted(set(values), reverse=True), 1)}
+    return [
+        replace(
+            each,
+            ranks={**each.ranks, name: rank[value]},
+            scores={**each.scores, name: value},
+        )
+        for each, value in zip(candidates, values, strict=True)
+    ]
+
+
+def _day(candidate: Candidate) -> float:
+    date = candidate.note.date
+    return date.at if date else 0.0
+
+
+_VALUES: dict[str, Callable[[Candidate], float]] = {
+    "recency": _day,
+    "access": lambda candidate: float(candidate.note.access),
+}

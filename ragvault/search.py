@@ -1,0 +1,178 @@
+"""The read path.
+
+    understand -> filter -> legs in parallel, graph neighbours -> candidates -> stages -> response
+
+    query        operators, phrases, dates, the kind of question              query/
+    filter       one set of passages that every leg obeys                     store/filter
+    gather       vector, keyword, code; neighbours; union; scores filled in   retrieve/
+    run          fuse, boost, calibrate, dedup, diversify, rerank, parents, limit, budget   rank/
+
+What is explained is what each of these returned.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from ragvault.candidate import Candidate, Context
+from ragvault.errors import RagvaultError
+from ragvault.opened import Opened
+from ragvault.plan import Holds, QueryPlan
+from ragvault.ports import Allowed, Reranker
+from ragvault.query.understand import understand
+from ragvault.rank.pipeline import STAGES, Outcome, run
+from ragvault.retrieve.gather import Gathered, Run, gather
+from ragvault.retrieve.lists import with_lists
+
+LISTING = STAGES[-3:]  # a list by date is not ranked again: sections, limit, budget
+ALL = 1_000_000  # passages a condition on words may match: as many as there are
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A search as the caller wants it. `now` is the clock, for recency and for human dates."""
+
+    query: str
+    now: datetime
+    limit: int | None = None
+    hypothesis: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What was found, and everything that was done to find it.
+
+    `failed` names the legs and parts that could not answer, with the reason; `said` are sentences
+    for the reader. `stages` is what each stage of the ranking returned.
+    """
+
+    plan: QueryPlan
+    results: tuple[Candidate, ...]
+    stages: tuple[Outcome, ...]
+    runs: tuple[Run, ...]
+    tiers: Mapping[int, str]
+    tier: str
+    revision: int
+    failed: Mapping[str, str]
+    said: tuple[str, ...]
+    took_ms: float
+
+
+def search(asked: Asked, index: Opened) -> Response:
+    """Answer one query. Raises UsageError for one that cannot be meant."""
+    began = time.perf_counter()
+    config = index.config
+    index.refresh()
+    plan = understand(asked.query, config.query, now=asked.now, hypothesis=asked.hypothesis)
+    with index.catalogue.snapshot():
+        gathered = _listing(plan, index) if plan.listing else _gather(plan, index)
+        candidates = with_lists(gathered.candidates, config.retrieve.lists)
+        reranker, missing = _reranker(index)
+        context = _context(asked, plan, index, candidates, reranker)
+        ranked, stages = run(candidates, context, LISTING if plan.listing else STAGES)
+        revision = index.catalogue.revision
+    failed = {run.leg: run.failed for run in gathered.runs if run.failed}
+    return Response(
+        plan=plan,
+        results=ranked.kept,
+        stages=stages,
+        runs=tuple(gathered.runs),
+        tiers=gathered.tiers,
+        tier=index.tier,
+        revision=revision,
+        failed={**index.missing, **failed, **missing},
+        said=(*plan.warnings, *gathered.said, *_said(stages)),
+        took_ms=(time.perf_counter() - began) * 1000,
+    )
+
+
+def _gather(plan: QueryPlan, index: Opened) -> Gathered:
+    settings = index.config.retrieve
+    return gather(
+        plan,
+        index.legs(),
+        index.library(),
+        settings,
+        allowed=_allowed(plan, index),
+        depth=index.config.graph.depth,
+        pool=index.pool,
+    )
+
+
+def _allowed(plan: QueryPlan, index: Opened) -> dict[str, Allowed]:
+    """The passages each leg may return: what the filter keeps, for vectors within the window."""
+    kept = index.catalogue.kept_passages(plan.filter, lambda holds: _matching(holds, index))
+    allowed: dict[str, Allowed] = dict.fromkeys(("vector", "keyword", "code", "graph"), kept)
+    window = index.config.retrieve.window
+    if window:
+        import numpy as np
+
+        newest = np.array(index.catalogue.newest(window), np.int64)
+        allowed["vector"] = newest if kept is None else np.intersect1d(newest, kept)
+    return allowed
+
+
+def _matching(holds: Holds, index: Opened) -> list[int]:
+    """Every passage that a condition on words keeps."""
+    words = index.code if holds.index == "code" else index.keyword
+    if words is None:
+        raise RagvaultError(
+            f"this query needs the {holds.index} index, which cannot be read", fix="ragvault index"
+        )
+    return [hit.passage for hit in words.search(holds.sought, limit=ALL, fuzzy=False).hits]
+
+
+def _listing(plan: QueryPlan, index: Opened) -> Gathered:
+    """A filter alone: its notes by date, each as its first passage that is kept."""
+    kept = index.catalogue.kept_passages(plan.filter, lambda holds: _matching(holds, index))
+    notes = index.catalogue.kept_notes(plan.filter, lambda holds: _matching(holds, index))
+    permitted = None if kept is None else {int(chunk) for chunk in kept}
+    ranks: dict[int, int] = {}
+    for rank, note in enumerate(notes[: index.config.retrieve.keyword], 1):
+        chunks = index.catalogue.chunk_ids_of(note, None)
+        first = next((c for c in chunks if permitted is None or c in permitted), None)
+        if first is not None:
+            ranks[first] = rank
+    passages = index.library().candidates(list(ranks))
+    found = [(rank, passages[chunk]) for chunk, rank in ranks.items() if chunk in passages]
+    return Gathered([Candidate(passage, score=1 / rank) for rank, passage in found])
+
+
+def _reranker(index: Opened) -> tuple[Reranker | None, dict[str, str]]:
+    if not index.config.rerank.enabled:
+        return None, {}
+    try:
+        return index.reranker(), {}
+    except RagvaultError as error:
+        return None, {"rerank": f"{error}; {error.fix}"}
+
+
+def _context(
+    asked: Asked,
+    plan: QueryPlan,
+    index: Opened,
+    candidates: list[Candidate],
+    reranker: Reranker | None,
+) -> Context:
+    library = index.library()
+    tier = "full" if index.model_of("full") else "static"
+    return Context(
+        settings=index.config,
+        query=plan.text,
+        type=plan.type,
+        weights=plan.weights,
+        now=asked.now.timestamp(),
+        limit=asked.limit,
+        note_length=index.catalogue.median_length(),
+        vectors=library.vectors(index.model_of(tier), [each.id for each in candidates]),
+        sections=library.sections(),
+        passages=library.stretches(),
+        reranker=reranker,
+    )
+
+
+def _said(stages: tuple[Outcome, ...]) -> tuple[str, ...]:
+    return tuple(line for outcome in stages for line in outcome.ranked.said)

@@ -1,0 +1,108 @@
+"""Facts: what ranking wants to know of notes, by id, in few queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ragvault.spans import Span
+from ragvault.store import rows
+from ragvault.store.keys import key_of
+from ragvault.store.read import VARIABLES, whole
+from ragvault.store.values import text, unwords
+from ragvault.types import Date, Section
+
+
+class Fact(NamedTuple):
+    """A note as ranking sees it. `superseded_by` are the notes that say they replace it."""
+
+    id: int
+    path: str
+    title: str
+    date: Date
+    modified: float
+    importance: str
+    superseded_by: tuple[int, ...]
+
+
+def facts(db: Connection, notes: Sequence[int]) -> list[Fact]:
+    """What is known of these notes; one that is gone is left out."""
+    successors = _successors(db) if notes else {}
+    query = "SELECT id, path, title, date, date_source, modified, importance FROM notes"
+    return [
+        Fact(
+            id_,
+            text(path),
+            text(title),
+            Date(date, source),
+            modified,
+            text(importance),
+            tuple(sorted(successors.get(id_, ()))),
+        )
+        for id_, path, title, date, source, modified, importance in _some(db, query, "id", notes)
+    ]
+
+
+def _successors(db: Connection) -> dict[int, set[int]]:
+    """Old note -> the notes whose `supersedes` property links to it."""
+    found: dict[int, set[int]] = {}
+    rows_ = db.execute("SELECT id, supersedes FROM notes WHERE supersedes != '[]'").fetchall()
+    for id_, stored in rows_:
+        keys = {key_of(name.strip().strip("[]").split("|")[0]) for name in unwords(stored)}
+        links = db.execute(
+            "SELECT target_key, target_note_id FROM links"
+            " WHERE note_id = ? AND kind = 'property' AND target_note_id IS NOT NULL",
+            (id_,),
+        )
+        for key, target in links.fetchall():
+            if text(key) in keys and target != id_:
+                found.setdefault(target, set()).add(id_)
+    return found
+
+
+def aliases(db: Connection, note: int) -> tuple[str, ...]:
+    found = db.execute("SELECT aliases FROM notes WHERE id = ?", (note,)).fetchone()
+    return unwords(found[0]) if found else ()
+
+
+def notes_of_chunks(db: Connection, chunks: Sequence[int]) -> dict[int, int]:
+    """The note of each chunk."""
+    return dict(_some(db, "SELECT id, note_id FROM chunks", "id", chunks))
+
+
+def chunk_ids_of(db: Connection, note: int, section: int | None) -> list[int]:
+    """The chunks of a note, or of one of its sections, in order."""
+    query = "SELECT id FROM chunks WHERE note_id = ? AND (?2 IS NULL OR section = ?2)"
+    found = db.execute(f"{query} ORDER BY ordinal", (note, section))
+    return [chunk for (chunk,) in found]
+
+
+def sections_of(db: Connection, note: int) -> tuple[str, tuple[Span, ...], list[Section]]:
+    """A note's text, what of it is not indexed, and its sections. KeyError when it is gone."""
+    body, excluded = whole(db, note)
+    query = f"SELECT {rows.SECTION} FROM sections WHERE note_id = ? ORDER BY ordinal"
+    return body, excluded, [rows.to_section(row) for row in db.execute(query, (note,))]
+
+
+def newest(db: Connection, count: int) -> list[int]:
+    """Ids of the chunks of the notes that changed last."""
+    query = """SELECT id FROM chunks WHERE note_id IN (
+        SELECT id FROM notes ORDER BY modified DESC, path LIMIT ?) ORDER BY id"""
+    return [chunk for (chunk,) in db.execute(query, (count,))]
+
+
+def median_length(db: Connection) -> float:
+    """Of the notes' texts, in characters; 0 when there is none."""
+    (notes,) = db.execute("SELECT count(*) FROM notes").fetchone()
+    query = "SELECT length FROM notes ORDER BY length LIMIT 1 OFFSET ?"
+    found = db.execute(query, (notes // 2,)).fetchone()
+    return float(found[0]) if found else 0.0
+
+
+def _some(db: Connection, query: str, column: str, ids: Iterable[int]) -> Iterator[tuple]:  # type: ignore[type-arg]
+    wanted = list(ids)
+    for first in range(0, len(wanted), VARIABLES):
+        part = wanted[first : first + VARIABLES]
+        marks = ", ".join("?" * len(part))
+        yield from db.execute(f"{query} WHERE {column} IN ({marks})", part)
