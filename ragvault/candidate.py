@@ -1,0 +1,255 @@
+"""The nouns of ranking, frozen: what is ranked, what is known about it, and what was done to it.
+
+    Hit         one passage as one leg found it
+    NoteFacts   what a note brings to ranking, whatever the query
+    Passage     what was matched
+    Stretch     what can be shown: a section, or a passage with its neighbours
+    Candidate   a passage on its way to becoming a result
+    Term        one reason for a score; a Step is all the reasons of one stage
+    Ranked      what a stage returned: whom it kept, in order, and whom it removed, and why
+    Context     everything a stage may know beside the candidates
+
+`best_first` is the only order there is. Nothing here opens a file or knows an engine. What exists
+once a candidate is a msgspec Struct: a frozen dataclass takes twenty times as long to copy, and
+a search makes a thousand of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from ragvault.config import Config
+from ragvault.plan import QueryType
+from ragvault.types import Date, Kind
+
+if TYPE_CHECKING:
+    from ragvault.ports import Reranker
+
+Exact = Literal["", "title", "alias", "phrase"]
+
+
+class Hit(Struct, frozen=True):
+    """One passage as one leg found it; `rank` counts from 1, `score` is in the leg's own units."""
+
+    chunk: int
+    rank: int
+    score: float
+
+
+class NoteFacts(Struct, frozen=True):
+    """What a note brings to ranking, whatever the query."""
+
+    id: int
+    path: str
+    title: str = ""
+    date: Date | None = None  # when it is from
+    modified: float | None = None  # when its file changed, in seconds since 1970
+    linkers: int = 0  # notes that link to it
+    links: int = 0  # links to it: a note that links twice counts twice
+    community: int | None = None
+    importance: str = ""
+    access: int = 0  # how often it was opened
+    superseded_by: tuple[int, ...] = ()  # ids of the notes that say they replace it
+
+
+class Passage(Struct, frozen=True):
+    """What was matched: a chunk, with the note it is of."""
+
+    id: int
+    note: NoteFacts
+    ordinal: int = 0  # its place in the note
+    section: int = 0  # id of the section it is in
+    headings: tuple[str, ...] = ()
+    kind: Kind = "prose"
+    text: str = ""
+    lines: tuple[int, int] = (1, 1)
+
+
+class Stretch(Struct, frozen=True):
+    """What can be shown. `before` and `after` are the ids of its neighbours in the note."""
+
+    id: int
+    text: str
+    lines: tuple[int, int]
+    headings: tuple[str, ...] = ()
+    before: int | None = None
+    after: int | None = None
+
+
+class Term(Struct, frozen=True):
+    """One reason for a score. `multiply` makes it (1 + amount) times as much, `add` adds amount."""
+
+    name: str
+    value: float
+    weight: float = 1.0
+    how: Literal["multiply", "add"] = "add"
+    why: str = ""
+
+    @property
+    def amount(self) -> float:
+        return self.value * self.weight
+
+
+class Step(Struct, frozen=True):
+    """What one stage did to one candidate: the score it had, the reasons, the score it got.
+
+    `before` is 0 for a stage that makes a new score of its terms alone.
+    """
+
+    stage: str
+    before: float
+    score: float
+    terms: tuple[Term, ...] = ()
+    why: str = ""
+
+    @property
+    def total(self) -> float:
+        """The score by the terms; it equals `score` but for rounding."""
+        return total(self.before, self.terms)
+
+
+class Candidate(Struct, frozen=True):
+    """A passage on its way to becoming a result.
+
+    `ranks` says where each leg placed it: 1 is best, and a leg that missed it is absent. `scores`
+    are the legs' own, also of a leg that missed it where the score was computed all the same.
+    `evidence` is measured against the most it could be: 0..1. `score` orders the candidates of one
+    query and means nothing between two; `confidence` may be compared.
+    """
+
+    passage: Passage
+    ranks: Mapping[str, int] = field(default_factory=dict)
+    scores: Mapping[str, float] = field(default_factory=dict)
+    evidence: Mapping[str, float] = field(default_factory=dict)
+    exact: Exact = ""
+    score: float = 0.0
+    confidence: float | None = None
+    band: str = ""
+    steps: tuple[Step, ...] = ()
+    shown: Stretch | None = None  # in place of the passage
+    merged: tuple[int, ...] = ()  # ids of passages that are shown with this one
+    cut: bool = False  # shown in part, to fit a budget
+
+    @property
+    def id(self) -> int:
+        return self.passage.id
+
+    @property
+    def note(self) -> NoteFacts:
+        return self.passage.note
+
+    @property
+    def text(self) -> str:
+        return self.shown.text if self.shown else self.passage.text
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        return self.shown.lines if self.shown else self.passage.lines
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        return self.shown.headings if self.shown else self.passage.headings
+
+    def after(
+        self, stage: str, terms: Sequence[Term], *, before: float | None = None, why: str = ""
+    ) -> Candidate:
+        """The same with the score its terms make, and the step that says so."""
+        start = self.score if before is None else before
+        return self.placed(stage, total(start, terms), terms, before=start, why=why)
+
+    def placed(
+        self,
+        stage: str,
+        score: float,
+        terms: Sequence[Term] = (),
+        *,
+        before: float | None = None,
+        why: str = "",
+    ) -> Candidate:
+        """The same with a score that was computed already."""
+        start = self.score if before is None else before
+        step = Step(stage, start, score, tuple(terms), why)
+        return replace(self, score=score, steps=(*self.steps, step))
+
+
+class Removal(Struct, frozen=True):
+    """A candidate that a stage took out, and the one that made it superfluous, if one did."""
+
+    candidate: Candidate
+    reason: str
+    by: Candidate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked(Sequence[Candidate]):
+    """What a stage returned. Each candidate it was given is in `kept` or in `removed`.
+
+    `said` are sentences for the reader: a reranker that failed, what a budget left out.
+    """
+
+    kept: tuple[Candidate, ...]
+    removed: tuple[Removal, ...] = ()
+    said: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return iter(self.kept)
+
+    @overload
+    def __getitem__(self, at: int) -> Candidate: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Candidate, ...]: ...
+    def __getitem__(self, at: int | slice) -> Candidate | tuple[Candidate, ...]:
+        return self.kept[at]
+
+
+class Context(Struct, frozen=True):
+    """Everything a stage may know beside the candidates: settings, query, clock, and what to ask.
+
+    Mappings may be lazy: a stage looks up what it needs and nothing else.
+    """
+
+    settings: Config = field(default_factory=Config)
+    query: str = ""
+    type: QueryType = "plain"
+    weights: Mapping[str, float] = field(default_factory=dict)  # the plan's factor for each leg
+    now: float = 0.0  # seconds since 1970
+    limit: int | None = None  # the caller's n
+    note_length: float | None = None  # the vault's median, in characters
+    vectors: Mapping[int, Any] = field(default_factory=dict)  # passage -> its unit vector
+    sections: Mapping[int, Stretch] = field(default_factory=dict)
+    passages: Mapping[int, Stretch] = field(default_factory=dict)
+    reranker: Reranker | None = None
+    count_tokens: Callable[[str], int] | None = None
+
+
+def total(before: float, terms: Iterable[Term]) -> float:
+    """A score and its terms: first what multiplies, then what adds."""
+    score, added = before, []
+    for term in terms:
+        if term.how == "multiply":
+            score *= 1 + term.value * term.weight
+        else:
+            added.append(term.value * term.weight)
+    # fsum: plain addition would let the order of the legs break a tie.
+    return fsum((score, *added))
+
+
+def key(candidate: Candidate, score: float | None = None) -> tuple[float, str, int, int]:
+    """Where a candidate stands: by score; equal scores by note and place in it."""
+    passage = candidate.passage
+    shown = candidate.score if score is None else score
+    return (-shown, passage.note.path, passage.ordinal, passage.id)
+
+
+def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The one order there is, so that two runs never disagree."""
+    return sorted(candidates, key=key)

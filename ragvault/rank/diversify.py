@@ -1,0 +1,104 @@
+"""Diversify: not ten times the same corner of the vault.
+
+    mmr        greedy: lambda * relevance - (1 - lambda) * similarity to the nearest one chosen
+    per-note   at most so many passages of one note
+
+Relevance and similarity must share a scale, so relevance is the cosine to the query, the
+confidence, or the score brought to 0..1; similarity is a cosine, and never less than 0. The MMR
+value becomes the score: it only falls from one choice to the next, so that it still is the order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ragvault.candidate import Candidate, Context, Ranked, Removal, Term
+from ragvault.rank import weights
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def diversify(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
+    """Choose passages that differ, or few of each note."""
+    settings = ctx.settings.diversify
+    if not settings.enabled:
+        return Ranked(tuple(candidates))
+    if settings.method == "mmr":
+        return Ranked(tuple(mmr(candidates, ctx)))
+    return _per_note(candidates, settings.per_note)
+
+
+def mmr(candidates: Sequence[Candidate], ctx: Context) -> list[Candidate]:
+    """All candidates, in the order in which MMR chooses them."""
+    import numpy as np
+
+    share = lambda_of(ctx)
+    relevance, alike = _relevance(candidates, ctx), _similarities(candidates, ctx)
+    nearest = np.zeros(len(candidates))
+    left = np.ones(len(candidates), bool)
+    chosen = []
+    for _ in candidates:
+        values = np.where(left, share * relevance - (1 - share) * nearest, -np.inf)
+        at = int(values.argmax())  # the first of equals: the better one
+        left[at] = False
+        terms = [
+            Term("relevance", float(relevance[at]), share, why=ctx.settings.diversify.relevance),
+            Term("similarity", float(nearest[at]), share - 1, why="to the nearest one above"),
+        ]
+        chosen.append(candidates[at].after("diversify", terms, before=0.0))
+        nearest = np.maximum(nearest, alike[at])
+    return chosen
+
+
+def lambda_of(ctx: Context) -> float:
+    """The share of relevance, by the type of the query where that is wanted."""
+    settings = ctx.settings.diversify
+    by_type: float = getattr(settings.lambdas, ctx.type)
+    return by_type if settings.by_type else settings.mmr_lambda
+
+
+def _relevance(candidates: Sequence[Candidate], ctx: Context) -> NDArray[np.float64]:
+    import numpy as np
+
+    which = ctx.settings.diversify.relevance
+    if which == "vector":
+        found = np.array([weights.cosine(each) for each in candidates], float)
+    elif which == "confidence":
+        found = np.array([each.confidence or 0.0 for each in candidates], float)
+    else:
+        found = np.array([each.score for each in candidates], float)
+        spread = np.ptp(found) if len(found) else 0.0
+        found = (found - found.min()) / spread if spread else np.ones(len(found))
+    clipped: NDArray[np.float64] = np.clip(found, 0.0, 1.0)
+    return clipped
+
+
+def _similarities(candidates: Sequence[Candidate], ctx: Context) -> NDArray[np.float64]:
+    """The cosine of each pair; 0 where one has no vector."""
+    import numpy as np
+
+    alike = np.zeros((len(candidates), len(candidates)))
+    known = [at for at, each in enumerate(candidates) if each.id in ctx.vectors]
+    if known:
+        matrix = np.stack([ctx.vectors[candidates[at].id] for at in known]).astype(float)
+        alike[np.ix_(known, known)] = np.clip(matrix @ matrix.T, 0.0, 1.0)
+    return alike
+
+
+def _per_note(candidates: Sequence[Candidate], most: int) -> Ranked:
+    seen: Counter[int] = Counter()
+    kept, removed = [], []
+    first: dict[int, Candidate] = {}
+    for each in candidates:
+        seen[each.note.id] += 1
+        if seen[each.note.id] <= most:
+            first.setdefault(each.note.id, each)
+            kept.append(each)
+        else:
+            reason = f"{most} passages of this note stand above it"
+            removed.append(Removal(each, reason, first[each.note.id]))
+    return Ranked(tuple(kept), tuple(removed))

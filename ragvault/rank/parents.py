@@ -1,0 +1,72 @@
+"""Parents: the passage that was matched becomes the section it is in.
+
+Passages of one section become one result, at the place and with the score of the best of them; the
+passage that was matched stays known. On request the neighbours on both sides are joined, of
+sections or of passages; a candidate that is shown as a neighbour is no result of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from ragvault.candidate import Candidate, Context, Ranked, Removal, Stretch, Term
+
+
+def parents(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
+    """Show sections, each once."""
+    settings = ctx.settings.parents
+    if not settings.enabled:
+        return Ranked(tuple(candidates))
+    whole = settings.unit == "section"
+    known = ctx.sections if whole else ctx.passages
+    results: dict[int, Candidate] = {}
+    shown_in: dict[int, int] = {}  # stretch -> the candidate that shows it
+    removed: list[Removal] = []
+    for each in candidates:
+        unit = each.passage.section if whole else each.id
+        if unit not in known:  # an index that was changed meanwhile: the passage itself is shown
+            results[each.id] = each
+        elif unit in shown_in:
+            at = shown_in[unit]
+            results[at] = _merged(results[at], each)
+            removed.append(Removal(each, _reason(settings.unit, whole), results[at]))
+        else:
+            joined = _around(known[unit], known, settings.neighbours, shown_in)
+            shown_in.update(dict.fromkeys((part.id for part in joined), each.id))
+            results[each.id] = _shown(each, joined, known[unit])
+    return Ranked(tuple(results.values()), tuple(removed))
+
+
+def _reason(unit: str, whole: bool) -> str:
+    return f"in a {unit} that is shown already" if whole else "shown with its neighbour"
+
+
+def _merged(result: Candidate, sibling: Candidate) -> Candidate:
+    merged = replace(result, merged=(*result.merged, sibling.id))
+    if sibling.score <= result.score:
+        return merged
+    more = Term("sibling", sibling.score - result.score, why="the best passage of this section")
+    return merged.placed("parents", sibling.score, [more])
+
+
+def _around(
+    middle: Stretch, known: Mapping[int, Stretch], count: int, taken: Mapping[int, int]
+) -> list[Stretch]:
+    """A stretch with its neighbours, as far as nobody better shows them already."""
+    before, after = [middle], [middle]
+    for _ in range(count):
+        for side, step in ((before, "before"), (after, "after")):
+            found = known.get(getattr(side[-1], step), None)
+            if found is not None and found.id not in taken:
+                side.append(found)
+    return [*reversed(before), *after[1:]]
+
+
+def _shown(candidate: Candidate, parts: Sequence[Stretch], middle: Stretch) -> Candidate:
+    text = parts[0].text
+    for part in parts[1:]:
+        text += part.text if text.endswith("\n") else "\n" + part.text
+    lines = parts[0].lines[0], parts[-1].lines[1]
+    return replace(candidate, shown=replace(middle, text=text, lines=lines))

@@ -1,0 +1,101 @@
+"""Rerank: the best ones are read again by a model that sees query and passage together.
+
+    replace   its score is the score
+    score     weight * its score + (1 - weight) * the score so far, both brought to 0..1
+    rank      weight / (k + its rank) + (1 - weight) / (k + rank so far)
+
+What the model did not read stays behind what it read, or is dropped. A model that fails changes
+nothing, and that is said. Where it gives 0..1, that is the confidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from ragvault.candidate import Candidate, Context, Ranked, Removal, Term, best_first
+from ragvault.config_rank import Rerank
+from ragvault.errors import RagvaultError
+from ragvault.ports import Reranker
+from ragvault.rank.calibrate import band
+
+
+def rerank(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
+    """Order the best again by what a reranker says of them."""
+    settings = ctx.settings.rerank
+    if not settings.enabled or not candidates:
+        return Ranked(tuple(candidates))
+    if ctx.reranker is None:
+        return Ranked(tuple(candidates), said=("not reranked: no reranker is loaded",))
+    read, rest = list(candidates[: settings.n]), list(candidates[settings.n :])
+    try:
+        given = _ask(ctx.reranker, ctx.query, read)
+    except RagvaultError as error:
+        return Ranked(tuple(candidates), said=(f"not reranked: {error}",))
+    order = _sure(best_first(_blended(read, given, settings)), read, given, ctx)
+    if settings.rest == "keep":
+        return Ranked((*order, *_behind(rest, order[-1].score, settings)))
+    reason = f"not among the {settings.n} that were reranked"
+    return Ranked(tuple(order), tuple(Removal(each, reason) for each in rest))
+
+
+def _ask(reranker: Reranker, query: str, read: Sequence[Candidate]) -> list[float]:
+    given = reranker.score(query, [each.passage.text for each in read])
+    if len(given) != len(read) or not all(score == score for score in given):
+        raise RagvaultError(f"{reranker.name} gave no score for some of the passages")
+    return given
+
+
+def _blended(
+    read: Sequence[Candidate], given: Sequence[float], settings: Rerank
+) -> list[Candidate]:
+    ranks = ranks_of(given)
+    scores = _unit([each.score for each in read])
+    share, found = settings.weight, _unit(given)
+    blended = []
+    for at, each in enumerate(read):
+        if settings.method == "replace":
+            terms = [Term("reranker", given[at])]
+        elif settings.method == "score":
+            terms = [Term("reranker", found[at], share), Term("before", scores[at], 1 - share)]
+        else:
+            terms = [
+                Term("reranker", 1 / (settings.k + ranks[at]), share, why=f"rank {ranks[at]}"),
+                Term("before", 1 / (settings.k + at + 1), 1 - share, why=f"rank {at + 1}"),
+            ]
+        blended.append(each.after("rerank", terms, before=0.0))
+    return blended
+
+
+def ranks_of(scores: Sequence[float]) -> list[int]:
+    """The rank of each score from 1; equal scores share one."""
+    places = {score: place for place, score in enumerate(sorted(set(scores), reverse=True), 1)}
+    return [places[score] for score in scores]
+
+
+def _unit(scores: Sequence[float]) -> list[float]:
+    """Scores between the lowest and the highest of them; as they are where they are 0..1."""
+    low, high = min(scores), max(scores)
+    if low >= 0 and high <= 1:
+        return list(scores)
+    return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
+
+
+def _sure(
+    order: list[Candidate], read: Sequence[Candidate], given: Sequence[float], ctx: Context
+) -> list[Candidate]:
+    if not all(0 <= score <= 1 for score in given):
+        return order
+    of = {each.id: score for each, score in zip(read, given, strict=True)}
+    bands = ctx.settings.calibrate.bands
+    return [replace(c, confidence=of[c.id], band=band(of[c.id], bands)) for c in order]
+
+
+def _behind(rest: Sequence[Candidate], lowest: float, settings: Rerank) -> list[Candidate]:
+    """The rest in its order, each scored below the one before it."""
+    why = f"not among the {settings.n} that were reranked"
+    return [
+        each.placed("rerank", lowest - at, [Term("behind", lowest - at - each.score, why=why)])
+        for at, each in enumerate(rest, 1)
+    ]
