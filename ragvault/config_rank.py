@@ -162,6 +162,7 @@ class Dedup(Open, frozen=True):
     cosine: bool = True
     similarity: Share = 0.98
     keep: Literal["best", "newest"] = "best"
+    reach: Count = 3
 
 
 class Lambdas(Open, frozen=True):
