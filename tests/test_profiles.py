@@ -1,0 +1,145 @@
+"""Profiles: only settings, all of them valid, laid between the defaults and what people set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragvault import profiles, schema, toml
+from ragvault.config import Config
+from ragvault.errors import ConfigError
+
+FOLDER = Path(profiles.__file__).parent
+NAMES = {
+    *("default", "ragtriever", "ragtriever-weighted", "recollection", "recollection-weighted"),
+    *("ragdocs", "docs", "technical", "personal", "research", "policy", "historical", "current"),
+    *("definitions", "lightrag", "speed", "balanced", "quality", "lightrag-mix"),
+}
+READ_PATH = {
+    *("query", "retrieve", "fuse", "boost", "calibrate", "dedup", "diversify", "rerank"),
+    *("parents", "limit", "budget"),
+}
+
+
+def test_every_profile_is_there_and_ours_comes_first():
+    assert set(profiles.names()) == NAMES
+    assert profiles.names()[0] == "default"
+
+
+@pytest.mark.parametrize("name", profiles.names())
+def test_a_profile_is_settings_of_the_read_path_and_nothing_else(name):
+    tree = toml.parse((FOLDER / f"{name}.toml").read_text("utf-8"))
+    assert set(tree) <= READ_PATH | {"extends"}
+    assert profiles.config(name)
+    assert profiles.summary(name)
+
+
+def test_the_default_profile_is_the_defaults():
+    assert profiles.config("default") == Config()
+
+
+def test_a_better_default_of_ours_changes_no_other_system():
+    """All others stand on _plain, and that names every setting of the read path."""
+    stated = set(toml.lines((FOLDER / "_plain.toml").read_text("utf-8")))
+    wanted = {path for path in schema.settings() if path[0] in READ_PATH}
+
+    assert wanted <= stated
+    for name in NAMES - {"default"}:
+        tree = toml.parse((FOLDER / f"{name}.toml").read_text("utf-8"))
+        assert tree["extends"] in {"_plain", *NAMES - {"default"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("docs", {}),
+        ("technical", {"vector": 0.8, "keyword": 1.5, "bias": 0.3}),
+        ("personal", {"vector": 1.3, "keyword": 0.7, "bias": 0.8}),
+        ("research", {"vector": 1.5, "keyword": 0.5, "bias": 0.0}),
+    ],
+)
+def test_use_cases_of_ragdocs(name, changes):
+    base, config = profiles.config("ragdocs"), profiles.config(name)
+    wanted = {"vector": 1.0, "keyword": 1.0, "bias": 0.5} | changes
+
+    assert config.fuse.weights.vector == wanted["vector"]
+    assert config.fuse.weights.keyword == wanted["keyword"]
+    assert config.boost.recency.bias == wanted["bias"]
+    assert (config.rerank, config.calibrate, config.limit) == (
+        base.rerank,
+        base.calibrate,
+        base.limit,
+    )
+
+
+def test_limits_of_the_seeds():
+    get = profiles.config
+    recollection, policy, ragdocs = get("recollection"), get("policy"), get("ragdocs")
+
+    assert (recollection.retrieve.keyword, recollection.retrieve.window) == (50, 200)
+    assert recollection.limit.n == 3
+    assert (policy.retrieve.vector, policy.limit.n) == (20, 10)
+    assert (policy.budget.tokens, policy.budget.chars_per_token) == (4000, 4.0)
+    assert policy.parents.neighbours == 1
+    assert (ragdocs.rerank.n, ragdocs.rerank.method, ragdocs.calibrate.floor) == (
+        10,
+        "replace",
+        0.3,
+    )
+    assert (ragdocs.query.expand.terms, ragdocs.query.expand.similarity) == (3, 0.5)
+    assert [get(name).limit.n for name in ("lightrag", "speed", "balanced", "quality")] == [
+        3,
+        2,
+        3,
+        3,
+    ]
+
+
+# Laying
+
+
+def test_what_people_set_wins_over_the_profile_and_the_profile_over_the_default(tmp_path):
+    home = tmp_path / "home"
+    vault = tmp_path / "vault"
+    home.mkdir()
+    vault.mkdir()
+    (home / "config.toml").write_text('[search]\nprofile = "ragdocs"\n[fuse]\nk = 30\n')
+    environ = {"RAGVAULT_HOME": str(home)}
+    loaded = profiles.load(vault, environ=environ)
+
+    assert loaded.config.fuse.k == 30
+    assert loaded.config.calibrate.floor == 0.3
+    assert loaded.config.walk == Config().walk
+    assert loaded.origin["fuse.k"].startswith("user file ")
+    assert loaded.origin["calibrate.floor"] == "profile ragdocs"
+    assert loaded.origin["walk.exclude"] == "default"
+
+
+def test_a_vault_chooses_its_own_profile_and_a_flag_another(tmp_path):
+    (tmp_path / ".ragvault.toml").write_text('[search]\nprofile = "policy"\n')
+
+    def method(*flags):
+        return profiles.load(tmp_path, flags=flags, environ={}).config.fuse.method
+
+    assert method() == "features"
+    assert method("search.profile=lightrag-mix") == "union"
+
+
+def test_a_vaults_own_file_switches_recency_off(tmp_path):
+    """A journal gains by recency, a reference loses: the seed wants it set a vault."""
+    (tmp_path / ".ragvault.toml").write_text("[boost.recency]\nenabled = false\n")
+    flags = ["search.profile=ragtriever"]
+
+    assert profiles.load(flags=flags, environ={}).config.boost.recency.enabled
+    assert not profiles.load(tmp_path, flags=flags, environ={}).config.boost.recency.enabled
+
+
+@pytest.mark.parametrize("name", ["ragdoc", "_plain", "../profiles/policy", ""])
+def test_a_profile_that_does_not_exist_is_an_error_with_the_names_there_are(name):
+    with pytest.raises(ConfigError, match="there is no profile of that name") as caught:
+        profiles.load(flags=[f"search.profile={name}"], environ={})
+
+    assert "the profiles are: default, balanced" in caught.value.fix
+    if name == "ragdoc":
+        assert caught.value.fix.startswith("did you mean ragdocs? ")
