@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, Union
 
 from ragvault.errors import RagvaultError
@@ -92,16 +92,20 @@ class KeywordIndex(Protocol):
         allowed: Allowed = None,
         per_note: int = 0,
         fuzzy: bool = True,
+        boosts: Mapping[str, float] | None = None,
         seconds: float | None = None,
     ) -> KeywordAnswer:
         """The best `limit` of the allowed passages; equal scores by id.
 
         `per_note` keeps at most that many passages of one note (0: all). `fuzzy` allows near
-        spellings of words that are found nowhere. `seconds` overrides the setting's time limit.
+        spellings of words that are found nowhere. `boosts` of fields and `seconds` of time
+        override the settings.
         """
         ...
 
-    def score_of(self, sought: Sought, passages: Sequence[int]) -> KeywordAnswer:
+    def score_of(
+        self, sought: Sought, passages: Sequence[int], *, boosts: Mapping[str, float] | None = None
+    ) -> KeywordAnswer:
         """The same for given passages: those of them that are found, with their true scores."""
         ...
 

@@ -73,6 +73,9 @@ def test_boosts_are_a_matter_of_the_query(engine, tmp_path):
     shelf = Shelf(tmp_path, Keyword(engine=engine))
     shelf.put(note(1, "bread"), note(2, "wine"), passage(1, 1, "x"), passage(2, 2, "bread"))
     assert shelf.ids(Words("bread")) == [1, 2]
+    assert shelf.ids(Words("bread"), boosts={"title": 0.1}) == [2, 1]
+    (first, *_) = shelf.index.score_of(Words("bread"), [1, 2], boosts={"title": 0.1}).hits
+    assert first.passage == 2
     other = Keyword(engine=engine, boosts=Boosts(title=0.0))
     shelf.index.close()
     assert Shelf(tmp_path, other).ids(Words("bread"))[0] == 2

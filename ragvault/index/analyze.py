@@ -13,10 +13,11 @@ Most words of a vault repeat, so what a chunk gives is worked out once and kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
+from typing import TypeVar
 
 from ragvault.index import cjk
 from ragvault.index.keyword_fold import STOP_WORDS, fold, marked, stemmer
@@ -36,6 +37,7 @@ STEM = "~"  # never the first character of a form
 PART_WEIGHT = 0.5  # of a compound's parts in a query: together they find it, alone they hint at it
 SINGLE_WEIGHT = 0.1  # of single characters beside their pairs: 0 to 0.2 measured, 0.1 the best
 
+Made = TypeVar("Made")
 Place = tuple[str, int]
 Entry = tuple[int, tuple[Place, ...]]  # width and tokens, as in Word
 
@@ -84,16 +86,22 @@ class Analyzer:
         """How many places a chunk takes, and its terms with their places."""
         return self._kept.get(chunk) or self._keep(chunk)
 
-    def tokens(self, texts: Sequence[str]) -> Iterator[Place]:
+    def tokens(self, texts: Sequence[str]) -> list[Place]:
         """Every term with its place, in order of place."""
+        return self.tokens_as(lambda term, place: (term, place), texts)
+
+    def tokens_as(self, make: Callable[[str, int], Made], texts: Sequence[str]) -> list[Made]:
+        """The same, each as an engine wants it: a tuple in between would cost as much again."""
         kept, at = self._kept, 0
+        found: list[Made] = []
         for text in texts:
             for chunk in self.chunks(text).findall(text):
                 width, tokens = kept.get(chunk) or self._keep(chunk)
                 for term, place in tokens:
-                    yield term, at + place
+                    found.append(make(term, at + place))
                 at += width
             at += GAP
+        return found
 
     def words(self, text: str) -> Iterator[tuple[int, int, str, Word]]:
         """Each word of a text: where it starts, its place, as written, what it stands for."""

@@ -12,7 +12,7 @@ killed leaves files that the next one deletes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,17 +64,24 @@ class WhooshIndex:
         allowed: Allowed = None,
         per_note: int = 0,
         fuzzy: bool = True,
+        boosts: Mapping[str, float] | None = None,
         seconds: float | None = None,
     ) -> KeywordAnswer:
         allowance = self._settings.seconds if seconds is None else seconds
         fuzzy = fuzzy and self._settings.fuzzy
         try:
-            return self._finder.find(sought, limit, allowed, per_note, fuzzy, allowance)
+            finder = Finder(
+                self._view, self._fields.boosted(boosts), self._analyzer, self._settings
+            )
+            return finder.find(sought, limit, allowed, per_note, fuzzy, allowance)
         except (ValueError, IndexError, EOFError, OSError) as error:
             raise CacheBroken(f"the keyword index: a segment cannot be read ({error})") from error
 
-    def score_of(self, sought: Sought, passages: Sequence[int]) -> KeywordAnswer:
-        return self.search(sought, limit=len(passages), allowed=np.array(passages, dtype=np.int64))
+    def score_of(
+        self, sought: Sought, passages: Sequence[int], *, boosts: Mapping[str, float] | None = None
+    ) -> KeywordAnswer:
+        ids = np.array(passages, dtype=np.int64)
+        return self.search(sought, limit=len(ids), allowed=ids, boosts=boosts)
 
     def highlight(self, text: str, sought: Sought) -> list[tuple[int, int]]:
         return highlight(text, sought, self._analyzer)
@@ -135,4 +142,4 @@ class WhooshIndex:
             raise CacheBroken(f"the keyword index: a segment cannot be read ({error})") from error
         self._segments = {segment.name: segment for segment in segments}
         self._manifest = manifest
-        self._finder = Finder(view, self._fields, self._analyzer, self._settings)
+        self._view = view

@@ -29,6 +29,15 @@ class Fields:
         """Every field's boost."""
         return {**self.note, **self.passage}
 
+    def boosted(self, boosts: Mapping[str, float] | None) -> Fields:
+        """The same fields with other boosts; those that are not named keep theirs."""
+        if not boosts:
+            return self
+        own = [
+            {n: boosts.get(n, b) for n, b in level.items()} for level in (self.note, self.passage)
+        ]
+        return Fields(own[0], own[1], self.main)
+
     def names(self) -> list[str]:
         """In the order they are written in."""
         return sorted(self.boosts)

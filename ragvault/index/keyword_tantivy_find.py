@@ -27,7 +27,7 @@ from ragvault.types import KeywordHit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FIRST = 256  # hits read from each list at first; four times as many each time after
+FIRST = 128  # hits read from each list at first; four times as many each time after
 SET = 20_000  # up to here a filter is a set of ids in the query; above, hits are tested one by one
 BITS = 20  # terms that one score can tell apart: it is exact up to 24 bits
 

@@ -7,7 +7,8 @@ notes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import tantivy
@@ -22,8 +23,9 @@ ABSENT = "\x00"  # the one word of an empty field, which counts as one word long
 class Level:
     """The notes or the passages: an index, its fields, and one moment of it."""
 
-    def __init__(self, index: Any, searcher: Any, boosts: dict[str, float]) -> None:
-        self.schema, self.searcher, self.boosts = index.schema, searcher, boosts
+    def __init__(self, schema: Any, searcher: Any, boosts: Mapping[str, float]) -> None:
+        self.schema, self.searcher, self.boosts = schema, searcher, boosts
+        self.holders = lru_cache(4096)(self._holders)
 
     def names(self, field: str) -> list[str]:
         """The fields of this level that are meant."""
@@ -49,7 +51,7 @@ class Level:
             return self.term(name, places[0][0])
         return Query.phrase_query(self.schema, name, [(place, text) for text, place in places])
 
-    def holders(self, name: str, text: str) -> int:
+    def _holders(self, name: str, text: str) -> int:
         """How many documents hold a term; removed ones count until they are merged away."""
         return int(self.searcher.doc_freq(name, text))
 
@@ -72,6 +74,14 @@ class Asking:
 
     def __init__(self, notes: Level, passages: Level, fields: Fields) -> None:
         self.notes, self.passages, self.fields = notes, passages, fields
+
+    def boosted(self, fields: Fields) -> Asking:
+        """The same moment with other boosts."""
+        if fields is self.fields:
+            return self
+        notes = Level(self.notes.schema, self.notes.searcher, fields.note)
+        passages = Level(self.passages.schema, self.passages.searcher, fields.passage)
+        return Asking(notes, passages, fields)
 
     def matching(self, match: Match) -> Any:
         """The passages that a tree matches, as a query that scores nothing."""

@@ -75,17 +75,19 @@ class TantivyIndex:
         allowed: Allowed = None,
         per_note: int = 0,
         fuzzy: bool = True,
+        boosts: Mapping[str, float] | None = None,
         seconds: float | None = None,
     ) -> KeywordAnswer:
         deadline = time.monotonic() + (self._settings.seconds if seconds is None else seconds)
-        asking = self._asking
+        fields = self._fields.boosted(boosts)
+        asking = self._asking.boosted(fields)
         spellings = self._spellings(asking, sought) if fuzzy and self._settings.fuzzy else {}
         plan = Planner(self._analyzer, self._settings.exact, spellings).plan(sought)
         plain = Planner(self._analyzer, self._settings.exact).plan(sought).match
         if plan.match is None or limit < 1:
             return KeywordAnswer()
         search = Search(asking, plan, self._allow(asking, allowed), deadline)
-        detail = Detail(asking, self._fields, plan)
+        detail = Detail(asking, fields, plan)
         exact = search.best(plain, limit, per_note) if plain else []
         hits = _in_order(detail.hits(exact, fuzzy=False))
         if spellings and len(hits) < limit:
@@ -95,8 +97,11 @@ class TantivyIndex:
         bounds = detail.bounds(BM25())
         return KeywordAnswer(tuple(hits), bounds, spellings, search.complete)
 
-    def score_of(self, sought: Sought, passages: Sequence[int]) -> KeywordAnswer:
-        return self.search(sought, limit=len(passages), allowed=np.array(passages, dtype=np.int64))
+    def score_of(
+        self, sought: Sought, passages: Sequence[int], *, boosts: Mapping[str, float] | None = None
+    ) -> KeywordAnswer:
+        ids = np.array(passages, dtype=np.int64)
+        return self.search(sought, limit=len(ids), allowed=ids, boosts=boosts)
 
     def highlight(self, text: str, sought: Sought) -> list[tuple[int, int]]:
         return highlight(text, sought, self._analyzer)
@@ -106,7 +111,7 @@ class TantivyIndex:
         levels = {}
         for level, index in self._indexes.items():
             index.reload()
-            levels[level] = Level(index, index.searcher(), self._boosts[level])
+            levels[level] = Level(index.schema, index.searcher(), self._boosts[level])
         self._asking = Asking(levels["note"], levels["passage"], self._fields)
 
     def _spellings(self, asking: Asking, sought: Sought) -> dict[str, tuple[str, ...]]:
@@ -185,10 +190,7 @@ class TantivyIndex:
         for name, value in ids.items():
             document.add_integer(name, value)
         for name in self._boosts[level]:
-            tokens = [
-                tantivy.Token(term, place, 0, 0)
-                for term, place in self._analyzer.tokens(texts.get(name, ()))
-            ]
+            tokens = self._analyzer.tokens_as(_token, texts.get(name, ()))
             text = tantivy.PreTokenizedString("", tokens or [tantivy.Token(ABSENT, 0, 0, 0)])
             document.add_pre_tokenized_text(name, text)
         writer.add_document(document)
@@ -220,6 +222,10 @@ class TantivyIndex:
             return tantivy.Index(self._schemas[level], path=str(folder))
         except (ValueError, OSError) as error:
             raise CacheBroken(f"the keyword index: tantivy cannot open it ({error})") from error
+
+
+def _token(term: str, place: int) -> Any:
+    return tantivy.Token(term, place, 0, 0)
 
 
 def _in_order(hits: Iterable[KeywordHit]) -> list[KeywordHit]:
