@@ -123,6 +123,11 @@ class Embedders(Mapping[str, Embedder]):
         self._engines, self._models = engines, models
         self._open: dict[str, Embedder] = {}
 
+    @property
+    def loaded(self) -> bool:
+        """Whether a query has been embedded before."""
+        return bool(self._open)
+
     def __getitem__(self, tier: str) -> Embedder:
         if tier not in self._open:
             # A search fetches nothing: what indexed the vault is here, or is named as missing.

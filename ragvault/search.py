@@ -28,6 +28,7 @@ from ragvault.retrieve.gather import Gathered, Run, gather
 from ragvault.retrieve.lists import with_lists
 
 LISTING = STAGES[-3:]  # a list by date is not ranked again: sections, limit, budget
+LOADING = 20.0  # seconds
 ALL = 1_000_000  # passages a condition on words may match: as many as there are
 
 
@@ -99,6 +100,8 @@ def _gather(plan: QueryPlan, index: Opened) -> Gathered:
         allowed=_allowed(plan, index),
         depth=index.config.graph.depth,
         pool=index.pool,
+        # A first search may wait for its model to be read from disk.
+        seconds=settings.seconds + (0.0 if index.embedders.loaded else LOADING),
     )
 
 

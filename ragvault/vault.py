@@ -1,7 +1,8 @@
 """A vault, opened: the one door for the command line and for programs.
 
-    with Vault.open("~/notes") as vault:
-        vault.index()
+    vault = Vault.open("~/notes")
+    vault.index()
+    vault.search("how did we size the cache?").results
 
 Opening reads settings and finds the index folder; nothing is written before `index` is called.
 Which engines and models there are is engines.py's to know.
@@ -10,14 +11,17 @@ Which engines and models there are is engines.py's to know.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
-from ragvault import configure, folders
+from ragvault import configure, folders, profiles
 from ragvault.configure import Loaded
 from ragvault.engines import Engines
 from ragvault.errors import IndexMissing, VaultNotFound
 from ragvault.ingest import Tier, ingest
 from ragvault.models.talk import Talk
+from ragvault.opened import Opened
+from ragvault.search import Asked, Response, search
 from ragvault.status import Status, status
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
@@ -47,7 +51,7 @@ class Vault:
         """
         data = _data(environ)
         root = _find(where, data)
-        settings = configure.load(root, flags=flags, environ=environ)
+        settings = profiles.load(root, flags=flags, environ=environ)
         return cls(root, layout.index_folder(root, data), settings)
 
     @property
@@ -76,6 +80,23 @@ class Vault:
                 engines.empty()
             say = engines.talk.say
             return ingest(self.root, catalogue, engines, tier, tell=tell, say=say)
+
+    def reading(self, *, talk: Talk | None = None) -> Opened:
+        """The index opened for searching; closed by whoever asked for it."""
+        return Opened(self.catalogue(), Engines(self.folder, self.settings, talk=talk))
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        hypothesis: str | None = None,
+        now: datetime | None = None,
+    ) -> Response:
+        """Answer one query. To ask several, open the index once with `reading`."""
+        asked = Asked(query, now or datetime.now().astimezone(), limit, hypothesis)
+        with self.reading() as index:
+            return search(asked, index)
 
     def status(self) -> Status:
         """What is indexed, skipped and pending. Loads no model and writes nothing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
@@ -64,7 +64,7 @@ def index(
 
     flags = [*(set_ or ()), *([f"models.embedder={model}"] if model else ())]
     opened = Vault.open(vault, flags=flags)
-    how_far = "keyword" if no_vectors else tier.value
+    how_far: Any = "keyword" if no_vectors else tier.value
     try:
         with progress() as tell:
             talk = on_stderr(quiet=render.is_quiet())

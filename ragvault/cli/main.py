@@ -27,6 +27,7 @@ from ragvault.errors import RagvaultError
 
 COMMANDS = {
     "index": "Index a vault, or bring its index up to date.",
+    "search": "Search your notes, by meaning, by word and by link.",
     "status": "Tell what is indexed, skipped, broken and pending.",
     "config": "Your settings: start a file, show what is in effect, check it.",
     "models": "The models: which there are, fetching and checking them.",

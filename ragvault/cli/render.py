@@ -199,6 +199,11 @@ def _details(found: Status) -> Iterator[str]:
         yield f"{link.status:9} {printable(link.path)}:{link.line}: {printable(link.target)}{could}"
 
 
+def printable_lines(text: str) -> str:
+    """The same for a text of several lines."""
+    return "\n".join(printable(line) for line in text.split("\n"))
+
+
 def printable(text: str) -> str:
     """Text of unknown origin on one line, with nothing in it that steers a terminal."""
     return "".join(

@@ -77,12 +77,13 @@ def gather(
     allowed: Mapping[str, Allowed],
     depth: int,
     pool: Executor,
+    seconds: float,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Gathered:
     """Ask every leg and bring together what they found."""
     began = clock()
     gathered = Gathered()
-    found = _ask(plan, legs, settings, allowed, pool, clock, gathered)
+    found = _ask(plan, legs, settings, allowed, pool, seconds, clock, gathered)
     if "graph" in settings.legs and settings.graph:
         found["graph"] = _graph(found, library, settings, depth, allowed, clock, gathered)
     _fill(found, settings)
@@ -103,10 +104,12 @@ def _ask(
     settings: Retrieve,
     allowed: Mapping[str, Allowed],
     pool: Executor,
+    seconds: float,
     clock: Callable[[], float],
     gathered: Gathered,
 ) -> dict[str, Found]:
-    deadline = clock() + settings.seconds
+    began = clock()
+    deadline = began + seconds
     under_way: list[tuple[Leg, Future[tuple[Found, float, float]]]] = [
         (leg, pool.submit(_timed, leg, plan, getattr(settings, leg.name), allowed[leg.name], clock))
         for leg in legs
@@ -116,8 +119,8 @@ def _ask(
         try:
             answer, start, end = future.result(timeout=max(0.0, deadline - clock()))
         except Late:
-            late = f"no answer within {settings.seconds:g} s"
-            gathered.runs.append(Run(leg.name, deadline - settings.seconds, clock(), failed=late))
+            late = f"no answer within {seconds:g} s"
+            gathered.runs.append(Run(leg.name, began, clock(), failed=late))
             continue
         except Exception as error:  # a leg that cannot answer must not cost the search
             why = f"{type(error).__name__}: {error}"
