@@ -143,3 +143,12 @@ def test_a_profile_that_does_not_exist_is_an_error_with_the_names_there_are(name
     assert "the profiles are: default, balanced" in caught.value.fix
     if name == "ragdoc":
         assert caught.value.fix.startswith("did you mean ragdocs? ")
+
+
+def test_the_ranking_page_tells_every_stage_and_every_profile():
+    page = (FOLDER.parent.parent / "docs" / "ranking.md").read_text("utf-8")
+
+    for name in profiles.names():
+        assert f"\n| `{name}` | " in page
+    for stage in READ_PATH - {"query", "retrieve"}:
+        assert f"\n## {stage}\n" in page
