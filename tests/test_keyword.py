@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragvault.config import Boosts, Keyword
-from ragvault.errors import ConfigError
+from ragvault.errors import ConfigError, UsageError
 from ragvault.index.keyword_fields import note_words, passage_words
 from ragvault.index.keyword_open import open_keyword
 from ragvault.index.keyword_spell import distances, near
@@ -241,6 +241,12 @@ def test_a_tree_may_find_one_word_in_the_note_and_one_in_the_passage(bakery):
     (hit,) = bakery.ask(AllOf((Words("levain"), Words("oven")))).hits
     assert hit.note_score > 0
     assert hit.passage_score > 0
+
+
+def test_a_field_that_there_is_not_is_refused_with_those_that_there_are(bakery):
+    with pytest.raises(UsageError, match="no field colour") as error:
+        bakery.ask(Not(Words("red", field="colour")))
+    assert "headers" in error.value.fix
 
 
 def test_a_long_query_answers(bakery):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -231,6 +233,22 @@ def test_large_drafts_become_several_segments(tmp_path, monkeypatch):
     assert shelf.ids(Words("replaced")) == [3]
     assert shelf.ids(Words(name(3)), fuzzy=False) == []
     shelf.index.close()
+
+
+def test_a_dead_writer_does_not_block_the_next(shelf):
+    script = (
+        "import os, sys; from pathlib import Path; from ragvault.config import Keyword\n"
+        "from ragvault.index.keyword_open import open_keyword\n"
+        "from tests.keyword_shelves import passage\n"
+        "index = open_keyword(Path(sys.argv[1]), Keyword(engine=sys.argv[2]))\n"
+        "index.put([], [passage(90, 1, 'never committed')])\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    shelf.index.close()
+    arguments = [sys.executable, "-c", script, str(shelf.folder), shelf.settings.engine]
+    assert subprocess.run(arguments, check=False).returncode == -9
+    shelf.reopened().put(passage(91, 1, "written after"))
+    assert shelf.ids(Words("written committed"), fuzzy=False) == [91]
 
 
 # --- Readers and a writer ---

@@ -25,6 +25,7 @@ from ragvault.index.keyword_changes import Changes
 from ragvault.index.keyword_fields import Fields
 from ragvault.index.keyword_find import Finder
 from ragvault.index.keyword_mark import highlight
+from ragvault.index.keyword_plan import check_fields
 from ragvault.index.keyword_segment import Segment
 from ragvault.index.keyword_shelf import Manifest
 from ragvault.index.keyword_view import LEVELS, View
@@ -69,13 +70,10 @@ class WhooshIndex:
     ) -> KeywordAnswer:
         allowance = self._settings.seconds if seconds is None else seconds
         fuzzy = fuzzy and self._settings.fuzzy
-        try:
-            finder = Finder(
-                self._view, self._fields.boosted(boosts), self._analyzer, self._settings
-            )
-            return finder.find(sought, limit, allowed, per_note, fuzzy, allowance)
-        except (ValueError, IndexError, EOFError, OSError) as error:
-            raise CacheBroken(f"the keyword index: a segment cannot be read ({error})") from error
+        check_fields(sought, self._fields)
+        fields = self._fields.boosted(boosts)
+        finder = Finder(self._view, fields, self._analyzer, self._settings)
+        return finder.find(sought, limit, allowed, per_note, fuzzy, allowance)
 
     def score_of(
         self, sought: Sought, passages: Sequence[int], *, boosts: Mapping[str, float] | None = None

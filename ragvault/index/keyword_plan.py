@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ragvault.errors import UsageError
 from ragvault.index.analyze import Analyzer, Word
+from ragvault.index.keyword_fields import Fields
 from ragvault.types import AllOf, AnyOf, Not, Phrase, Sought, Words
 
 MAX_WORDS = 256  # of one query, the first ones: a whole page as a query must answer too
@@ -172,6 +174,16 @@ def leaves(sought: Sought, negated: bool = False) -> Iterator[Words | Phrase]:
             yield from leaves(part, negated)
     elif negated:
         yield from leaves(sought.part, negated)
+
+
+def check_fields(sought: Sought, fields: Fields) -> None:
+    """Refuse a field that there is not."""
+    for leaf in leaves(sought, negated=True):
+        if leaf.field and leaf.field not in fields.boosts:
+            raise UsageError(
+                f"there is no field {leaf.field} to look in",
+                fix=f"the fields are: {', '.join(fields.names())}",
+            )
 
 
 def typos(sought: Sought, analyzer: Analyzer) -> list[tuple[str, str]]:

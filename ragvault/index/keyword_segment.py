@@ -17,6 +17,7 @@ from __future__ import annotations
 import threading
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
@@ -29,6 +30,8 @@ from whoosh.codec.whoosh3 import W3Codec, W3Segment
 from whoosh.fields import TEXT
 from whoosh.filedb.filestore import FileStorage
 from whoosh.reading import TermNotFound
+
+from ragvault.ports import CacheBroken
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -180,23 +183,29 @@ class Segment:
 
     def block(self, field: str, term: str, *, places: bool = True) -> Block | None:
         """Who holds a term, and where if that is asked for."""
-        try:
-            with self._lock:
-                # Whoosh hands the scorer through to the codec, which has no other use for it.
-                block: Block = self._terms.matcher(
-                    field, term.encode(), None, scorer=self if places else None
-                )
-        except TermNotFound:
-            return None
-        return block
+        # Whoosh hands the scorer through to the codec, which has no other use for it.
+        scorer = self if places else None
+        with self._reading():
+            found: Block = self._terms.matcher(field, term.encode(), None, scorer=scorer)
+            return found
+        return None
 
     def holders(self, field: str, term: str) -> int:
         """How many hold a term, without reading who."""
+        with self._reading():
+            return int(self._terms.doc_frequency(field, term.encode()))
+        return 0
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """One at a time. A term that is not there ends the block; damage is said by its name."""
         try:
             with self._lock:
-                return int(self._terms.doc_frequency(field, term.encode()))
+                yield
         except (KeyError, TermNotFound):
-            return 0
+            return
+        except Exception as error:  # whatever Whoosh and zlib make of a damaged file
+            raise CacheBroken(f"the keyword index: {self.name} cannot be read ({error})") from error
 
     def terms(self) -> Iterator[tuple[str, str]]:
         """Every (field, term), sorted by field and by the term's bytes."""
@@ -205,7 +214,8 @@ class Segment:
 
     def terms_from(self, field: str, prefix: str) -> Iterator[str]:
         """The terms of a field that begin with a prefix."""
-        with self._lock:
+        found: list[bytes] = []
+        with self._reading():
             found = [term for _, term in self._within(field, prefix.encode())]
         yield from (term.decode() for term in found)
 

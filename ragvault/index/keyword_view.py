@@ -6,6 +6,7 @@ row of its note; a passage whose note is not there points at one empty row behin
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ class View:
         self._measure(fields)
         self._kept: OrderedDict[tuple[str, str], Found] = OrderedDict()
         self._kept_size = 0
+        self._lock = threading.Lock()
 
     def _column(self, name: str) -> NDArray[np.int64]:
         return _joined([own.columns[name] for own in self.segments if name in own.columns])
@@ -105,7 +107,7 @@ class View:
         level = self.level_of[field]
         rows, counts = [], []
         for at, block in self._blocks(field, term, places=False):
-            docs = block.docs + self._starts[level][at]
+            docs = block.docs.astype(np.int64) + self._starts[level][at]
             if self.any_dead[at][level]:
                 living = self.alive[level][docs]
                 rows.append(docs[living])
@@ -116,17 +118,20 @@ class View:
         return Found(_joined(rows), _joined(counts).astype(np.float64))
 
     def _keep(self, key: tuple[str, str], found: Found) -> None:
-        self._kept[key] = found
-        self._kept_size += len(found.rows)
-        while self._kept_size > KEPT and len(self._kept) > 1:
-            _, oldest = self._kept.popitem(last=False)
-            self._kept_size -= len(oldest.rows)
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = found
+                self._kept_size += len(found.rows)
+            while self._kept_size > KEPT and len(self._kept) > 1:
+                _, oldest = self._kept.popitem(last=False)
+                self._kept_size -= len(oldest.rows)
 
     def places(self, field: str, term: str) -> NDArray[np.int64]:
         """Where a term stands: row * 65536 + place, sorted, removed rows too."""
         level = self.level_of[field]
         keys = [
-            np.repeat((block.docs + self._starts[level][at]) << 16, block.counts) + block.places
+            np.repeat(block.docs.astype(np.int64) + self._starts[level][at] << 16, block.counts)
+            + block.places
             for at, block in self._blocks(field, term, places=True)
         ]
         return _joined(keys)

@@ -28,7 +28,7 @@ from ragvault.index.keyword_bm25 import BM25
 from ragvault.index.keyword_fields import Fields
 from ragvault.index.keyword_hits import scaled
 from ragvault.index.keyword_mark import highlight
-from ragvault.index.keyword_plan import Every, Planner, Without, typos
+from ragvault.index.keyword_plan import Every, Planner, Without, check_fields, typos
 from ragvault.index.keyword_spell import near
 from ragvault.index.keyword_tantivy_files import LEVELS, Stamps
 from ragvault.index.keyword_tantivy_find import SET, Allow, Detail, Search
@@ -79,6 +79,7 @@ class TantivyIndex:
         seconds: float | None = None,
     ) -> KeywordAnswer:
         deadline = time.monotonic() + (self._settings.seconds if seconds is None else seconds)
+        check_fields(sought, self._fields)
         fields = self._fields.boosted(boosts)
         asking = self._asking.boosted(fields)
         spellings = self._spellings(asking, sought) if fuzzy and self._settings.fuzzy else {}
