@@ -26,6 +26,9 @@ from ragvault.ports import CacheBroken
 SLACK = 6e-4
 
 ROWS_A_LIST = 256
+# For the centres of lists. FAISS would take 25 rounds and 256 points: twice as long, for a recall
+# at 10 of 0.993 instead of 0.990.
+ROUNDS, POINTS = 10, 64
 # Of a filter that keeps less than this of a segment, every row is looked at: it costs no more than
 # the lists that would be searched without a filter, and nothing is missed.
 SMALL_SHARE = 0.1
@@ -98,7 +101,7 @@ def build(
         by_residual = False  # so that a code means the same in every list
         centres = faiss.IndexFlatIP(dim)
         index = faiss.IndexIVFScalarQuantizer(centres, dim, lists, kind, metric, by_residual)
-        index.cp.max_points_per_centroid = ROWS_A_LIST
+        index.cp.niter, index.cp.max_points_per_centroid = ROUNDS, POINTS
         index.cp.min_points_per_centroid = 1
     else:
         index = faiss.IndexScalarQuantizer(dim, kind, metric)

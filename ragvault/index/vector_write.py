@@ -30,7 +30,7 @@ class Limits:
     """When something becomes something else; tests make them small."""
 
     log_bytes: int = 2_400_000  # becomes a segment of a quarter of that: an edit writes < 1 MB
-    full: int = 16_384  # rows of a segment while search is exact: 6 MB at 384 dimensions
+    full: int = 10_000  # rows of a segment while search is exact: 4 MB at 384 dimensions
     full_in_lists: int = 65_536  # rows of one with lists: larger ones need a smaller share probed
     small: int = 4  # so many segments less than half full are worth merging
     rotten: float = 0.25  # a segment with more dead rows than this share is written again
