@@ -1,0 +1,253 @@
+"""The read path, whole, on the sample vault with the small fake model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from ragvault import profiles
+from ragvault.engines import Engines
+from ragvault.errors import UsageError
+from ragvault.opened import Opened
+from ragvault.retrieve.legs import KeywordLeg, VectorLeg
+from ragvault.search import Asked, Response, search
+from ragvault.vault import Vault
+
+SAMPLE = Path(__file__).parent.parent / "sample_vault"
+NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
+FAKE = ("models.static=fake", "models.embedder=fake")
+
+
+@pytest.fixture(scope="module")
+def vault(tmp_path_factory: pytest.TempPathFactory) -> Vault:
+    root = tmp_path_factory.mktemp("search") / "vault"
+    shutil.copytree(SAMPLE, root)
+    opened = Vault.open(root, flags=FAKE)
+    opened.index()
+    return opened
+
+
+@pytest.fixture(scope="module")
+def index(vault: Vault) -> Iterator[Opened]:
+    with vault.reading() as opened:
+        yield opened
+
+
+def ask(index: Opened, query: str, limit: int = 10, **how: str) -> Response:
+    return search(Asked(query, NOW, limit, **how), index)
+
+
+def paths(response: Response) -> list[str]:
+    return [each.note.path for each in response.results]
+
+
+def with_settings(vault: Vault, *flags: str) -> Opened:
+    loaded = profiles.load(vault.root, flags=[*FAKE, *flags])
+    return Opened(vault.catalogue(), Engines(vault.folder, loaded))
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("Staling", "Science/Staling.md"),
+        ("gluten", "Science/Gluten.md"),
+        ("Flour Types", "Reference/Flour Types.md"),
+        ("brühstück und kochstück", "Deutsch/Brühstück und Kochstück.md"),
+        ("levain", "Technique/Sourdough Starter.md"),
+        ("mother culture", "Technique/Sourdough Starter.md"),
+    ],
+)
+def test_an_exact_title_or_alias_comes_first(index, query, first):
+    assert paths(ask(index, query))[0] == first
+
+
+def test_a_quoted_phrase_is_in_every_result(index):
+    response = ask(index, '"falling number"')
+    assert response.results
+    assert all("falling number" in each.passage.text.casefold() for each in response.results)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("W-280", "Reference/Flour Types.md"),
+        ("scale_recipe", "Reference/Bakers Percentages.md"),
+        ("bakersPercentage", "Reference/Bakers Percentages.md"),
+        ("autolise flour watter", "Technique/Autolyse.md"),
+        ("C. humilis", "Science/Starter Microbes.md"),
+    ],
+)
+def test_identifiers_and_typos_are_found_by_word(index, query, found):
+    assert found in paths(ask(index, query))[:3]
+
+
+def test_a_filter_holds_for_every_leg(index):
+    response = ask(index, "dough path:Recipes", limit=50)
+    assert response.results
+    assert all(path.startswith("Recipes/") for path in paths(response))
+    assert not any(path.startswith("Recipes/") for path in paths(ask(index, "dough -path:Recipes")))
+
+
+def test_a_filter_alone_lists_notes_by_date(index):
+    dates = [each.note.date.at for each in ask(index, "tag:recipe", limit=30).results]
+    assert len(dates) > 3
+    assert dates == sorted(dates, reverse=True)
+
+
+def test_a_superseded_note_stands_behind_its_successor(index):
+    found = paths(ask(index, "feeding the starter", limit=30))
+    old, new = "Technique/Feeding Routine 2023.md", "Technique/Sourdough Starter.md"
+    assert found.index(new) < found.index(old)
+
+
+def test_every_result_says_why_and_the_sums_check_out(index):
+    response = ask(index, "why is the crumb tight")
+    for each in response.results:
+        assert each.steps[0].stage == "fuse"
+        for step in each.steps:
+            if step.terms:
+                assert step.total == pytest.approx(step.score, abs=1e-9)
+    for before, after in pairwise(response.stages):
+        assert len(before.ranked) == len(after.ranked) + len(after.ranked.removed)
+
+
+def test_the_same_index_query_and_clock_give_the_same_answer(index):
+    one, other = ask(index, "rye and acid"), ask(index, "rye and acid")
+    assert [(c.id, c.score, c.steps) for c in one.results] == [
+        (c.id, c.score, c.steps) for c in other.results
+    ]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["a", "🍞", "the of and", "x" * 10_000, "word " * 2000, "'; DROP TABLE notes; --", "[[", "???"],
+    ids=["one letter", "emoji", "stop words", "long word", "long text", "SQL", "brackets", "marks"],
+)
+def test_odd_queries_answer_or_say_why_not(index, query):
+    try:
+        response = ask(index, query)
+    except UsageError as error:
+        assert error.fix
+    else:
+        assert not response.failed
+
+
+def test_an_empty_query_says_why_not(index):
+    with pytest.raises(UsageError, match="nothing to search for"):
+        ask(index, "   ")
+
+
+def test_a_leg_that_fails_is_named_and_the_search_goes_on(vault, monkeypatch):
+    def broken(*_: object) -> None:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(VectorLeg, "search", broken)
+    with with_settings(vault) as index:
+        response = ask(index, "gluten")
+    assert "the disk is gone" in response.failed["vector"]
+    assert paths(response)[0] == "Science/Gluten.md"
+
+
+def test_a_leg_that_is_late_is_named_and_the_search_goes_on(vault, monkeypatch):
+    real = KeywordLeg.search
+    monkeypatch.setattr(KeywordLeg, "search", lambda *a: time.sleep(0.6) or real(*a))
+    with with_settings(vault, "retrieve.seconds=0.2") as index:
+        assert index.embedders["full"].embed(["loaded"], "query").size
+        response = ask(index, "gluten")
+    assert "no answer within 0.2 s" in response.failed["keyword"]
+    assert response.results
+
+
+def test_a_hypothesis_is_embedded_in_place_of_the_query(index):
+    guess = "Starch takes water from the crumb and turns firm while bread cools and ages"
+    plain, guessed = ask(index, "why"), ask(index, "why", hypothesis=guess)
+    assert paths(plain) != paths(guessed)
+
+
+def test_embedding_overlaps_keyword_search(index, monkeypatch):
+    real = VectorLeg.search
+    monkeypatch.setattr(VectorLeg, "search", lambda *a: time.sleep(0.2) or real(*a))
+    runs = {run.leg: run for run in ask(index, "sourdough starter").runs}
+    assert set(runs) == {"vector", "keyword", "code", "graph"}
+    assert runs["graph"].start >= max(runs["vector"].end, runs["keyword"].end)
+    assert runs["keyword"].start < runs["vector"].end
+
+
+@pytest.mark.parametrize("name", profiles.names())
+def test_every_profile_answers(vault, name):
+    with with_settings(vault, f"search.profile={name}") as index:
+        response = search(Asked("how do I feed a starter", NOW), index)
+    assert not response.failed
+    assert response.stages[0].stage == "fuse"
+
+
+def test_a_vaults_own_file_switches_recency_off(vault):
+    with with_settings(vault, "search.profile=ragtriever") as index:
+        loud = ask(index, "bread")
+    (vault.root / ".ragvault.toml").write_text("[boost.recency]\nenabled = false\n")
+    try:
+        with with_settings(vault, "search.profile=ragtriever") as index:
+            quiet = ask(index, "bread")
+    finally:
+        (vault.root / ".ragvault.toml").unlink()
+
+    def terms(response: Response) -> set[str]:
+        return {t.name for each in response.results for s in each.steps for t in s.terms}
+
+    assert "recency" in terms(loud)
+    assert "recency" not in terms(quiet)
+
+
+def test_neighbours_of_hits_come_by_links(vault):
+    with with_settings(vault, 'retrieve.legs=["keyword", "graph"]') as index:
+        response = ask(index, "Feeding Routine 2023", limit=30)
+        linked = {row.target for row in index.catalogue.link_rows()}
+    by_link = [each for each in response.results if set(each.ranks) == {"graph"}]
+    assert by_link
+    assert any(each.note.id in linked for each in by_link)
+
+
+def test_sections_are_shown_and_passages_on_request(vault):
+    with with_settings(vault) as index:
+        sections = ask(index, "underfermentation")
+    with with_settings(vault, "parents.unit=passage") as index:
+        passages = ask(index, "underfermentation")
+    assert all(each.passage.text.strip() in each.text for each in sections.results)
+    assert len(sections.results[0].text) > len(passages.results[0].text)
+
+
+def test_a_budget_is_kept_and_what_was_left_out_is_said(vault):
+    with with_settings(vault, "budget.enabled=true", "budget.tokens=300") as index:
+        response = ask(index, "bread dough")
+    assert sum(len(each.text) for each in response.results) <= 300 * 4
+    assert any("left out" in line or "cut" in line for line in response.said)
+
+
+def test_results_stand_at_their_lines_in_the_file(vault, index):
+    for each in ask(index, "crust and steam").results:
+        lines = (vault.root / each.note.path).read_text().split("\n")
+        shown = "\n".join(lines[each.lines[0] - 1 : each.lines[1]])
+        first = each.text.strip().split("\n")[0]
+        assert first in shown
+
+
+def test_json_is_one_object_of_the_contract(vault, index):
+    from ragvault.cli import results
+
+    response = ask(index, "gluten")
+    shown = results.Shown("sample", vault.root, vault.settings.config, response)
+    answer = json.loads(results.as_json(shown, explain=True))
+    assert {"query", "vaults", "profile", "took_ms", "plan", "index", "results", "explain"} <= set(
+        answer
+    )
+    first = answer["results"][0]
+    assert (first["rank"], first["note"]) == (1, "Science/Gluten.md")
+    assert {"title", "headings", "lines", "score", "confidence", "band", "kind", "tier", "text",
+            "passage", "uri", "modified", "legs", "steps"} <= set(first)  # fmt: skip
