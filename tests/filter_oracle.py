@@ -139,7 +139,7 @@ class Asker:
         return Asked(f'alias:"{part}"', lambda n, p: any(same(part) in same(a) for a in n.aliases))
 
     def heading(self) -> Asked:
-        part = self.chance.choice([*HEADINGS, "ingr", "über", "new?"])
+        part = self.chance.choice([*HEADINGS, "ingr", "über", "new?", "mass"])
         return Asked(f'heading:"{part}"', lambda n, p: any(same(part) in same(h) for h in p.heads))
 
     def lang(self) -> Asked:

@@ -20,7 +20,7 @@ NAMES = ("bread", "Rye", "Meeting notes", "Home", "Straße", "plan", "2024-03-01
 TAGS = ("recipe", "recipe/bread", "Recipe/Bread/rye", "inbox", "inbox/to-read", "myjob/work")
 MORE_TAGS = ("work", "été", "2024/review", "recipes")
 ALIASES = ("JFK", "The Bread", "naïveté", "Rye", "Plan B")
-HEADINGS = ("Ingredients", "Method", "What's new?", "Ingrédients", "Über uns", "API")
+HEADINGS = ("Ingredients", "Method", "What's new?", "Ingrédients", "Über uns", "Maß", "API")
 WORDS = ("flour", "water", "salt", "rye", "starter", "deadline", "budget", "alpha", "beta", "été")
 LANGS = ("python", "py", "js", "rust", "")
 TASKS = ("call Bob", "buy Flour", "review budget")
@@ -89,7 +89,7 @@ def _spec(path: str, paths: list[str], chance: random.Random) -> Spec:
         tuple(chance.sample(TAGS + MORE_TAGS, chance.randint(0, 3))),
         _properties(chance),
         *(_moment(chance) for _ in range(3)),
-        links=[_link(paths, chance) for _ in range(chance.choice([0, 1, 1, 2]))],
+        links=[_link(path, paths, chance) for _ in range(chance.choice([0, 1, 1, 2]))],
     )
     _fill(spec, chance)
     return spec
@@ -123,10 +123,15 @@ def _properties(chance: random.Random) -> dict[str, Any]:
     return {name: every[name] for name in names}
 
 
-def _link(paths: list[str], chance: random.Random) -> tuple[str, str | None]:
+def _link(own: str, paths: list[str], chance: random.Random) -> tuple[str, str | None]:
+    """To no note, to itself, or to another note, one of the first for preference."""
     if chance.random() < 0.3:
         return chance.choice(["Future", "plans/Future", "Nowhere.md"]), None
-    path = chance.choice(paths[:60] if chance.random() < 0.7 else paths)
+    path = (
+        own
+        if chance.random() < 0.2
+        else chance.choice(paths[:60] if chance.random() < 0.7 else paths)
+    )
     return path.rpartition("/")[2].removesuffix(".md"), path
 
 

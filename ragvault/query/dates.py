@@ -106,16 +106,17 @@ def _months(year: int, month: int, count: int = 1) -> Stretch:
 
 
 def _iso(match: re.Match[str], now: datetime) -> Stretch:
-    _, month, day, hour, minute, second = (part and int(part) for part in match.groups())
-    clock = (hour or 0, minute or 0, second or 0)
-    first = _at(int(match[1]), month or 1, day or 1, clock)
-    if not month:
+    year, month, day, *clock = (None if part is None else int(part) for part in match.groups())
+    hour, minute, second = (part or 0 for part in clock)
+    start = (1 if month is None else month, 1 if day is None else day)
+    first = _at(year or 0, *start, (hour, minute, second))
+    if month is None:
         return _months(first.year, 1, 12)
-    if not day:
+    if day is None:
         return _months(first.year, first.month)
-    if hour is None:
+    if clock[0] is None:
         return _day(first)
-    return Stretch(first, first + timedelta(seconds=60 if second is None else 1))
+    return Stretch(first, first + timedelta(seconds=60 if clock[2] is None else 1))
 
 
 def _iso_week(match: re.Match[str], now: datetime) -> Stretch:

@@ -5,72 +5,53 @@ with bge-small most pairs of unrelated words are above 0.5. So the other way is 
 is what only so few pairs of the vocabulary itself are. A term weighs less than a word of the
 query, and a query that names something exactly is left as it is.
 
-The caller brings the vocabulary, its vectors and the query's; nothing here embeds or reads.
+The policy only: the caller knows the vocabulary, its vectors and the cosines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from ragvault.config_query import Expand
 from ragvault.plan import Expansion, QueryPlan
 from ragvault.types import AllOf, AnyOf, Sought, Words
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
-SAMPLE = 1000  # terms compared with each other: half a million pairs tell the 99.9th percentile
+def may_expand(plan: QueryPlan, settings: Expand) -> bool:
+    """Are terms wanted at all? Asked first: finding them takes a look at the whole vocabulary."""
+    return settings.method != "off" and plan.expandable and plan.sought is not None
+
+
+def least_cosine(settings: Expand, usual: float) -> float:
+    """How near a term must be; `usual` is the cosine at the setting's percentile of all pairs."""
+    return settings.similarity if settings.method == "similarity" else usual
 
 
 def expand(
-    plan: QueryPlan,
-    terms: Sequence[str],
-    matrix: NDArray[np.float32],
-    query: NDArray[np.float32],
-    settings: Expand,
-    *,
-    floor: float | None = None,
+    plan: QueryPlan, near: Iterable[tuple[str, float]], settings: Expand, *, least: float
 ) -> QueryPlan:
-    """The plan with the nearest terms added, or the plan itself.
-
-    One unit row of `matrix` is one term; `query` is the plan's text, embedded. `floor` saves
-    working out `floor_of` for every query.
-    """
-    if settings.method == "off" or not plan.expandable or plan.sought is None or not len(terms):
+    """The plan with the nearest terms added, or the plan itself. `near` are terms and cosines."""
+    if not may_expand(plan, settings) or plan.sought is None:
         return plan
-    floor = floor_of(matrix, settings) if floor is None else floor
-    found = tuple(_nearest(plan.text, terms, matrix @ query, floor, settings))
+    found = tuple(_best(plan, near, settings, least))
     if not found:
         return plan
     return plan.expanded(found, _with_terms(plan.sought, found), settings.embed)
 
 
-def floor_of(matrix: NDArray[np.float32], settings: Expand) -> float:
-    """The cosine a term must have to be near, by the setting's method."""
-    import numpy as np
-
-    if settings.method == "similarity" or len(matrix) < 2:
-        return settings.similarity
-    step = max(1, len(matrix) // SAMPLE)
-    some = matrix[::step][:SAMPLE]  # evenly spaced: the same for the same vocabulary
-    pairs = (some @ some.T)[np.triu_indices(len(some), k=1)]
-    return float(np.quantile(pairs, settings.percentile))
+def own_words(plan: QueryPlan) -> frozenset[str]:
+    """The words of the query itself, which are no news; without what stands around them."""
+    words = plan.text.casefold().split()
+    return frozenset([*words, *(word.strip("\"'.,;:!?()[]{}") for word in words)])
 
 
-def _nearest(
-    text: str,
-    terms: Sequence[str],
-    cosines: NDArray[np.float32],
-    floor: float,
-    settings: Expand,
+def _best(
+    plan: QueryPlan, near: Iterable[tuple[str, float]], settings: Expand, least: float
 ) -> list[Expansion]:
-    """The best terms that are not in the query already; equally near ones by name."""
-    own = set(text.casefold().split())
-    near = [i for i in (cosines >= floor).nonzero()[0].tolist() if terms[i].casefold() not in own]
-    best = sorted(near, key=lambda i: (-float(cosines[i]), terms[i]))[: settings.terms]
-    return [Expansion(terms[i], float(cosines[i]), settings.weight) for i in best]
+    own = own_words(plan)
+    new = {term: cosine for term, cosine in near if term.casefold() not in own and cosine >= least}
+    ordered = sorted(new.items(), key=lambda pair: (-pair[1], pair[0]))
+    return [Expansion(term, cosine, settings.weight) for term, cosine in ordered[: settings.terms]]
 
 
 def _with_terms(sought: Sought, found: Sequence[Expansion]) -> Sought:

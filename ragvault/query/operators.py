@@ -138,11 +138,10 @@ def _content(value: Typed) -> Condition:
 
 
 def _code(value: Typed) -> Condition:
-    sought = _words(value)
-    return Condition(Holds(sought, "code"), value.text, sought)
+    return Condition(Holds(_words(value, "code"), "code"), value.text, Words(value.text))
 
 
-def _words(value: Typed, field: str = "") -> Words | Phrase:
+def _words(value: Typed, field: str) -> Words | Phrase:
     return Phrase(value.text, field) if value.quoted else Words(value.text, field, every=True)
 
 

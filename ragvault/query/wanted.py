@@ -90,7 +90,7 @@ class Wanted:
         strict = self._strict and any(isinstance(each, Quote) for each in found)
         if sought is not None and not strict:
             for each in found:
-                self._say(each.text, each.raw if isinstance(each, Word) else each.text)
+                self._name(each)
             self._scored.append(sought)
             return
         for each in found:
@@ -104,10 +104,12 @@ class Wanted:
             sought = node.sought
         else:
             sought = Phrase(node.text) if isinstance(node, Quote) else Words(node.text)
-        if sought is None:
-            return
+        if sought is not None:
+            self._name(node)
+            self._scored.append(sought)
+
+    def _name(self, node: Word | Quote | Condition) -> None:
         self._say(node.text, node.raw if isinstance(node, Word) else node.text)
-        self._scored.append(sought)
         if isinstance(node, Quote):
             self.phrases.append(node.text)
 

@@ -34,6 +34,7 @@ from ragvault.types import AllOf, Not, Phrase, Sought, Words
 
 _PARTS = {"code": "code", "table": "a table", "task": "a task", "image": "an image"}
 _PLACES = {"path": "the path", "file": "the file name", "title": "the title", "alias": "an alias"}
+_PLACE = {"body": " in their text"}
 _TASKS = {"any": "a task", "todo": "an open task", "done": "a finished task"}
 _SIGNS = {
     "=": "is",
@@ -121,9 +122,9 @@ def _holds(leaf: Holds) -> str:
 
 def _sought(sought: Sought) -> str:
     if isinstance(sought, Words):
-        return sought.text + (f" in the {sought.field}" if sought.field else "")
+        return sought.text + _PLACE.get(sought.field, "")
     if isinstance(sought, Phrase):
-        return f"“{sought.text}”" + (f" in the {sought.field}" if sought.field else "")
+        return f"“{sought.text}”" + _PLACE.get(sought.field, "")
     if isinstance(sought, Not):
         return f"not {_sought(sought.part)}"
     joint = " and " if isinstance(sought, AllOf) else " or "

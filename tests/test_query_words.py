@@ -1,0 +1,107 @@
+"""The parse restated in words, and as data."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+
+import pytest
+
+from ragvault.config_query import Query
+from ragvault.query.understand import understand
+from ragvault.query.words import filters
+
+NOW = datetime(2024, 3, 13, 15, 0, tzinfo=timezone.utc)
+
+
+def plan(query, **given):
+    return understand(query, Query(), now=NOW, **given)
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        (
+            "sourdough tag:recipe since:2024-03-01 -rye",
+            "notes tagged #recipe (or below it), modified since 2024-03-01, about: sourdough; "
+            "not: rye",
+        ),
+        ("sourdough starter", "notes about: sourdough starter"),
+        ("tag:inbox", "notes tagged #inbox (or below it), newest first"),
+        ("-tag:inbox", "notes not tagged #inbox (or below it), newest first"),
+        ("-rye", "notes newest first; not: rye"),
+        ('"cold start"', "passages holding “cold start”, about: cold start"),
+        ("x lang:py", "passages with code in python, about: x"),
+        ("x (tag:a OR [b])", "notes tagged #a (or below it) or with the property b, about: x"),
+        ("x has:image", "passages with an image, about: x"),
+        ('task-todo:""', "passages with an open task, newest first"),
+        ("task-done:call", "passages with a finished task saying “call”, about: call"),
+        ("code:walk", "passages with code holding walk, about: walk"),
+        ("content:flour", "passages holding flour in their text, about: flour"),
+        ("heading:method", "passages under a heading with “method”, newest first"),
+        ("path:a -title:b", "notes with “a” in the path, not with “b” in the title, newest first"),
+        ("link:Home", "notes linking to “Home”, newest first"),
+        ("linkedby:Home", "notes linked to by “Home”, newest first"),
+        ("[a] [b:null]", "notes with the property a, where b is empty, newest first"),
+        ("[a:>5] [b:x]", "notes where a is more than 5, where b is x, newest first"),
+        ("[a:1..5]", "notes where a is from 1 to 5, newest first"),
+        ("created:2024-03-01", "notes created on 2024-03-01, newest first"),
+        ('modified:"last week"', "notes modified from 2024-03-04 to 2024-03-10, newest first"),
+        ("date:<2024", "notes dated before 2024-01-01, newest first"),
+        ("bread in:notes", "notes in the vault notes, about: bread"),
+    ],
+)
+def test_a_query_is_restated_in_a_sentence(query, sentence):
+    assert plan(query).parse == sentence
+
+
+def test_a_hypothesis_is_part_of_the_sentence():
+    assert plan("tag:a", hypothesis="like so").parse.endswith("like this text: like so")
+
+
+@pytest.mark.parametrize(
+    ("query", "data"),
+    [
+        ("bread", {}),
+        ("tag:a", {"tag": "a"}),
+        ("tag:a -has:code", {"all": [{"tag": "a"}, {"not": {"has": "code"}}]}),
+        ("path:a OR file:b", {"any": [{"path": "a"}, {"file": "b"}]}),
+        ("[a:1..5]", {"property": "a", "test": "..", "value": "1", "last": "5"}),
+        ("[a]", {"property": "a", "test": "there"}),
+        ("created:2024-03", {"created": {"since": "2024-03-01", "before": "2024-04-01"}}),
+        ("since:2024", {"modified": {"since": "2024-01-01"}}),
+        ("link:A", {"linkto": "A"}),
+        ("linkedby:A", {"linkedby": "A"}),
+        ("heading:A lang:py", {"all": [{"heading": "A"}, {"lang": "python"}]}),
+        ("task-todo:x", {"task": "x", "state": "todo"}),
+        ("-rye", {"not": {"text": "rye"}}),
+        ("code:walk", {"code": "walk"}),
+    ],
+)
+def test_a_filter_is_data_too(query, data):
+    assert filters(plan(query).filter) == data
+    assert json.loads(json.dumps(data)) == data
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("tag:a tag:b", "tag:a AND tag:b"),
+        ("tag:(a OR b)", "tag:a OR tag:b"),
+        ("since:2024", "modified:>=2024"),
+        ("before:2024-03-13", "modified:<today"),
+        ("link:X", 'linkto:"X"'),
+        ("[a:x OR y]", "[a:x] OR [a:y]"),
+        ("-(-tag:a)", "-(-(tag:a))"),
+    ],
+)
+def test_what_means_the_same_is_said_the_same(one, other):
+    assert plan(one).parse == plan(other).parse
+    assert plan(one).filter == plan(other).filter
+
+
+def test_what_means_something_else_is_said_otherwise():
+    queries = ["tag:a tag:b", "tag:a OR tag:b", "tag:a -tag:b", "-tag:a tag:b", "-(tag:a tag:b)"]
+    queries += ["-(tag:a OR tag:b)", "path:a", "file:a", "[a]", "[a:b]", "since:2024", "date:2024"]
+
+    assert len({plan(query).parse for query in queries}) == len(queries)
