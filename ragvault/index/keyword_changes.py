@@ -24,7 +24,7 @@ from ragvault.index.keyword_shelf import Manifest, SegmentEntry
 from ragvault.index.keyword_view import LEVELS
 from ragvault.types import KeywordNote, KeywordPassage
 
-DRAFT_WORDS = 3_000_000  # what a draft holds before it becomes a segment: about 300 MB of memory
+DRAFT_WORDS = 3_000_000  # what a draft holds; about 400 MB while it is sorted into a segment
 DRAFT_DOCS = 40_000  # of one level; a segment numbers at most 65,535
 SMALL = 1 << 20  # bytes: segments below this are merged when there are
 MANY = 8  # of them

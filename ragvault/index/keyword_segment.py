@@ -7,9 +7,8 @@ Three files, made with Whoosh's codec:
     .npz   ids and lengths of the documents
 
 Whoosh's own postings are pickled tuples, 128 to a block, and are walked one by one in Python. A
-block here is one read and no loop, so that terms are scored as arrays: on 118,000 passages that
-makes both writing and searching several times faster (docs/decisions.md). A segment knows nothing
-of scores, and not which of its documents were removed since.
+block here is one read and no loop, so that terms are scored as arrays. A segment knows nothing of
+scores, and not which of its documents were removed since.
 """
 
 from __future__ import annotations
