@@ -52,6 +52,8 @@ def pieces(pattern: Text) -> Pieces:
 
 def holds(whole: str, wanted: Pieces) -> bool:
     """Are the pieces in this text, in their order?"""
+    if len(wanted) == 1:  # nearly always, and asked of every note
+        return wanted[0] in whole
     at = 0
     for piece in wanted:
         at = whole.find(piece, at)
