@@ -77,6 +77,7 @@ def test_a_half_life_halves():
 
     assert factor(ctx, days=0) == pytest.approx(1.2)
     assert factor(ctx, days=30) == pytest.approx(1.1)
+    assert factor(ctx, days=-30) == pytest.approx(1.2), "a date to come is today"
 
 
 def test_a_note_without_a_date_is_neither_new_nor_old():

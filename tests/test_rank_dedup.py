@@ -75,7 +75,7 @@ def test_nearly_the_same_vector_is_the_same():
 def test_the_newest_copy_takes_the_place_of_the_best():
     old = text("old", "Bread.", of=note("old", days=90), score=0.9)
     new = text("new", "Bread.", of=note("new", days=1), score=0.2)
-    other = text("other", "Cheese.", of=note("other", days=5), score=0.5)
+    other = text("other", "Cheese.", of=note("other", days=0), score=0.5)
     ctx = context(**ALONE | {"dedup__hash": True}, dedup__keep="newest")
     found = dedup([old, other, new], ctx)
 

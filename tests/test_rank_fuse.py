@@ -82,14 +82,18 @@ def test_a_lone_keyword_hit_is_worth_half_and_an_important_note_at_least_the_flo
     assert fuse([high], ctx)[0].score == pytest.approx(0.5 * 0.3 + 0.3 + 0.2)
 
 
-def test_evidence_is_a_sum_of_absolute_scores():
+def test_evidence_is_a_sum_of_absolute_scores_and_words_count_as_far_as_they_cover_the_query():
     found = candidate(
         scores={"vector": 0.7},
         evidence={"passage": 0.5, "note": 0.25, "title": 1.0, "coverage": 0.9},
     )
-    ctx = context(fuse__method="evidence")
+    words = 0.2 * 0.5 + 0.1 * 0.25 + 0.2 * 1.0 + 0.2 * 0.9
 
-    assert fuse([found], ctx)[0].score == pytest.approx(0.7 + 0.2 * 0.5 + 0.2 * 0.25 + 0.1 * 1.0)
+    [one] = fuse([found], context("default", fuse__evidence__trust=1.0))
+    [other] = fuse([found], context("default", fuse__evidence__trust=0.0))
+
+    assert one.score == pytest.approx(0.7 + 0.9 * words)
+    assert other.score == pytest.approx(0.7 + words)
 
 
 def test_a_passage_without_a_vector_has_no_cosine():

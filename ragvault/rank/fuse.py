@@ -56,14 +56,18 @@ def evidence(candidates: Sequence[Candidate], ctx: Context) -> _Terms:
     """What each leg knows, on scales that mean the same in every query."""
     settings, factors = ctx.settings.fuse.evidence, weights.factors(candidates, ctx)
     words = [(name, getattr(settings, name) * factors["keyword"]) for name in _WORDS]
-    parts = [(name, w) for name, w in (*words, ("code", settings.code * factors["code"])) if w]
+    code = settings.code * factors["code"]
     vector, graph = settings.vector * factors["vector"], settings.graph * factors["graph"]
     k = ctx.settings.fuse.k
 
     def of(each: Candidate) -> list[Term]:
         known = each.evidence
         terms = [Term("vector", weights.cosine(each), vector)]
-        terms += [Term(name, known[name], w) for name, w in parts if known.get(name)]
+        # One stray word of a question that is found is no evidence that the rest is answered.
+        trust = known.get("coverage", 1.0) ** settings.trust
+        terms += [Term(name, known[name], w * trust) for name, w in words if w and known.get(name)]
+        if code and known.get("code"):
+            terms.append(Term("code", known["code"], code))
         if graph and "graph" in each.ranks:
             rank = each.ranks["graph"]
             terms.append(Term("graph", (k + 1) / (k + rank), graph, why=f"rank {rank}"))
