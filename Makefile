@@ -28,14 +28,14 @@ demo: $(STAMP)
 	$(BIN)/ragvault search "rye tag:recipe" --vault sample_vault --format paths
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 # With the real weights, fetched once; without a way to get them the tests say so and are skipped.
 test-models: $(STAMP)
 	$(BIN)/python -m pytest -m model
 
 test-all: $(STAMP)
-	$(BIN)/python -m pytest -m ""
+	$(BIN)/python -m pytest -n 2 -m ""
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

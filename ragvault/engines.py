@@ -21,6 +21,7 @@ from ragvault.models.choose import Choice, choose
 from ragvault.models.talk import Quiet, Talk
 from ragvault.ports import CacheBroken, Embedder, KeywordIndex, Reranker, VectorIndex
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.private import write_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,11 +45,13 @@ class Engines:
 
     def own(self, catalogue: Catalogue) -> None:
         """Empty caches of another catalogue, before any of them is opened to be written."""
-        stamp = self.folder / STAMP
-        if stamp.exists() and stamp.read_text() == catalogue.identity:
+        stamp, wanted = self.folder / STAMP, catalogue.identity.encode()
+        if stamp.exists() and stamp.read_bytes() == wanted:
             return
+        if any((self.folder / name).exists() for name in CACHES):
+            self.talk.say("the indexes are not of this catalogue; they are made again from it")
         self.empty()
-        stamp.write_text(catalogue.identity)
+        write_file(stamp, wanted)
 
     def empty(self) -> None:
         """Delete every cache."""
@@ -78,11 +81,28 @@ class Engines:
         except CacheBroken as broken:
             if not write:
                 raise
-            from ragvault.index.keyword_open import wipe
-
             self.talk.say(f"{broken}; it is made again from the catalogue")
-            wipe(folder)
+            self._wipe(name)
             return opened(folder)
+
+    def words(self, name: str, catalogue: Catalogue) -> KeywordIndex:
+        """The keyword or the code index, to be written: one that can be brought up to date."""
+        index = self.keyword(write=True) if name == "keyword" else self.code(write=True)
+        if not index.revision or catalogue.can_catch_up(catalogue.identity, index.revision):
+            return index
+        index.close()
+        self.talk.say(f"the {name} index is not of this time; it is made again from the catalogue")
+        self._wipe(name)
+        return self.words(name, catalogue)
+
+    def word_indexes(self) -> tuple[str, ...]:
+        """The names `words` knows, as the settings want them."""
+        return ("keyword", "code") if self.config.code.enabled else ("keyword",)
+
+    def _wipe(self, name: str) -> None:
+        from ragvault.index.keyword_open import wipe
+
+        wipe(self.folder / name)
 
     def vectors(
         self, model: str, dim: int, catalogue: Catalogue, *, write: bool = False
@@ -104,6 +124,24 @@ class Engines:
 
     def vector_folder(self, model: str) -> Path:
         return self.folder / "vectors" / re.sub(r"[^\w.@-]+", "_", model)
+
+    def models(self, catalogue: Catalogue) -> list[str]:
+        """The models whose vectors answer, the best first."""
+        found = (catalogue.fact("full"), catalogue.fact("static"))
+        return list(dict.fromkeys(filter(None, found)))
+
+    def drop_unused(self, catalogue: Catalogue) -> None:
+        """Delete caches that answer nothing: of another engine, of a model that was replaced.
+
+        What somebody has open stays readable for them.
+        """
+        used = {self.vector_folder(model) for model in self.models(catalogue)}
+        used |= {self.folder / name / self.config.keyword.engine for name in self.word_indexes()}
+        for name in CACHES:
+            held = self.folder / name
+            for folder in held.iterdir() if held.is_dir() else ():
+                if folder not in used:
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def choice(self, catalogue: Catalogue) -> Choice:
         """Which transformer a vault uses, and which one answers until then."""

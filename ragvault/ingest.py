@@ -4,6 +4,7 @@
                        -> static       … and by meaning, roughly: seconds for a whole vault
                        -> links        backlinks, communities
                        -> full         … and by meaning, well: minutes to hours
+                       -> tidy         what was removed is in no file any more
 
 Each step follows the one before it from wherever it was left, so that a run may be stopped at any
 moment: the next one goes on from there and ends with the same index. The catalogue is the truth,
@@ -17,23 +18,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from ragvault.config import Config
+from ragvault.compact import tidy
 from ragvault.engines import Engines
-from ragvault.errors import ModelUnavailable
-from ragvault.index.code import code_words
-from ragvault.index.keyword_fields import note_words, passage_words
+from ragvault.errors import ModelUnavailable, ModelUnusable
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.read import Passage
-from ragvault.types import KeywordPassage
+from ragvault.write.aside import Stop, aside
 from ragvault.write.graph import follow_links
-from ragvault.write.meanings import embed, follow_vectors
+from ragvault.write.meanings import PAGE, embed, follow_vectors
 from ragvault.write.notes import Report, Tell, follow_notes, remember
-from ragvault.write.words import Taking, follow_words
+from ragvault.write.words import TAKING, follow_words
 
 Tier = Literal["keyword", "static", "full"]
 Say = Callable[[str], None]
-
-WORDS = Taking(note_words, lambda p: passage_words(p.id, p.note_id, p.chunk))
 
 
 def ingest(
@@ -46,81 +42,123 @@ def ingest(
     say: Say = lambda _: None,
 ) -> Report:
     """Bring the index up to date with the vault. The caller holds the writer's lock."""
-    began, config = time.perf_counter(), engines.config
-    report = follow_notes(root, catalogue, config, tell)
+    began = time.perf_counter()
+    report = follow_notes(root, catalogue, engines.config, tell)
     engines.own(catalogue)
-    _words(catalogue, engines, config, tell)
-    report.tier = "keyword"
-    if report.anything:
-        say("searchable now, by keyword")
-    try:
-        if tier != "keyword":
-            _static(catalogue, engines, config, report, tell, say)
-        follow_links(catalogue, config.graph)
-        if tier == "full":
-            _full(catalogue, engines, report, tell, say)
-    except ModelUnavailable as missing:
-        # Without the weights the vault is searched by what it has; a later run adds the rest.
-        report.warnings = (*report.warnings, f"{missing} (fix: {missing.fix})")
+    run = _Run(catalogue, engines, report, tell, say)
+    if tier == "keyword":
+        run.words()
+    else:
+        run.words_and_static()
+    follow_links(catalogue, engines.config.graph)
+    if tier == "full":
+        run.full()
+    report.tier = _searched_by(catalogue)
+    tidy(catalogue, engines, report)
     report.seconds = time.perf_counter() - began
     remember(catalogue, report)
     return report
 
 
-def _words(catalogue: Catalogue, engines: Engines, config: Config, tell: Tell) -> None:
-    indexes = [("indexing words", engines.keyword(write=True), WORDS)]
-    if config.code.enabled:
-        indexes.append(("indexing code", engines.code(write=True), Taking(None, _code)))
-    for what, index, taking in indexes:
+class _Run:
+    """The steps after the catalogue, each told what the others did."""
+
+    def __init__(
+        self, catalogue: Catalogue, engines: Engines, report: Report, tell: Tell, say: Say
+    ) -> None:
+        self.catalogue, self.engines, self.report = catalogue, engines, report
+        self.tell, self.say = tell, say
+
+    def words(self) -> None:
+        for name in self.engines.word_indexes():
+            index = self.engines.words(name, self.catalogue)
+            try:
+                follow_words(index, self.catalogue, TAKING[name], self._telling(f"indexing {name}"))
+            finally:
+                index.close()
+        if self.report.anything:
+            self.say("searchable now, by keyword")
+
+    def words_and_static(self) -> None:
+        """Rough vectors for what has no good one yet, made while words are indexed."""
+        with aside(self.catalogue.folder, self._embed_static) as embedded:
+            self.words()
+            try:
+                model, new = embedded()
+            except (ModelUnavailable, ModelUnusable) as missing:
+                self._go_without(missing)
+                return
+        self.report.embedded += new
+        self._follow(model, better=self._better(model))
+        self.catalogue.set_fact("static", model)
+        if new:
+            self.say("searchable now, by keyword and by meaning (static)")
+
+    def _embed_static(self, catalogue: Catalogue, stop: Stop) -> tuple[str, int]:
+        embedder = self.engines.embedder(self.engines.config.models.static)
+        telling = self._telling("embedding (static)")
+
+        def tell(done: int, total: int) -> None:
+            stop()
+            telling(done, total)
+
+        better = catalogue.fact("full")
+        return embedder.name, embed(catalogue, embedder, tell, better=better, slab=PAGE)
+
+    def full(self) -> None:
+        """The transformer's vectors. Another model takes over when it has read everything."""
+        choice = self.engines.choice(self.catalogue)
         try:
-            follow_words(index, catalogue, taking, lambda done, all_, w=what: tell(w, done, all_))
-        finally:
-            index.close()
+            embedder = self.engines.embedder(choice.embeds)
+            if choice.answers is None:
+                self.catalogue.set_fact("full", embedder.name)
+            new = embed(
+                self.catalogue,
+                embedder,
+                self._telling("embedding"),
+                after_page=lambda: self._follow(embedder.name),
+            )
+        except (ModelUnavailable, ModelUnusable) as missing:
+            self._go_without(missing)
+            return
+        self._follow(embedder.name)
+        self.catalogue.set_fact("full", embedder.name)
+        self._retire_static()
+        self.report.embedded += new
+        if new:
+            self.say("searchable now, by keyword and by meaning")
+
+    def _retire_static(self) -> None:
+        """Rough vectors of what has a good one answer nothing any more."""
+        static, full = self.catalogue.fact("static"), self.catalogue.fact("full")
+        if static and static != full and self.catalogue.model_dims().get(static):
+            self._follow(static, better=full)
+            self.catalogue.drop_outdone_vectors(static, full)
+
+    def _follow(self, model: str, better: str = "") -> None:
+        dim = self.catalogue.model_dims().get(model)
+        if dim is not None:  # a model without a single vector has no index
+            index = self.engines.vectors(model, dim, self.catalogue, write=True)
+            try:
+                follow_vectors(self.catalogue, index, better)
+            finally:
+                index.close()
+
+    def _better(self, model: str) -> str:
+        full = self.catalogue.fact("full")
+        return full if full != model else ""
+
+    def _go_without(self, missing: ModelUnavailable | ModelUnusable) -> None:
+        """The vault is searched by what it has; a later run adds the rest."""
+        self.report.warnings = (*self.report.warnings, f"{missing} (fix: {missing.fix})")
+
+    def _telling(self, what: str) -> Callable[[int, int], None]:
+        return lambda done, total: self.tell(what, done, total)
 
 
-def _code(passage: Passage) -> KeywordPassage | None:
-    chunk = passage.chunk
-    return code_words(passage.id, passage.note_id, chunk) if "code" in chunk.has else None
-
-
-def _static(
-    catalogue: Catalogue, engines: Engines, config: Config, report: Report, tell: Tell, say: Say
-) -> None:
-    """Rough vectors for what has no good one yet."""
-    embedder = engines.embedder(config.models.static)
-    new = embed(catalogue, embedder, lambda done, all_: tell("embedding (static)", done, all_))
-    report.embedded += new
-    index = engines.vectors(embedder.name, embedder.dim, catalogue, write=True)
-    try:
-        follow_vectors(catalogue, index)
-    finally:
-        index.close()
-    catalogue.set_fact("static", embedder.name)
-    report.tier = "static"
-    if new:
-        say("searchable now, by keyword and by meaning (static)")
-
-
-def _full(catalogue: Catalogue, engines: Engines, report: Report, tell: Tell, say: Say) -> None:
-    """The transformer's vectors. Another model takes over when it has read everything."""
-    choice = engines.choice(catalogue)
-    embedder = engines.embedder(choice.embeds)
-    index = engines.vectors(embedder.name, embedder.dim, catalogue, write=True)
-    if choice.answers is None:
-        catalogue.set_fact("full", embedder.name)
-    try:
-        new = embed(
-            catalogue,
-            embedder,
-            lambda done, all_: tell("embedding", done, all_),
-            lambda: follow_vectors(catalogue, index),
-        )
-        follow_vectors(catalogue, index)
-    finally:
-        index.close()
-    if choice.answers not in (None, embedder.name):
-        catalogue.set_fact("full", embedder.name)
-    report.embedded += new
-    report.tier = "full"
-    if new:
-        say("searchable now, by keyword and by meaning")
+def _searched_by(catalogue: Catalogue) -> Tier:
+    """The best tier that every passage is in, or in a better one."""
+    full, static = catalogue.fact("full"), catalogue.fact("static")
+    if full and not catalogue.lacking(full):
+        return "full"
+    return "static" if static and not catalogue.lacking(static, full) else "keyword"

@@ -10,7 +10,7 @@ Which engines and models there are is engines.py's to know.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from ragvault import configure, folders, profiles
 from ragvault.configure import Loaded
 from ragvault.engines import Engines
 from ragvault.errors import IndexMissing, VaultNotFound
+from ragvault.forget import Forgotten, forget
 from ragvault.ingest import Tier, ingest
 from ragvault.models.talk import Talk
 from ragvault.opened import Opened
@@ -26,6 +27,7 @@ from ragvault.status import Status, status
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.lock import WriterLock
+from ragvault.store.remake import damage, is_unfinished, remake
 from ragvault.write.notes import Report, Tell
 
 
@@ -70,16 +72,29 @@ class Vault:
     ) -> Report:
         """Bring the index up to date with the files, and remember the vault.
 
-        `rebuild` makes all caches again from the catalogue, embedding nothing that is known.
+        `rebuild` makes all caches again from the catalogue, embedding nothing that is known; a
+        damaged catalogue is made again from the vault, with the vectors that can still be read.
         Raises IndexLocked while another process writes, VaultUnreadable, IndexUnusable.
         """
         layout.remember(self.root, self.folder.parent.parent)
         engines = Engines(self.folder, self.settings, offline=offline, talk=talk)
-        with WriterLock(self.folder, "ragvault index"), self.catalogue(write=True) as catalogue:
+        say = engines.talk.say
+        with WriterLock(self.folder, "ragvault index"):
             if rebuild:
                 engines.empty()
-            say = engines.talk.say
-            return ingest(self.root, catalogue, engines, tier, tell=tell, say=say)
+            _mend(self.folder, rebuild, say)
+            with self.catalogue(write=True) as catalogue:
+                return ingest(self.root, catalogue, engines, tier, tell=tell, say=say)
+
+    def forget(self, note: str, *, talk: Talk | None = None) -> Forgotten:
+        """Take a note, or all notes of a folder, out of the index, with every byte of it.
+
+        Raises UsageError when it is not clear which is meant, IndexLocked, IndexUnusable.
+        """
+        engines = Engines(self.folder, self.settings, talk=talk)
+        self.catalogue().close()  # IndexMissing, before a lock makes a folder
+        with WriterLock(self.folder, "ragvault forget"), self.catalogue(write=True) as catalogue:
+            return forget(self.root, catalogue, engines, note)
 
     def reading(self, *, talk: Talk | None = None) -> Opened:
         """The index opened for searching; closed by whoever asked for it."""
@@ -108,6 +123,15 @@ class Vault:
         if not write and not (self.folder / layout.CATALOGUE).exists():
             raise IndexMissing(self.root)
         return Catalogue.open(self.folder, write=write)
+
+
+def _mend(folder: Path, look: bool, say: Callable[[str], None]) -> None:
+    """Make a damaged catalogue again, or go on with that; only a rebuild looks for damage."""
+    wrong = damage(folder) if look else ""
+    if wrong:
+        say(f"{wrong}; it is made again from the vault")
+    if wrong or is_unfinished(folder):
+        say(f"{remake(folder):,} vectors were saved; what they are of is not embedded again")
 
 
 def _data(environ: Mapping[str, str] | None) -> Path:

@@ -24,6 +24,7 @@ from ragvault.errors import RagvaultError
 
 if TYPE_CHECKING:
     from ragvault.configure import Loaded
+    from ragvault.forget import Forgotten
     from ragvault.status import Status
     from ragvault.write.notes import Report
 
@@ -142,6 +143,13 @@ def index_report(name: str, report: Report) -> str:
         reasons = Counter(skip.reason for skip in report.skipped)
         lines.append(f"skipped {_listed(reasons)}; ragvault status -v lists them")
     return "\n".join(lines)
+
+
+def forgotten(name: str, found: Forgotten) -> str:
+    """What was forgotten, a note a line after the first."""
+    notes, passages = count(len(found.notes)), count(found.passages)
+    head = f"{name}: forgot {notes} notes with {passages} passages, with nothing left behind"
+    return "\n".join([head, *map(printable, found.notes)])
 
 
 def status(found: Status, *, full: bool) -> str:

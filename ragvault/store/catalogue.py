@@ -309,6 +309,10 @@ class Catalogue(Door):
         """(id, path) of notes put or moved after a revision."""
         return self._read(history.notes_since, since)
 
+    def removed_before(self, when: float) -> int:
+        """The revision up to which everything was removed before a moment."""
+        return self._read(history.removed_before, when)
+
     def forget_tombstones(self, upto: int) -> None:
         """Drop the removals up to a revision that every cache has reached."""
         self._write(history.forget_tombstones, upto)
@@ -338,14 +342,18 @@ class Catalogue(Door):
         """Every chunk there is, ascending."""
         return self._read(vectors.chunk_ids)
 
-    def lacking(self, model: str) -> list[int]:
-        """Ids of the chunks whose text has no vector of this model."""
-        return self._read(vectors.lacking, model)
+    def lacking(self, *models: str) -> list[int]:
+        """Ids of the chunks whose text has a vector of none of these models."""
+        return self._read(vectors.lacking, models)
 
     def chunk_vectors(self, model: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         """One row a chunk, in the order given; NaN for one that is gone or has no vector."""
         return self._read(vectors.of_chunks, model, ids)
 
-    def drop_unused_vectors(self) -> int:
-        """Delete the vectors of texts no chunk holds any more."""
-        return self._write(vectors.drop_unused)
+    def drop_outdone_vectors(self, model: str, by: str) -> int:
+        """Delete a model's vectors of texts that have one of a better model."""
+        return self._write(vectors.drop_outdone, model, by)
+
+    def drop_unused_vectors(self, removed_before: float | None = None) -> int:
+        """Delete the vectors of texts no chunk holds any more, or of those gone before a moment."""
+        return self._write(vectors.drop_unused, removed_before)

@@ -18,7 +18,9 @@ from ragvault.store import connect, history
 from ragvault.store.failures import told
 from ragvault.store.layout import CATALOGUE
 from ragvault.store.private import unusable
+from ragvault.store.scrub import scrub
 
+MUCH = 0.2  # of the file unused: then all of it is written again
 P = ParamSpec("P")
 R = TypeVar("R")
 D = TypeVar("D", bound="Door")
@@ -88,20 +90,44 @@ class Door:
         with told(self.folder), connect.transaction(self._db):
             return do(self._db, history.next_revision(self._db), *a, **k)
 
-    def compact(self) -> None:
-        """Give back unused space and leave no byte of what was deleted in any file of SQLite's.
+    def compact(self) -> int:
+        """Leave no byte of what was deleted in any file of SQLite's; how many pages had one.
 
-        Raises IndexUnusable while somebody still reads the state before; nothing is lost then.
+        Rewrites those pages alone, and the whole file only when much of it is unused. Raises
+        IndexUnusable while somebody still reads the state before; nothing is lost then.
         """
         with told(self.folder):
-            self._db.execute("VACUUM")  # a page keeps what was deleted from it until rewritten
+            if self._unused() > MUCH:
+                self._db.execute("VACUUM")
             busy, _, _ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if busy:
-            raise IndexUnusable(
-                self.folder,
-                "a search that began earlier still reads deleted text",
-                fix="try again when it has ended",
-            )
+            if not busy:
+                # Nobody else may write: what is in no journal is then in the file alone.
+                self._db.execute("BEGIN IMMEDIATE")
+                try:
+                    return scrub(self.folder / CATALOGUE)
+                except OSError as error:
+                    raise unusable(self.folder, error) from error
+                finally:
+                    self._db.execute("ROLLBACK")
+        raise IndexUnusable(
+            self.folder,
+            "a search that began earlier still reads deleted text",
+            fix="try again when it has ended",
+        )
+
+    def check(self) -> str:
+        """What is wrong with the file, in SQLite's words; empty when nothing is."""
+        with told(self.folder):
+            found = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        return "" if found == "ok" else str(found)
+
+    def _unused(self) -> float:
+        """The share of the file that holds nothing."""
+        free, pages = (
+            int(self._db.execute(f"PRAGMA {count}").fetchone()[0])
+            for count in ("freelist_count", "page_count")
+        )
+        return free / pages if pages else 0.0
 
 
 def discard(folder: Path) -> None:

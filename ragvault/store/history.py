@@ -86,9 +86,18 @@ def notes_since(db: Connection, since: int) -> list[tuple[int, str]]:
 def forget_tombstones(db: Connection, upto: int) -> None:
     """Drop the removals up to a revision that every cache has reached."""
     upto = min(upto, revision(db))
+    if upto <= int(fact(db, "horizon")):
+        return
     db.execute("DELETE FROM removed_chunks WHERE revision <= ?", (upto,))
     db.execute("DELETE FROM removed_notes WHERE revision <= ?", (upto,))
     db.execute("UPDATE meta SET value = max(value, ?) WHERE key = 'horizon'", (upto,))
+
+
+def removed_before(db: Connection, when: float) -> int:
+    """The revision up to which everything was removed before a moment."""
+    query = "SELECT min(revision) - 1 FROM removed_chunks WHERE removed_at >= ?"
+    found = db.execute(query, (when,)).fetchone()[0]
+    return revision(db) if found is None else int(found)
 
 
 def set_last_run(db: Connection, run: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@
     tags, fields    what filters ask: folded tags; properties, one row a value
     sections        parents, by place in their note
     chunks          children; an id belongs to one text and is never given again
-    removed_chunks  ids that are gone, for the caches that still hold them
+    removed_chunks  ids that are gone, for the caches that still hold them, and their texts' hashes
     removed_notes   likewise
     links           one row a link; status NULL is "not yet looked up"
     dirty           names whose meaning may have changed since links were looked up
@@ -108,7 +108,12 @@ FORMAT_1 = (
     )""",
     "CREATE INDEX chunks_by_note ON chunks (note_id)",
     "CREATE INDEX chunks_by_revision ON chunks (revision)",
-    "CREATE TABLE removed_chunks (chunk_id INTEGER PRIMARY KEY, revision INTEGER NOT NULL)",
+    """CREATE TABLE removed_chunks (
+        chunk_id INTEGER PRIMARY KEY,
+        revision INTEGER NOT NULL,
+        text_hash BLOB NOT NULL,      -- whose vectors wait for it to come back
+        removed_at REAL NOT NULL
+    )""",
     "CREATE TABLE removed_notes (note_id INTEGER PRIMARY KEY, revision INTEGER NOT NULL)",
     """CREATE TABLE standing (
         note_id INTEGER PRIMARY KEY REFERENCES notes ON DELETE CASCADE,

@@ -82,14 +82,15 @@ def chunk_ids(db: Connection) -> NDArray[np.int64]:
     return np.array(found, np.int64).reshape(-1)
 
 
-def lacking(db: Connection, model: str) -> list[int]:
-    """Ids of the chunks whose text has no vector of this model, ascending."""
-    known = _model(db, model)
-    query = """
+def lacking(db: Connection, models: Sequence[str]) -> list[int]:
+    """Ids of the chunks whose text has a vector of none of these models, ascending."""
+    known = [found[0] for model in models if (found := _model(db, model))]
+    query = f"""
         SELECT id FROM chunks WHERE NOT EXISTS (
-            SELECT 1 FROM vectors WHERE model = ? AND vectors.text_hash = chunks.text_hash)
+            SELECT 1 FROM vectors WHERE model IN ({", ".join("?" * len(known))})
+            AND vectors.text_hash = chunks.text_hash)
         ORDER BY id"""
-    return [chunk for (chunk,) in db.execute(query, (known[0] if known else -1,))]
+    return [chunk for (chunk,) in db.execute(query, known)]
 
 
 def of_chunks(db: Connection, model: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -112,12 +113,40 @@ def of_chunks(db: Connection, model: str, ids: NDArray[np.int64]) -> NDArray[np.
     return matrix
 
 
-def drop_unused(db: Connection) -> int:
-    """Delete the vectors of texts no chunk holds any more; returns how many those were."""
-    unused = "text_hash NOT IN (SELECT text_hash FROM chunks)"
-    dropped = db.execute(f"DELETE FROM vectors WHERE {unused}").rowcount
+def drop_outdone(db: Connection, model: str, by: str) -> int:
+    """Delete a model's vectors of texts that have one of a better model; how many those were."""
+    worse, better = _model(db, model), _model(db, by)
+    if not worse or not better or worse == better:
+        return 0
+    outdone = "text_hash IN (SELECT text_hash FROM vectors WHERE model = ?)"
+    values = (worse[0], better[0])
+    return db.execute(f"DELETE FROM vectors WHERE model = ? AND {outdone}", values).rowcount
+
+
+def drop_unused(db: Connection, removed_before: float | None = None) -> int:
+    """Delete the vectors of texts no chunk holds any more; returns how many those were.
+
+    With a moment, only those of texts that were last removed before it and are remembered.
+    """
+    if removed_before is None:
+        unused = "text_hash NOT IN (SELECT text_hash FROM chunks)"
+        dropped = db.execute(f"DELETE FROM vectors WHERE {unused}").rowcount
+    else:
+        dropped = _drop(db, [text for (text,) in db.execute(_REMOVED, (removed_before,))])
     db.execute("DELETE FROM models WHERE id NOT IN (SELECT model FROM vectors)")
     return dropped
+
+
+_REMOVED = "SELECT text_hash FROM removed_chunks GROUP BY text_hash HAVING max(removed_at) < ?"
+
+
+def _drop(db: Connection, hashes: Sequence[bytes]) -> int:
+    if not hashes:
+        return 0
+    held = {text_hash for (text_hash,) in db.execute("SELECT text_hash FROM chunks")}
+    models = db.execute("SELECT id FROM models").fetchall()
+    values = [(model, each) for (model,) in models for each in hashes if each not in held]
+    return db.executemany("DELETE FROM vectors WHERE model = ? AND text_hash = ?", values).rowcount
 
 
 def _model(db: Connection, name: str) -> tuple[int, int, str] | None:

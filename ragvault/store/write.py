@@ -11,6 +11,7 @@ tombstones for caches. So a crash after any of them loses nothing. Links are in 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
@@ -202,8 +203,9 @@ def _put_chunks(
 
 def _bury(db: Connection, revision: int, chunk_ids: Sequence[int]) -> None:
     """Delete passages and leave a tombstone for each."""
-    graves = [(chunk_id, revision) for chunk_id in chunk_ids]
-    db.executemany("INSERT INTO removed_chunks VALUES (?, ?)", graves)
+    grave = "INSERT INTO removed_chunks SELECT id, ?, text_hash, ? FROM chunks WHERE id = ?"
+    now = time.time()
+    db.executemany(grave, [(revision, now, chunk_id) for chunk_id in chunk_ids])
     db.executemany("DELETE FROM chunks WHERE id = ?", [(chunk_id,) for chunk_id in chunk_ids])
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from ragvault.models.cache import embed_missing
+from ragvault.models.cache import SLAB, embed_missing
 from ragvault.notes.chunk import embedding_text
 from ragvault.ports import Embedder, VectorIndex
 from ragvault.store.catalogue import Catalogue
@@ -29,16 +29,24 @@ VECTORS = 8192  # vectors handed to an index at a time: 12 MB
 def embed(
     catalogue: Catalogue,
     embedder: Embedder,
-    tell: Callable[[int, int], None],
+    tell: Callable[[int, int], None] = lambda *_: None,
+    *,
+    better: str = "",
+    slab: int = SLAB,
     after_page: Callable[[], None] = lambda: None,
 ) -> int:
-    """Give every passage a vector of this model; how many had none."""
-    lacking = catalogue.lacking(embedder.name)
+    """Give every passage a vector of this model; how many had none.
+
+    What has a vector of the model `better` needs none of this one. A slab is what is stored at
+    once, and so what a crash can cost.
+    """
+    lacking = catalogue.lacking(embedder.name, better)
     for start in range(0, len(lacking), PAGE):
         page = lacking[start : start + PAGE]
         texts = [embedding_text(passage.chunk) for passage in catalogue.passages(page).values()]
         tell(start, len(lacking))
-        embed_missing(catalogue, embedder, texts, progress=_onwards(tell, start, len(lacking)))
+        onwards = _onwards(tell, start, len(lacking))
+        embed_missing(catalogue, embedder, texts, slab=slab, progress=onwards)
         after_page()
     return len(lacking)
 
@@ -49,15 +57,17 @@ def _onwards(
     return lambda done, _: tell(start + done, total)
 
 
-def follow_vectors(
-    catalogue: Catalogue, index: VectorIndex, but: NDArray[np.int64] | None = None
-) -> int:
-    """Bring a vector index up to date, without the passages in `but`; how many it took."""
+def follow_vectors(catalogue: Catalogue, index: VectorIndex, better: str = "") -> int:
+    """Bring a vector index up to date; how many passages it took.
+
+    It holds the passages that have no vector of the model `better`, and no others.
+    """
     import numpy as np
 
     with catalogue.snapshot():
-        revision, there = catalogue.revision, catalogue.chunk_ids()
-        wanted = there if but is None else np.setdiff1d(there, but, assume_unique=True)
+        revision, wanted = catalogue.revision, catalogue.chunk_ids()
+        if better:
+            wanted = np.array(catalogue.lacking(better), np.int64)
         held = index.ids()
         gone = np.setdiff1d(held, wanted, assume_unique=True)
         taken = 0

@@ -75,7 +75,7 @@ def follow_notes(
     _touch(catalogue, changes, dates, now_ns)
     for path in changes.removed:
         catalogue.remove(path)
-    links = _look_links_up(catalogue, tell)
+    links = look_links_up(catalogue, tell)
 
     report = _report(changes, walked, dates, unread, len(stale), links)
     report.seconds = time.perf_counter() - began
@@ -186,7 +186,7 @@ def _redated(catalogue: Catalogue, dates: Dating, known: Iterable[str]) -> dict[
     }
 
 
-def _look_links_up(catalogue: Catalogue, tell: Tell) -> int:
+def look_links_up(catalogue: Catalogue, tell: Tell = lambda *_: None) -> int:
     """Find what every waiting link means; how many changed their meaning."""
     waiting = catalogue.links_to_look_up()
     first = next(waiting, None)

@@ -94,17 +94,24 @@ def prepare_all(root: Path, files: Sequence[File], config: Config) -> Iterator[P
 def _in_processes(
     root: Path, files: Sequence[File], config: Config, workers: int
 ) -> Iterator[Prepared | Skipped]:
+    """Where processes cannot be started, or one is killed, the rest is prepared in this one."""
     from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
-    batches = deque(files[i : i + BATCH] for i in range(0, len(files), BATCH))
+    batches = [files[i : i + BATCH] for i in range(0, len(files), BATCH)]
     under_way: deque[Future[list[Prepared | Skipped]]] = deque()
     pool = ProcessPoolExecutor(workers, get_context("spawn"), _leave_interrupts_to_the_parent)
     try:
-        while batches or under_way:
-            while batches and len(under_way) < workers * AHEAD:
-                under_way.append(pool.submit(_batch, root, batches.popleft(), config))
-            yield from under_way.popleft().result()
+        for done, batch in enumerate(batches):
+            try:
+                for ahead in batches[done + len(under_way) : done + workers * AHEAD]:
+                    under_way.append(pool.submit(_batch, root, ahead, config))
+                found = under_way.popleft().result()
+            except BrokenProcessPool:
+                under_way.clear()
+                found = _batch(root, batch, config)
+            yield from found
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

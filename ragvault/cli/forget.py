@@ -1,0 +1,45 @@
+"""ragvault forget: take a note out of the index, with nothing left behind."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+from ragvault.cli import options, render
+
+app = typer.Typer()
+
+
+@app.command()
+def forget(
+    note: Annotated[
+        str, typer.Argument(metavar="PATH|NOTE", help="A note by path or name, or a folder.")
+    ],
+    vault: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--vault", metavar="PATH|NAME", help="The vault; left out, the one around."),
+    ] = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Take a note out of the index, with every byte of it.
+
+    The file itself is not touched. One that is still in the vault comes back with the next index,
+    unless a line in .ragignore keeps it out.
+
+    ragvault forget journal/2024-03-01.md
+    """
+    from ragvault.forget import ignore_line
+    from ragvault.models.talk import on_stderr
+    from ragvault.vault import Vault
+
+    opened = Vault.open(vault)
+    forgotten = opened.forget(note, talk=on_stderr(quiet=render.is_quiet()))
+    render.out(render.as_json(forgotten) if json else render.forgotten(opened.name, forgotten))
+    for path in forgotten.still_there:
+        render.talk(
+            f"{path} is still in the vault: the next index brings it back, unless .ragignore "
+            f"at the top of the vault has the line {ignore_line(path)}"
+        )

@@ -1,0 +1,85 @@
+"""Compact: what was removed is in no file any more.
+
+    words      segments that held a removed passage are written again without it
+    vectors    likewise
+    catalogue  SQLite's pages and journal are scrubbed, in place
+
+It runs by itself at the end of an indexing run in which a note was removed, or in which edits have
+left much behind; an edit of one note alone writes nothing more than the edit. What was removed may
+come back (an undo, a `git checkout`), so the vectors of texts are kept by their hashes for a day;
+`ragvault forget` waits for nothing.
+"""
+
+from __future__ import annotations
+
+import time
+
+from ragvault.engines import Engines
+from ragvault.errors import IndexUnusable
+from ragvault.store.catalogue import Catalogue
+from ragvault.write.notes import Report
+from ragvault.write.words import TAKING, compact_words
+
+GRACE = 86_400.0  # seconds in which a text that comes back finds its vectors
+RUBBISH = 0.05  # share of removed passages from which edits are compacted too
+MANY = 400  # notes stored in one run: filling a file leaves copies in it, which are scrubbed once
+
+
+def tidy(catalogue: Catalogue, engines: Engines, report: Report) -> None:
+    """What a run leaves to do when everything can be searched."""
+    engines.drop_unused(catalogue)
+    due = _due(catalogue)
+    if due:
+        compact_caches(catalogue, engines)
+    dropped = _drop_old_vectors(catalogue, time.time() - GRACE)
+    if due or dropped or report.added + report.changed + report.recut >= MANY:
+        try:
+            catalogue.compact()
+        except IndexUnusable as error:  # while a search reads on; the next run does it
+            report.warnings = (*report.warnings, f"{error} (fix: {error.fix})")
+            return
+    if due:
+        catalogue.set_fact("compacted", str(catalogue.revision))
+
+
+def compact(catalogue: Catalogue, engines: Engines) -> None:
+    """Everything that was removed, at once. The caches are up to date. Raises IndexUnusable."""
+    engines.drop_unused(catalogue)
+    compact_caches(catalogue, engines)
+    catalogue.drop_unused_vectors()
+    catalogue.set_fact("compacted", str(catalogue.revision))
+    catalogue.forget_tombstones(catalogue.revision)
+    catalogue.compact()
+
+
+def compact_caches(catalogue: Catalogue, engines: Engines) -> None:
+    """Write what held something removed again, in every cache."""
+    for name in engines.word_indexes():
+        words = engines.words(name, catalogue)
+        try:
+            compact_words(words, catalogue, TAKING[name])
+        finally:
+            words.close()
+    dims = catalogue.model_dims()
+    for model in engines.models(catalogue):
+        if model in dims:
+            vectors = engines.vectors(model, dims[model], catalogue, write=True)
+            try:
+                vectors.compact()
+            finally:
+                vectors.close()
+
+
+def _due(catalogue: Catalogue) -> bool:
+    since = int(catalogue.fact("compacted") or 0)
+    if catalogue.removed_notes_since(since):
+        return True
+    return len(catalogue.removed_since(since)) > RUBBISH * len(catalogue.chunk_ids())
+
+
+def _drop_old_vectors(catalogue: Catalogue, before: float) -> int:
+    """Forget the vectors of texts that did not come back, and that they were ever there."""
+    dropped = catalogue.drop_unused_vectors(before)
+    compacted = int(catalogue.fact("compacted") or 0)
+    catalogue.forget_tombstones(min(catalogue.removed_before(before), compacted))
+    return dropped

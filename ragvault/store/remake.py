@@ -1,0 +1,130 @@
+"""Remake: a new catalogue in place of a damaged one, with every vector that can still be read.
+
+The notes are in the vault and are read again; what took long was embedding them. A vector is
+believed when it has the length it must have: then it is that of its text, or nearly so.
+
+    catalogue.sqlite  ->  damaged.sqlite     moved aside first
+    damaged.sqlite    ->  catalogue.sqlite   its vectors, a page at a time, past what cannot be read
+    damaged.sqlite    ->  nothing
+
+A run that is stopped in between is finished by the next one. For the holder of the writer's lock.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ragvault.errors import IndexUnusable
+from ragvault.store.catalogue import Catalogue
+from ragvault.store.failures import AGAIN, told
+from ragvault.store.layout import CATALOGUE
+from ragvault.store.private import unusable
+from ragvault.store.vectors import LITTLE_ENDIAN, Dtype
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+DAMAGED = "damaged.sqlite"
+PAGE = 500  # vectors read at a time: what one damaged place can cost
+UNIT = 0.01  # how far from 1 a length may be
+
+
+def damage(folder: Path) -> str:
+    """What is wrong with a catalogue, in words; empty for one that is sound or not there."""
+    if not (folder / CATALOGUE).exists():
+        return ""
+    try:
+        with Catalogue.open(folder, write=True) as catalogue:
+            return catalogue.check()
+    except IndexUnusable as error:
+        if error.fix != AGAIN:  # a full disk or missing rights are no damage
+            raise
+        return str(error)
+
+
+def remake(folder: Path) -> int:
+    """Put a new catalogue in place of the damaged one; how many vectors were saved."""
+    aside = folder / DAMAGED
+    try:
+        if not aside.exists():
+            for suffix in ("-shm", "-wal", ""):  # the main file last: it says that all is moved
+                _move(folder / f"{CATALOGUE}{suffix}", folder / f"{DAMAGED}{suffix}")
+        saved = _save(aside, folder)
+        discard_damaged(folder)
+    except OSError as error:
+        raise unusable(folder, error) from error
+    return saved
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Whether a run was stopped before it had saved everything."""
+    return (folder / DAMAGED).exists()
+
+
+def discard_damaged(folder: Path) -> None:
+    for suffix in ("-shm", "-wal", ""):
+        (folder / f"{DAMAGED}{suffix}").unlink(missing_ok=True)
+
+
+def _move(source: Path, target: Path) -> None:
+    if source.exists():
+        source.replace(target)
+
+
+def _save(aside: Path, folder: Path) -> int:
+    saved = 0
+    with told(folder), Catalogue.open(folder, write=True) as catalogue:
+        for model, hashes, matrix in _vectors(aside):
+            catalogue.put_vectors(model.name, model.dim, hashes, matrix, model.dtype)
+            saved += len(hashes)
+    return saved
+
+
+class _Model(NamedTuple):
+    id: int
+    name: str
+    dim: int
+    dtype: Dtype
+
+
+def _vectors(aside: Path) -> Iterator[tuple[_Model, list[bytes], NDArray[np.float32]]]:
+    """Everything that can be read, model by model; nothing where not even those can."""
+    try:
+        db = sqlite3.connect(f"{aside.absolute().as_uri()}?mode=rw", uri=True)
+    except sqlite3.Error:
+        return
+    with closing(db):
+        try:
+            models = [_Model(*row) for row in db.execute("SELECT id, name, dim, dtype FROM models")]
+            last = db.execute("SELECT max(id) FROM vectors").fetchone()[0] or 0
+        except sqlite3.Error:
+            return
+        for first in range(1, last + 1, PAGE):
+            for model in models:
+                yield from _page(db, model, first)
+
+
+def _page(
+    db: sqlite3.Connection, model: _Model, first: int
+) -> Iterator[tuple[_Model, list[bytes], NDArray[np.float32]]]:
+    import numpy as np
+
+    query = "SELECT text_hash, vector FROM vectors WHERE id >= ? AND id < ? AND +model = ?"
+    size = model.dim * np.dtype(LITTLE_ENDIAN[model.dtype]).itemsize
+    try:
+        rows = db.execute(query, (first, first + PAGE, model.id)).fetchall()
+    except sqlite3.Error:
+        return
+    rows = [(key, vector) for key, vector in rows if len(vector) == size]
+    read = b"".join(vector for _, vector in rows)
+    matrix = np.frombuffer(read, LITTLE_ENDIAN[model.dtype]).astype(np.float32)
+    matrix = matrix.reshape(len(rows), model.dim)
+    sound = np.abs(np.linalg.norm(matrix, axis=1) - 1) < UNIT
+    if sound.any():
+        hashes = [key for (key, _), good in zip(rows, sound, strict=True) if good]
+        yield model, hashes, matrix[sound]

@@ -1,0 +1,283 @@
+"""The write path, tier by tier: nothing is embedded twice, and everything can be found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+from write_kit import Heard, Models, answers, models, note, notes, opened, prose, write
+
+from ragvault.engines import Engines
+
+pytestmark = pytest.mark.usefixtures("models")
+__all__ = ["models"]
+
+
+@pytest.fixture
+def vault(tmp_path):
+    write(tmp_path / "vault", notes(12))
+    return opened(tmp_path / "vault", tmp_path / "home")
+
+
+def tier_sizes(vault):
+    engines = Engines(vault.folder, vault.settings)
+    with vault.catalogue() as catalogue:
+        dims = catalogue.model_dims()
+        return {
+            tier: len(engines.vectors(catalogue.fact(tier), dims[catalogue.fact(tier)], catalogue))
+            for tier in ("static", "full")
+            if catalogue.fact(tier) in dims
+        }
+
+
+def passages(vault):
+    with vault.catalogue() as catalogue:
+        return len(catalogue.chunk_ids())
+
+
+def test_a_first_run_embeds_every_text_once_in_each_tier(vault, models):
+    report = vault.index()
+
+    assert report.tier == "full"
+    for model in ("rough", "fine"):
+        assert len(models[model].seen) == len(set(models[model].seen)) == passages(vault)
+
+
+def test_a_second_run_does_nothing(vault, models):
+    vault.index()
+    models.forget()
+    before = answers(vault)
+
+    report = vault.index()
+
+    assert not report.anything
+    assert models.seen == []
+    assert answers(vault) == before
+
+
+def test_what_has_a_good_vector_has_no_rough_one(vault):
+    vault.index("static")
+    assert tier_sizes(vault) == {"static": passages(vault)}
+
+    vault.index()
+
+    assert tier_sizes(vault).get("static", 0) == 0
+    assert tier_sizes(vault)["full"] == passages(vault)
+    with vault.catalogue() as catalogue:
+        assert catalogue.counts().vectors == {"fine@1": passages(vault)}
+
+
+def test_a_half_finished_upgrade_finds_the_rest_by_its_rough_vectors(vault, models, monkeypatch):
+    monkeypatch.setattr("ragvault.write.meanings.PAGE", 10)
+
+    def stop(what, done, total):
+        if what == "embedding" and done >= 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        vault.index(tell=stop)
+    sizes = tier_sizes(vault)
+    assert 0 < sizes["full"] < passages(vault)
+    assert sizes["static"] == passages(vault)
+    stored = set(models["fine"].seen)
+    models.forget()
+
+    vault.index()
+
+    assert stored.isdisjoint(models["fine"].seen)
+    assert models["rough"].seen == []
+
+
+@pytest.mark.parametrize("tier", ["keyword", "static", "full"])
+def test_going_up_in_steps_ends_where_one_run_ends(vault, tmp_path, tier):
+    vault.index(tier)
+    vault.index()
+    other = opened(vault.root, tmp_path / "other")
+    other.index()
+
+    assert answers(vault) == answers(other)
+
+
+def test_a_rename_embeds_nothing(vault, models):
+    vault.index()
+    models.forget()
+    (vault.root / "0003.md").rename(vault.root / "renamed.md")
+
+    assert vault.index().moved == 1
+    assert models.seen == []
+    assert vault.search("renamed").results[0].passage.note.path == "renamed.md"
+
+
+def test_a_touched_file_embeds_nothing(vault, models):
+    vault.index()
+    models.forget()
+    os.utime(vault.root / "0003.md")
+
+    assert vault.index().touched == 1
+    assert models.seen == []
+
+
+def test_a_git_checkout_back_and_forth_embeds_nothing(vault, models):
+    def git(*words):
+        identity = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
+        subprocess.run(
+            ["git", "-C", vault.root, *identity, *words], check=True, capture_output=True
+        )
+
+    git("init", "-b", "one")
+    git("add", "-A")
+    git("commit", "-m", "one")
+    git("checkout", "-b", "two")
+    (vault.root / "0001.md").unlink()
+    (vault.root / "0002.md").write_text(note(2, version=9))
+    (vault.root / "new.md").write_text(note(99))
+    git("add", "-A")
+    git("commit", "-m", "two")
+    vault.index()
+    git("checkout", "one")
+    vault.index()
+    before = answers(vault)
+    models.forget()
+
+    for branch in ("two", "one", "two", "one"):
+        git("checkout", branch)
+        vault.index()
+
+    assert models.seen == []
+    assert answers(vault) == before
+
+
+def test_editing_one_paragraph_of_a_long_note_embeds_only_what_changed(vault, models):
+    paragraphs = [prose(("long", number), sentences=8) for number in range(40)]
+    write(vault.root, {"long.md": "\n\n".join(paragraphs)})
+    vault.index()
+    models.forget()
+    paragraphs[20] += " Another ending."
+    write(vault.root, {"long.md": "\n\n".join(paragraphs)})
+
+    vault.index()
+
+    assert 1 <= len(models["fine"].seen) <= 2
+    assert all("Another ending" in text or "ending" in text for text in models["fine"].seen[:1])
+
+
+def test_a_rebuild_embeds_nothing_known(vault, models):
+    vault.index()
+    before = answers(vault)
+    models.forget()
+
+    vault.index(rebuild=True)
+
+    assert models.seen == []
+    assert answers(vault) == before
+
+
+def test_copies_of_a_text_are_embedded_once(vault, models):
+    write(vault.root, {f"copy{i}.md": "# Same\n\nThe very same words." for i in range(5)})
+    vault.index()
+
+    assert sum("very same words" in text for text in models["fine"].seen) == 1
+
+
+# --- Another model ---
+
+
+def test_the_old_model_answers_until_the_new_one_has_read_everything(vault, tmp_path, models):
+    vault.index()
+    old = answers(vault)
+    models.forget()
+    changed = opened(vault.root, tmp_path / "home", "models.embedder=newer")
+
+    def stop(what, done, total):
+        if what == "embedding" and done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        changed.index(tell=stop)
+    assert answers(vault) == old
+
+    changed.index()
+
+    with vault.catalogue() as catalogue:
+        assert catalogue.fact("full") == "newer@1"
+    assert [folder.name for folder in (vault.folder / "vectors").glob("[fn]*")] == ["newer@1"]
+    assert len(models["newer"].seen) == len(set(models["newer"].seen)) == passages(vault)
+    assert models["fine"].seen == []
+    assert models["rough"].seen == []
+
+
+def test_going_back_to_the_old_model_embeds_nothing(vault, tmp_path, models):
+    vault.index()
+    before = answers(vault)
+    opened(vault.root, tmp_path / "home", "models.embedder=newer").index()
+    models.forget()
+
+    vault.index()
+
+    assert models.seen == []
+    assert answers(vault) == before
+
+
+# --- No model ---
+
+
+@pytest.mark.parametrize("missing", [{"rough", "fine"}, {"rough"}, {"fine"}])
+def test_without_a_model_the_other_tiers_work_and_the_cure_is_named(vault, models, missing):
+    models.missing = missing
+
+    report = vault.index()
+
+    assert len(report.warnings) == len(missing)
+    assert all("models pull" in warning for warning in report.warnings)
+    assert vault.search("bread").results
+    with vault.catalogue() as catalogue:
+        assert catalogue.standings()
+    tier = {frozenset({"rough"}): "full", frozenset({"fine"}): "static"}
+    assert report.tier == tier.get(frozenset(missing), "keyword")
+
+
+def test_a_later_run_adds_what_a_missing_model_left_out(vault, tmp_path, models):
+    models.missing = {"rough", "fine"}
+    vault.index()
+    models.missing = set()
+
+    assert vault.index().tier == "full"
+
+    other = opened(vault.root, tmp_path / "other")
+    other.index()
+    assert answers(vault) == answers(other)
+
+
+# --- Talk ---
+
+
+def test_each_tier_says_that_it_can_be_searched_and_a_quiet_run_says_nothing(vault):
+    heard = Heard()
+    vault.index(talk=heard)
+    assert heard.lines == [
+        "searchable now, by keyword",
+        "searchable now, by keyword and by meaning (static)",
+        "searchable now, by keyword and by meaning",
+    ]
+    again = Heard()
+    vault.index(talk=again)
+    assert again.lines == []
+
+
+def test_many_files_are_read_without_processes_where_those_cannot_be_started(vault, monkeypatch):
+    from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
+
+    def broken(*_):
+        raise BrokenProcessPool
+
+    monkeypatch.setattr("ragvault.write.prepare.MANY", 2)
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", broken)
+
+    assert vault.index("keyword").added == 12
+
+
+def test_the_models_of_the_kit_are_told_apart():
+    known = Models()
+    assert known.open(None, "rough@1") is known["rough"]
+    assert known["rough"].name != known["fine"].name
