@@ -46,13 +46,15 @@ class Vault:
         *,
         flags: Sequence[str] = (),
         environ: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
     ) -> Vault:
         """Open a vault by its path or its name; without either, the one around this folder.
 
-        Raises VaultNotFound and ConfigError.
+        `environ` and `cwd` are those of this process unless they are given. Raises VaultNotFound
+        and ConfigError.
         """
         data = _data(environ)
-        root = _find(where, data)
+        root = _find(where, data, Path.cwd() if cwd is None else Path(cwd))
         settings = profiles.load(root, flags=flags, environ=environ)
         return cls(root, layout.index_folder(root, data), settings)
 
@@ -140,10 +142,10 @@ def _data(environ: Mapping[str, str] | None) -> Path:
     return folders.data_dir(environ, override)
 
 
-def _find(where: str | Path | None, data: Path) -> Path:
+def _find(where: str | Path | None, data: Path, here: Path) -> Path:
     if where is None:
-        return _around(Path.cwd(), data)
-    path = Path(where).expanduser()
+        return _around(here, data)
+    path = here / Path(where).expanduser()
     if path.is_dir():
         return path.resolve()
     named = [vault for vault in layout.known(data) if vault.name == str(where)]

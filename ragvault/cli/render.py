@@ -16,6 +16,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -28,31 +29,32 @@ if TYPE_CHECKING:
     from ragvault.status import Status
     from ragvault.write.notes import Report
 
-_volume = 1  # 0 with --quiet, 2 with --verbose
+# 0 with --quiet, 2 with --verbose; a thread that answers somebody else has its own
+_volume: ContextVar[int] = ContextVar("volume", default=1)
 
 
 def reset() -> None:
     """As loud as usual; stdout never fails on a name that its encoding cannot say."""
-    _set_volume(1)
+    _volume.set(1)
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure:
         reconfigure(errors="backslashreplace")
 
 
 def be_quiet() -> None:
-    _set_volume(0)
+    _volume.set(0)
 
 
 def be_verbose() -> None:
-    _set_volume(2)
+    _volume.set(2)
 
 
 def is_quiet() -> bool:
-    return _volume < 1
+    return _volume.get() < 1
 
 
 def is_verbose() -> bool:
-    return _volume > 1
+    return _volume.get() > 1
 
 
 def out(text: str) -> None:
@@ -61,27 +63,34 @@ def out(text: str) -> None:
 
 
 def talk(text: str) -> None:
-    if _volume >= 1:
+    if _volume.get() >= 1:
         typer.echo(printable(text), err=True)
 
 
 def detail(text: str) -> None:
-    if _volume >= 2:
+    if _volume.get() >= 2:
         typer.echo(printable(text), err=True)
 
 
 def error(error: RagvaultError) -> None:
     """Two lines for each problem; with RAGVAULT_DEBUG=1 the traceback above them."""
     _traceback()
+    for line in error_lines(error):
+        typer.echo(line, err=True)
+
+
+def error_lines(error: RagvaultError) -> Iterator[str]:
+    """What `error` writes."""
     for each in getattr(error, "problems", (error,)):
-        _two_lines(str(each), each.fix)
+        yield from _two_lines(str(each), each.fix)
 
 
 def misuse(error: Any) -> None:
     """A command line that Typer refused."""
     words = " ".join(error.format_message().split()).rstrip(".")
     path = error.ctx.command_path if error.ctx else "ragvault"
-    _two_lines(words[:1].lower() + words[1:], f"{path} --help")
+    for line in _two_lines(words[:1].lower() + words[1:], f"{path} --help"):
+        typer.echo(line, err=True)
 
 
 def unexpected(error: Exception) -> None:
@@ -89,7 +98,8 @@ def unexpected(error: Exception) -> None:
     _traceback()
     said = " ".join(str(error).split())
     fix = "please report this with what RAGVAULT_DEBUG=1 shows; nothing in your vault was changed"
-    _two_lines(f"unexpected {type(error).__name__}: {said}", fix)
+    for line in _two_lines(f"unexpected {type(error).__name__}: {said}", fix):
+        typer.echo(line, err=True)
 
 
 def as_json(value: Any) -> str:
@@ -234,10 +244,10 @@ def _settings(loaded: Loaded) -> dict[str, Any]:
     return plain
 
 
-def _two_lines(message: str, fix: str) -> None:
-    typer.echo(f"ragvault: {printable(message)}", err=True)
+def _two_lines(message: str, fix: str) -> Iterator[str]:
+    yield f"ragvault: {printable(message)}"
     if fix:
-        typer.echo(f"     fix: {printable(fix)}", err=True)
+        yield f"     fix: {printable(fix)}"
 
 
 def _traceback() -> None:
@@ -245,8 +255,3 @@ def _traceback() -> None:
         import traceback
 
         traceback.print_exc()
-
-
-def _set_volume(volume: int) -> None:
-    global _volume
-    _volume = volume

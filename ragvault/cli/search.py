@@ -1,13 +1,23 @@
-"""ragvault search: find passages, and show the sections they are in."""
+"""ragvault search: find passages, and show the sections they are in.
+
+`asked` is the command line and nothing else: it makes an Ask of what was typed. The command answers
+it here; `parse` is for a process that answers searches typed in others.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextvars import copy_context
+from dataclasses import replace
 from enum import Enum
-from typing import Annotated, Optional
+from functools import cache, wraps
+from typing import Annotated, Any, Optional
 
 import typer
 
 from ragvault.cli import options, render
+from ragvault.cli.around import Surroundings, surroundings
+from ragvault.cli.ask import Ask, found
 
 app = typer.Typer()
 
@@ -24,11 +34,10 @@ class Format(str, Enum):
     context = "context"
 
 
-@app.command()
-def search(
+def asked(
     query: Annotated[str, typer.Argument(help="A question, words you remember, or operators.")],
-    vault: Annotated[
-        Optional[str],  # noqa: UP045
+    vaults: Annotated[
+        Optional[list[str]],  # noqa: UP045
         typer.Option("--vault", metavar="PATH|NAME", help="The vault; left out, the one around."),
     ] = None,
     limit: Annotated[
@@ -71,7 +80,7 @@ def search(
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
-) -> None:
+) -> Ask:
     """Search your notes, by meaning, by word and by link.
 
     ragvault search "why is my loaf dense?"
@@ -80,9 +89,6 @@ def search(
 
     ragvault search "feeding a starter" --format context --budget 2000
     """
-    from ragvault.cli import results
-    from ragvault.vault import Vault
-
     flags = [
         *([f"search.profile={profile}"] if profile else ()),
         *([f"rerank.enabled={str(rerank).lower()}"] if rerank is not None else ()),
@@ -92,16 +98,52 @@ def search(
         *([f"parents.neighbours={neighbours}"] if neighbours is not None else ()),
         *(set_ or ()),
     ]
-    opened = Vault.open(vault, flags=flags)
-    response = opened.search(query, limit=limit, hypothesis=hypothesis)
-    wanted = "json" if json else format_.value
-    shown = results.Shown(opened.name, opened.root, opened.settings.config, response)
-    text = results.FORMATS[wanted](shown, explain)
-    if wanted == "paths" and nul:
-        typer.echo(text.replace("\n", "\0") + "\0" if text else "", nl=False)
-    else:
-        render.out(text)
-    for line in results.about(shown):
-        render.talk(line)
-    if not response.results:
-        raise typer.Exit(1)
+    return Ask(
+        query=query,
+        vaults=tuple(vaults or ()),
+        flags=tuple(flags),
+        limit=limit,
+        hypothesis=hypothesis,
+        format="json" if json else format_.value,
+        explain=explain,
+        nul=nul,
+        quiet=quiet,
+        verbose=verbose,
+    )
+
+
+@app.command()
+@wraps(asked)
+def search(**typed: Any) -> None:
+    ask = replace(asked(**typed), quiet=render.is_quiet(), verbose=render.is_verbose())
+    reply = found(ask, surroundings())
+    typer.echo(reply.out, nl=False)
+    for line in reply.err:
+        typer.echo(line, err=True)
+    if reply.code:
+        raise typer.Exit(reply.code)
+
+
+def parse(args: Sequence[str], around: Surroundings) -> Ask | None:
+    """What `ragvault ARGS` asks; None for anything but a plain search that can be meant.
+
+    Help, mistakes and a wish for tracebacks are for the process in which they were typed.
+    """
+    if not args or args[0] != "search" or around.environ.get("RAGVAULT_DEBUG"):
+        return None
+    try:
+        # A copy of the context: how loud this process is stays as it is.
+        ask = copy_context().run(_parser().main, list(args[1:]), "search", standalone_mode=False)
+    except Exception:
+        return None
+    return ask if isinstance(ask, Ask) else None
+
+
+@cache
+def _parser() -> Any:
+    """The same command line without its help, which would be printed here."""
+    plain = typer.Typer(add_completion=False)
+    plain.command()(asked)
+    command = typer.main.get_command(plain)
+    command.add_help_option = False
+    return command
