@@ -13,11 +13,11 @@ What is explained is what each of these returned.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ragvault.candidate import Candidate, Context
+from ragvault.candidate import Candidate, Context, Ranked
 from ragvault.errors import RagvaultError
 from ragvault.opened import Opened
 from ragvault.plan import Holds, QueryPlan
@@ -62,32 +62,58 @@ class Response:
     took_ms: float
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A query with all that was found for it, before anything is ranked.
+
+    `missing` names a reranker that is wanted and cannot be had, with the reason.
+    """
+
+    plan: QueryPlan
+    gathered: Gathered
+    candidates: Sequence[Candidate]
+    context: Context
+    missing: Mapping[str, str]
+
+    def ranked(self) -> tuple[Ranked, tuple[Outcome, ...]]:
+        """The order, and what each stage returned on the way to it."""
+        stages = LISTING if self.plan.listing else STAGES
+        return run(self.candidates, self.context, stages)
+
+
 def search(asked: Asked, index: Opened) -> Response:
     """Answer one query. Raises UsageError for one that cannot be meant."""
     began = time.perf_counter()
-    config = index.config
     index.refresh()
-    plan = understand(asked.query, config.query, now=asked.now, hypothesis=asked.hypothesis)
     with index.catalogue.snapshot():
-        gathered = _listing(plan, index) if plan.listing else _gather(plan, index)
-        candidates = with_lists(gathered.candidates, config.retrieve.lists)
-        reranker, missing = _reranker(index)
-        context = _context(asked, plan, index, candidates, reranker)
-        ranked, stages = run(candidates, context, LISTING if plan.listing else STAGES)
+        found = prepare(asked, index)
+        ranked, stages = found.ranked()
         revision = index.catalogue.revision
-    failed = {run.leg: run.failed for run in gathered.runs if run.failed}
+    runs = found.gathered.runs
+    failed = {run.leg: run.failed for run in runs if run.failed}
     return Response(
-        plan=plan,
+        plan=found.plan,
         results=ranked.kept,
         stages=stages,
-        runs=tuple(gathered.runs),
-        tiers=gathered.tiers,
+        runs=tuple(runs),
+        tiers=found.gathered.tiers,
         tier=index.tier,
         revision=revision,
-        failed={**index.missing, **failed, **missing},
-        said=(*plan.warnings, *gathered.said, *_said(stages)),
+        failed={**index.missing, **failed, **found.missing},
+        said=(*found.plan.warnings, *found.gathered.said, *_said(stages)),
         took_ms=(time.perf_counter() - began) * 1000,
     )
+
+
+def prepare(asked: Asked, index: Opened) -> Prepared:
+    """Understand a query and ask every leg; what is left to do needs no index."""
+    config = index.config
+    plan = understand(asked.query, config.query, now=asked.now, hypothesis=asked.hypothesis)
+    gathered = _listing(plan, index) if plan.listing else _gather(plan, index)
+    candidates = with_lists(gathered.candidates, config.retrieve.lists)
+    reranker, missing = _reranker(index)
+    context = _context(asked, plan, index, candidates, reranker)
+    return Prepared(plan, gathered, candidates, context, missing)
 
 
 def _gather(plan: QueryPlan, index: Opened) -> Gathered:
