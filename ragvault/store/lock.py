@@ -40,7 +40,7 @@ class Owner:
         """Whether this very process still runs; True where that cannot be known from here."""
         if self.host != platform.node() or self.started is None:
             return True
-        return _started(self.pid) == self.started
+        return started(self.pid) == self.started
 
     def words(self, now: float) -> str:
         """`pid 4711 (ragvault watch) since 10:32`, with host and day where they are not ours."""
@@ -132,10 +132,10 @@ def _recorded(folder: Path) -> Owner | None:
 
 def _me(command: str) -> Owner:
     pid = os.getpid()
-    return Owner(pid, platform.node(), _started(pid), command, time.time())
+    return Owner(pid, platform.node(), started(pid), command, time.time())
 
 
-def _started(pid: int) -> int | None:
+def started(pid: int) -> int | None:
     """When a process began, in clock ticks since boot; None without /proc or without the process.
 
     A pid alone proves nothing: it is given to another process later.
@@ -143,6 +143,7 @@ def _started(pid: int) -> int | None:
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
         # The name, in parentheses, may itself hold spaces and parentheses: count after the last.
-        return int(stat.rpartition(b")")[2].split()[19])
+        fields = stat.rpartition(b")")[2].split()
+        return None if fields[0] == b"Z" else int(fields[19])  # a zombie has ended
     except (OSError, ValueError, IndexError):
         return None
