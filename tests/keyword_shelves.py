@@ -77,6 +77,19 @@ class Shelf:
         return [hit.passage for hit in self.ask(sought, limit, **options).hits]
 
 
+def kept_length(length: int, engine: str) -> int:
+    """A field's length as an engine keeps it in a document; the mean is of true lengths.
+
+    Whoosh's segments hold them as they are. Tantivy keeps one byte: every length up to 40, and
+    above that the four leading bits of what exceeds 24, cut off and never rounded up.
+    """
+    over = length - 24
+    if engine == "whoosh" or over < 16:
+        return length
+    shift = over.bit_length() - 4
+    return 24 + (over >> shift << shift)
+
+
 class Twin:
     """The formula, one document at a time: what every engine must agree with."""
 
@@ -119,5 +132,6 @@ class Twin:
         lengths = {id_: max(1, one.total()) for id_, one in counts.items()}
         average = sum(lengths.values()) / len(lengths)
         k1, b = self._shelf.settings.k1, self._shelf.settings.b
+        length = kept_length(lengths[own], self._shelf.settings.engine)
         idf = math.log(1 + (len(counts) - df + 0.5) / (df + 0.5))
-        return idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * lengths[own] / average))
+        return idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / average))

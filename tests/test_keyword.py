@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ragvault.config import Boosts, Keyword
@@ -350,6 +350,10 @@ def documents(vault):
 
 @relaxed
 @given(vault=vaults, query=st.lists(st.sampled_from(WORDS), min_size=1, max_size=4, unique=True))
+@example(
+    vault=[("bread", ["bread bread node.js 黑豹队 黑豹队 red-wine red-wine red-wine"])],
+    query=["bread"],
+)
 def test_every_engine_agrees_with_the_formula(tmp_path_factory, vault, query):
     for engine in ENGINES:
         shelf = Shelf(tmp_path_factory.mktemp("law"), Keyword(engine=engine))
@@ -359,6 +363,19 @@ def test_every_engine_agrees_with_the_formula(tmp_path_factory, vault, query):
         for hit in shelf.ask(Words(" ".join(query)), fuzzy=False).hits:
             assert hit.score == pytest.approx(twin.score(" ".join(content), hit.passage), rel=1e-4)
         shelf.index.close()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_long_fields_agree_with_the_formula_to_the_length_that_the_engine_keeps(tmp_path, engine):
+    shelf = Shelf(tmp_path, Keyword(engine=engine))
+    lengths = (1, 39, 40, 41, 42, 55, 56, 57, 59, 60, 87, 88, 100, 1_000, 5_000)
+    texts = ("bread" + " oven" * (length - 1) for length in lengths)
+    shelf.put(note(0), *(passage(id_, 0, text) for id_, text in enumerate(texts)))
+    hits = shelf.ask(Words("bread")).hits
+    assert len(hits) == len(lengths)
+    for hit in hits:
+        assert hit.score == pytest.approx(Twin(shelf).score("bread", hit.passage), rel=1e-5)
+    shelf.index.close()
 
 
 @relaxed

@@ -5,8 +5,10 @@
     stamp       revision, settings, and the files as they were at the last commit
 
 Text goes in as tokens of our own analyzer with their places, several at one place, so that words,
-stems and phrases mean the same as on Whoosh. k1 and b are compiled in. A commit is two commits and
-a stamp: a writer killed between them leaves the old stamp, and what is put again is put by id.
+stems and phrases mean the same as on Whoosh. k1 and b are compiled in, and the length of a field is
+kept in one byte: exact up to 40 words, cut down by less than an eighth above. A commit is two
+commits and a stamp: a writer killed between them leaves the old stamp, and what is put again is put
+by id.
 """
 
 from __future__ import annotations
