@@ -8,17 +8,15 @@ with the next index, unless the vault says that it is ignored.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from pathlib import Path, PurePosixPath
-from unicodedata import normalize
+from pathlib import Path
 
 from ragvault.compact import compact
 from ragvault.engines import Engines
-from ragvault.errors import RagvaultError, UsageError
+from ragvault.errors import RagvaultError
+from ragvault.named import find_notes
 from ragvault.notes.walk import walk
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.graph import follow_links
@@ -42,7 +40,7 @@ def forget(root: Path, catalogue: Catalogue, engines: Engines, named: str) -> Fo
     Raises UsageError when no note, or more than one, has that name; IndexUnusable while a search
     that began earlier still reads what is to go.
     """
-    notes = find(root, sorted(catalogue.files()), named)
+    notes = find_notes(root, sorted(catalogue.files()), named)
     passages = sum(len(catalogue.passages_of(path)) for path in notes)
     for path in notes:
         catalogue.remove(path)
@@ -54,44 +52,10 @@ def forget(root: Path, catalogue: Catalogue, engines: Engines, named: str) -> Fo
     return Forgotten(tuple(notes), passages, _still_there(root, engines, notes))
 
 
-def find(root: Path, known: Sequence[str], named: str) -> list[str]:
-    """The notes that are meant: by path in the vault, by file, by folder, or by name."""
-    wanted = normalize("NFC", named)
-    for path in (wanted, _inside(root, wanted)):
-        if path in known:
-            return [path]
-        below = [note for note in known if path and note.startswith(f"{path.rstrip('/')}/")]
-        if below:
-            return below
-    same = [note for note in known if wanted.casefold() in _names(note)]
-    if len(same) == 1:
-        return same
-    if same:
-        raise UsageError(f"{named} could be {', '.join(same)}", fix="name one of them by its path")
-    near = get_close_matches(wanted, known, n=1)
-    meant = f"; did you mean {near[0]}?" if near else ""
-    raise UsageError(
-        f"the index has no note {named}", fix=f"name a note by its path in the vault{meant}"
-    )
-
-
 def ignore_line(note: str) -> str:
     """The line of .ragignore that means this note and no other."""
     line = re.sub(r"([\\*?\[])", r"\\\1", note)
     return f"/{line[:-1]}\\ " if line.endswith(" ") else f"/{line}"
-
-
-def _inside(root: Path, named: str) -> str:
-    """The path in the vault of a file named as the shell names it; empty for one outside."""
-    # Not resolved to the end: the note itself may be gone.
-    path = Path(os.path.abspath(Path(named).expanduser()))  # noqa: PTH100
-    folder = path.parent.resolve() / path.name
-    return folder.relative_to(root).as_posix() if folder.is_relative_to(root) else ""
-
-
-def _names(note: str) -> set[str]:
-    path = PurePosixPath(note)
-    return {path.name.casefold(), path.stem.casefold(), str(path.with_suffix("")).casefold()}
 
 
 def _forget_sayings(catalogue: Catalogue, notes: Iterable[str]) -> None:

@@ -20,8 +20,10 @@ from ragvault.engines import Engines
 from ragvault.errors import IndexMissing, VaultNotFound
 from ragvault.forget import Forgotten, forget
 from ragvault.ingest import Tier, ingest
+from ragvault.linked import Links, links
 from ragvault.models.talk import Talk
 from ragvault.opened import Opened
+from ragvault.related import Related, related
 from ragvault.search import Asked, Response, search
 from ragvault.status import Status, status
 from ragvault.store import layout
@@ -114,6 +116,17 @@ class Vault:
         asked = Asked(query, now or datetime.now().astimezone(), limit, hypothesis)
         with self.reading() as index:
             return search(asked, index)
+
+    def links(self, note: str) -> Links:
+        """The links of a note, in both directions. Raises UsageError, IndexMissing."""
+        with self.catalogue() as catalogue, catalogue.snapshot():
+            return links(self.root, catalogue, note)
+
+    def related(self, note: str, limit: int = 10) -> Related:
+        """The notes nearest to a note, with reasons. Raises UsageError, IndexMissing."""
+        engines = Engines(self.folder, self.settings)
+        with self.catalogue() as catalogue, catalogue.snapshot():
+            return related(self.root, catalogue, engines, note, limit)
 
     def status(self) -> Status:
         """What is indexed, skipped and pending. Loads no model and writes nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -16,10 +16,7 @@ def forget(
     note: Annotated[
         str, typer.Argument(metavar="PATH|NOTE", help="A note by path or name, or a folder.")
     ],
-    vault: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option("--vault", metavar="PATH|NAME", help="The vault; left out, the one around."),
-    ] = None,
+    vault: options.VaultName = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,

@@ -29,6 +29,8 @@ COMMANDS = {
     "index": "Index a vault, or bring its index up to date.",
     "search": "Search your notes, by meaning, by word and by link.",
     "status": "Tell what is indexed, skipped, broken and pending.",
+    "links": "List the links of a note: outgoing, incoming, broken and ambiguous.",
+    "related": "Find notes near this one: by links, by community and by meaning.",
     "forget": "Take a note out of the index, with every byte of it.",
     "config": "Your settings: start a file, show what is in effect, check it.",
     "models": "The models: which there are, fetching and checking them.",

@@ -1,12 +1,13 @@
 """Options that mean the same on every command that has them.
 
-    def status(vault: options.Vault = None, json: options.Json = False) -> None: ...
+    def status(vault: options.VaultName = None, json: options.Json = False) -> None: ...
 
 Quiet and Verbose act by being declared: render.talk and render.detail obey them.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -27,6 +28,33 @@ def _verbose(wanted: bool) -> bool:
     return wanted
 
 
+def vault_names(incomplete: str) -> list[str]:
+    """The known vaults whose names begin so, for the shell; the shell adds folders by itself."""
+    from ragvault import configure, folders
+    from ragvault.errors import RagvaultError
+    from ragvault.store import layout
+
+    # Somebody is in the middle of a line: a mistake in the settings is told when it is entered.
+    with suppress(RagvaultError, OSError):
+        data = folders.data_dir(override=configure.load().config.paths.data)
+        return [vault.name for vault in layout.known(data) if vault.name.startswith(incomplete)]
+    return []
+
+
+def note_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The notes whose paths or names begin so, for the shell."""
+    from ragvault.errors import RagvaultError
+    from ragvault.vault import Vault
+
+    with suppress(RagvaultError, OSError):
+        with Vault.open(ctx.params.get("vault")).catalogue() as catalogue:
+            known = sorted(catalogue.files())
+        wanted = incomplete.casefold()
+        names = [path for path in known if path.casefold().startswith(wanted)]
+        return names or [path for path in known if wanted in path.casefold()]
+    return []
+
+
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", callback=_quiet, help="Say nothing but results and errors.")
 ]
@@ -34,7 +62,23 @@ Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", callback=_verbose, help="Say more on the way.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 # Optional and not `| None`: Typer reads these at run time, on Python 3.10 as well.
+VaultName = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--vault",
+        metavar="PATH|NAME",
+        autocompletion=vault_names,
+        help="The vault; left out, the one around this folder, else the only or the default one.",
+    ),
+]
+Note = Annotated[
+    str,
+    typer.Argument(
+        metavar="NOTE", autocompletion=note_names, help="A note by its path or its name."
+    ),
+]
 Vault = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--vault", metavar="PATH", help="The folder of notes."),

@@ -15,7 +15,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,8 @@ from ragvault.errors import RagvaultError
 if TYPE_CHECKING:
     from ragvault.configure import Loaded
     from ragvault.forget import Forgotten
+    from ragvault.linked import Incoming, Links, Outgoing
+    from ragvault.related import Near, Related
     from ragvault.status import Status
     from ragvault.write.notes import Report
 
@@ -184,6 +186,47 @@ def status(found: Status, *, full: bool) -> str:
     return "\n".join([*lines, *_details(found)] if full else lines)
 
 
+def links(found: Links) -> str:
+    """The links of a note, one a line, by what became of them."""
+    lines = [printable(found.note)]
+    lines += [f"outgoing  {_outgoing(link)}" for link in found.outgoing]
+    lines += [f"incoming  {_incoming(link)}" for link in found.incoming]
+    lines += [f"broken    {_outgoing(link)}" for link in found.broken]
+    lines += [f"ambiguous {_outgoing(link)}" for link in found.ambiguous]
+    lines += [f"waiting   {_outgoing(link)}" for link in found.waiting]
+    return "\n".join(lines)
+
+
+def _outgoing(link: Outgoing) -> str:
+    text = f"line {link.line}: {printable(link.target)}"
+    if link.note:
+        text += f" -> {printable(link.note)}"
+    if not link.heading_found:
+        text += " (no such heading there)"
+    return text + _could_be(link.others)
+
+
+def _incoming(link: Incoming) -> str:
+    gone = " (that file is gone; run: ragvault index)" if link.gone else ""
+    return f"{printable(link.note)}:{link.line}{gone}"
+
+
+def _could_be(others: Sequence[str]) -> str:
+    return f" (could be {', '.join(map(printable, others))})" if others else ""
+
+
+def related(found: Related) -> str:
+    """Notes near a note: the path, and below it a reason a line."""
+    return "\n".join(line for near in found.related for line in _near(near))
+
+
+def _near(near: Near) -> Iterator[str]:
+    yield printable(near.note)
+    for reason in near.reasons:
+        by = f"meaning {reason.value:.2f}" if reason.by == "meaning" else reason.by
+        yield f"    {by}: {printable(reason.why)}"
+
+
 def count(number: int) -> str:
     return f"{number:,}"
 
@@ -213,8 +256,8 @@ def _details(found: Status) -> Iterator[str]:
     for path, warnings in found.warnings.items():
         yield from (f"warning   {printable(path)}: {printable(said)}" for said in warnings)
     for link in found.dangling:
-        could = f" (could be {', '.join(link.others)})" if link.others else ""
-        yield f"{link.status:9} {printable(link.path)}:{link.line}: {printable(link.target)}{could}"
+        where = f"{printable(link.path)}:{link.line}: {printable(link.target)}"
+        yield f"{link.status:9} {where}{_could_be(link.others)}"
 
 
 def printable_lines(text: str) -> str:

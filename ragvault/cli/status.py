@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
-
 import typer
 
 from ragvault.cli import options, render
@@ -13,10 +11,7 @@ app = typer.Typer()
 
 @app.command()
 def status(
-    vault: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option("--vault", metavar="PATH|NAME", help="The vault; left out, the one around."),
-    ] = None,
+    vault: options.VaultName = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
