@@ -1,16 +1,18 @@
 """Status: what an index knows of its vault, and what waits to be done.
 
-Walks the vault without reading a note, so that "3 notes changed since" can be said at once. Loads
-no model and writes nothing.
+Walks the vault without reading a note, so that "3 files changed since" can be said at once. Loads
+no model, opens no cache and writes nothing.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragvault.config import Config
+from ragvault import folders
+from ragvault.config import Config, Models
 from ragvault.errors import RagvaultError
 from ragvault.notes.walk import walk
 from ragvault.store.catalogue import Catalogue
@@ -22,15 +24,45 @@ from ragvault.write.prepare import recipe
 
 
 @dataclass(frozen=True, slots=True)
+class Pending:
+    """What an `index` would do. `why` tells why the vault's files could not be looked at."""
+
+    new: int = 0
+    changed: int = 0  # by size and time alone
+    gone: int = 0
+    recut: int = 0  # cut by other settings
+    passages: int = 0  # without a vector of the model that is wanted
+    links: int = 0  # not looked up
+    why: str = ""
+
+    @property
+    def files(self) -> int:
+        return self.new + self.changed + self.gone + self.recut
+
+    def __bool__(self) -> bool:
+        return bool(self.files or self.passages or self.links)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelState:
+    """A model that settings or an index name; `here` is None for one of no registry."""
+
+    use: str  # full, static or reranker
+    name: str
+    here: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
-    """An index at one moment. `pending` is None where the vault cannot be read now."""
+    """An index at one moment."""
 
     name: str
     root: str
     folder: str
     counts: Counts
-    pending: int | None
-    unreadable: str
+    tiers: Mapping[str, int]  # passages by the best that finds them: full, static, keyword
+    pending: Pending
+    models: Sequence[ModelState]
     writer: str
     skipped: Sequence[Skipped]
     warnings: Mapping[str, Sequence[str]]
@@ -40,33 +72,84 @@ class Status:
 def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Status:
     """Everything `ragvault status` tells."""
     writing = owner(catalogue.folder)
-    pending, why = _pending(root, catalogue, config)
-    return Status(
-        name=name,
-        root=str(root),
-        folder=str(catalogue.folder),
-        counts=catalogue.counts(),
-        pending=pending,
-        unreadable=why,
-        writer=str(writing) if writing else "",
-        skipped=catalogue.skipped(),
-        warnings=dict(catalogue.warnings()),
-        dangling=catalogue.dangling(),
-    )
+    with catalogue.snapshot():
+        counts = catalogue.counts()
+        tiers = by_tier(catalogue, counts.chunks)
+        return Status(
+            name=name,
+            root=str(root),
+            folder=str(catalogue.folder),
+            counts=counts,
+            tiers=tiers,
+            pending=pending(root, catalogue, config, counts, tiers),
+            models=models(catalogue, config.models),
+            writer=writing.words(time.time()) if writing else "",
+            skipped=catalogue.skipped(),
+            warnings=dict(catalogue.warnings()),
+            dangling=catalogue.dangling(),
+        )
 
 
-def _pending(root: Path, catalogue: Catalogue, config: Config) -> tuple[int | None, str]:
-    """How many files an `index` would look at, by size and time alone."""
+def by_tier(catalogue: Catalogue, total: int) -> dict[str, int]:
+    """How many passages each tier answers for; `keyword` are those that have no vector at all."""
+    full, static = catalogue.fact("full"), catalogue.fact("static")
+    unread = len(catalogue.lacking(full)) if full else total
+    wordy = len(catalogue.lacking(full, static)) if full or static else total
+    return {"full": total - unread, "static": unread - wordy, "keyword": wordy}
+
+
+def pending(
+    root: Path, catalogue: Catalogue, config: Config, counts: Counts, tiers: Mapping[str, int]
+) -> Pending:
+    """How much an `index` of the tier that this vault has would do."""
+    wanted = {"full": tiers["static"] + tiers["keyword"], "static": tiers["keyword"]}
+    passages = wanted.get(_wanted_tier(catalogue), 0)
+    links = counts.links.get("waiting", 0)
     try:
         walked = walk(root, config.walk)
     except RagvaultError as error:
-        return None, str(error)
-    seen, wanted = catalogue.files(), recipe(config)
+        return Pending(passages=passages, links=links, why=str(error))
+    seen = catalogue.files()
     found = {file.path: file for file in walked.files}
-    either = len(seen.keys() ^ found.keys())
-    other = sum(
-        (seen[path].size, seen[path].mtime_ns, seen[path].recipe)
-        != (found[path].size, found[path].mtime_ns, wanted)
-        for path in seen.keys() & found.keys()
+    # A file that could not be read is told as skipped; the next run would leave it out again.
+    unread = {skip.path for skip in catalogue.skipped()}
+    both = seen.keys() & found.keys()
+    changed = {
+        path
+        for path in both
+        if (seen[path].size, seen[path].mtime_ns) != (found[path].size, found[path].mtime_ns)
+    }
+    return Pending(
+        new=len(found.keys() - seen.keys() - unread),
+        changed=len(changed),
+        gone=len(seen.keys() - found.keys()),
+        recut=sum(seen[path].recipe != recipe(config) for path in both - changed),
+        passages=passages,
+        links=links,
     )
-    return either + other, ""
+
+
+def _wanted_tier(catalogue: Catalogue) -> str:
+    """The tier this vault was last on its way to."""
+    return next((tier for tier in ("full", "static") if catalogue.fact(tier)), "keyword")
+
+
+def models(catalogue: Catalogue, settings: Models) -> list[ModelState]:
+    """The models an index is searched with, or would be made with, and whether they are here."""
+    named = {
+        "full": catalogue.fact("full") or settings.embedder,
+        "static": catalogue.fact("static") or settings.static,
+        "reranker": settings.reranker,
+    }
+    return [ModelState(use, name, _is_here(name)) for use, name in named.items()]
+
+
+def _is_here(name: str) -> bool | None:
+    """Whether the folder of a model of the registry is there; its bytes are not looked at."""
+    from ragvault.models import registry, shelf
+
+    try:
+        builds = registry.find(name)[1]
+    except RagvaultError:
+        return None
+    return shelf.installed(builds, folders.models_dir()) is not None

@@ -28,13 +28,14 @@ def forget(
 
     ragvault forget journal/2024-03-01.md
     """
+    from ragvault.cli import pages
     from ragvault.forget import ignore_line
     from ragvault.models.talk import on_stderr
     from ragvault.vault import Vault
 
     opened = Vault.open(vault)
     forgotten = opened.forget(note, talk=on_stderr(quiet=render.is_quiet()))
-    render.out(render.as_json(forgotten) if json else render.forgotten(opened.name, forgotten))
+    render.out(render.as_json(forgotten) if json else pages.forgotten(opened.name, forgotten))
     for path in forgotten.still_there:
         render.talk(
             f"{path} is still in the vault: the next index brings it back, unless .ragignore "

@@ -59,6 +59,7 @@ def index(
 
     ragvault index ~/notes --tier static
     """
+    from ragvault.cli import pages
     from ragvault.models.talk import on_stderr
     from ragvault.vault import Vault
 
@@ -72,7 +73,7 @@ def index(
     except KeyboardInterrupt:
         render.talk("stopped; what was done is kept, and the same command goes on from there")
         raise
-    render.out(render.as_json(report) if json else render.index_report(opened.name, report))
+    render.out(render.as_json(report) if json else pages.index_report(opened.name, report))
     for warning in report.warnings:
         render.talk(f"warning: {warning}")
     for skip in report.skipped:

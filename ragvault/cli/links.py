@@ -24,10 +24,11 @@ def links(
 
     ragvault links Technique/Steam.md --vault sample_vault --json
     """
+    from ragvault.cli import pages
     from ragvault.vault import Vault
 
     found = Vault.open(vault).links(note)
-    render.out(render.as_json(found) if json else render.links(found))
+    render.out(render.as_json(found) if json else pages.links(found))
     if not found:
         render.talk(f"{found.note} has no links, and no note links to it")
         raise typer.Exit(1)

@@ -27,10 +27,11 @@ def related(
 
     ragvault related Technique/Steam.md --vault sample_vault --json
     """
+    from ragvault.cli import pages
     from ragvault.vault import Vault
 
     found = Vault.open(vault).related(note, limit)
-    render.out(render.as_json(found) if json else render.related(found))
+    render.out(render.as_json(found) if json else pages.related(found))
     for warning in found.warnings:
         render.talk(f"warning: {warning}")
     if not found.related:

@@ -14,8 +14,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +24,6 @@ from ragvault.errors import RagvaultError
 
 if TYPE_CHECKING:
     from ragvault.configure import Loaded
-    from ragvault.forget import Forgotten
-    from ragvault.linked import Incoming, Links, Outgoing
-    from ragvault.related import Near, Related
-    from ragvault.status import Status
-    from ragvault.write.notes import Report
 
 # 0 with --quiet, 2 with --verbose; a thread that answers somebody else has its own
 _volume: ContextVar[int] = ContextVar("volume", default=1)
@@ -143,121 +137,16 @@ def verdict(loaded: Loaded) -> str:
     return "\n".join(lines)
 
 
-def index_report(name: str, report: Report) -> str:
-    """What an indexing run did, in one line, and what it left out in a second."""
-    words = ("added", "changed", "moved", "removed", "recut")
-    done = [f"{count(getattr(report, word))} {word}" for word in words if getattr(report, word)]
-    did = ", ".join(done) or "nothing to do"
-    if report.embedded:
-        did += f"; {count(report.embedded)} passages embedded"
-    lines = [f"{name}: {did}; {count(report.unchanged)} unchanged ({report.seconds:.1f} s)"]
-    if report.skipped:
-        reasons = Counter(skip.reason for skip in report.skipped)
-        lines.append(f"skipped {_listed(reasons)}; ragvault status -v lists them")
-    return "\n".join(lines)
-
-
-def forgotten(name: str, found: Forgotten) -> str:
-    """What was forgotten, a note a line after the first."""
-    notes, passages = count(len(found.notes)), count(found.passages)
-    head = f"{name}: forgot {notes} notes with {passages} passages, with nothing left behind"
-    return "\n".join([head, *map(printable, found.notes)])
-
-
-def status(found: Status, *, full: bool) -> str:
-    """An index in a dozen lines; with `full` every skipped file and broken link as well."""
-    held = found.counts
-    rows = {
-        "vault": f"{found.name} ({printable(found.root)})",
-        "notes": count(held.notes),
-        "sections": count(held.sections),
-        "passages": count(held.chunks),
-        "links": _listed(held.links) or "none",
-        "skipped": _listed(held.skipped) or "none",
-        "warnings": f"{count(held.warned)} notes" if held.warned else "none",
-        "pending": _pending(found),
-        "size": f"{sum(held.bytes.values()) / 1e6:.1f} MB in {printable(found.folder)}",
-        "revision": f"{held.revision} (format {held.format})",
-        "last run": _last_run(held.last_run),
-    }
-    if found.writer:
-        rows["writer"] = found.writer
-    lines = [f"{word:9} {text}" for word, text in rows.items()]
-    return "\n".join([*lines, *_details(found)] if full else lines)
-
-
-def links(found: Links) -> str:
-    """The links of a note, one a line, by what became of them."""
-    lines = [printable(found.note)]
-    lines += [f"outgoing  {_outgoing(link)}" for link in found.outgoing]
-    lines += [f"incoming  {_incoming(link)}" for link in found.incoming]
-    lines += [f"broken    {_outgoing(link)}" for link in found.broken]
-    lines += [f"ambiguous {_outgoing(link)}" for link in found.ambiguous]
-    lines += [f"waiting   {_outgoing(link)}" for link in found.waiting]
-    return "\n".join(lines)
-
-
-def _outgoing(link: Outgoing) -> str:
-    text = f"line {link.line}: {printable(link.target)}"
-    if link.note:
-        text += f" -> {printable(link.note)}"
-    if not link.heading_found:
-        text += " (no such heading there)"
-    return text + _could_be(link.others)
-
-
-def _incoming(link: Incoming) -> str:
-    gone = " (that file is gone; run: ragvault index)" if link.gone else ""
-    return f"{printable(link.note)}:{link.line}{gone}"
-
-
-def _could_be(others: Sequence[str]) -> str:
-    return f" (could be {', '.join(map(printable, others))})" if others else ""
-
-
-def related(found: Related) -> str:
-    """Notes near a note: the path, and below it a reason a line."""
-    return "\n".join(line for near in found.related for line in _near(near))
-
-
-def _near(near: Near) -> Iterator[str]:
-    yield printable(near.note)
-    for reason in near.reasons:
-        by = f"meaning {reason.value:.2f}" if reason.by == "meaning" else reason.by
-        yield f"    {by}: {printable(reason.why)}"
-
-
 def count(number: int) -> str:
     return f"{number:,}"
 
 
-def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count(number)} {word}" for word, number in sorted(counts.items()))
-
-
-def _pending(found: Status) -> str:
-    if found.pending is None:
-        return f"unknown: {printable(found.unreadable)}"
-    return f"{count(found.pending)} files changed since" if found.pending else "nothing"
-
-
-def _last_run(run: Mapping[str, Any]) -> str:
-    if not run:
-        return "never finished"
-    from datetime import datetime
-
-    ended = datetime.fromtimestamp(run["ended"]).astimezone()
-    return f"{ended:%Y-%m-%d %H:%M}, {run['seconds']:.1f} s"
-
-
-def _details(found: Status) -> Iterator[str]:
-    for skip in found.skipped:
-        yield f"skipped   {printable(skip.path)}: {skip.reason} {printable(skip.detail)}".rstrip()
-    for path, warnings in found.warnings.items():
-        yield from (f"warning   {printable(path)}: {printable(said)}" for said in warnings)
-    for link in found.dangling:
-        where = f"{printable(link.path)}:{link.line}: {printable(link.target)}"
-        yield f"{link.status:9} {where}{_could_be(link.others)}"
+def size(number: int) -> str:
+    """Bytes, as people say them."""
+    for unit, of in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= of:
+            return f"{number / of:.1f} {unit}"
+    return f"{number} bytes"
 
 
 def printable_lines(text: str) -> str:

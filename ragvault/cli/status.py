@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import typer
 
 from ragvault.cli import options, render
@@ -21,9 +23,20 @@ def status(
     Loads no model and writes nothing. With -v every skipped file, warning and broken link is
     listed.
 
-    ragvault status --vault ~/notes
+    ragvault status
+
+    ragvault status --vault sample_vault -v
     """
+    from ragvault.cli import pages
+    from ragvault.service.running import watching
     from ragvault.vault import Vault
 
-    found = Vault.open(vault).status()
-    render.out(render.as_json(found) if json else render.status(found, full=render.is_verbose()))
+    opened = Vault.open(vault)
+    found, watcher = opened.status(), watching(opened.root)
+    if json:
+        hidden = ("token", "started")
+        told = {k: v for k, v in asdict(watcher).items() if k not in hidden} if watcher else None
+        render.out(pages.status_json(found, told))
+    else:
+        said = watcher.words() if watcher else ""
+        render.out(pages.status(found, said, full=render.is_verbose()))
