@@ -2,6 +2,7 @@
 
     words      segments that held a removed passage are written again without it
     vectors    likewise
+    vocabulary words that stand nowhere any more go
     catalogue  SQLite's pages and journal are scrubbed, in place
 
 It runs by itself at the end of an indexing run in which a note was removed, or in which edits have
@@ -18,6 +19,7 @@ from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.notes import Report
+from ragvault.write.vocabulary import prune_vocabulary
 from ragvault.write.words import TAKING, compact_words
 
 GRACE = 86_400.0  # seconds in which a text that comes back finds its vectors
@@ -58,6 +60,8 @@ def compact_caches(catalogue: Catalogue, engines: Engines) -> None:
         words = engines.words(name, catalogue)
         try:
             compact_words(words, catalogue, TAKING[name])
+            if name == "keyword":
+                prune_vocabulary(catalogue, words)
         finally:
             words.close()
     dims = catalogue.model_dims()

@@ -32,7 +32,11 @@ STAMP = "caches"  # which catalogue the caches are of
 
 
 class Engines:
-    """Opens what a vault's settings ask for. `talk` hears of downloads and of caches made again."""
+    """Opens what a vault's settings ask for. `talk` hears of downloads and of caches made again.
+
+    Models are kept once they are open, for as long as this is: whoever indexes again and again
+    keeps one of these and hands it to every run.
+    """
 
     def __init__(
         self, folder: Path, settings: Loaded, *, offline: bool = False, talk: Talk | None = None
@@ -42,6 +46,8 @@ class Engines:
         self.offline = offline
         self.talk: Talk = talk or Quiet()
         self._explicit = settings.origin["models.embedder"] != "default"
+        self._embedders: dict[str, Embedder] = {}
+        self._opening = threading.Lock()  # the static model is opened aside
 
     def own(self, catalogue: Catalogue) -> None:
         """Empty caches of another catalogue, before any of them is opened to be written."""
@@ -150,11 +156,16 @@ class Engines:
         return choose(stored=stored, configured=configured, explicit=self._explicit)
 
     def embedder(self, name: str, *, offline: bool = False) -> Embedder:
-        """A model by name, fetched where that is needed and allowed."""
+        """A model by name, fetched where that is needed and allowed; opened once."""
         from ragvault.models.load import open_embedder, opening
 
-        how = opening(self.config.models, self.talk, offline=offline or self.offline)
-        return open_embedder(name, how)
+        with self._opening:
+            if name not in self._embedders:
+                how = opening(self.config.models, self.talk, offline=offline or self.offline)
+                found = open_embedder(name, how)
+                # By its full name too, which is what the catalogue remembers of it.
+                self._embedders |= {name: found, found.name: found}
+            return self._embedders[name]
 
     def reranker(self) -> Reranker:
         from ragvault.models.load import open_reranker, opening

@@ -2,6 +2,7 @@
 
     vault -> catalogue -> words        the vault can be searched by keyword
                        -> static       … and by meaning, roughly: seconds for a whole vault
+                       -> vocabulary   the words it is about
                        -> links        backlinks, communities
                        -> full         … and by meaning, well: minutes to hours
                        -> tidy         what was removed is in no file any more
@@ -26,6 +27,7 @@ from ragvault.write.aside import Stop, aside
 from ragvault.write.graph import follow_links
 from ragvault.write.meanings import PAGE, embed, follow_vectors
 from ragvault.write.notes import Report, Tell, follow_notes, remember
+from ragvault.write.vocabulary import follow_vocabulary, is_due
 from ragvault.write.words import TAKING, follow_words
 
 Tier = Literal["keyword", "static", "full"]
@@ -93,6 +95,7 @@ class _Run:
         self.catalogue.set_fact("static", model)
         if new:
             self.say("searchable now, by keyword and by meaning (static)")
+        self._vocabulary(model)
 
     def _embed_static(self, catalogue: Catalogue, stop: Stop) -> tuple[str, int]:
         embedder = self.engines.embedder(self.engines.config.models.static)
@@ -104,6 +107,16 @@ class _Run:
 
         better = catalogue.fact("full")
         return embedder.name, embed(catalogue, embedder, tell, better=better, slab=PAGE)
+
+    def _vocabulary(self, model: str) -> None:
+        if is_due(self.catalogue, model):
+            self.tell("choosing words", 0, 0)
+            index = self.engines.words("keyword", self.catalogue)
+            try:
+                stemming = self.engines.config.keyword.stemming
+                follow_vocabulary(self.catalogue, index, self.engines.embedder(model), stemming)
+            finally:
+                index.close()
 
     def full(self) -> None:
         """The transformer's vectors. Another model takes over when it has read everything."""

@@ -113,6 +113,17 @@ class KeywordIndex(Protocol):
         """Where `text` holds what was sought: spans in order and apart."""
         ...
 
+    def words(self) -> dict[str, int]:
+        """Every term of the main field, and in how many passages it stands.
+
+        Of the last commit; passages that were removed may count until `compact`.
+        """
+        ...
+
+    def holders(self, term: str) -> int:
+        """The same for one term; 0 for one that stands nowhere."""
+        ...
+
     def refresh(self) -> None:
         """See the newest commit from now on."""
         ...

@@ -73,15 +73,20 @@ class Vault:
         offline: bool = False,
         tell: Tell = lambda *_: None,
         talk: Talk | None = None,
+        engines: Engines | None = None,
     ) -> Report:
         """Bring the index up to date with the files, and remember the vault.
+
+        Whoever does so again and again hands in `engines` of its own (see `engines`), which keep
+        their models; then `offline` and `talk` are theirs. `tell` may raise to stop between two
+        pages: what was done is kept.
 
         `rebuild` makes all caches again from the catalogue, embedding nothing that is known; a
         damaged catalogue is made again from the vault, with the vectors that can still be read.
         Raises IndexLocked while another process writes, VaultUnreadable, IndexUnusable.
         """
         layout.remember(self.root, self.folder.parent.parent)
-        engines = Engines(self.folder, self.settings, offline=offline, talk=talk)
+        engines = engines or self.engines(offline=offline, talk=talk)
         say = engines.talk.say
         with WriterLock(self.folder, "ragvault index"):
             if rebuild:
@@ -95,14 +100,18 @@ class Vault:
 
         Raises UsageError when it is not clear which is meant, IndexLocked, IndexUnusable.
         """
-        engines = Engines(self.folder, self.settings, talk=talk)
+        engines = self.engines(talk=talk)
         self.catalogue().close()  # IndexMissing, before a lock makes a folder
         with WriterLock(self.folder, "ragvault forget"), self.catalogue(write=True) as catalogue:
             return forget(self.root, catalogue, engines, note)
 
     def reading(self, *, talk: Talk | None = None) -> Opened:
         """The index opened for searching; closed by whoever asked for it."""
-        return Opened(self.catalogue(), Engines(self.folder, self.settings, talk=talk))
+        return Opened(self.catalogue(), self.engines(talk=talk))
+
+    def engines(self, *, offline: bool = False, talk: Talk | None = None) -> Engines:
+        """The caches and models of this vault, for several runs of `index`."""
+        return Engines(self.folder, self.settings, offline=offline, talk=talk)
 
     def search(
         self,

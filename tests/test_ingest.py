@@ -5,13 +5,40 @@ from __future__ import annotations
 import os
 import subprocess
 
+import numpy as np
 import pytest
-from write_kit import Heard, Models, answers, models, note, notes, opened, prose, write
+from write_kit import (
+    Counting,
+    Heard,
+    Models,
+    answers,
+    models,
+    note,
+    notes,
+    opened,
+    prose,
+    write,
+)
 
 from ragvault.engines import Engines
+from ragvault.models.fake import FakeEmbedder
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]
+SUBJECTS = (
+    "walrus",
+    "otter",
+    "heron",
+    "badger",
+    "lynx",
+    "gecko",
+    "bison",
+    "mole",
+    "newt",
+    "wren",
+    "crane",
+    "toad",
+)
 
 
 @pytest.fixture
@@ -281,3 +308,92 @@ def test_the_models_of_the_kit_are_told_apart():
     known = Models()
     assert known.open(None, "rough@1") is known["rough"]
     assert known["rough"].name != known["fine"].name
+
+
+# --- The vocabulary ---
+
+
+def terms(vault):
+    with vault.catalogue() as catalogue:
+        return catalogue.vocabulary()
+
+
+@pytest.fixture
+def wordy(tmp_path):
+    """A vault of one subject a note: words that are in some passages and not in most."""
+    files = {
+        f"{word}.md": f"# {word}\n\n"
+        + "\n\n".join(f"## Part {part}\n\n{word} {prose((word, part))}" for part in range(4))
+        for word in SUBJECTS
+    }
+    write(tmp_path / "wordy", files)
+    return opened(tmp_path / "wordy", tmp_path / "home")
+
+
+def test_the_words_a_vault_is_about_are_kept_with_their_vectors(wordy):
+    wordy.index("static")
+
+    found = terms(wordy)
+
+    assert set(SUBJECTS) <= set(found.terms)
+    assert found.model == "rough@1"
+    rows = FakeEmbedder().embed(list(found.terms), "passage")
+    assert np.abs(found.matrix - rows).max() < 1e-3
+    assert wordy.reading().library().vocabulary().terms == found.terms
+
+
+def test_a_small_edit_chooses_no_words_anew_and_a_large_one_embeds_only_new_words(
+    wordy, models, monkeypatch
+):
+    monkeypatch.setattr("ragvault.write.vocabulary.LAG", 0.05)
+    wordy.index()
+    with wordy.catalogue() as catalogue:
+        chosen = catalogue.vocabulary_chosen()
+    write(wordy.root, {"marmot.md": "# marmot\n\nmarmot and nothing else"})
+    models.forget()
+    wordy.index()
+    with wordy.catalogue() as catalogue:
+        assert catalogue.vocabulary_chosen() == chosen
+    more = "\n\n".join(f"## Part {part}\n\nmarmot {prose(part)}" for part in range(4))
+    write(wordy.root, {"marmot.md": f"# marmot\n\n{more}"})
+
+    wordy.index()
+
+    assert "marmot" in terms(wordy).terms
+    assert [text for text in models["rough"].seen if text in terms(wordy).terms] == ["marmot"]
+
+
+def test_a_word_leaves_the_vocabulary_with_its_last_note(wordy):
+    wordy.index()
+    (wordy.root / f"{SUBJECTS[0]}.md").unlink()
+    wordy.index()
+    assert SUBJECTS[0] not in terms(wordy).terms
+    wordy.forget(f"{SUBJECTS[1]}.md")
+    assert SUBJECTS[1] not in terms(wordy).terms
+    assert SUBJECTS[2] in terms(wordy).terms
+
+
+def test_another_static_model_embeds_the_words_again(wordy, tmp_path, models):
+    wordy.index("static")
+    other = opened(wordy.root, tmp_path / "home", "models.static=newer")
+    other.index("static")
+    assert terms(wordy).model == "newer@1"
+    assert set(terms(wordy).terms) <= set(models["newer"].seen)
+
+
+def test_engines_that_are_handed_in_open_a_model_once(vault, monkeypatch):
+    from ragvault.models import load
+
+    monkeypatch.undo()  # the kit's models stand in front of what is tested here
+    opened_models = []
+
+    def open_embedder(name, how):
+        opened_models.append(name)
+        return Counting(name.partition("@")[0])
+
+    monkeypatch.setattr(load, "open_embedder", open_embedder)
+    engines = vault.engines()
+    for version in range(3):
+        write(vault.root, {"0001.md": note(1, version)})
+        vault.index(engines=engines)
+    assert sorted(opened_models) == ["fine", "rough"]

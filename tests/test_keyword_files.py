@@ -144,6 +144,16 @@ def test_files_are_the_owners_alone(shelf):
     }
 
 
+def test_terms_are_counted_through_all_segments_and_exactly_once_they_are_compact(shelf):
+    shelf.put(note(2, "Title"), passage(70, 2, "bread oven", "Heading"))
+    assert shelf.index.words()["bread"] == shelf.index.holders("bread") == 21
+    assert not {"title", "heading", "\x00"} & shelf.index.words().keys()
+    shelf.remove(passages=[70]).compact()
+    assert (shelf.index.holders("oven"), shelf.index.holders("bread")) == (0, 20)
+    assert "oven" not in shelf.index.words()
+    assert shelf.index.words()[name(7)] == 1
+
+
 # --- Damage ---
 
 

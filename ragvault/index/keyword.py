@@ -84,6 +84,12 @@ class WhooshIndex:
     def highlight(self, text: str, sought: Sought) -> list[tuple[int, int]]:
         return highlight(text, sought, self._analyzer)
 
+    def words(self) -> dict[str, int]:
+        return dict(self._view.counted(self._fields.main))
+
+    def holders(self, term: str) -> int:
+        return self._view.holders(self._fields.main, term)
+
     def refresh(self) -> None:
         for _ in range(TRIES):
             manifest = self._read_manifest()

@@ -218,6 +218,16 @@ class Segment:
             found = [term for _, term in self._within(field, prefix.encode())]
         yield from (term.decode() for term in found)
 
+    def counted(self, field: str) -> dict[str, int]:
+        """Every term of a field, and how many hold it."""
+        counts: dict[str, int] = {}
+        with self._reading():
+            for (name, term), info in self._terms.items_from(field, b""):
+                if name != field:
+                    break
+                counts[term.decode()] = info.doc_frequency()
+        return counts
+
     def _within(self, field: str, prefix: bytes) -> Iterator[tuple[str, bytes]]:
         for name, term in self._terms.terms_from(field, prefix):
             if name != field or not term.startswith(prefix):

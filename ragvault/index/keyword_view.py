@@ -7,7 +7,7 @@ row of its note; a passage whose note is not there points at one empty row behin
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -93,6 +93,13 @@ class View:
     def holders(self, field: str, term: str) -> int:
         """How many hold a term, removed ones too: quick, and near enough to sort by."""
         return sum(segment.holders(field, term) for segment in self.segments)
+
+    def counted(self, field: str) -> Counter[str]:
+        """The same for every term of a field."""
+        counts: Counter[str] = Counter()
+        for segment in self.segments:
+            counts.update(segment.counted(field))
+        return counts
 
     def found(self, field: str, term: str) -> Found:
         """Who holds a term."""

@@ -109,6 +109,13 @@ class TantivyIndex:
     def highlight(self, text: str, sought: Sought) -> list[tuple[int, int]]:
         return highlight(text, sought, self._analyzer)
 
+    def words(self) -> dict[str, int]:
+        searcher, main = self._asking.passages.searcher, self._fields.main
+        return {term: held for term, held in searcher.terms_with_prefix(main, "") if term != ABSENT}
+
+    def holders(self, term: str) -> int:
+        return int(self._asking.passages.holders(self._fields.main, term))
+
     def refresh(self) -> None:
         self._stamp = self._stamps.read()
         levels = {}

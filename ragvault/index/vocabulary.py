@@ -1,21 +1,20 @@
 """The vocabulary: the words that a vault is about, for finding words near a query.
 
-    terms_of   the words of one passage that could be concepts
-    Counts     in how many passages each stands, kept by adding and removing passages
-    choose     the concepts: not too rare, not too common, the same ones every time
-    plan       which of them have to be embedded, and which embeddings are to be forgotten
-    expand     the concepts nearest to a query's vector
+    concepts       the words that could name something, each in the form that is used most
+    choose         those of them that are not too rare and not too common, the same ones every time
+    plan           which of them have to be embedded, and which embeddings are to be forgotten
+    expand         the concepts nearest to a query's vector
+    usual_cosine   what near means, for this model and this vault
 
-Tokens come from the caller's analyzer and vectors from the caller's embedder; counts and vectors
-are kept by the caller too. A word that stands in no passage any more is in nothing here.
+In how many passages each word stands is counted by the keyword index; vectors come from the
+caller's embedder and are kept by the caller.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,62 +29,35 @@ COMMONEST = 0.1  # share of passages; what is in more of them is near every quer
 _SAMPLE = 1000  # terms compared with each other to know the model: half a million pairs
 
 
-def terms_of(tokens: Iterable[str], stop_words: Container[str] = frozenset()) -> set[str]:
-    """Those of a passage's words that could name something: letters, neither few nor many."""
-    return {
-        token
-        for token in tokens
-        if SHORTEST <= len(token) <= LONGEST and token.isalpha() and token not in stop_words
-    }
+def concepts(
+    words: Mapping[str, int],
+    stem: Callable[[str], str] = str,
+    stop_words: Container[str] = frozenset(),
+) -> dict[str, int]:
+    """Words of letters, neither short nor long, with the passages that hold any of their forms.
 
-
-@dataclass(slots=True)
-class Counts:
-    """In how many passages each term stands, and how many passages there are.
-
-    `changed` are the terms whose count is not yet stored; `take_changes` hands them over. Removing
-    takes the terms that were added: a passage's text is still known when it goes.
+    `stem` gives the term that all forms of a word share. Of oven and ovens the one that is used
+    more stands for both: as an expansion of each other they would find nothing new.
     """
-
-    passages: int = 0
-    terms: Counter[str] = field(default_factory=Counter)
-    changed: set[str] = field(default_factory=set)
-
-    def add(self, terms: Iterable[str]) -> None:
-        self._count(terms, 1)
-
-    def remove(self, terms: Iterable[str]) -> None:
-        self._count(terms, -1)
-
-    def take_changes(self) -> dict[str, int]:
-        """The count of each changed term, 0 for one to forget; from now on they are stored."""
-        changes = {term: self.terms.get(term, 0) for term in sorted(self.changed)}
-        self.changed.clear()
-        return changes
-
-    def _count(self, terms: Iterable[str], by: int) -> None:
-        distinct = set(terms)
-        below = [term for term in distinct if self.terms.get(term, 0) + by < 0]
-        if self.passages + by < 0 or below:
-            raise ValueError("a passage was removed that was never added")
-        self.passages += by
-        self.changed |= distinct
-        for term in distinct:
-            self.terms[term] += by
-            if not self.terms[term]:
-                del self.terms[term]
+    forms: dict[str, str] = {}
+    for word in words:
+        if SHORTEST <= len(word) <= LONGEST and word.isalpha() and word not in stop_words:
+            root = stem(word)
+            other = forms.get(root, word)
+            forms[root] = min(word, other, key=lambda form: (-words[form], form))
+    return {form: max(words[form], words.get(root, 0)) for root, form in forms.items()}
 
 
-def choose(counts: Counts, limit: int = MOST) -> list[str]:
+def choose(counts: Mapping[str, int], passages: int, limit: int = MOST) -> list[str]:
     """The concepts of a vault, best first, equal ones in the order of the alphabet.
 
     The score is (1 + log of the passages with the term) x (log of one in how many has it): high for
     words that are used again and again in a part of the vault, low for the rare and the everywhere.
     """
-    most = max(RAREST, COMMONEST * counts.passages)
+    most = max(RAREST, COMMONEST * passages)
     scored = [
-        (-_score(count, counts.passages), term)
-        for term, count in counts.terms.items()
+        (-_score(count, passages), term)
+        for term, count in counts.items()
         if RAREST <= count <= most
     ]
     return [term for _, term in sorted(scored)[:limit]]

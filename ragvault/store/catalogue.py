@@ -5,6 +5,7 @@
     links_to_look_up, …          links wait until they are looked up, across crashes
     chunks_since, …              how FAISS and Whoosh, its caches, catch up
     have, put_vectors, …         the embedding of every distinct text
+    vocabulary, …                the words a vault is about, with theirs
 
 This class only names what can be asked; the modules beside it know how. It knows no model, no
 index and no Markdown.
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragvault.plan import Filter
 from ragvault.spans import Span
-from ragvault.store import facts, history, links, read, standing, vectors, write
+from ragvault.store import facts, history, links, read, standing, terms, vectors, write
 from ragvault.store import filter as filter_
 from ragvault.store.counts import Counts, counts
 from ragvault.store.door import Door
@@ -27,6 +28,7 @@ from ragvault.store.history import ChunkRef
 from ragvault.store.links import Dangling, Edge, LinkId
 from ragvault.store.read import Passage, Seen, Stored
 from ragvault.store.standing import LinkRow, Standing
+from ragvault.store.terms import Chosen, Vocabulary
 from ragvault.store.vectors import Dtype
 from ragvault.store.write import Cut, Stamp
 from ragvault.types import Chunk, Date, File, Heading, Link, Note, Section, Skipped, Target
@@ -357,3 +359,27 @@ class Catalogue(Door):
     def drop_unused_vectors(self, removed_before: float | None = None) -> int:
         """Delete the vectors of texts no chunk holds any more, or of those gone before a moment."""
         return self._write(vectors.drop_unused, removed_before)
+
+    # Vocabulary.
+
+    def vocabulary(self) -> Vocabulary:
+        """The words the vault is about, with their vectors and the model those are of."""
+        return self._read(terms.vocabulary)
+
+    def terms(self) -> list[str]:
+        """The same without the vectors."""
+        return self._read(terms.terms)
+
+    def vocabulary_chosen(self) -> Chosen:
+        """At which state of the vault the terms were chosen."""
+        return self._read(terms.chosen)
+
+    def change_vocabulary(
+        self, now: Chosen, new: Sequence[str], matrix: NDArray[np.float32], gone: Iterable[str]
+    ) -> None:
+        """Add terms with their vectors, one row a term, and drop others."""
+        self._write(terms.change, now, new, matrix, gone)
+
+    def drop_terms(self, gone: Iterable[str]) -> None:
+        """Delete terms that stand in no passage any more, and their vectors."""
+        self._write(terms.drop, gone)

@@ -13,6 +13,7 @@
     skipped         files that were not indexed, and why
     standing        what links say about a note: who links here, which community it is in
     lists           notes and sections that are lists of links, and what one of their links weighs
+    terms           the vault's vocabulary, each term with its vector
     models, vectors the embedding of every distinct text, by hash
     meta            identity, revision, and what the last run said
 
@@ -172,4 +173,8 @@ FORMAT_1 = (
         vector BLOB NOT NULL,
         UNIQUE (model, text_hash)
     )""",
+    """CREATE TABLE terms (
+        term TEXT PRIMARY KEY,
+        vector BLOB NOT NULL          -- float16, little-endian, of the model that meta names
+    ) WITHOUT ROWID""",
 )
