@@ -167,7 +167,9 @@ class Graph(Table, frozen=True):
 
 
 class Models(Table, frozen=True):
-    """Which weights are used and how they are run. Never from a vault: it names what is loaded."""
+    """Which weights are used and how they are run. Never from a vault."""
+
+    closed: ClassVar[str] = "it names what is fetched and run on this machine"
 
     embedder: str = "bge-small-en-v1.5"
     static: str = "potion-base-8M"

@@ -1,9 +1,10 @@
 """What a table of settings is: the struct all tables share, and the ranges a value may have.
 
 config.py and its parts (config_query, config_fuse, config_rank) declare the tables themselves.
-Three things are declared beside the fields of a table:
+Four things are declared beside the fields of a table:
 
     vault     may a vault's own .ragvault.toml set this table? No, unless the table says yes
+    closed    why it may not; completes "because"
     user_only on one key: never from a vault, and why
     rules     pairs of keys of this table that must be in order
 """
@@ -41,6 +42,7 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """
 
     vault: ClassVar[bool] = False
+    closed: ClassVar[str] = "it is not about how notes are read or searched"
     rules: ClassVar[tuple[Rule, ...]] = ()
 
 

@@ -168,9 +168,11 @@ class Engines:
             return self._embedders[name]
 
     def reranker(self) -> Reranker:
+        """The model that reads results again. Only searches ask for it, and a search fetches
+        nothing: a vault could switch reranking on, and 73 MB would come with the first query."""
         from ragvault.models.load import open_reranker, opening
 
-        how = opening(self.config.models, self.talk, offline=self.offline)
+        how = opening(self.config.models, self.talk, offline=True)
         return open_reranker(self.config.models.reranker, how)
 
 

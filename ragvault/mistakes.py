@@ -109,7 +109,7 @@ def _choice(table: KeyPath) -> str:
     keys = [path[-1] for path in schema.settings() if path[:-1] == table]
     if keys:
         return f"the keys of [{toml.key(*table)}] are: {', '.join(keys)}"
-    names = [toml.key(*path) for path in list(schema.tables())[1:]]
+    names = [path[0] for path in schema.tables() if len(path) == 1]
     return f"the tables are: {', '.join(names)}; ragvault config show lists every setting"
 
 

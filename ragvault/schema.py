@@ -99,7 +99,7 @@ def _refusal(table: type[Table], type_: Any) -> str:
     for meta in _metas(type_):
         if meta.extra and "user_only" in meta.extra:
             return str(meta.extra["user_only"])
-    return "" if table.vault else "it is not about how notes are read or searched"
+    return "" if table.vault else table.closed
 
 
 def _metas(type_: Any) -> list[Meta]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from ragvault import folders
 from ragvault.config import Config, Models
 from ragvault.errors import RagvaultError
+from ragvault.notes.diff import is_hidden
 from ragvault.notes.walk import walk
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.counts import Counts
@@ -112,8 +113,9 @@ def pending(
     seen = catalogue.files()
     found = {file.path: file for file in walked.files}
     # A file that could not be read is told as skipped; the next run would leave it out again.
+    # A note that cannot be seen now stays as it is.
     unread = {skip.path for skip in catalogue.skipped()}
-    both = seen.keys() & found.keys()
+    both, lost = seen.keys() & found.keys(), seen.keys() - found.keys()
     changed = {
         path
         for path in both
@@ -122,7 +124,7 @@ def pending(
     return Pending(
         new=len(found.keys() - seen.keys() - unread),
         changed=len(changed),
-        gone=len(seen.keys() - found.keys()),
+        gone=len([path for path in lost if not is_hidden(path, walked.unreadable)]),
         recut=sum(seen[path].recipe != recipe(config) for path in both - changed),
         passages=passages,
         links=links,

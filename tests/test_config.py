@@ -333,8 +333,17 @@ def test_a_vault_may_say_how_it_is_read_and_cut(vault, environ):
     assert loaded.config.chunk.overlap == 9
 
 
-@pytest.mark.parametrize("text", ["parse.git_dates = true", 'paths.data = "/srv/other"'])
-def test_a_vault_may_not_run_commands_or_choose_folders(text, vault, environ, tmp_path):
+@pytest.mark.parametrize(
+    "text",
+    [
+        "parse.git_dates = true",
+        'paths.data = "/srv/other"',
+        'models.embedder = "someone/else"',
+        'models.folder = "/srv/other"',
+        "models.offline = false",
+    ],
+)
+def test_a_vault_may_not_run_commands_or_choose_folders_or_models(text, vault, environ, tmp_path):
     write(vault / ".ragvault.toml", f"# mine\n{text}")
 
     (problem,) = problems(load, vault, environ=environ)

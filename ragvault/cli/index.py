@@ -77,4 +77,5 @@ def index(
     for warning in report.warnings:
         render.talk(f"warning: {warning}")
     for skip in report.skipped:
-        render.detail(f"skipped {skip.path}: {skip.reason} {skip.detail}".rstrip())
+        why = ", ".join(filter(None, (skip.reason, skip.detail)))
+        render.detail(f"skipped {skip.path}: {why}")

@@ -184,7 +184,8 @@ def _last_run(run: Mapping[str, Any]) -> str:
 
 def _details(found: Status) -> Iterator[str]:
     for skip in found.skipped:
-        yield f"skipped   {printable(skip.path)}: {skip.reason} {printable(skip.detail)}".rstrip()
+        why = ", ".join(filter(None, (skip.reason, printable(skip.detail))))
+        yield f"skipped   {printable(skip.path)}: {why}"
     for path, warnings in found.warnings.items():
         yield from (f"warning   {printable(path)}: {printable(said)}" for said in warnings)
     for link in found.dangling:
