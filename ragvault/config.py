@@ -180,6 +180,20 @@ class Models(Table, frozen=True):
     folder: Folder = ""
 
 
+class Watch(Table, frozen=True):
+    """How a watcher keeps indexes true, and answers searches; times in seconds."""
+
+    events: Literal["native", "polling"] = "native"
+    debounce: Above0 = 0.3
+    patience: Above0 = 5.0
+    reconcile: Above0 = 300.0
+    polling: Above0 = 2.0
+    tier: Literal["keyword", "static", "full"] = "full"
+    answer: bool = True
+    threads: Positive = 3
+    log_bytes: Positive = 1_000_000
+
+
 class Config(Table, frozen=True):
     """All settings, valid."""
 
@@ -205,3 +219,4 @@ class Config(Table, frozen=True):
     parents: rank.Parents = rank.Parents()
     limit: rank.Limit = rank.Limit()
     budget: rank.Budget = rank.Budget()
+    watch: Watch = Watch()

@@ -1,0 +1,91 @@
+"""Sieve: which paths of a vault can matter to its index.
+
+The same rules as the walk's, asked about one path at a time: what happens in an ignored folder is
+nobody's work, and such a folder is not watched at all. Rules are read once a folder, and again
+after `forget`, when an ignore file has changed. Paths are relative to the vault, as the disk has
+them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from unicodedata import normalize
+
+from ragvault import config
+from ragvault.notes.layers import Layers, base_layers, ignore_files, with_file
+from ragvault.sources import VAULT_FILE
+
+
+class Sieve:
+    """Asked from several threads."""
+
+    def __init__(self, root: Path, settings: config.Walk) -> None:
+        self._root, self._settings = str(root), settings
+        self._extensions = tuple(extension.lower() for extension in settings.extensions)
+        self._rules = ignore_files(settings)
+        self._known: dict[str, Layers | None] = {}
+        self._lock = threading.Lock()
+
+    def enters(self, folder: str) -> bool:
+        """Whether the notes of this folder are notes; "" is the vault itself."""
+        with self._lock:
+            return self._layers(folder) is not None
+
+    def matters(self, path: str, *, folder: bool) -> bool:
+        """Whether the index could be another when something happened to this path."""
+        above, _, disk = path.rpartition("/")
+        with self._lock:
+            layers = self._layers(above)
+            if layers is None:
+                return False
+            if disk in self._rules or path == VAULT_FILE:
+                return True
+            name = normalize("NFC", disk)
+            if not folder and not name.lower().endswith((*self._extensions, ".icloud")):
+                return False
+            # What iCloud took away is named by a hidden stub of the note's name.
+            name = name.removeprefix(".").removesuffix(".icloud") if ".icloud" in name else name
+            return not layers.ignore(_joined(normalize("NFC", above), name), name, folder=folder)
+
+    def is_rule(self, path: str) -> bool:
+        """Whether this file decides what matters."""
+        return path.rpartition("/")[2] in self._rules or path == VAULT_FILE
+
+    def forget(self) -> None:
+        """Read all rules again."""
+        with self._lock:
+            self._known.clear()
+
+    def _layers(self, folder: str) -> Layers | None:
+        """The rules inside a folder; None for a folder that is ignored."""
+        if folder not in self._known:
+            self._known[folder] = self._read(folder)
+        return self._known[folder]
+
+    def _read(self, folder: str) -> Layers | None:
+        if not folder:
+            return self._with_own(base_layers(self._root, self._settings)[0], "")
+        above, _, disk = folder.rpartition("/")
+        layers, name = self._layers(above), normalize("NFC", disk)
+        if layers is None:
+            return None
+        if layers.ignore(_joined(normalize("NFC", above), name), name, folder=True):
+            return None
+        return self._with_own(layers, folder)
+
+    def _with_own(self, layers: Layers, folder: str) -> Layers:
+        inside = f"{normalize('NFC', folder)}/" if folder else ""
+        for name in sorted(self._rules):
+            file = Path(self._root, folder, name)
+            if os.path.lexists(file):
+                try:
+                    layers = with_file(layers, file, inside)
+                except OSError:
+                    continue  # the walk says so
+        return layers
+
+
+def _joined(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
