@@ -19,8 +19,11 @@ RagvaultError into their own form in one place; nothing else catches it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 
 class RagvaultError(Exception):

@@ -5,7 +5,7 @@
     data          $RAGVAULT_HOME           paths.data, else the platform's data folder
     models        $RAGVAULT_HOME/models    models in the platform's data folder
     cache         $RAGVAULT_HOME/cache     the platform's cache folder
-    runtime       $RAGVAULT_HOME/run       the platform's runtime folder
+    runtime       $RAGVAULT_HOME/run       the login's runtime folder, see runtime.py
 
 Only names are made here: nothing is created, read or checked. The environment is an argument, so
 that a test needs no patching. This file knows no setting and nothing of what the folders hold.
@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import platformdirs
+
+from ragvault.runtime import runtime_folder
 
 APP = "ragvault"
 
@@ -57,8 +59,7 @@ def cache_dir(environ: Mapping[str, str] | None = None) -> Path:
 
 def runtime_dir(environ: Mapping[str, str] | None = None) -> Path:
     """Sockets and process ids, which do not outlive the login."""
-    moved = home(environ)
-    return moved / "run" if moved else platformdirs.user_runtime_path(APP, appauthor=False)
+    return Path(runtime_folder(environ))
 
 
 def _platform_data() -> Path:

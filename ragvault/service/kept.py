@@ -17,9 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ragvault.errors import ConfigError, IndexLocked, IndexMissing, RagvaultError
-from ragvault.models.talk import Talk
+from ragvault.ingest import Tier
+from ragvault.models.talk import Quiet, Talk
 from ragvault.service.batch import Batch
 from ragvault.service.events import Native, Unheard
+from ragvault.service.logs import unexpected
 from ragvault.service.polled import Polled
 from ragvault.service.sieve import Sieve
 from ragvault.vault import Vault
@@ -137,7 +139,7 @@ class Kept:
         except Left:
             self.changed(at_once=True)
             raise
-        except RagvaultError as error:
+        except Exception as error:
             self._put_off(error)
             self.changed(at_once=True)
 
@@ -150,7 +152,9 @@ class Kept:
                 self.talk.say(f"{self.vault.name}: every passage has its vector")
             for warning in report.warnings:
                 self.talk.say(f"{self.vault.name}: {warning}")
-        except RagvaultError as error:
+        except Left:
+            raise
+        except Exception as error:
             self._put_off(error)
 
     @property
@@ -158,12 +162,9 @@ class Kept:
         waits = self.away or self.paused or time.monotonic() < self._not_before
         return self.unfinished and not waits
 
-    def _index(self, tier: str, leave: Callable[[], bool]) -> Report:
-        def tell(what: str, done: int, total: int) -> None:
-            if leave():
-                raise Left
-
-        report = self.vault.index(tier, tell=tell, talk=self.talk)  # type: ignore[arg-type]
+    def _index(self, tier: Tier, leave: Callable[[], bool]) -> Report:
+        leaving = _Leaving(self.talk, leave)
+        report = self.vault.index(tier, tell=leaving.tell, talk=leaving)
         self._said = ""
         return report
 
@@ -198,18 +199,36 @@ class Kept:
             )
         return bool(notes)
 
-    def _put_off(self, error: RagvaultError) -> None:
-        """Try again later; say the same thing once."""
-        seconds = LOCKED if isinstance(error, IndexLocked) else FAILED
-        if isinstance(error, ConfigError):
-            seconds = LOCKED  # somebody is editing it
-        self._not_before = time.monotonic() + seconds
-        self._say_once(f"{self.vault.name}: {error} (fix: {error.fix})")
+    def _put_off(self, error: Exception) -> None:
+        """Try again later, whatever it was: a watcher goes on. The same thing is said once."""
+        soon = isinstance(error, IndexLocked | ConfigError)  # someone is writing, or editing
+        self._not_before = time.monotonic() + (LOCKED if soon else FAILED)
+        if isinstance(error, RagvaultError):
+            self._say_once(f"{self.vault.name}: {error} (fix: {error.fix})")
+        else:
+            self._say_once(f"{self.vault.name}: {unexpected(error)}")
 
     def _say_once(self, line: str) -> None:
         if line != self._said:
             self._said = line
             self.talk.say(line)
+
+
+class _Leaving(Quiet):
+    """Told how far the work is, and ends it there when it is to be left."""
+
+    def __init__(self, talk: Talk, leave: Callable[[], bool]) -> None:
+        self._talk, self._leave = talk, leave
+
+    def say(self, line: str) -> None:
+        self._talk.say(line)
+
+    def progress(self, done: int, total: int) -> None:
+        self.tell("", done, total)  # a download
+
+    def tell(self, what: str, done: int, total: int) -> None:
+        if self._leave():
+            raise Left
 
 
 def _why_away(root: Path) -> str:

@@ -44,8 +44,9 @@ class Watch:
                 kept.deafen()
 
     def stop(self) -> None:
-        """End soon. May be called from a signal handler, so it takes no lock."""
+        """End soon. May be called by a signal handler: the lock is one that its thread may have."""
         self._stopping = True
+        self.wake()
 
     def wake(self) -> None:
         """There may be work."""

@@ -1,0 +1,81 @@
+"""Openings: indexes kept open between searches, for each thread that answers.
+
+An Opened belongs to one thread, and its settings are part of what it is. The few used last are kept
+for each thread; one whose index was made again meanwhile, or has gained a tier, is opened anew.
+Models are shared by all of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from ragvault.opened import Opened
+from ragvault.ports import CacheBroken
+from ragvault.store import layout
+from ragvault.store.catalogue import Catalogue
+from ragvault.vault import Vault
+
+KEPT = 4  # indexes a thread keeps: vaults, or settings of one vault, that are asked in turns
+
+
+class _Held(NamedTuple):
+    opened: Opened
+    stamp: tuple[object, ...]
+
+
+class Openings:
+    """Gives each thread an index that is open already. Use as a function of a vault."""
+
+    def __init__(self) -> None:
+        self._own = threading.local()
+
+    @contextmanager
+    def __call__(self, vault: Vault) -> Iterator[Opened]:
+        shelf: OrderedDict[tuple[Path, bytes], _Held] = self._shelf()
+        key = (vault.folder, msgspec.json.encode(vault.settings.config))
+        held = shelf.pop(key, None)
+        if held is not None and not _is_current(held, vault):
+            held.opened.close()
+            held = None
+        if held is None:
+            opened = vault.reading()
+            held = _Held(opened, _stamp(vault, opened.catalogue))
+        try:
+            yield held.opened
+        except BaseException:
+            held.opened.close()  # whatever went wrong, the next search begins anew
+            raise
+        shelf[key] = held
+        while len(shelf) > KEPT:
+            shelf.popitem(last=False)[1].opened.close()
+
+    def _shelf(self) -> OrderedDict[tuple[Path, bytes], _Held]:
+        if not hasattr(self._own, "shelf"):
+            self._own.shelf = OrderedDict()
+        shelf: OrderedDict[tuple[Path, bytes], _Held] = self._own.shelf
+        return shelf
+
+
+def _is_current(held: _Held, vault: Vault) -> bool:
+    if held.opened.missing:
+        return False
+    try:
+        held.opened.refresh()
+        return held.stamp == _stamp(vault, held.opened.catalogue)
+    except (OSError, CacheBroken):
+        return False
+
+
+def _stamp(vault: Vault, catalogue: Catalogue) -> tuple[object, ...]:
+    """What must be the same for an open index to answer: the file, the models of its tiers."""
+    file = (vault.folder / layout.CATALOGUE).stat()
+    models = (catalogue.fact("full"), catalogue.fact("static"))
+    dims = catalogue.model_dims()
+    return file.st_dev, file.st_ino, catalogue.identity, *((m, dims.get(m)) for m in models)

@@ -1,0 +1,96 @@
+"""Run: a watcher from its start to its end. The loop, the socket and the record, put together.
+
+    with Place       there is one watcher, and it is this one
+      with Server    searches are answered, by the function that was given
+        Watch.run    until SIGTERM or SIGINT
+
+A second signal ends at once; nothing is lost by that either.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from ragvault.service.kept import Kept
+from ragvault.service.logs import Log, unexpected
+from ragvault.service.openings import Openings
+from ragvault.service.running import Place
+from ragvault.service.server import Server
+from ragvault.service.watch import Watch
+from ragvault.vault import Vault
+
+# What was typed, where, and how to open an index, to what is to be printed; None: not by us.
+Answering = Callable[[list[str], Mapping[str, Any], Openings], Mapping[str, Any] | None]
+
+
+def run(vaults: Sequence[Vault], answering: Answering, log: Log) -> None:
+    """Watch until a signal comes. Raises WatcherRunning when another one does so already."""
+    settings = vaults[0].settings.config.watch
+    openings = Openings()
+    with Place() as place, ExitStack() as stack:
+        kept = [Kept(vault, log, lambda: watch.wake()) for vault in vaults]
+        server = Server(
+            place.folder,
+            answer=lambda args, around: answering(args, around, openings),
+            aside=lambda root: watch.aside(root),
+            status=lambda: _status(kept, server),
+            failed=lambda error: log.say(unexpected(error)),
+            threads=settings.threads,
+        )
+        watch = Watch(kept, busy=lambda: server.busy)
+        stack.enter_context(_ended_by_signals(watch))
+        if settings.answer:
+            stack.enter_context(server)
+        roots = [vault.root for vault in vaults]
+        place.tell(roots, server.address if settings.answer else "", server.token)
+        log.say(f"watching {', '.join(vault.name for vault in vaults)} (pid {os.getpid()})")
+        watch.run()
+        log.say("stopped")
+
+
+def _status(kept: Sequence[Kept], server: Server) -> dict[str, Any]:
+    """How each vault is, in plain values."""
+    return {
+        "answered": server.answered,
+        "vaults": [
+            {
+                "name": each.vault.name,
+                "root": str(each.root),
+                "events": "polling" if each.polling else "native",
+                "why": each.polling,
+                "away": each.away,
+                "waiting": each.batch.waiting or each.unfinished,
+                "indexed": each.indexed or None,
+                "paused": bool(each.paused),
+            }
+            for each in kept
+        ],
+        "now": time.time(),
+    }
+
+
+@contextmanager
+def _ended_by_signals(watch: Watch) -> Iterator[None]:
+    """The first signal ends it in order, the second at once."""
+    asked = False
+
+    def end(number: int, frame: object) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+        watch.stop()
+
+    names = ("SIGTERM", "SIGINT", "SIGHUP")
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    before = [(number, signal.signal(number, end)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
