@@ -1,5 +1,5 @@
 """python -m ragvault"""
 
-from ragvault.cli.main import run
+from ragvault.cli.start import run
 
 run()

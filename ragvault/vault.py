@@ -149,6 +149,11 @@ class Vault:
         return Catalogue.open(self.folder, write=write)
 
 
+def known(environ: Mapping[str, str] | None = None) -> list[layout.Known]:
+    """Every vault that has an index."""
+    return layout.known(_data(environ))
+
+
 def _mend(folder: Path, look: bool, say: Callable[[str], None]) -> None:
     """Make a damaged catalogue again, or go on with that; only a rebuild looks for damage."""
     wrong = damage(folder) if look else ""

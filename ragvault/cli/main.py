@@ -28,6 +28,7 @@ from ragvault.errors import RagvaultError
 COMMANDS = {
     "index": "Index a vault, or bring its index up to date.",
     "search": "Search your notes, by meaning, by word and by link.",
+    "watch": "Keep indexes true while files change, and answer searches warm.",
     "status": "Tell what is indexed, skipped, broken and pending.",
     "links": "List the links of a note: outgoing, incoming, broken and ambiguous.",
     "related": "Find notes near this one: by links, by community and by meaning.",
@@ -92,11 +93,6 @@ def ragvault(
         render.out(ctx.get_help())
 
 
-def run() -> None:
-    """The console entry point."""
-    sys.exit(main(sys.argv[1:]))
-
-
 def main(args: Sequence[str]) -> int:
     """Run one command line and return its exit code. Errors become two lines, never a traceback."""
     render.reset()
@@ -105,7 +101,7 @@ def main(args: Sequence[str]) -> int:
         if sys.stdout:  # None when it was closed: `>&-`
             sys.stdout.flush()
     except BrokenPipeError:
-        return _reader_left()
+        return reader_left()
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except RagvaultError as error:
@@ -132,7 +128,7 @@ def _call(args: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _reader_left() -> int:
+def reader_left() -> int:
     """`| head` has read enough: that is no failure, and the interpreter must not flush again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())

@@ -1,0 +1,72 @@
+"""The console entry point: a search that a watcher can answer is answered before Typer is imported.
+
+Everything else, and every search that no watcher answers, goes on to main.py. Both ways write the
+same bytes, since the watcher runs the very function that `ragvault search` runs. RAGVAULT_ALONE=1
+asks no watcher.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+HERE = ("-h", "--help")  # for the process in which they were typed
+
+
+def run() -> None:
+    """The whole program."""
+    code = warm(sys.argv[1:])
+    if code is None:
+        from ragvault.cli.main import main
+
+        code = main(sys.argv[1:])
+    sys.exit(code)
+
+
+def warm(args: Sequence[str]) -> int | None:
+    """Have the watcher answer a search; None where it is to be answered here."""
+    if args[:1] != ["search"] or os.environ.get("RAGVAULT_ALONE") or set(HERE) & set(args):
+        return None
+    from ragvault.cli.around import surroundings
+    from ragvault.runtime import runtime_folder
+    from ragvault.service.client import Unanswered, ask
+
+    try:
+        around = surroundings()._asdict()
+        told = ask(runtime_folder(), {"op": "search", "args": list(args), "around": around})
+        return _written(told)
+    except Unanswered as unanswered:
+        if unanswered.why and {"-v", "--verbose"} & set(args):
+            sys.stderr.write(f"the watcher does not answer: {unanswered.why}\n")
+        return None
+    except KeyboardInterrupt:
+        return 130
+
+
+def _written(told: dict[str, Any]) -> int:
+    """Write what `ragvault search` would have written, and return its exit code."""
+    out, err, code = str(told["out"]), list(told["err"]), int(told["code"])
+    if "\x1b" in out:  # Typer keeps colours from a pipe: so does this
+        from typer import echo
+
+        echo(out, nl=False)
+    elif sys.stdout:
+        reconfigure = getattr(sys.stdout, "reconfigure", None)
+        if reconfigure:
+            reconfigure(errors="backslashreplace")
+        try:
+            sys.stdout.write(out)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            return _reader_left()
+    if sys.stderr:
+        sys.stderr.write("".join(f"{line}\n" for line in err))
+    return code
+
+
+def _reader_left() -> int:
+    from ragvault.cli.main import reader_left
+
+    return reader_left()
