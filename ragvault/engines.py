@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragvault.configure import Loaded
+from ragvault.models.cache import SLAB
 from ragvault.models.choose import Choice, choose
+from ragvault.models.kit import Kit
 from ragvault.models.talk import Quiet, Talk
 from ragvault.ports import CacheBroken, Embedder, KeywordIndex, Reranker, VectorIndex
 from ragvault.store.catalogue import Catalogue
@@ -34,20 +36,28 @@ STAMP = "caches"  # which catalogue the caches are of
 class Engines:
     """Opens what a vault's settings ask for. `talk` hears of downloads and of caches made again.
 
-    Models are kept once they are open, for as long as this is: whoever indexes again and again
-    keeps one of these and hands it to every run.
+    Models are kept once they are open, in the `kit`: whoever indexes again and again, or answers
+    many searches, keeps one kit and hands it to every run. A `slab` is how many texts are embedded
+    between two moments at which a run can be stopped.
     """
 
     def __init__(
-        self, folder: Path, settings: Loaded, *, offline: bool = False, talk: Talk | None = None
+        self,
+        folder: Path,
+        settings: Loaded,
+        *,
+        offline: bool = False,
+        talk: Talk | None = None,
+        kit: Kit | None = None,
+        slab: int = SLAB,
     ) -> None:
         self.folder = folder
         self.config = settings.config
         self.offline = offline
         self.talk: Talk = talk or Quiet()
         self._explicit = settings.origin["models.embedder"] != "default"
-        self._embedders: dict[str, Embedder] = {}
-        self._opening = threading.Lock()  # the static model is opened aside
+        self.slab = slab
+        self._kit = kit or Kit()
 
     def own(self, catalogue: Catalogue) -> None:
         """Empty caches of another catalogue, before any of them is opened to be written."""
@@ -157,23 +167,19 @@ class Engines:
 
     def embedder(self, name: str, *, offline: bool = False) -> Embedder:
         """A model by name, fetched where that is needed and allowed; opened once."""
-        from ragvault.models.load import open_embedder, opening
+        from ragvault.models.load import opening
 
-        with self._opening:
-            if name not in self._embedders:
-                how = opening(self.config.models, self.talk, offline=offline or self.offline)
-                found = open_embedder(name, how)
-                # By its full name too, which is what the catalogue remembers of it.
-                self._embedders |= {name: found, found.name: found}
-            return self._embedders[name]
+        how = opening(self.config.models, self.talk, offline=offline or self.offline)
+        return self._kit.embedder(name, self.config.models, how)
 
     def reranker(self) -> Reranker:
         """The model that reads results again. Only searches ask for it, and a search fetches
         nothing: a vault could switch reranking on, and 73 MB would come with the first query."""
-        from ragvault.models.load import open_reranker, opening
+        from ragvault.models.load import opening
 
-        how = opening(self.config.models, self.talk, offline=True)
-        return open_reranker(self.config.models.reranker, how)
+        settings = self.config.models
+        how = opening(settings, self.talk, offline=True)
+        return self._kit.reranker(settings.reranker, settings, how)
 
 
 class _Fetch:

@@ -125,10 +125,13 @@ class _Run:
             embedder = self.engines.embedder(choice.embeds)
             if choice.answers is None:
                 self.catalogue.set_fact("full", embedder.name)
+            # Before the first vector: a search that sees one looks for the index, too.
+            self.engines.vectors(embedder.name, embedder.dim, self.catalogue, write=True).close()
             new = embed(
                 self.catalogue,
                 embedder,
                 self._telling("embedding"),
+                slab=self.engines.slab,
                 after_page=lambda: self._follow(embedder.name),
             )
         except (ModelUnavailable, ModelUnusable) as missing:

@@ -21,6 +21,8 @@ from ragvault.errors import IndexMissing, VaultNotFound
 from ragvault.forget import Forgotten, forget
 from ragvault.ingest import Tier, ingest
 from ragvault.linked import Links, links
+from ragvault.models.cache import SLAB
+from ragvault.models.kit import Kit
 from ragvault.models.talk import Talk
 from ragvault.opened import Opened
 from ragvault.related import Related, related
@@ -105,13 +107,20 @@ class Vault:
         with WriterLock(self.folder, "ragvault forget"), self.catalogue(write=True) as catalogue:
             return forget(self.root, catalogue, engines, note)
 
-    def reading(self, *, talk: Talk | None = None) -> Opened:
+    def reading(self, *, talk: Talk | None = None, kit: Kit | None = None) -> Opened:
         """The index opened for searching; closed by whoever asked for it."""
-        return Opened(self.catalogue(), self.engines(talk=talk))
+        return Opened(self.catalogue(), self.engines(talk=talk, kit=kit))
 
-    def engines(self, *, offline: bool = False, talk: Talk | None = None) -> Engines:
+    def engines(
+        self,
+        *,
+        offline: bool = False,
+        talk: Talk | None = None,
+        kit: Kit | None = None,
+        slab: int = SLAB,
+    ) -> Engines:
         """The caches and models of this vault, for several runs of `index`."""
-        return Engines(self.folder, self.settings, offline=offline, talk=talk)
+        return Engines(self.folder, self.settings, offline=offline, talk=talk, kit=kit, slab=slab)
 
     def search(
         self,

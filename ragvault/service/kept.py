@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ragvault.errors import ConfigError, IndexLocked, IndexMissing, RagvaultError
 from ragvault.ingest import Tier
+from ragvault.models.kit import Kit
 from ragvault.models.talk import Quiet, Talk
 from ragvault.service.batch import Batch
 from ragvault.service.events import Native, Unheard
@@ -28,6 +29,7 @@ from ragvault.vault import Vault
 from ragvault.write.notes import Report
 
 LOCKED = 1.0  # seconds until another writer is asked again
+SLAB = 8  # texts: a fifth of a second, after which a search or a change need not wait any more
 FAILED = 30.0  # seconds until what could not be done is tried again
 
 
@@ -38,8 +40,10 @@ class Left(Exception):
 class Kept:
     """One vault under watch. `wake` is called, from any thread, when there may be work."""
 
-    def __init__(self, vault: Vault, talk: Talk, wake: Callable[[], None] = lambda: None) -> None:
-        self.vault, self.talk, self._wake = vault, talk, wake
+    def __init__(
+        self, vault: Vault, talk: Talk, kit: Kit, wake: Callable[[], None] = lambda: None
+    ) -> None:
+        self.vault, self.talk, self._kit, self._wake = vault, talk, kit, wake
         settings = vault.settings.config.watch
         self.batch = Batch(settings.debounce, settings.patience)
         self.unfinished = False  # the best tier waits
@@ -164,7 +168,8 @@ class Kept:
 
     def _index(self, tier: Tier, leave: Callable[[], bool]) -> Report:
         leaving = _Leaving(self.talk, leave)
-        report = self.vault.index(tier, tell=leaving.tell, talk=leaving)
+        engines = self.vault.engines(talk=leaving, kit=self._kit, slab=SLAB)
+        report = self.vault.index(tier, tell=leaving.tell, engines=engines)
         self._said = ""
         return report
 

@@ -2,7 +2,7 @@
 
 An Opened belongs to one thread, and its settings are part of what it is. The few used last are kept
 for each thread; one whose index was made again meanwhile, or has gained a tier, is opened anew.
-Models are shared by all of them.
+Models are in the kit, shared by all of them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ragvault.models.kit import Kit
 from ragvault.opened import Opened
 from ragvault.ports import CacheBroken
 from ragvault.store import layout
@@ -33,7 +34,8 @@ class _Held(NamedTuple):
 class Openings:
     """Gives each thread an index that is open already. Use as a function of a vault."""
 
-    def __init__(self) -> None:
+    def __init__(self, kit: Kit) -> None:
+        self._kit = kit
         self._own = threading.local()
 
     @contextmanager
@@ -45,7 +47,7 @@ class Openings:
             held.opened.close()
             held = None
         if held is None:
-            opened = vault.reading()
+            opened = vault.reading(kit=self._kit)
             held = _Held(opened, _stamp(vault, opened.catalogue))
         try:
             yield held.opened

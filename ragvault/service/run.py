@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from ragvault.models.kit import Kit
 from ragvault.service.kept import Kept
 from ragvault.service.logs import Log, unexpected
 from ragvault.service.openings import Openings
@@ -31,9 +32,10 @@ Answering = Callable[[list[str], Mapping[str, Any], Openings], Mapping[str, Any]
 def run(vaults: Sequence[Vault], answering: Answering, log: Log) -> None:
     """Watch until a signal comes. Raises WatcherRunning when another one does so already."""
     settings = vaults[0].settings.config.watch
-    openings = Openings()
+    kit = Kit()
+    openings = Openings(kit)
     with Place() as place, ExitStack() as stack:
-        kept = [Kept(vault, log, lambda: watch.wake()) for vault in vaults]
+        kept = [Kept(vault, log, kit, lambda: watch.wake()) for vault in vaults]
         server = Server(
             place.folder,
             answer=lambda args, around: answering(args, around, openings),
