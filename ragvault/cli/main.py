@@ -30,9 +30,11 @@ COMMANDS = {
     "search": "Search your notes, by meaning, by word and by link.",
     "watch": "Keep indexes true while files change, and answer searches warm.",
     "status": "Tell what is indexed, skipped, broken and pending.",
+    "doctor": "Check that every part works and every signal is alive; say the cure.",
     "links": "List the links of a note: outgoing, incoming, broken and ambiguous.",
     "related": "Find notes near this one: by links, by community and by meaning.",
     "forget": "Take a note out of the index, with every byte of it.",
+    "purge": "Remove everything ragvault has written, after listing it.",
     "config": "Your settings: start a file, show what is in effect, check it.",
     "models": "The models: which there are, fetching and checking them.",
 }

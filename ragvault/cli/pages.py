@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 from ragvault.cli.render import as_json, count, printable, size
 
 if TYPE_CHECKING:
+    from ragvault.doctor.findings import Finding
     from ragvault.forget import Forgotten
     from ragvault.linked import Incoming, Links, Outgoing
+    from ragvault.purge import Written
     from ragvault.related import Near, Related
     from ragvault.status import ModelState, Pending, Status
     from ragvault.write.notes import Report
@@ -191,6 +193,32 @@ def _details(found: Status) -> Iterator[str]:
     for link in found.dangling:
         where = f"{printable(link.path)}:{link.line}: {printable(link.target)}"
         yield f"{LINKS.get(link.status, link.status):9} {where}{_could_be(link.others)}"
+
+
+def findings(found: Sequence[Finding], *, quiet: bool, full: bool) -> str:
+    """What a doctor found: faults first and with their cure, then a line about the rest."""
+    order = ("broken", "behind", "note", "fine")
+    shown = order if full else order[:2] if quiet else order[:3]
+    lines = [
+        line for state in shown for each in found if each.state == state for line in _finding(each)
+    ]
+    well = sum(each.state in ("fine", "note") for each in found)
+    if not quiet:
+        lines.append(f"{well} of {len(found)} checks are well")
+    return "\n".join(lines)
+
+
+def _finding(each: Finding) -> Iterator[str]:
+    yield f"{each.state:7} {each.part}: {printable(each.said)}"
+    if each.cure:
+        yield f"        fix: {printable(each.cure)}"
+
+
+def written(found: Sequence[Written]) -> str:
+    """What a purge would remove, a line each, and how much that is."""
+    lines = [f"{each.what:8} {size(each.bytes):>9}  {printable(str(each.path))}" for each in found]
+    total = size(sum(each.bytes for each in found))
+    return "\n".join([*lines, f"{total} in all"] if found else ["ragvault has written nothing"])
 
 
 def _listed(counts: Mapping[str, int]) -> str:

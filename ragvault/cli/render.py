@@ -103,7 +103,7 @@ def as_json(value: Any) -> str:
     """One line. Not msgspec: a file name may hold what is not Unicode, and must still be told."""
     import msgspec
 
-    return json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
+    return json.dumps(msgspec.to_builtins(value, enc_hook=os.fspath), ensure_ascii=False)
 
 
 def settings_toml(loaded: Loaded, about: Mapping[str, str]) -> str:

@@ -1,0 +1,60 @@
+"""ragvault purge: remove everything ragvault has written, after listing it."""
+
+from __future__ import annotations
+
+import typer
+
+from ragvault.cli import options, render
+
+app = typer.Typer()
+
+
+@app.command()
+def purge(
+    yes: options.Yes = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Remove everything ragvault has written, after listing it.
+
+    Indexes, models, caches and your config.toml. Your notes are never touched. A watcher is
+    stopped first. Without --yes it asks; nothing is deleted before the answer.
+
+    ragvault purge
+
+    ragvault purge --yes --quiet
+    """
+    from ragvault import configure, folders
+    from ragvault import purge as purging
+    from ragvault.cli import pages
+    from ragvault.service.running import running, stop
+
+    data = folders.data_dir(override=configure.load().config.paths.data)
+    found = purging.written(data)
+    if not yes:
+        render.out(pages.written(found))
+    if found and not yes:
+        _ask()
+    watcher = running()
+    if watcher:
+        render.talk(f"stopping the watcher (pid {watcher.pid})")
+        stop(watcher)
+    purging.delete(found, data)
+    if json:
+        render.out(render.as_json({"removed": found}))
+    elif yes and not quiet:
+        render.out(pages.written(found))
+    if found:
+        render.talk("removed; what is left is the program itself: pip uninstall ragvault")
+
+
+def _ask() -> None:
+    import sys
+
+    from ragvault.errors import UsageError
+
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "nothing was removed, because nobody is there to be asked", fix="ragvault purge --yes"
+        )
+    typer.confirm("remove all of this?", abort=True, err=True)

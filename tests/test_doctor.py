@@ -1,0 +1,286 @@
+"""ragvault doctor: what is well is said to be well, and every fault is found with its cure."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from vault_kit import indexed_sample, ragvault, sample, vault
+
+from ragvault.config import Config
+from ragvault.doctor import alive, machine
+from ragvault.doctor.findings import Finding, exit_code, fine
+from ragvault.vault import Vault
+
+__all__ = ["indexed_sample", "sample", "vault"]
+NOW = datetime(2026, 11, 16, tzinfo=timezone.utc)
+
+
+def folder_of(root: Path) -> Path:
+    return Vault.open(root).folder
+
+
+def found(*args: str) -> tuple[int, dict[str, dict[str, str]]]:
+    said = ragvault("doctor", "--json", *args)
+    return said.code, {each["part"]: each for each in said.json["findings"]}
+
+
+def test_a_vault_in_which_all_is_well(sample):
+    code, parts = found()
+
+    assert code == 0
+    for part in ("libraries", "catalogue", "caches", "keyword index", "code index", "vector index"):
+        assert parts[part]["state"] == "fine"
+    for signal in ("vector", "keyword", "code", "graph", "aliases", "backlinks", "community"):
+        assert parts[signal]["state"] == "fine", parts[signal]
+    assert parts["vault"]["said"] == "every file is as it was indexed"
+
+
+def test_quiet_tells_nothing_where_nothing_is_wrong(sample):
+    assert ragvault("doctor", "-q").out == ""
+    assert "fine    catalogue: 44 notes" in ragvault("doctor", "-v").out
+
+
+def test_a_file_that_changed_is_behind_and_index_cures_it(vault):
+    (vault / "a.md").write_text("# A\n\nSomething else entirely.\n")
+
+    code, parts = found()
+
+    assert (code, parts["vault"]["state"], parts["vault"]["cure"]) == (
+        3,
+        "behind",
+        "ragvault index",
+    )
+    ragvault("index", vault, "-q")
+    assert found()[0] == 0
+
+
+def test_a_vault_without_an_index_is_behind(tmp_path, vault):
+    (tmp_path / "new").mkdir()
+
+    code, parts = found("--vault", str(tmp_path / "new"))
+
+    assert code == 3
+    assert parts["index"]["cure"] == f"ragvault index {tmp_path / 'new'}"
+
+
+def test_without_any_vault_the_machine_is_looked_at(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
+
+    code, parts = found()
+
+    assert code == 3
+    assert parts["libraries"]["state"] == "fine"
+    assert parts["vault"]["cure"] == "ragvault index FOLDER"
+    assert ragvault("doctor", "--vault", "nowhere").code == 2
+
+
+@pytest.mark.parametrize("cache", ["keyword", "code"])
+def test_a_cache_that_lost_its_files_is_found_and_index_cures_it(cache, vault):
+    for path in (folder_of(vault) / cache).rglob("*"):
+        if path.is_file() and path.suffix != ".json":
+            path.write_bytes(b"")
+
+    code, parts = found()
+
+    assert code in (3, 4)
+    assert parts[f"{cache} index"]["state"] in ("broken", "behind")
+    assert parts[f"{cache} index"]["cure"].startswith("ragvault index")
+    ragvault("index", vault, "-q")
+    assert found()[0] == 0
+
+
+def test_a_vector_index_that_is_gone_is_found_and_index_cures_it(vault):
+    shutil.rmtree(folder_of(vault) / "vectors")
+
+    code, parts = found()
+
+    assert (code, parts["vector index"]["state"]) == (4, "broken")
+    ragvault("index", vault, "-q")
+    assert found()[0] == 0
+
+
+def test_passages_missing_from_an_index_are_counted(vault):
+    """An index that says it is of this revision, and is not."""
+    opened = Vault.open(vault)
+    from ragvault.engines import Engines
+
+    engines = Engines(opened.folder, opened.settings)
+    with opened.catalogue() as catalogue:
+        index = engines.words("keyword", catalogue)
+        index.remove([], [int(catalogue.chunk_ids()[0])])
+        index.commit(catalogue.revision)
+        index.close()
+
+    code, parts = found()
+
+    assert code == 3
+    assert parts["keyword index"]["said"].startswith("1 passages are missing and 0 are not")
+    assert "--rebuild" in parts["keyword index"]["cure"]
+    ragvault("index", vault, "--rebuild", "-q")
+    assert found()[0] == 0
+
+
+def test_a_damaged_catalogue_is_broken_and_a_rebuild_cures_it(vault):
+    path = folder_of(vault) / "catalogue.sqlite"
+    with sqlite3.connect(path) as db:
+        page = db.execute("PRAGMA page_size").fetchone()[0]
+    db.close()
+    data = bytearray(path.read_bytes())
+    data[4 * page : 9 * page] = b"\xff" * (5 * page)
+    path.write_bytes(bytes(data))
+
+    said = ragvault("doctor", "-q")
+
+    assert said.code == 4
+    assert "ragvault index --rebuild" in said.out
+    assert ragvault("index", vault, "--rebuild", "-q").code == 0
+    assert ragvault("doctor", "-q").code == 0
+
+
+def test_a_vault_that_is_gone_is_told(vault):
+    vault.rename(vault.with_name("elsewhere"))
+
+    code, parts = found("--vault", "vault")
+
+    assert code == 4
+    assert parts["vault"]["state"] == "broken"
+
+
+def test_an_index_that_others_can_read_is_broken(vault):
+    vaults = folder_of(vault).parent
+    vaults.chmod(0o755)
+
+    code, parts = found()
+
+    assert (code, parts["data folder"]["cure"]) == (4, f"chmod 700 {vaults}")
+
+
+# The machine
+
+
+def test_a_model_the_index_needs_is_broken_when_it_is_not_here(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path))
+    config = Config()
+
+    wanted = machine.models(config, frozenset())
+    needed = machine.models(config, frozenset({"potion-base-8M"}))
+
+    assert {each.state for each in wanted} == {"note"}
+    assert [each.state for each in needed if "potion" in each.said] == ["broken"]
+
+
+def test_a_changed_byte_of_a_model_is_found(tmp_path, monkeypatch):
+    from ragvault.models import registry
+    from ragvault.models import shelf as shelves
+
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path))
+    build = registry.find("potion-base-8M")[1][0]
+    folder = shelves.folder_of(build, tmp_path / "models")
+    for name in build.files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"something else")
+
+    states = {each.state: each.cure for each in machine.models(Config(), frozenset())}
+
+    assert states["broken"] == "ragvault models pull potion-base-8M"
+
+
+def test_a_library_that_cannot_be_imported_is_broken(monkeypatch):
+    def refuse(name):
+        raise ImportError(f"{name}: libomp.dylib not found")
+
+    monkeypatch.setattr(machine, "import_module", refuse)
+    (first, *_) = machine.libraries(Config())
+
+    assert first.state == "broken"
+    assert "--force-reinstall" in first.cure
+
+
+def test_a_vault_with_more_folders_than_may_be_watched_is_told(tmp_path, monkeypatch):
+    limit = tmp_path / "limit"
+    limit.write_text("4\n")
+    for name in "abc":
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(machine, "INOTIFY", limit)
+    monkeypatch.setattr(machine.sys, "platform", "linux")
+
+    finding = machine.watching(tmp_path)
+
+    assert finding.state == "note"
+    assert "sysctl" in finding.cure
+
+
+def test_the_worst_finding_is_the_exit_code():
+    note, behind = Finding("a", "note", ""), Finding("b", "behind", "")
+
+    assert exit_code([]) == exit_code([fine("a", ""), note]) == 0
+    assert exit_code([behind, note]) == 3
+    assert exit_code([behind, Finding("c", "broken", "")]) == 4
+
+
+# Signals
+
+
+def fired(root: Path, *queries: str, flags: tuple[str, ...] = ()) -> alive.Fired:
+    with Vault.open(root, flags=flags).reading() as index:
+        return alive.signals(queries, index, NOW)
+
+
+def test_signals_fire_only_where_the_query_gives_them_cause(vault):
+    by_alias, by_text = fired(vault, "first"), fired(vault, "bread")
+
+    assert by_alias.times["aliases"] == 1
+    assert "aliases" not in by_text.times
+    assert by_text.times["keyword"] == by_text.times["backlinks"] == 1
+
+
+def test_a_leg_counts_once_a_search(vault):
+    result = fired(vault, "bread", "water", "knead_dough")
+
+    assert result.asked == 3
+    assert result.times["code"] == 1
+    assert result.failed == {}
+
+
+def test_a_signal_that_never_fires_is_broken_unless_there_is_no_cause(sample):
+    with Vault.open(sample, flags=['retrieve.legs=["keyword"]']).reading() as index:
+        dead = {each.part: each for each in alive.alive(["zzz qqq"], index, NOW)}
+
+    assert {dead[part].state for part in ("aliases", "keyword", "backlinks")} == {"broken"}
+    assert dead["recency"].state == "note"
+
+
+def test_what_is_off_is_not_called_dead(sample):
+    flags = ("boost.backlinks.enabled=false", 'retrieve.legs=["keyword"]')
+    with Vault.open(sample, flags=flags).reading() as index:
+        found = {each.part: each for each in alive.alive(["bread"], index, NOW)}
+
+    assert (found["backlinks"].state, found["vector"].state) == ("note", "note")
+    assert found["backlinks"].said == "is off in your settings"
+
+
+def test_a_leg_that_fails_is_broken_with_its_reason(vault, monkeypatch):
+    from ragvault.index.vector_tiers import Tiers
+
+    def fail(self, *args, **named):
+        raise OSError("the disk is on fire")
+
+    monkeypatch.setattr(Tiers, "search", fail)
+    with Vault.open(vault).reading() as index:
+        found = {each.part: each for each in alive.alive(["bread"], index, NOW)}
+
+    assert found["vector"].state == "broken"
+    assert "the disk is on fire" in found["vector"].said
+
+
+def test_the_probes_are_the_vaults_own_words(vault):
+    with Vault.open(vault).catalogue() as catalogue:
+        queries = alive.probes(catalogue)
+
+    assert "first" in queries
+    assert "knead_dough" in queries
+    assert len(queries) == len(set(queries))

@@ -1,0 +1,166 @@
+"""ragvault links and ragvault related: every link in its place, every neighbour with a reason."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from vault_kit import indexed_sample, ragvault, sample, vault
+
+__all__ = ["indexed_sample", "sample", "vault"]
+
+
+def test_each_link_of_a_note_is_in_one_list(sample):
+    found = ragvault("links", "Journal/2025-01-19.md", "--json").json
+
+    assert [(link["line"], link["note"]) for link in found["outgoing"]] == [
+        (8, "Recipes/Rye Loaf.md")
+    ]
+    (ambiguous,) = found["ambiguous"]
+    assert (ambiguous["line"], ambiguous["note"]) == (10, "Recipes/Rye.md")
+    assert ambiguous["others"] == ["Science/Rye.md"]
+    assert found["broken"] == found["waiting"] == []
+
+
+def test_a_broken_link_and_a_missing_heading_are_told_with_their_lines(vault):
+    assert ragvault("links", "a").out.splitlines() == [
+        "a.md",
+        "outgoing  line 6: b -> b.md",
+        "incoming  b.md:3",
+        "incoming  b.md:3",
+        "broken    line 6: nowhere",
+    ]
+    assert (
+        "outgoing  line 3: a#Missing -> a.md (no such heading there)" in ragvault("links", "b").out
+    )
+
+
+def test_incoming_links_are_the_outgoing_ones_of_others(sample):
+    notes = ["Technique/Steam.md", "Recipes/Baguette.md", "Home.md"]
+    for note in notes:
+        for link in ragvault("links", note, "--json").json["incoming"]:
+            back = ragvault("links", link["note"], "--json").json
+            pairs = [(out["line"], out["note"]) for out in back["outgoing"] + back["ambiguous"]]
+            assert (link["line"], note) in pairs
+
+
+def test_a_link_of_a_deleted_file_is_marked(vault):
+    (vault / "b.md").unlink()
+
+    said = ragvault("links", "a")
+
+    assert "incoming  b.md:3 (that file is gone; run: ragvault index)" in said.out
+
+
+def test_a_note_without_links_ends_with_1(vault):
+    said = ragvault("links", "c")
+
+    assert (said.code, said.out) == (1, "sub/c.md\n")
+    assert said.err == "sub/c.md has no links, and no note links to it\n"
+    assert ragvault("links", "c", "-q").err == ""
+
+
+@pytest.mark.parametrize("command", ["links", "related", "forget"])
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ("Rye", "Rye could be Recipes/Rye.md, Science/Rye.md"),
+        ("Baguete.md", "the index has no note Baguete.md"),
+    ],
+)
+def test_commands_agree_on_what_is_no_note(command, named, message, sample):
+    said = ragvault(command, named)
+
+    assert said.code == 2
+    assert said.err.startswith(f"ragvault: {message}\n     fix: name ")
+
+
+def test_a_folder_is_no_note_but_may_be_forgotten(vault):
+    (vault / "sub" / "d.md").write_text("# D")
+    ragvault("index", vault, "-q")
+
+    assert ragvault("links", "sub").err.startswith("ragvault: sub is a folder of 2 notes\n")
+    assert ragvault("forget", "sub", "-q", "--json").json["notes"] == ["sub/c.md", "sub/d.md"]
+
+
+@pytest.mark.parametrize("named", ["Technique/Steam.md", "Steam", "steam.MD", "technique/steam"])
+def test_a_note_may_be_named_in_many_ways(named, sample):
+    assert ragvault("links", named, "--json").json["note"] == "Technique/Steam.md"
+
+
+def test_a_note_may_be_named_as_the_shell_does(sample, monkeypatch):
+    monkeypatch.chdir(sample / "Technique")
+
+    for named in ("Steam.md", "./Steam.md", "../Technique/Steam.md", str(sample / "Home.md")):
+        assert ragvault("links", named).code == 0
+
+
+# related
+
+
+def test_every_neighbour_has_its_reasons_and_none_is_the_note_itself(sample):
+    found = ragvault("related", "Steam", "-n", "40", "--json").json["related"]
+
+    assert [each["rank"] for each in found] == list(range(1, len(found) + 1))
+    assert "Technique/Steam.md" not in [each["note"] for each in found]
+    assert all(each["reasons"] for each in found)
+    scores = [each["score"] for each in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_linked_note_of_one_meaning_and_community_is_first(sample):
+    first = ragvault("related", "Steam", "-n", "1", "--json").json["related"][0]
+
+    assert first["note"] == "Reference/Equipment.md"
+    assert [reason["by"] for reason in first["reasons"]] == ["links", "meaning", "community"]
+
+
+def test_who_links_to_whom_is_told(sample):
+    found = ragvault("related", "Steam", "-n", "40", "--json").json["related"]
+    why = {each["note"]: each["reasons"][0]["why"] for each in found}
+
+    assert why["Recipes/Baguette.md"] == "they link to each other"
+    assert why["Home.md"] == "it links to this note"
+    assert why["Reference/Glossary.md"].startswith("joined by ")
+
+
+def test_meaning_alone_is_enough(vault):
+    (vault / "d.md").write_text("# D\n\nFlour and water, and nothing else.\n")
+    ragvault("index", vault, "-q")
+
+    found = ragvault("related", "b", "--json").json["related"]
+
+    reasons = {each["note"]: [reason["by"] for reason in each["reasons"]] for each in found}
+    assert reasons["d.md"] == ["meaning"]
+
+
+def test_a_deleted_note_is_never_shown(vault):
+    (vault / "b.md").unlink()
+
+    assert "b.md" not in ragvault("related", "a").out
+
+
+def test_without_vectors_it_answers_by_links_and_says_so(vault, monkeypatch, tmp_path):
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "other"))
+    ragvault("index", vault, "--tier", "keyword", "-q")
+
+    said = ragvault("related", "a")
+
+    assert said.out.startswith("b.md\n    links: they link to each other\n")
+    assert said.err == (
+        "warning: meaning was not asked: this note has no vectors; run: ragvault index\n"
+    )
+
+
+def test_a_note_without_neighbours_ends_with_1(vault, monkeypatch, tmp_path):
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "other"))
+    ragvault("index", vault, "--tier", "keyword", "-q")
+
+    assert ragvault("related", "c", "-q").code == 1
+
+
+def test_related_loads_no_model(sample, monkeypatch):
+    monkeypatch.delitem(sys.modules, "ragvault.models.fake", raising=False)
+
+    assert ragvault("related", "Steam", "-q").code == 0
+    assert "ragvault.models.fake" not in sys.modules

@@ -1,0 +1,74 @@
+"""For tests of commands: the sample vault, indexed with the small models, in a home of its own."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragvault.cli.main import main
+
+SAMPLE = Path(__file__).parent.parent / "sample_vault"
+FAKE = {"RAGVAULT_MODELS__EMBEDDER": "fake", "RAGVAULT_MODELS__STATIC": "fake"}
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command wrote, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def ragvault(*args: str) -> Said:
+    """The program in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main([str(arg) for arg in args])
+    return Said(code, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope="session")
+def indexed_sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `vault` and its `home`, made once and copied by whoever changes it."""
+    made = tmp_path_factory.mktemp("indexed")
+    shutil.copytree(SAMPLE, made / "vault")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**FAKE, "RAGVAULT_HOME": str(made / "home")}.items():
+            patch.setenv(name, value)
+        assert ragvault("index", made / "vault", "-q").code == 0
+    return made
+
+
+@pytest.fixture
+def sample(indexed_sample: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The root of a vault that is indexed and only read; no other vault is known."""
+    for name, value in {**FAKE, "RAGVAULT_HOME": str(indexed_sample / "home")}.items():
+        monkeypatch.setenv(name, value)
+    return indexed_sample / "vault"
+
+
+@pytest.fixture
+def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The root of a small vault of one's own, indexed, to be changed at will."""
+    for name, value in {**FAKE, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
+        monkeypatch.setenv(name, value)
+    root = tmp_path / "vault"
+    root.mkdir()
+    (root / "a.md").write_text("---\naliases: [first]\n---\n# A\n\nBread. [[b]] [[nowhere]]\n")
+    (root / "b.md").write_text("# B\n\nFlour and water, see [[a]] and [[a#Missing]].\n")
+    (root / "sub").mkdir()
+    (root / "sub" / "c.md").write_text("# C\n\n```python\ndef knead_dough(): ...\n```\n")
+    assert ragvault("index", root, "-q").code == 0
+    return root
