@@ -7,7 +7,7 @@ files, the environment and the flags are laid over each other is told in configu
 To add a setting: give it a field here and a line with its reason in config.toml.example. A table
 inside a table is a field whose type is another Table; config_table.py says what may be declared
 beside the fields. The tables of the read path are in config_query.py, config_fuse.py and
-config_rank.py.
+config_rank.py, that of its output in config_output.py.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from msgspec import Meta, field
 
 from ragvault import config_fuse, config_query
 from ragvault import config_rank as rank
+from ragvault.config_output import Output as Output
 from ragvault.config_query import Query as Query
 from ragvault.config_table import (
     Above0,
@@ -219,4 +220,5 @@ class Config(Table, frozen=True):
     parents: rank.Parents = rank.Parents()
     limit: rank.Limit = rank.Limit()
     budget: rank.Budget = rank.Budget()
+    output: Output = Output()
     watch: Watch = Watch()

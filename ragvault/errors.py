@@ -6,6 +6,7 @@
       x VaultNotFound              2    no vault at that path, or none of that name
       x ModelUnknown               2    no model has that name
       x IndexMissing               3    the vault has not been indexed yet
+      x IndexBehind                3    files changed since, where that was not accepted
       x VaultUnreadable            4    the vault's folder is there and cannot be read
       x IndexLocked                4    another process is writing this index
       x IndexTooNew                4    made by a newer release
@@ -61,6 +62,15 @@ class IndexMissing(RagvaultError):
 
     def __init__(self, vault: Path) -> None:
         super().__init__(f"{vault} has no index yet", fix=f"ragvault index {vault}")
+
+
+class IndexBehind(RagvaultError):
+    """The index does not hold all that the vault does, and that was not accepted."""
+
+    exit_code = 3
+
+    def __init__(self, vault: Path, why: str) -> None:
+        super().__init__(f"the index of {vault} is behind: {why}", fix=f"ragvault index {vault}")
 
 
 class VaultUnreadable(RagvaultError):

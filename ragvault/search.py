@@ -47,7 +47,8 @@ class Response:
     """What was found, and everything that was done to find it.
 
     `failed` names the legs and parts that could not answer, with the reason; `said` are sentences
-    for the reader. `stages` is what each stage of the ranking returned.
+    for the reader. `stages` is what each stage of the ranking returned. `stale` are passages whose
+    file says something else by now (verify.py).
     """
 
     plan: QueryPlan
@@ -60,6 +61,7 @@ class Response:
     failed: Mapping[str, str]
     said: tuple[str, ...]
     took_ms: float
+    stale: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,12 @@ from pathlib import Path
 from ragvault import folders
 from ragvault.config import Config, Models
 from ragvault.errors import RagvaultError
-from ragvault.notes.diff import is_hidden
-from ragvault.notes.walk import walk
+from ragvault.freshness import waiting
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.counts import Counts
 from ragvault.store.links import Dangling
 from ragvault.store.lock import owner
 from ragvault.types import Skipped
-from ragvault.write.prepare import recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,28 +105,10 @@ def pending(
     passages = wanted.get(_wanted_tier(catalogue), 0)
     links = counts.links.get("waiting", 0)
     try:
-        walked = walk(root, config.walk)
+        files = waiting(root, catalogue, config)
     except RagvaultError as error:
         return Pending(passages=passages, links=links, why=str(error))
-    seen = catalogue.files()
-    found = {file.path: file for file in walked.files}
-    # A file that could not be read is told as skipped; the next run would leave it out again.
-    # A note that cannot be seen now stays as it is.
-    unread = {skip.path for skip in catalogue.skipped()}
-    both, lost = seen.keys() & found.keys(), seen.keys() - found.keys()
-    changed = {
-        path
-        for path in both
-        if (seen[path].size, seen[path].mtime_ns) != (found[path].size, found[path].mtime_ns)
-    }
-    return Pending(
-        new=len(found.keys() - seen.keys() - unread),
-        changed=len(changed),
-        gone=len([path for path in lost if not is_hidden(path, walked.unreadable)]),
-        recut=sum(seen[path].recipe != recipe(config) for path in both - changed),
-        passages=passages,
-        links=links,
-    )
+    return Pending(*files, passages=passages, links=links)
 
 
 def _wanted_tier(catalogue: Catalogue) -> str:

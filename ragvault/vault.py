@@ -17,7 +17,7 @@ from pathlib import Path
 from ragvault import configure, folders, profiles
 from ragvault.configure import Loaded
 from ragvault.engines import Engines
-from ragvault.errors import IndexMissing, VaultNotFound
+from ragvault.errors import IndexMissing
 from ragvault.forget import Forgotten, forget
 from ragvault.ingest import Tier, ingest
 from ragvault.linked import Links, links
@@ -28,10 +28,11 @@ from ragvault.opened import Opened
 from ragvault.related import Related, related
 from ragvault.search import Asked, Response, search
 from ragvault.status import Status, status
-from ragvault.store import layout
+from ragvault.store import layout, registry
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.lock import WriterLock
 from ragvault.store.remake import damage, is_unfinished, remake
+from ragvault.verify import verified
 from ragvault.write.notes import Report, Tell
 
 
@@ -57,8 +58,8 @@ class Vault:
         `environ` and `cwd` are those of this process unless they are given. Raises VaultNotFound
         and ConfigError.
         """
-        data = _data(environ)
-        root = _find(where, data, Path.cwd() if cwd is None else Path(cwd))
+        data = data_folder(environ)
+        root = registry.find(where, data, Path.cwd() if cwd is None else Path(cwd))
         settings = profiles.load(root, flags=flags, environ=environ)
         return cls(root, layout.index_folder(root, data), settings)
 
@@ -130,10 +131,14 @@ class Vault:
         hypothesis: str | None = None,
         now: datetime | None = None,
     ) -> Response:
-        """Answer one query. To ask several, open the index once with `reading`."""
+        """Answer one query, true of the files as they are. To ask several, use `reading`."""
         asked = Asked(query, now or datetime.now().astimezone(), limit, hypothesis)
         with self.reading() as index:
-            return search(asked, index)
+            return self.answer(asked, index)
+
+    def answer(self, asked: Asked, index: Opened) -> Response:
+        """The same with an index that is open."""
+        return verified(search(asked, index), asked, index, self.root)
 
     def links(self, note: str) -> Links:
         """The links of a note, in both directions. Raises UsageError, IndexMissing."""
@@ -160,7 +165,7 @@ class Vault:
 
 def known(environ: Mapping[str, str] | None = None) -> list[layout.Known]:
     """Every vault that has an index."""
-    return layout.known(_data(environ))
+    return layout.known(data_folder(environ))
 
 
 def _mend(folder: Path, look: bool, say: Callable[[str], None]) -> None:
@@ -172,40 +177,7 @@ def _mend(folder: Path, look: bool, say: Callable[[str], None]) -> None:
         say(f"{remake(folder):,} vectors were saved; what they are of is not embedded again")
 
 
-def _data(environ: Mapping[str, str] | None) -> Path:
+def data_folder(environ: Mapping[str, str] | None = None) -> Path:
     """Where indexes are. No vault may say, so its own settings are not asked."""
     override = configure.load(environ=environ).config.paths.data
     return folders.data_dir(environ, override)
-
-
-def _find(where: str | Path | None, data: Path, here: Path) -> Path:
-    if where is None:
-        return _around(here, data)
-    path = here / Path(where).expanduser()
-    if path.is_dir():
-        return path.resolve()
-    named = [vault for vault in layout.known(data) if vault.name == str(where)]
-    if named:
-        return named[0].root
-    if path.exists():
-        raise VaultNotFound(f"{path} is a file", fix="name the folder that holds your notes")
-    raise VaultNotFound(
-        f"there is no folder {path}, and no vault of that name", fix=_known_names(data)
-    )
-
-
-def _around(here: Path, data: Path) -> Path:
-    """The known vault this folder lies in; else the only known one."""
-    vaults = layout.known(data)
-    inside = [vault.root for vault in vaults if here.resolve().is_relative_to(vault.root)]
-    if inside:
-        return max(inside, key=lambda root: len(root.parts))
-    if len(vaults) == 1:
-        return vaults[0].root
-    said = "several vaults are known" if vaults else "no vault is known yet"
-    raise VaultNotFound(f"{said}, and this folder is in none of them", fix=_known_names(data))
-
-
-def _known_names(data: Path) -> str:
-    names = ", ".join(vault.name for vault in layout.known(data))
-    return f"name one with --vault: {names}" if names else "ragvault index FOLDER"

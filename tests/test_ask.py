@@ -13,8 +13,9 @@ import pytest
 
 from ragvault.cli import render
 from ragvault.cli.around import Surroundings, surroundings
-from ragvault.cli.ask import Reply, answer
+from ragvault.cli.ask import answer
 from ragvault.cli.main import main
+from ragvault.cli.reply import Reply
 from ragvault.cli.search import Format, parse
 from ragvault.vault import Vault
 
@@ -41,7 +42,7 @@ def typed(*args: str) -> Reply:
 def timeless(reply: Reply) -> Reply:
     """Without the times that were measured."""
     told = re.sub(r'("(took_ms|start|end)": )[0-9.e-]+', r"\1 0", reply.out)
-    return reply._replace(out=re.sub(r"[0-9.]+ to +[0-9.]+ ms", "0 ms", told))
+    return reply._replace(out=re.sub(r" *[0-9.]+ to +[0-9.]+ ms", "0 ms", told))
 
 
 @pytest.mark.parametrize("format_", [each.value for each in Format])

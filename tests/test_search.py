@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -237,18 +236,3 @@ def test_results_stand_at_their_lines_in_the_file(vault, index):
         shown = "\n".join(lines[each.lines[0] - 1 : each.lines[1]])
         first = each.text.strip().split("\n")[0]
         assert first in shown
-
-
-def test_json_is_one_object_of_the_contract(vault, index):
-    from ragvault.cli import results
-
-    response = ask(index, "gluten")
-    shown = results.Shown("sample", vault.root, vault.settings.config, response)
-    answer = json.loads(results.as_json(shown, explain=True))
-    assert {"query", "vaults", "profile", "took_ms", "plan", "index", "results", "explain"} <= set(
-        answer
-    )
-    first = answer["results"][0]
-    assert (first["rank"], first["note"]) == (1, "Science/Gluten.md")
-    assert {"title", "headings", "lines", "score", "confidence", "band", "kind", "tier", "text",
-            "passage", "uri", "modified", "legs", "steps"} <= set(first)  # fmt: skip

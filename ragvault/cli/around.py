@@ -18,6 +18,8 @@ KEPT = ("RAGVAULT_", "XDG_")  # beginnings of variables that settings and folder
 NAMED = ("NO_COLOR", "TERM", "HOME")
 PATHS = ("RAGVAULT_HOME", "RAGVAULT_CONFIG")
 
+clock = time.time  # under a name of its own, so that a test can stop it
+
 
 class Surroundings(NamedTuple):
     """Where a search was typed. `terminal` is whether its stdout is one."""
@@ -37,7 +39,7 @@ class Surroundings(NamedTuple):
 
 def surroundings() -> Surroundings:
     """Those of this process, now."""
-    now = time.time()
+    now = clock()
     terminal = bool(sys.stdout) and sys.stdout.isatty()
     return Surroundings(
         cwd=_folder(),

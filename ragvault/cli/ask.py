@@ -2,7 +2,7 @@
 
     Ask            what was typed
     Surroundings   where (around.py)
-    Reply          what goes to stdout and to stderr, and the exit code
+    Reply          what goes to stdout and to stderr, and the exit code (reply.py)
 
 `answer` prints nothing and reads neither the current folder nor a variable of its own process: a
 process that keeps indexes open gives the same bytes as one that opens them for one search, but for
@@ -15,18 +15,27 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragvault.cli import render
 from ragvault.cli.around import Surroundings
-from ragvault.errors import RagvaultError
+from ragvault.cli.reply import Reply
+from ragvault.errors import RagvaultError, UsageError
 
 if TYPE_CHECKING:
+    from ragvault.cli.shown import Answer
     from ragvault.opened import Opened
+    from ragvault.store.layout import Known
     from ragvault.vault import Vault
+
+# A walk of so many notes takes less than 50 ms: a search says by itself that its index is behind.
+FEW = 1000
 
 # How an index is opened to be asked: closed again after this search, or kept for the next.
 Opening = Callable[["Vault"], AbstractContextManager["Opened"]]
+# How many files wait to be indexed: by a walk, or known to whoever watches them.
+Counting = Callable[["Vault", "Opened"], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,41 +55,128 @@ class Ask:
     verbose: bool = False
 
 
-class Reply(NamedTuple):
-    """What a search writes; `out` ends as it is to end, `err` is lines."""
-
-    out: str
-    err: tuple[str, ...] = ()
-    code: int = 0
-
-
 def once(vault: Vault) -> AbstractContextManager[Opened]:
     """Open an index for one search."""
     return vault.reading()
 
 
-def answer(ask: Ask, around: Surroundings, opening: Opening = once) -> Reply:
+def walked(vault: Vault, index: Opened) -> int:
+    """Look at every file of the vault, without reading one."""
+    from ragvault.freshness import waiting
+
+    return sum(waiting(vault.root, index.catalogue, index.config))
+
+
+def answer(
+    ask: Ask, around: Surroundings, opening: Opening = once, counting: Counting = walked
+) -> Reply:
     """The whole search, its errors included."""
     try:
-        return found(ask, around, opening)
+        return found(ask, around, opening, counting)
     except RagvaultError as error:
         return Reply("", tuple(render.error_lines(error)), error.exit_code)
 
 
-def found(ask: Ask, around: Surroundings, opening: Opening = once) -> Reply:
+def found(
+    ask: Ask, around: Surroundings, opening: Opening = once, counting: Counting = walked
+) -> Reply:
     """The same, but for a RagvaultError, which is raised."""
-    from ragvault.cli import results
-    from ragvault.search import Asked, search
+    from ragvault.cli.results import FORMATS
+    from ragvault.cli.shown import Found, Shown, said
+    from ragvault.several import merge
+
+    answers = []
+    for vault in _vaults(ask, around):
+        with opening(vault) as index:
+            answers.append(_answer(ask, around, vault, index, counting))
+    merged = merge([each.response for each in answers], answers[0].config, ask.limit)
+    results = tuple(Found(answers[of], each) for of, each in merged.results)
+    shown = Shown(results, tuple(answers), merged.left_out, merged.said, around, ask.explain)
+    lines = () if ask.quiet else tuple(map(render.printable, said(shown)))
+    return Reply(_ended(FORMATS[ask.format](shown), ask), lines, 0 if results else 1)
+
+
+def _answer(
+    ask: Ask, around: Surroundings, vault: Vault, index: Opened, counting: Counting
+) -> Answer:
+    from ragvault.cli.shown import Answer, snippets
+    from ragvault.search import Asked
+
+    pending = counting(vault, index) if _is_counted(ask, index) else None
+    partial = _partial(index)
+    if ask.require_fresh:
+        _refuse_behind(vault, pending or 0, partial)
+    response = vault.answer(Asked(ask.query, _clock(around), ask.limit, ask.hypothesis), index)
+    return Answer(
+        vault=vault.name,
+        root=vault.root,
+        config=index.config,
+        response=response,
+        pending=pending,
+        partial=partial,
+        snippets=snippets(response, index),
+    )
+
+
+def _is_counted(ask: Ask, index: Opened) -> bool:
+    """Programs are always told whether an index is behind; people where it takes no time."""
+    told = ask.format == "json" or ask.require_fresh
+    return told or (not ask.quiet and index.catalogue.note_count() <= FEW)
+
+
+def _partial(index: Opened) -> str:
+    """What of the index cannot answer, or not for all of its notes yet; empty when all can."""
+    for part, why in index.missing.items():
+        return f"{part}: {why}"
+    if index.keyword is not None and index.keyword.revision < index.catalogue.revision:
+        return "its last notes are not in the keyword index yet"
+    return ""
+
+
+def _refuse_behind(vault: Vault, pending: int, partial: str) -> None:
+    from ragvault.errors import IndexBehind
+
+    if pending:
+        raise IndexBehind(vault.root, f"{render.counted(pending, 'file')} changed since")
+    if partial:
+        raise IndexBehind(vault.root, partial)
+
+
+def _vaults(ask: Ask, around: Surroundings) -> list[Vault]:
+    """The vaults to search, each once: by --vault, by in: in the query, or the one around."""
     from ragvault.vault import Vault
 
-    where = ask.vaults[0] if ask.vaults else None
-    vault = Vault.open(where, flags=ask.flags, environ=around.environ, cwd=around.cwd)
-    with opening(vault) as index:
-        response = search(Asked(ask.query, _clock(around), ask.limit, ask.hypothesis), index)
-    shown = results.Shown(vault.name, vault.root, vault.settings.config, response)
-    said = () if ask.quiet else tuple(map(render.printable, results.about(shown)))
-    text = results.FORMATS[ask.format](shown, ask.explain)
-    return Reply(_ended(text, ask), said, 0 if response.results else 1)
+    def opened(where: str | Path | None) -> Vault:
+        return Vault.open(where, flags=ask.flags, environ=around.environ, cwd=around.cwd)
+
+    named = _named_in(ask, around)
+    if not ask.vaults:
+        wanted = [opened(vault.root) for vault in named] or [opened(None)]
+    else:
+        wanted = [opened(where) for where in ask.vaults]
+    roots = {vault.root for vault in named}
+    kept = {vault.root: vault for vault in wanted if not roots or vault.root in roots}
+    if not kept:
+        names = ", ".join(vault.name for vault in wanted)
+        raise UsageError(
+            f"in:{named[0].name} is not among the vaults to search ({names})",
+            fix="leave out in: or --vault, or name the same vault with both",
+        )
+    return list(kept.values())
+
+
+def _named_in(ask: Ask, around: Surroundings) -> list[Known]:
+    """The vaults that the query itself names."""
+    if "in:" not in ask.query.casefold():
+        return []
+    from ragvault.config import Query
+    from ragvault.query.understand import understand
+    from ragvault.store import registry
+    from ragvault.vault import data_folder
+
+    plan = understand(ask.query, Query(), now=_clock(around))
+    data, here = data_folder(around.environ), Path(around.cwd)
+    return [registry.named(name, data, here) for name in plan.vaults]
 
 
 def _ended(text: str, ask: Ask) -> str:

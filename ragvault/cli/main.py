@@ -36,6 +36,7 @@ COMMANDS = {
     "forget": "Take a note out of the index, with every byte of it.",
     "purge": "Remove everything ragvault has written, after listing it.",
     "config": "Your settings: start a file, show what is in effect, check it.",
+    "vaults": "The vaults it knows: list them, remove one, choose the default.",
     "models": "The models: which there are, fetching and checking them.",
 }
 

@@ -142,6 +142,11 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def counted(number: int, what: str) -> str:
+    """1 file, 2 files."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def size(number: int) -> str:
     """Bytes, as people say them."""
     for unit, of in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):

@@ -1,113 +1,91 @@
-"""Results as text, JSON, Markdown, lines and context: the part of render.py for searching."""
+"""Results for programs and prompts: JSON, lines, paths, Markdown and context.
+
+The part of render.py for searching; results_text.py is the one for people, docs/output.md tells
+what each format promises.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from ragvault.candidate import Candidate
-from ragvault.cli import render
-from ragvault.config import Config
-from ragvault.plan import leaves
-from ragvault.search import Response
+from ragvault.cli import explain, render
+from ragvault.cli.results_text import as_text
+from ragvault.cli.shown import Answer, Found, Shown
+from ragvault.plan import Either, Every, Except, Filter, QueryPlan
 
-SNIPPET = 240  # characters of the matched passage in text output
+TIERS = ("keyword", "static", "full")  # the lowest first
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A response, and the vault it is about."""
-
-    vault: str
-    root: Path
-    config: Config
-    response: Response
-
-
-def as_text(shown: Shown, explain: bool) -> str:
-    """For people: title, place, the words that matched, how sure we are."""
-    lines: list[str] = []
-    for rank, each in enumerate(shown.response.results, 1):
-        where = " > ".join(each.headings[1:] if _repeats(each) else each.headings)
-        sure = f"  {each.band} {each.confidence:.2f}" if each.confidence is not None else ""
-        lines.append(f"{rank:2}  {_title(each)}{f' > {where}' if where else ''}{sure}")
-        lines.append(f"    {each.note.path}:{each.lines[0]}")
-        lines.append(f"    {_snippet(each)}")
-        if explain:
-            lines += [f"      {line}" for line in _why(each)]
-        lines.append("")
-    if explain:
-        lines += _trace(shown.response)
-    return render.printable_lines("\n".join(lines).rstrip())
-
-
-def as_json(shown: Shown, explain: bool) -> str:
-    response = shown.response
-    plan = response.plan
+def as_json(shown: Shown) -> str:
+    """One object, as in the contract."""
+    first = shown.answers[0]
+    plan, config = first.response.plan, first.config
+    failed = [(answer.vault, *pair) for answer in shown.answers
+              for pair in answer.response.failed.items()]  # fmt: skip
     answer: dict[str, Any] = {
         "query": plan.query,
-        "vaults": [shown.vault],
-        "profile": shown.config.search.profile,
-        "took_ms": round(response.took_ms, 1),
-        "plan": {
-            "type": plan.type,
-            "text": plan.text,
-            "filters": [str(leaf) for leaf in leaves(plan.filter)] if plan.filter else [],
-            "expansions": [each.term for each in plan.expansions],
-            "weights": dict(plan.weights),
-            "parse": plan.parse,
-        },
-        "index": {"revision": response.revision, "tier": response.tier},
-        "results": [_result(shown, rank, c, explain) for rank, c in enumerate(response.results, 1)],
-        "legs_failed": [{"leg": leg, "why": why} for leg, why in response.failed.items()],
-        "left_out": sum(len(stage.ranked.removed) for stage in response.stages[-2:]),
-        "warnings": list(response.said),
+        "vaults": [each.vault for each in shown.answers],
+        "profile": config.search.profile,
+        "took_ms": round(sum(each.response.took_ms for each in shown.answers), 1),
+        "plan": _plan(shown, plan),
+        "index": _together(shown),
+        "results": [_result(shown, *pair) for pair in enumerate(shown.results, 1)],
+        "legs_failed": [{"vault": vault, "leg": leg, "why": why} for vault, leg, why in failed],
+        "left_out": shown.left_out,
+        "warnings": list(shown.said),
     }
-    if explain:
-        answer["explain"] = list(_stages(response))
-        answer["legs"] = [asdict(run) for run in response.runs]
-    return render.as_json(answer)
+    if shown.several:
+        answer["indexes"] = {each.vault: _index(each) for each in shown.answers}
+    if shown.explain:
+        answer["explain"] = _labelled(shown, explain.stages)
+        answer["legs"] = _labelled(shown, explain.legs)
+    return _plain(render.as_json(answer))
 
 
-def as_jsonl(shown: Shown, explain: bool) -> str:
-    results = enumerate(shown.response.results, 1)
-    return "\n".join(render.as_json(_result(shown, rank, c, explain)) for rank, c in results)
+def as_jsonl(shown: Shown) -> str:
+    """One object a line and a result."""
+    pairs = enumerate(shown.results, 1)
+    return _plain("\n".join(render.as_json(_result(shown, rank, each)) for rank, each in pairs))
 
 
-def as_paths(shown: Shown, explain: bool) -> str:
-    return "\n".join(dict.fromkeys(each.note.path for each in shown.response.results))
+def as_paths(shown: Shown) -> str:
+    """Every note once, best first."""
+    safe = render.printable if shown.around.terminal else str
+    return "\n".join(dict.fromkeys(safe(shown.place(each)) for each in shown.results))
 
 
-def as_grep(shown: Shown, explain: bool) -> str:
+def as_grep(shown: Shown) -> str:
+    """The line that shows best why it was found, behind its place."""
+    safe = render.printable if shown.around.terminal else str
     return "\n".join(
-        f"{each.note.path}:{each.passage.lines[0]}: {_first_line(each)}"
-        for each in shown.response.results
+        f"{safe(shown.place(each))}:{each.line}: {render.printable(_line(each))}"
+        for each in shown.results
     )
 
 
-def as_markdown(shown: Shown, explain: bool) -> str:
+def as_markdown(shown: Shown) -> str:
+    """Sections under headings of their own."""
     parts = []
-    for each in shown.response.results:
-        head = f"## {_title(each)} ({each.note.path}:{each.lines[0]}-{each.lines[1]})"
-        parts.append(f"{head}\n\n{each.text.strip()}\n")
-    return "\n".join(parts)
+    for each in shown.results:
+        title = each.each.note.title or each.each.note.path
+        parts.append(f"## {title} ({_cited(shown, each)})\n\n{each.each.text.strip()}\n")
+    return "\n".join(parts).rstrip("\n")
 
 
-def as_context(shown: Shown, explain: bool) -> str:
+def as_context(shown: Shown) -> str:
     """Sections with numbered citations, ready to paste into a model's prompt."""
     parts = []
-    for number, each in enumerate(shown.response.results, 1):
-        heading = " > ".join(each.headings) or _title(each)
-        lines = f"lines {each.lines[0]}-{each.lines[1]}"
-        parts.append(f"[{number}] {each.note.path} | {heading} | {lines}\n{each.text.strip()}\n")
-    return "\n".join(parts)
+    for number, each in enumerate(shown.results, 1):
+        heading = " > ".join(each.each.headings) or each.each.note.title
+        head = f"[{number}] {_cited(shown, each)} | {heading}"
+        parts.append(f"{head}\n{each.each.text.strip()}\n")
+    return "\n".join(parts).rstrip("\n")
 
 
-FORMATS: Mapping[str, Callable[[Shown, bool], str]] = {
+FORMATS: Mapping[str, Callable[[Shown], str]] = {
     "text": as_text,
     "json": as_json,
     "jsonl": as_jsonl,
@@ -118,111 +96,109 @@ FORMATS: Mapping[str, Callable[[Shown, bool], str]] = {
 }
 
 
-def about(shown: Shown) -> Iterator[str]:
-    """What must be said beside the results: on stderr, in every format."""
-    response = shown.response
-    for part, why in response.failed.items():
-        yield f"{part} did not answer: {why}"
-    yield from response.said
-    if not response.results:
-        yield f"nothing found for {response.plan.parse}"
-
-
-def _result(shown: Shown, rank: int, each: Candidate, explain: bool) -> dict[str, Any]:
-    note = each.note
-    modified = datetime.fromtimestamp(note.modified or 0.0, timezone.utc)
-    found: dict[str, Any] = {
+def _result(shown: Shown, rank: int, found: Found) -> dict[str, Any]:
+    each = found.each
+    result: dict[str, Any] = {
         "rank": rank,
-        "vault": shown.vault,
-        "note": note.path,
-        "title": note.title,
+        "vault": found.answer.vault,
+        "note": each.note.path,
+        "title": each.note.title,
         "headings": list(each.headings),
         "lines": list(each.lines),
         "score": each.score,
         "confidence": each.confidence,
         "band": each.band,
         "kind": each.passage.kind,
-        "tier": shown.response.tiers.get(each.id, "keyword"),
+        "tier": found.answer.response.tiers.get(each.id, "keyword"),
+        "stale": found.stale,
         "text": each.text,
         "passage": each.passage.text,
-        "uri": f"obsidian://open?path={quote(str(shown.root / note.path), safe='')}",
-        "modified": modified.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "snippet": found.snippet.text,
+        "line": found.line,
+        "uri": found.uri,
+        "modified": _moment(each.note.modified),
         "legs": {
             leg: {"rank": rank_, "score": each.scores.get(leg)} for leg, rank_ in each.ranks.items()
         },
     }
-    if explain:
-        found["steps"] = [_step(step) for step in each.steps]
-    return found
+    if shown.explain:
+        result["steps"] = explain.steps(each)
+    return result
 
 
-def _step(step: Any) -> dict[str, Any]:
-    terms = [
-        {"name": t.name, "value": t.value, "weight": t.weight, "how": t.how, "why": t.why}
-        for t in step.terms
-    ]
+def _plan(shown: Shown, plan: QueryPlan) -> dict[str, Any]:
+    plans = [answer.response.plan for answer in shown.answers]
+    terms = [each.term for one in plans for each in one.expansions]
     return {
-        "stage": step.stage,
-        "before": step.before,
-        "score": step.score,
-        "terms": terms,
-        "why": step.why,
+        "type": plan.type,
+        "text": plan.text,
+        "filters": _filter(plan.filter) if plan.filter else {},
+        "expansions": list(dict.fromkeys(terms)),
+        "weights": dict(plan.weights),
+        "parse": plan.parse,
     }
 
 
-def _stages(response: Response) -> Iterator[dict[str, Any]]:
-    for outcome in response.stages:
-        yield {
-            "stage": outcome.stage,
-            "kept": len(outcome.ranked),
-            "removed": [
-                {
-                    "passage": f"{gone.candidate.note.path}:{gone.candidate.lines[0]}",
-                    "reason": gone.reason,
-                    "by": f"{gone.by.note.path}:{gone.by.lines[0]}" if gone.by else None,
-                }
-                for gone in outcome.ranked.removed
-            ],
-        }
+def _filter(tree: Filter) -> dict[str, Any]:
+    """A filter as an object of one key: what it asks, or how its parts are joined."""
+    if isinstance(tree, Every):
+        return {"every": [_filter(part) for part in tree.parts]}
+    if isinstance(tree, Either):
+        return {"either": [_filter(part) for part in tree.parts]}
+    if isinstance(tree, Except):
+        return {"except": _filter(tree.part)}
+    values = {each.name: getattr(tree, each.name) for each in fields(tree)}
+    return {type(tree).__name__.lower(): {k: v for k, v in values.items() if v is not None}}
 
 
-def _why(each: Candidate) -> Iterator[str]:
-    """Every reason for a score, in the order of the stages."""
-    found = ", ".join(f"{leg} {rank}" for leg, rank in sorted(each.ranks.items()))
-    yield f"found by: {found or 'its name'}"
-    for step in each.steps:
-        reasons = " ".join(_reason(term) for term in step.terms)
-        said = " ".join(part for part in (reasons, step.why) if part)
-        yield f"{step.stage:9} {step.score:.4f}  {said}".rstrip()
+def _index(answer: Answer) -> dict[str, Any]:
+    return {
+        "revision": answer.response.revision,
+        "fresh": answer.fresh,
+        "pending": answer.pending,
+        "tier": answer.response.tier,
+    }
 
 
-def _reason(term: Any) -> str:
-    amount = f"x{1 + term.amount:.3f}" if term.how == "multiply" else f"{term.amount:+.4f}"
-    return f"{term.name} {amount}{f' ({term.why})' if term.why else ''}"
+def _together(shown: Shown) -> dict[str, Any]:
+    """One index, or several as one: the newest revision, the lowest tier, all that is pending."""
+    each = [_index(answer) for answer in shown.answers]
+    counts = [one["pending"] for one in each]
+    pending = None if None in counts else sum(counts)
+    return {
+        "revision": max(one["revision"] for one in each),
+        "fresh": None if pending is None else all(one["fresh"] for one in each),
+        "pending": pending,
+        "tier": min((one["tier"] for one in each), key=TIERS.index),
+    }
 
 
-def _trace(response: Response) -> Iterator[str]:
-    yield f"understood: {response.plan.parse}"
-    for run in response.runs:
-        what = run.failed or f"{run.hits} hits"
-        yield f"{run.leg:9} {run.start * 1000:6.1f} to {run.end * 1000:6.1f} ms  {what}"
-    for outcome in response.stages:
-        gone = f", {len(outcome.ranked.removed)} removed" if outcome.ranked.removed else ""
-        yield f"{outcome.stage:9} {len(outcome.ranked)} kept{gone}"
+def _labelled(shown: Shown, tell: Callable[[Any], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """What the answers tell; each line with its vault where there are several."""
+    return [
+        {**({"vault": answer.vault} if shown.several else {}), **line}
+        for answer in shown.answers
+        for line in tell(answer.response)
+    ]
 
 
-def _title(each: Candidate) -> str:
-    return each.note.title or each.note.path
+def _moment(at: float | None) -> str:
+    moment = datetime.fromtimestamp(at or 0.0, timezone.utc)
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _repeats(each: Candidate) -> bool:
-    return bool(each.headings) and each.headings[0] == each.note.title
+def _plain(text: str) -> str:
+    """JSON that can be written: half a pair of surrogates becomes the escape that JSON has."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _snippet(each: Candidate) -> str:
-    text = " ".join(each.passage.text.split())
-    return text if len(text) <= SNIPPET else text[:SNIPPET].rsplit(" ", 1)[0] + " …"
+def _cited(shown: Shown, found: Found) -> str:
+    first, last = found.each.lines
+    vault = f"{found.answer.vault}: " if shown.several else ""
+    return f"{vault}{found.each.note.path}:{first}-{last}"
 
 
-def _first_line(each: Candidate) -> str:
-    return next((line.strip() for line in each.passage.text.split("\n") if line.strip()), "")
+def _line(found: Found) -> str:
+    """The line of the passage that its snippet begins in."""
+    text, at = found.each.passage.text, found.snippet.at
+    return (text[:at].rpartition("\n")[2] + text[at:].partition("\n")[0]).strip()

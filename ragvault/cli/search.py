@@ -18,6 +18,8 @@ import typer
 from ragvault.cli import options, render
 from ragvault.cli.around import Surroundings, surroundings
 from ragvault.cli.ask import Ask, found
+from ragvault.cli.reply import write
+from ragvault.errors import UsageError
 
 app = typer.Typer()
 
@@ -38,7 +40,13 @@ def asked(
     query: Annotated[str, typer.Argument(help="A question, words you remember, or operators.")],
     vaults: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option("--vault", metavar="PATH|NAME", help="The vault; left out, the one around."),
+        typer.Option(
+            "--vault",
+            metavar="PATH|NAME",
+            autocompletion=options.vault_names,
+            help="A vault, repeatable; left out, the one around this folder, else the only or the "
+            "default one.",
+        ),
     ] = None,
     limit: Annotated[
         Optional[int],  # noqa: UP045
@@ -73,10 +81,16 @@ def asked(
         typer.Option("--neighbours", metavar="N", min=0, help="Join what stands before and after."),
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show why, stage by stage.")] = False,
+    require_fresh: Annotated[
+        bool,
+        typer.Option("--require-fresh", help="Exit 3 when files changed since they were indexed."),
+    ] = False,
     format_: Annotated[
         Format, typer.Option("--format", help="How results are written.")
     ] = Format.text,
-    nul: Annotated[bool, typer.Option("-0", help="End paths with NUL, for xargs -0.")] = False,
+    nul: Annotated[
+        bool, typer.Option("-0", help="Paths, each ended by NUL, for xargs -0.")
+    ] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
@@ -88,6 +102,8 @@ def asked(
     ragvault search "rye tag:recipe since:2024" -n 3 --explain
 
     ragvault search "feeding a starter" --format context --budget 2000
+
+    ragvault search gluten --format paths -0 | xargs -0 wc -w
     """
     flags = [
         *([f"search.profile={profile}"] if profile else ()),
@@ -104,12 +120,20 @@ def asked(
         flags=tuple(flags),
         limit=limit,
         hypothesis=hypothesis,
-        format="json" if json else format_.value,
+        format=_format(format_, json, nul),
         explain=explain,
         nul=nul,
+        require_fresh=require_fresh,
         quiet=quiet,
         verbose=verbose,
     )
+
+
+def _format(named: Format, json: bool, nul: bool) -> str:
+    wanted = Format.json if json else named
+    if nul and wanted not in (Format.text, Format.paths):
+        raise UsageError(f"-0 ends paths, and --format is {wanted.value}", fix="leave one out")
+    return Format.paths.value if nul else wanted.value
 
 
 @app.command()
@@ -117,9 +141,7 @@ def asked(
 def search(**typed: Any) -> None:
     ask = replace(asked(**typed), quiet=render.is_quiet(), verbose=render.is_verbose())
     reply = found(ask, surroundings())
-    typer.echo(reply.out, nl=False)
-    for line in reply.err:
-        typer.echo(line, err=True)
+    write(reply)
     if reply.code:
         raise typer.Exit(reply.code)
 

@@ -47,23 +47,14 @@ def warm(args: Sequence[str]) -> int | None:
 
 def _written(told: dict[str, Any]) -> int:
     """Write what `ragvault search` would have written, and return its exit code."""
-    out, err, code = str(told["out"]), list(told["err"]), int(told["code"])
-    if "\x1b" in out:  # Typer keeps colours from a pipe: so does this
-        from typer import echo
+    from ragvault.cli.reply import Reply, write
 
-        echo(out, nl=False)
-    elif sys.stdout:
-        reconfigure = getattr(sys.stdout, "reconfigure", None)
-        if reconfigure:
-            reconfigure(errors="backslashreplace")
-        try:
-            sys.stdout.write(out)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            return _reader_left()
-    if sys.stderr:
-        sys.stderr.write("".join(f"{line}\n" for line in err))
-    return code
+    reply = Reply(str(told["out"]), tuple(told["err"]), int(told["code"]))
+    try:
+        write(reply)
+    except BrokenPipeError:
+        return _reader_left()
+    return reply.code
 
 
 def _reader_left() -> int:

@@ -227,6 +227,9 @@ class Catalogue(Door):
         """Ids of the chunks of the notes that changed last."""
         return self._read(facts.newest, count)
 
+    def note_count(self) -> int:
+        return self._read(facts.note_count)
+
     def median_length(self) -> float:
         """Of the notes' texts, in characters."""
         return self._read(facts.median_length)

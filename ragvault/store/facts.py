@@ -92,11 +92,14 @@ def newest(db: Connection, count: int) -> list[int]:
     return [chunk for (chunk,) in db.execute(query, (count,))]
 
 
+def note_count(db: Connection) -> int:
+    return int(db.execute("SELECT count(*) FROM notes").fetchone()[0])
+
+
 def median_length(db: Connection) -> float:
     """Of the notes' texts, in characters; 0 when there is none."""
-    (notes,) = db.execute("SELECT count(*) FROM notes").fetchone()
     query = "SELECT length FROM notes ORDER BY length LIMIT 1 OFFSET ?"
-    found = db.execute(query, (notes // 2,)).fetchone()
+    found = db.execute(query, (note_count(db) // 2,)).fetchone()
     return float(found[0]) if found else 0.0
 
 

@@ -1,6 +1,7 @@
 """The layout of the data folder: one index folder a vault, and that is the registry.
 
     data/vaults/
+        default                  which of them is meant when none is named (registry.py)
         notes-3f9c01ab/          slug of the vault's folder - hash of its real path
             vault.json           which vault this is: root, name, created
             catalogue.sqlite     the truth (catalogue.py)
@@ -16,9 +17,11 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from hashlib import blake2b
+from itertools import chain, count
 from os import fsencode
 from pathlib import Path
 
@@ -55,13 +58,16 @@ def index_folder(root: Path, data: Path) -> Path:
 def remember(root: Path, data: Path, name: str = "") -> Known:
     """Make the index folder of a vault and write down whose it is; again is harmless.
 
-    The name is the given one, else the one it has, else that of the vault's folder.
+    The name is the given one, else the one it has, else that of the vault's folder; one that
+    another vault has gets a number behind it.
     """
     folder, real = index_folder(root, data), root.resolve()
     make_folder(folder)
     before = read(folder)
     created = before.created if before else datetime.now(timezone.utc).isoformat(timespec="seconds")
-    now = Known(name or (before.name if before else real.name) or str(real), real, folder, created)
+    wanted = name or (before.name if before else real.name) or str(real)
+    others = [vault.name for vault in known(data) if vault.folder != folder]
+    now = Known(_free(wanted, others), real, folder, created)
     if now != before:
         card = {"root": str(now.root), "name": now.name, "created": now.created}
         write_file(folder / VAULT, json.dumps(card, indent=1).encode())
@@ -83,6 +89,13 @@ def read(folder: Path) -> Known | None:
         return Known(str(card["name"]), Path(card["root"]), folder, str(card["created"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _free(name: str, taken: Iterable[str]) -> str:
+    """The name, or the first of name-2, name-3, … that no other vault has in any case."""
+    known = {each.casefold() for each in taken}
+    numbered = (f"{name}-{number}" for number in count(2))
+    return next(each for each in chain([name], numbered) if each.casefold() not in known)
 
 
 def _slug(name: str) -> str:
