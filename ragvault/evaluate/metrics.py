@@ -21,6 +21,7 @@ Scores = dict[str, float]
 
 RELEVANT = 2
 METRICS = ("mrr@10", "success@1", "p@3", "p@5", "ndcg@10", "recall@10")
+CONTEXT = ("context_precision", "context_recall")  # context.py
 
 
 def score(
@@ -47,7 +48,7 @@ def score(
 
 def average(scores: Iterable[Scores]) -> Scores:
     """The mean of each metric over the questions that tell it, in the order of METRICS."""
-    gathered: dict[str, list[float]] = {name: [] for name in METRICS}
+    gathered: dict[str, list[float]] = {name: [] for name in (*METRICS, *CONTEXT)}
     for each in scores:
         for name, value in each.items():
             gathered[name].append(value)

@@ -32,12 +32,17 @@ class Judged(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """One question. With nothing in `relevant`, nothing in the vault answers it."""
+    """One question. With nothing in `relevant`, nothing in the vault answers it.
+
+    `without` are notes that are left out of the answer before it is scored: the note a question
+    was taken from is no find.
+    """
 
     id: Text
     query: Text
     relevant: tuple[Judged, ...]
     kind: str = ""
+    without: tuple[str, ...] = ()
 
     @property
     def grades(self) -> dict[str, int]:
@@ -80,6 +85,26 @@ def read_questions(path: Path) -> list[Question]:
     if not questions:
         raise UsageError(f"{path} has no question in it", fix=_SHAPE)
     return questions
+
+
+def write_questions(path: Path, questions: Sequence[Question]) -> None:
+    """Keep questions as JSON lines that `read_questions` reads. Raises UsageError."""
+    lines = b"".join(msgspec.json.encode(_brief(each)) + b"\n" for each in questions)
+    try:
+        path.write_bytes(lines)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UsageError(f"{path} cannot be written: {why}", fix="check the path") from error
+
+
+def _brief(question: Question) -> dict[str, object]:
+    """Without what is empty, as a person would write it."""
+    plain: dict[str, object] = msgspec.to_builtins(question)
+    plain["relevant"] = [
+        {name: value for name, value in judged.items() if value != ""}
+        for judged in msgspec.to_builtins(question.relevant)
+    ]
+    return {name: value for name, value in plain.items() if value or name == "relevant"}
 
 
 def read_beir(folder: Path, split: str = "test") -> Collection:
