@@ -39,12 +39,17 @@ class Look:
 SAME, GONE, UNREADABLE = Look("same"), Look("gone"), Look("unreadable")
 
 
+def check(root: Path) -> None:
+    """Raises VaultUnreadable for a vault whose folder is gone: its notes need not be deleted."""
+    if not root.is_dir():
+        raise VaultUnreadable(root, "there is no such folder now")
+
+
 class Disk:
     """The files of a vault, each looked at once."""
 
     def __init__(self, root: Path, catalogue: Catalogue, config: Config) -> None:
-        if not root.is_dir():
-            raise VaultUnreadable(root, "there is no such folder now")
+        check(root)
         self._root, self._catalogue, self._config = root, catalogue, config
         self._seen: dict[str, Look] = {}
 

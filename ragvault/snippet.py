@@ -75,7 +75,8 @@ def _matched(text: str, stretch: Span, marks: Sequence[Span]) -> set[str]:
 
 def _sentences(text: str, start: int) -> list[Span]:
     cuts = [start, *(found.end() for found in _ENDS.finditer(text, start)), len(text)]
-    return [(a, b) for a, b in pairwise(cuts) if text[a:b].strip()] or [(start, len(text))]
+    spans = [(b - len(text[a:b].lstrip()), b) for a, b in pairwise(cuts)]
+    return [(a, b) for a, b in spans if a < b] or [(start, len(text))]
 
 
 def _threes(text: str) -> set[str]:

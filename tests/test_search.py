@@ -223,6 +223,17 @@ def test_sections_are_shown_and_passages_on_request(vault):
     assert len(sections.results[0].text) > len(passages.results[0].text)
 
 
+@pytest.mark.parametrize("unit", ["section", "passage"])
+def test_neighbours_are_joined_as_far_as_there_are_any(vault, unit):
+    with with_settings(vault, f"parents.unit={unit}") as index:
+        alone = ask(index, "underfermentation")
+    with with_settings(vault, f"parents.unit={unit}", "parents.neighbours=50") as index:
+        joined = ask(index, "underfermentation")
+    note = (vault.root / joined.results[0].note.path).read_text()
+    assert len(joined.results[0].text) > len(alone.results[0].text)
+    assert note.rstrip().endswith(joined.results[0].text.rstrip()[-40:])
+
+
 def test_a_budget_is_kept_and_what_was_left_out_is_said(vault):
     with with_settings(vault, "budget.enabled=true", "budget.tokens=300") as index:
         response = ask(index, "bread dough")

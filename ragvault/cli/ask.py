@@ -99,9 +99,11 @@ def found(
 def _answer(
     ask: Ask, around: Surroundings, vault: Vault, index: Opened, counting: Counting
 ) -> Answer:
+    from ragvault import freshness
     from ragvault.cli.shown import Answer, snippets
     from ragvault.search import Asked
 
+    freshness.check(vault.root)
     pending = counting(vault, index) if _is_counted(ask, index) else None
     partial = _partial(index)
     if ask.require_fresh:

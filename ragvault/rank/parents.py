@@ -58,7 +58,8 @@ def _around(
     before, after = [middle], [middle]
     for _ in range(count):
         for side, step in ((before, "before"), (after, "after")):
-            found = known.get(getattr(side[-1], step), None)
+            beside: int | None = getattr(side[-1], step)
+            found = known.get(beside) if beside is not None else None
             if found is not None and found.id not in taken:
                 side.append(found)
     return [*reversed(before), *after[1:]]
