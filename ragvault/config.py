@@ -167,6 +167,12 @@ class Graph(Table, frozen=True):
     seed: Count = 0
 
 
+class Access(Table, frozen=True):
+    """What is kept of your reading. Never from a vault: it would watch whoever opens it."""
+
+    record: bool = False
+
+
 class Models(Table, frozen=True):
     """Which weights are used and how they are run. Never from a vault."""
 
@@ -207,6 +213,7 @@ class Config(Table, frozen=True):
     keyword: Keyword = Keyword()
     code: Code = Code()
     graph: Graph = Graph()
+    access: Access = Access()
     models: Models = Models()
     search: config_query.Search = config_query.Search()
     query: config_query.Query = config_query.Query()
