@@ -18,6 +18,7 @@ from ragvault.engines import Engines
 from ragvault.errors import RagvaultError
 from ragvault.named import find_notes
 from ragvault.notes.walk import walk
+from ragvault.store import access
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.graph import follow_links
 from ragvault.write.meanings import follow_vectors
@@ -41,11 +42,13 @@ def forget(root: Path, catalogue: Catalogue, engines: Engines, named: str) -> Fo
     that began earlier still reads what is to go.
     """
     notes = find_notes(root, sorted(catalogue.files()), named)
+    ids = [catalogue.note_id(path) for path in notes]
     passages = sum(len(catalogue.passages_of(path)) for path in notes)
     for path in notes:
         catalogue.remove(path)
     look_links_up(catalogue)
     _forget_sayings(catalogue, notes)
+    access.forget(catalogue.folder, ids)
     engines.own(catalogue)
     _follow(catalogue, engines)
     compact(catalogue, engines)

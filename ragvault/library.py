@@ -13,6 +13,7 @@ from ragvault.candidate import Exact, NoteFacts, Passage, Stretch
 from ragvault.index.graph import Edge, Unit
 from ragvault.plan import QueryPlan
 from ragvault.spans import cut
+from ragvault.store.access import Accesses
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.keys import fold
 from ragvault.store.standing import Standing
@@ -29,8 +30,8 @@ SECTIONS = 1 << 20  # more than any note has: a section's id is its note's times
 class Library:
     """Reads what a search needs, each thing once."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    def __init__(self, catalogue: Catalogue, accesses: Accesses) -> None:
+        self._catalogue, self._accesses = catalogue, accesses
         self._facts: dict[int, NoteFacts] = {}
 
     def candidates(self, ids: Sequence[int]) -> dict[int, Passage]:
@@ -142,6 +143,7 @@ class Library:
                 links=place.linking_links,
                 community=place.community,
                 importance=fact.importance,
+                access=self._accesses.count(fact.id),
                 superseded_by=fact.superseded_by,
             )
         return {note: self._facts[note] for note in ids if note in self._facts}

@@ -6,17 +6,20 @@ writer has committed since. Belongs to one thread, as its catalogue does; the le
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 
 from ragvault.config import Config
 from ragvault.engines import Engines
+from ragvault.errors import RagvaultError
 from ragvault.index.vector_tiers import Tiers
 from ragvault.library import Library
-from ragvault.ports import CacheBroken, Embedder, KeywordIndex, Reranker, VectorIndex
+from ragvault.ports import CacheBroken, CountsTokens, Embedder, KeywordIndex, Reranker, VectorIndex
 from ragvault.retrieve.gather import Leg
 from ragvault.retrieve.legs import CodeLeg, KeywordLeg, VectorLeg
+from ragvault.store import access
+from ragvault.store.access import Accesses
 from ragvault.store.catalogue import Catalogue
 
 TIERS = ("full", "static")  # the best first
@@ -35,6 +38,7 @@ class Opened:
         self.tiers = Tiers(self._vectors)
         self.embedders = Embedders(engines, {n: v.model for n, v in self._vectors.items()})
         self._reranker: Reranker | None = None
+        self.accesses = Accesses()
 
     @property
     def config(self) -> Config:
@@ -45,6 +49,8 @@ class Opened:
         for index in (self.keyword, self.code, self.tiers if self._vectors else None):
             if index is not None:
                 index.refresh()
+        if _counts_opening(self.config):
+            self._read_accesses()
 
     def legs(self) -> list[Leg]:
         """The legs that settings want and that can answer."""
@@ -59,7 +65,14 @@ class Opened:
         return legs
 
     def library(self) -> Library:
-        return Library(self.catalogue)
+        return Library(self.catalogue, self.accesses)
+
+    def count_tokens(self) -> Callable[[str], int] | None:
+        """The tokenizer of the best model that is loaded, if it has one."""
+        for embedder in self.embedders.opened():
+            if isinstance(embedder, CountsTokens):
+                return embedder.count_tokens
+        return None
 
     def reranker(self) -> Reranker:
         if self._reranker is None:
@@ -96,6 +109,14 @@ class Opened:
     ) -> None:
         self.close()
 
+    def _read_accesses(self) -> None:
+        try:
+            self.accesses = access.read(self.catalogue.folder, self.catalogue.identity)
+            self.missing.pop("access", None)
+        except RagvaultError as error:
+            self.accesses = Accesses()
+            self.missing["access"] = f"{error}; {error.fix}"
+
     def _words(self, name: str) -> KeywordIndex | None:
         try:
             index = self.engines.keyword() if name == "keyword" else self.engines.code()
@@ -116,6 +137,13 @@ class Opened:
                 self.missing[f"vector ({tier})"] = f"{broken}; run: {broken.fix}"
 
 
+def _counts_opening(config: Config) -> bool:
+    """Does any setting ask how often notes were opened?"""
+    weighted = config.fuse.method == "weighted" and config.fuse.weighted.access
+    listed = "access" in config.retrieve.lists
+    return bool(listed or weighted or config.retrieve.window or config.boost.access.enabled)
+
+
 class Embedders(Mapping[str, Embedder]):
     """The model of each tier, opened when the first query needs it."""
 
@@ -127,6 +155,10 @@ class Embedders(Mapping[str, Embedder]):
     def loaded(self) -> bool:
         """Whether a query has been embedded before."""
         return bool(self._open)
+
+    def opened(self) -> list[Embedder]:
+        """Those that are loaded, the best tier first."""
+        return [self._open[tier] for tier in self._models if tier in self._open]
 
     def __getitem__(self, tier: str) -> Embedder:
         if tier not in self._open:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, Union
+from typing import TYPE_CHECKING, Literal, Protocol, Union, runtime_checkable
 
 from ragvault.errors import RagvaultError
 
@@ -44,6 +44,15 @@ class Embedder(Protocol):
         The vector of a text does not depend on its neighbours (beyond rounding). An empty text
         has a vector too. Raises ModelUnusable when the weights cannot be run.
         """
+        ...
+
+
+@runtime_checkable
+class CountsTokens(Protocol):
+    """What an embedder with a tokenizer of its own can do besides."""
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens a text has, however long it is."""
         ...
 
 

@@ -16,11 +16,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import ceil
+
+import msgspec
 
 from ragvault.candidate import Candidate, Context, Ranked
+from ragvault.config import Config
+from ragvault.config_query import Retrieve
 from ragvault.errors import RagvaultError
 from ragvault.opened import Opened
-from ragvault.plan import Holds, QueryPlan
+from ragvault.plan import LEGS, Holds, QueryPlan
 from ragvault.ports import Allowed, Reranker
 from ragvault.query.understand import understand
 from ragvault.rank.pipeline import STAGES, Outcome, run
@@ -111,15 +116,15 @@ def prepare(asked: Asked, index: Opened) -> Prepared:
     """Understand a query and ask every leg; what is left to do needs no index."""
     config = index.config
     plan = understand(asked.query, config.query, now=asked.now, hypothesis=asked.hypothesis)
-    gathered = _listing(plan, index) if plan.listing else _gather(plan, index)
+    gathered = _listing(asked, plan, index) if plan.listing else _gather(asked, plan, index)
     candidates = with_lists(gathered.candidates, config.retrieve.lists)
     reranker, missing = _reranker(index)
     context = _context(asked, plan, index, candidates, reranker)
     return Prepared(plan, gathered, candidates, context, missing)
 
 
-def _gather(plan: QueryPlan, index: Opened) -> Gathered:
-    settings = index.config.retrieve
+def _gather(asked: Asked, plan: QueryPlan, index: Opened) -> Gathered:
+    settings = _wide_enough(index.config, asked.limit)
     return gather(
         plan,
         index.legs(),
@@ -133,17 +138,25 @@ def _gather(plan: QueryPlan, index: Opened) -> Gathered:
     )
 
 
-def _allowed(plan: QueryPlan, index: Opened) -> dict[str, Allowed]:
-    """The passages each leg may return: what the filter keeps, for vectors within the window."""
-    kept = index.catalogue.kept_passages(plan.filter, lambda holds: _matching(holds, index))
-    allowed: dict[str, Allowed] = dict.fromkeys(("vector", "keyword", "code", "graph"), kept)
-    window = index.config.retrieve.window
-    if window:
-        import numpy as np
+def _wide_enough(config: Config, limit: int | None) -> Retrieve:
+    """Who wants twice as many results as usual gets twice as many candidates of each leg."""
+    settings, more = config.retrieve, max(1.0, (limit or 0) / config.limit.n)
+    legs = {leg: ceil(getattr(settings, leg) * more) for leg in LEGS}
+    return msgspec.structs.replace(settings, **legs)
 
-        newest = np.array(index.catalogue.newest(window), np.int64)
-        allowed["vector"] = newest if kept is None else np.intersect1d(newest, kept)
-    return allowed
+
+def _allowed(plan: QueryPlan, index: Opened) -> dict[str, Allowed]:
+    """The passages each leg may return: what the filter keeps, and what is in the window."""
+    kept = index.catalogue.kept_passages(plan.filter, lambda holds: _matching(holds, index))
+    settings = index.config.retrieve
+    if not settings.window:
+        return dict.fromkeys(LEGS, kept)
+    import numpy as np
+
+    lately = index.catalogue.newest(settings.window, index.accesses.lately())
+    window = np.array(lately, np.int64)
+    inside = window if kept is None else np.intersect1d(window, kept)
+    return {**dict.fromkeys(LEGS, inside if settings.outside == "drop" else kept), "vector": inside}
 
 
 def _matching(holds: Holds, index: Opened) -> list[int]:
@@ -156,20 +169,23 @@ def _matching(holds: Holds, index: Opened) -> list[int]:
     return [hit.passage for hit in words.search(holds.sought, limit=ALL, fuzzy=False).hits]
 
 
-def _listing(plan: QueryPlan, index: Opened) -> Gathered:
+def _listing(asked: Asked, plan: QueryPlan, index: Opened) -> Gathered:
     """A filter alone: its notes by date, each as its first passage that is kept."""
     kept = index.catalogue.kept_passages(plan.filter, lambda holds: _matching(holds, index))
     notes = index.catalogue.kept_notes(plan.filter, lambda holds: _matching(holds, index))
     permitted = None if kept is None else {int(chunk) for chunk in kept}
-    ranks: dict[int, int] = {}
-    for rank, note in enumerate(notes[: index.config.retrieve.keyword], 1):
+    limit = asked.limit or index.config.limit.n
+    firsts: list[int] = []
+    for note in notes:
         chunks = index.catalogue.chunk_ids_of(note, None)
-        first = next((c for c in chunks if permitted is None or c in permitted), None)
-        if first is not None:
-            ranks[first] = rank
-    passages = index.library().candidates(list(ranks))
-    found = [(rank, passages[chunk]) for chunk, rank in ranks.items() if chunk in passages]
-    return Gathered([Candidate(passage, score=1 / rank) for rank, passage in found])
+        firsts += [c for c in chunks if permitted is None or c in permitted][:1]
+        if len(firsts) == limit:
+            break
+    passages = index.library().candidates(firsts)
+    found = [passages[chunk] for chunk in firsts if chunk in passages]
+    listed = [Candidate(passage, score=1 / rank) for rank, passage in enumerate(found, 1)]
+    more = [f"the newest {len(listed)} of {len(notes)} notes"] if len(listed) < len(notes) else []
+    return Gathered(listed, said=more)
 
 
 def _reranker(index: Opened) -> tuple[Reranker | None, dict[str, str]]:
@@ -202,6 +218,8 @@ def _context(
         sections=library.sections(),
         passages=library.stretches(),
         reranker=reranker,
+        # A list loads no model: it must not depend on what an earlier search has loaded.
+        count_tokens=None if plan.listing else index.count_tokens(),
     )
 
 

@@ -10,11 +10,12 @@ Which engines and models there are is engines.py's to know.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from ragvault import configure, folders, profiles
+from ragvault.candidate import Candidate
 from ragvault.configure import Loaded
 from ragvault.engines import Engines
 from ragvault.errors import IndexMissing
@@ -28,7 +29,7 @@ from ragvault.opened import Opened
 from ragvault.related import Related, related
 from ragvault.search import Asked, Response, search
 from ragvault.status import Status, status
-from ragvault.store import layout, registry
+from ragvault.store import access, layout, registry
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.lock import WriterLock
 from ragvault.store.remake import damage, is_unfinished, remake
@@ -139,6 +140,13 @@ class Vault:
     def answer(self, asked: Asked, index: Opened) -> Response:
         """The same with an index that is open."""
         return verified(search(asked, index), asked, index, self.root)
+
+    def handed_over(self, results: Iterable[Candidate], now: float) -> None:
+        """Count the notes of results that were opened or given as context, where that is wanted."""
+        if self.settings.config.access.record:
+            with self.catalogue() as catalogue:
+                notes = {each.note.id for each in results}
+                access.record(self.folder, catalogue.identity, notes, now)
 
     def links(self, note: str) -> Links:
         """The links of a note, in both directions. Raises UsageError, IndexMissing."""

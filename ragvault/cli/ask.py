@@ -85,12 +85,15 @@ def found(
     from ragvault.cli.shown import Found, Shown, said
     from ragvault.several import merge
 
-    answers = []
-    for vault in _vaults(ask, around):
+    answers, vaults = [], _vaults(ask, around)
+    for vault in vaults:
         with opening(vault) as index:
             answers.append(_answer(ask, around, vault, index, counting))
     merged = merge([each.response for each in answers], answers[0].config, ask.limit)
     results = tuple(Found(answers[of], each) for of, each in merged.results)
+    if ask.format == "context":
+        for at, vault in enumerate(vaults):
+            vault.handed_over((each for of, each in merged.results if of == at), around.now)
     shown = Shown(results, tuple(answers), merged.left_out, merged.said, around, ask.explain)
     lines = () if ask.quiet else tuple(map(render.printable, said(shown)))
     return Reply(_ended(FORMATS[ask.format](shown), ask), lines, 0 if results else 1)

@@ -99,6 +99,11 @@ class OnnxEmbedder:
         )
         return np.array(rows, dtype=np.float32).reshape(len(texts), self.dim)
 
+    def count_tokens(self, text: str) -> int:
+        """How many tokens of a text the model reads, without those that frame it."""
+        windows = self._network.windows(text)
+        return sum(not frame for each in windows for frame in each.special_tokens_mask)
+
     def _vector(self, text: str) -> NDArray[np.float32]:
         windows = self._network.windows(text)
         total = sum(_unit(self._pooled(each)) * len(each.ids) for each in windows)

@@ -46,6 +46,11 @@ class StaticEmbedder:
                 rows[at] = self._mean(ids)
         return rows
 
+    def count_tokens(self, text: str) -> int:
+        """How many tokens a text has, also those that have no vector."""
+        tokenizer, _, _ = self._parts()
+        return len(tokenizer.encode(plain(text), add_special_tokens=False).ids)
+
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
         tokenizer, _, unknown = self._parts()
         read = tokenizer.encode_batch_fast(

@@ -34,7 +34,7 @@ _TABLES = (
 class Times(NamedTuple):
     """How often a note was opened, and when last, in seconds since 1970."""
 
-    count: int
+    often: int
     last: float
 
 
@@ -47,7 +47,7 @@ class Accesses:
 
     def count(self, note: int) -> int:
         times = self.notes.get(note)
-        return times.count if times else 0
+        return times.often if times else 0
 
     def lately(self) -> list[int]:
         """The notes that were opened, the last one first."""

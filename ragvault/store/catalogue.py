@@ -223,9 +223,9 @@ class Catalogue(Door):
         """A note's text, what of it is not indexed, and its sections."""
         return self._read(facts.sections_of, note)
 
-    def newest(self, count: int) -> list[int]:
-        """Ids of the chunks of the notes that changed last."""
-        return self._read(facts.newest, count)
+    def newest(self, count: int, opened: Sequence[int] = ()) -> list[int]:
+        """Ids of the chunks of so many notes: those `opened` last, then those changed last."""
+        return self._read(facts.newest, count, opened)
 
     def note_count(self) -> int:
         return self._read(facts.note_count)

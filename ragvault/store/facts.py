@@ -85,11 +85,13 @@ def sections_of(db: Connection, note: int) -> tuple[str, tuple[Span, ...], list[
     return body, excluded, [rows.to_section(row) for row in db.execute(query, (note,))]
 
 
-def newest(db: Connection, count: int) -> list[int]:
-    """Ids of the chunks of the notes that changed last."""
-    query = """SELECT id FROM chunks WHERE note_id IN (
-        SELECT id FROM notes ORDER BY modified DESC, path LIMIT ?) ORDER BY id"""
-    return [chunk for (chunk,) in db.execute(query, (count,))]
+def newest(db: Connection, count: int, opened: Sequence[int] = ()) -> list[int]:
+    """Ids of the chunks of so many notes: those opened last, then those that changed last."""
+    there = dict(_some(db, "SELECT id, id FROM notes", "id", opened))
+    changed = db.execute("SELECT id FROM notes ORDER BY modified DESC, path LIMIT ?", (count,))
+    order = [*(note for note in opened if note in there), *(note for (note,) in changed)]
+    window = list(dict.fromkeys(order))[:count]
+    return sorted(chunk for (chunk,) in _some(db, "SELECT id FROM chunks", "note_id", window))
 
 
 def note_count(db: Connection) -> int:
