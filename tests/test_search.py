@@ -21,7 +21,7 @@ from ragvault.vault import Vault
 
 SAMPLE = Path(__file__).parent.parent / "sample_vault"
 NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
-FAKE = ("models.static=fake", "models.embedder=fake")
+FAKE = ("models.static=fake", "models.embedder=fake", "models.reranker=fake")
 
 
 @pytest.fixture(scope="module")
