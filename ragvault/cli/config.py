@@ -10,8 +10,19 @@ import typer
 
 from ragvault import configure, folders, starter
 from ragvault.cli import options, render
-from ragvault.errors import UsageError, VaultNotFound
+from ragvault.errors import ConfigError, UsageError, VaultNotFound
 from ragvault.sources import VAULT_FILE
+from ragvault.store import layout
+
+Vault = Annotated[
+    Optional[str],  # noqa: UP045 - read by Typer at run time
+    typer.Option(
+        "--vault",
+        metavar="PATH|NAME",
+        autocompletion=options.vault_names,
+        help="With the settings of this vault.",
+    ),
+]
 
 app = typer.Typer(help="Your settings: start a file, show what is in effect, check it.")
 
@@ -21,6 +32,7 @@ def init(
     force: Annotated[
         bool, typer.Option("--force", help="Replace the file; the old one is kept beside it.")
     ] = False,
+    json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Write a config file that explains every setting and changes none.
@@ -31,12 +43,12 @@ def init(
     kept = starter.write_starter(path, force=force)
     if kept:
         render.talk(f"the old file is now {kept}")
-    render.out(str(path))
+    render.out(render.as_json({"file": path, "kept": kept}) if json else str(path))
 
 
 @app.command()
 def show(
-    vault: options.Vault = None,
+    vault: Vault = None,
     set_: options.Set = None,
     json: options.Json = False,
 ) -> None:
@@ -44,41 +56,61 @@ def show(
 
     ragvault config show
 
-    ragvault config show --vault ~/notes --json
+    ragvault config show --vault sample_vault --json
     """
-    loaded = configure.load(_folder(vault), flags=set_ or ())
+    folder = _folder(vault)
+    loaded = configure.load(folder, flags=set_ or ())
     shown = render.settings_json if json else render.settings_toml
-    render.out(shown(loaded, _about(loaded, vault)))
+    render.out(shown(loaded, _about(loaded, folder)))
 
 
 @app.command()
 def check(
     file: Annotated[
         Optional[Path],  # noqa: UP045 - read by Typer at run time
-        typer.Argument(metavar="FILE", help="One file alone, instead of all that is in effect."),
+        typer.Argument(metavar="[FILE]", help="One file alone, instead of all that is in effect."),
     ] = None,
-    vault: options.Vault = None,
+    vault: Vault = None,
+    json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Say what is wrong with your settings, and how to mend it.
+    """Say what is wrong with your settings, and how to mend it. Exit 2 when something is.
 
     ragvault config check
 
-    ragvault config check ~/notes/.ragvault.toml
+    ragvault config check --vault sample_vault --json
     """
     if file and vault:
         raise UsageError("a file is checked alone", fix="leave out FILE or --vault")
-    loaded = configure.check_file(file) if file else configure.load(_folder(vault))
-    if not quiet:
+    try:
+        loaded = configure.check_file(file) if file else configure.load(_folder(vault))
+    except ConfigError as mistakes:
+        if not json:
+            raise
+        # Here mistakes are the answer, and not what kept us from one.
+        render.out(render.mistakes_json(mistakes))
+        raise typer.Exit(mistakes.exit_code) from None
+    if json:
+        render.out(render.as_json({"files": loaded.files, "problems": []}))
+    elif not quiet:
         render.out(render.verdict(loaded))
 
 
-def _folder(vault: Path | None) -> Path | None:
-    if vault is not None and not vault.is_dir():
+def _folder(vault: str | None) -> Path | None:
+    """The folder of a vault, by path or by the name it is known by."""
+    if vault is None:
+        return None
+    path = Path(vault).expanduser()
+    if path.is_dir():
+        return path
+    data = folders.data_dir(override=configure.load().config.paths.data)
+    named = [known.root for known in layout.known(data) if known.name == vault]
+    if not named:
         raise VaultNotFound(
-            f"there is no folder {vault}", fix="name the folder that holds the notes"
+            f"there is no folder {vault}, and no vault of that name",
+            fix="name the folder that holds the notes",
         )
-    return vault
+    return named[0]
 
 
 def _about(loaded: configure.Loaded, vault: Path | None) -> dict[str, str]:

@@ -14,19 +14,25 @@ app = typer.Typer()
 @app.command()
 def forget(
     note: Annotated[
-        str, typer.Argument(metavar="PATH|NOTE", help="A note by path or name, or a folder.")
+        str,
+        typer.Argument(
+            metavar="PATH|NOTE",
+            autocompletion=options.note_names,
+            help="A note by path or name, or a folder.",
+        ),
     ],
     vault: options.VaultName = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
 ) -> None:
     """Take a note out of the index, with every byte of it.
 
     The file itself is not touched. One that is still in the vault comes back with the next index,
     unless a line in .ragignore keeps it out.
 
-    ragvault forget journal/2024-03-01.md
+    ragvault forget Journal/2024-11-03.md
+
+    ragvault forget Deutsch --vault sample_vault
     """
     from ragvault.cli import pages
     from ragvault.forget import ignore_line

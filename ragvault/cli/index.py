@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
@@ -25,8 +24,12 @@ class Tier(str, Enum):
 @app.command()
 def index(
     vault: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Argument(help="The folder of notes; left out, the vault around this folder."),
+        Optional[str],  # noqa: UP045
+        typer.Argument(
+            metavar="[VAULT]",
+            autocompletion=options.vault_names,
+            help="The folder of notes; left out, the vault around this folder.",
+        ),
     ] = None,
     tier: Annotated[
         Tier, typer.Option("--tier", help="How far to go: words, rough meaning, or all of it.")
@@ -39,7 +42,12 @@ def index(
     ] = False,
     model: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--model", metavar="NAME", help="The model to embed with from now on."),
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            autocompletion=options.model_names,
+            help="The model to embed with from now on.",
+        ),
     ] = None,
     offline: Annotated[
         bool, typer.Option("--offline", help="Fetch nothing; go on with the models that are here.")
@@ -55,9 +63,9 @@ def index(
     to. It can be searched as soon as the first tier is done; Ctrl-C keeps what is there, and the
     same command goes on from there.
 
-    ragvault index ~/notes
+    ragvault index sample_vault
 
-    ragvault index ~/notes --tier static
+    ragvault index sample_vault --tier static --offline
     """
     from ragvault.cli import pages
     from ragvault.models.talk import on_stderr

@@ -13,7 +13,14 @@ from ragvault.errors import ModelUnavailable, ModelUnusable
 
 app = typer.Typer(help="The models: which there are, fetching and checking them.")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A name that models list shows.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        autocompletion=options.model_names,
+        help="A name that models list shows.",
+    ),
+]
 
 
 @app.command("list")
@@ -31,13 +38,18 @@ def list_(json: options.Json = False) -> None:
 def pull(
     names: Annotated[
         Optional[list[str]],  # noqa: UP045 - read by Typer at run time
-        typer.Argument(metavar="[NAME]...", help="Without a name: those your settings use."),
+        typer.Argument(
+            metavar="[NAME]...",
+            autocompletion=options.model_names,
+            help="Without a name: those your settings use.",
+        ),
     ] = None,
     source: Annotated[
         Optional[Path],  # noqa: UP045 - read by Typer at run time
         typer.Option("--from", metavar="FOLDER", help="Look in this folder first."),
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
+    json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Fetch models, verify every byte, and say where they are. One that is here is only verified.
@@ -52,16 +64,27 @@ def pull(
     settings = configure.load().config.models
     copies = [path.expanduser() for path in (source, Path(settings.folder)) if path and path.name]
     ways = Ways(offline or settings.offline, copies, on_stderr(quiet=render.is_quiet()))
-    for name in names or (settings.embedder, settings.static, settings.reranker):
-        render.out(str(_pulled(name, ways)))
+    wanted = names or [settings.embedder, settings.static, settings.reranker]
+    pulled = []
+    for name in wanted:
+        pulled.append({"name": name, "path": _pulled(name, ways)})
+        if not json:
+            render.out(str(pulled[-1]["path"]))
+    if json:
+        render.out(render.as_json({"models": pulled}))
 
 
 @app.command()
 def verify(
     name: Annotated[
         Optional[str],  # noqa: UP045 - read by Typer at run time
-        typer.Argument(metavar="[NAME]", help="Without a name: every model that is here."),
+        typer.Argument(
+            metavar="[NAME]",
+            autocompletion=options.model_names,
+            help="Without a name: every model that is here.",
+        ),
     ] = None,
+    json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Hash every file of the models that are here. Exit 4 when one is not what it should be.
@@ -75,15 +98,19 @@ def verify(
     found = [(each, _installed(each, shelf)) for each in known]
     if name and found[0][1] is None:
         raise ModelUnavailable(name, [(str(shelf), "it has not been pulled")])
-    wrong = [(each, said) for each, b in found if b for said in shelves.faults(b, shelf)]
+    faults = {each: shelves.faults(build, shelf) for each, build in found if build}
+    if json:
+        rows = [{"name": each, "faults": wrong} for each, wrong in faults.items()]
+        render.out(render.as_json({"models": rows}))
+    wrong = [(each, said) for each, all_of_it in faults.items() for said in all_of_it]
     if wrong:
         raise ModelUnusable(wrong[0][0], "; ".join(said for _, said in wrong))
-    if not quiet:
-        render.out("\n".join(f"{each}: all is well" for each, build in found if build))
+    if not quiet and not json:
+        render.out("\n".join(f"{each}: all is well" for each in faults))
 
 
 @app.command()
-def path(name: Name) -> None:
+def path(name: Name, json: options.Json = False) -> None:
     """Print the folder of a model that is here.
 
     ragvault models path bge-small-en-v1.5
@@ -93,12 +120,16 @@ def path(name: Name) -> None:
 
     shelf = folders.models_dir()
     if load.is_foreign(name):
-        render.out(str(_foreign(name, shelf)))
+        _print_path(name, _foreign(name, shelf), json)
         return
     build = _installed(name, shelf)
     if build is None:
         raise ModelUnavailable(name, [(str(shelf), "it has not been pulled")])
-    render.out(str(shelves.folder_of(build, shelf)))
+    _print_path(name, shelves.folder_of(build, shelf), json)
+
+
+def _print_path(name: str, path: Path, json: bool) -> None:
+    render.out(render.as_json({"name": name, "path": path}) if json else str(path))
 
 
 def _pulled(name: str, ways: Any) -> Path:

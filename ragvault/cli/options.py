@@ -7,8 +7,9 @@ Quiet and Verbose act by being declared: render.talk and render.detail obey them
 
 from __future__ import annotations
 
+import os
+import re
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
@@ -37,22 +38,35 @@ def vault_names(incomplete: str) -> list[str]:
     # Somebody is in the middle of a line: a mistake in the settings is told when it is entered.
     with suppress(RagvaultError, OSError):
         data = folders.data_dir(override=configure.load().config.paths.data)
-        return [vault.name for vault in layout.known(data) if vault.name.startswith(incomplete)]
+        names = [vault.name for vault in layout.known(data)]
+        return _typed([name for name in names if name.startswith(incomplete)])
     return []
 
 
 def note_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The notes whose paths or names begin so, for the shell."""
+    """The notes whose paths begin so, for the shell."""
     from ragvault.errors import RagvaultError
     from ragvault.vault import Vault
 
     with suppress(RagvaultError, OSError):
         with Vault.open(ctx.params.get("vault")).catalogue() as catalogue:
             known = sorted(catalogue.files())
-        wanted = incomplete.casefold()
-        names = [path for path in known if path.casefold().startswith(wanted)]
-        return names or [path for path in known if wanted in path.casefold()]
+        return _typed([path for path in known if path.startswith(incomplete)])
     return []
+
+
+def _typed(names: list[str]) -> list[str]:
+    """As one would type them: bash takes a completion as it is, other shells quote it."""
+    if os.environ.get("_RAGVAULT_COMPLETE") != "complete_bash":
+        return names
+    return [re.sub(r"([^\w./@%+=:,-])", r"\\\1", name) for name in names]
+
+
+def model_names(incomplete: str) -> list[str]:
+    """The models of the registry whose names begin so, for the shell."""
+    from ragvault.models import registry
+
+    return [name for name in registry.models() if name.startswith(incomplete)]
 
 
 Quiet = Annotated[
@@ -78,10 +92,6 @@ Note = Annotated[
     typer.Argument(
         metavar="NOTE", autocompletion=note_names, help="A note by its path or its name."
     ),
-]
-Vault = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option("--vault", metavar="PATH", help="The folder of notes."),
 ]
 Set = Annotated[
     Optional[list[str]],  # noqa: UP045

@@ -130,6 +130,12 @@ def settings_json(loaded: Loaded, about: Mapping[str, str]) -> str:
     return as_json({"settings": settings, "files": [str(path) for path in loaded.files], **about})
 
 
+def mistakes_json(error: RagvaultError) -> str:
+    """What `config check` found wrong, for programs."""
+    every = getattr(error, "problems", (error,))
+    return as_json({"files": [], "problems": [{"said": str(e), "fix": e.fix} for e in every]})
+
+
 def verdict(loaded: Loaded) -> str:
     """What `config check` found right."""
     count = sum(origin != "default" for origin in loaded.origin.values())
