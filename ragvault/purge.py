@@ -1,6 +1,6 @@
 """Purge: everything ragvault has written on this machine, found and deleted.
 
-    indexes    the index folders of the data folder, each by its own name
+    indexes    the index folders of the data folder, each by its own name, and which is the default
     models     weights
     cache, runtime
     settings   config.toml and the copies that `config init --force` kept
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from ragvault import folders
 from ragvault.errors import IndexUnusable, RagvaultError
-from ragvault.store import layout
+from ragvault.store import layout, registry
 from ragvault.store.lock import WriterLock
 
 # As layout.index_folder names them: another folder in there is not ours.
@@ -55,6 +55,7 @@ def written(data: Path, environ: Mapping[str, str] | None = None) -> list[Writte
     vaults = layout.known(data)
     found = [
         *_named("index", _indexes(data)),
+        *_named("default", [data / "vaults" / registry.DEFAULT]),
         *_named("models", _models(folders.models_dir(environ))),
         *_named("cache", [folders.cache_dir(environ)]),
         *_named("runtime", [folders.runtime_dir(environ)]),
@@ -99,9 +100,9 @@ def _is_index(folder: Path) -> bool:
 
 
 def _models(shelf: Path) -> Iterator[Path]:
-    from ragvault.models import registry
+    from ragvault.models.registry import models
 
-    ours = (*registry.models(), "hub", ".incoming", ".locks")
+    ours = (*models(), "hub", ".incoming", ".locks")
     yield from (shelf / name for name in ours)
 
 

@@ -79,7 +79,7 @@ def test_the_examples_of_the_help_work_on_the_sample_vault(tmp_path, monkeypatch
     assert ragvault("index", "sample_vault", "-q").code == 0
     harmless = (name for name in PROGRAM if name not in (*ELSEWHERE, *DELETING))
     for line in [*examples(harmless), *examples(name for name in DELETING if name in PROGRAM)]:
-        words = shlex.split(line)[1:]
+        words = shlex.split(line.partition(" | ")[0])[1:]
         asks = words[0] == "purge" or words[:2] == ["vaults", "remove"]
 
         said = ragvault(*words, *(["--yes"] if asks else ()))

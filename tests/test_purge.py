@@ -21,6 +21,7 @@ def home(vault, tmp_path) -> Path:
     """Everything that ragvault can have written, with a stranger's file in each folder."""
     home = tmp_path / "home"
     ragvault("config", "init")
+    ragvault("vaults", "default", "vault")
     ragvault("config", "init", "--force", "-q")
     for folder in ("models/potion-base-8M/x", "models/.locks", "cache", "run"):
         (home / folder).mkdir(parents=True)
@@ -55,7 +56,14 @@ def test_what_is_deleted_is_listed_first_with_its_size(home, vault):
     said = ragvault("purge", "--yes", "--json")
 
     removed = said.json["removed"]
-    assert {each["what"] for each in removed} == {"index", "models", "cache", "runtime", "settings"}
+    assert {each["what"] for each in removed} == {
+        "index",
+        "default",
+        "models",
+        "cache",
+        "runtime",
+        "settings",
+    }
     assert all(each["bytes"] > 0 for each in removed)
 
 

@@ -62,7 +62,7 @@ def default(
 ) -> None:
     """Choose the vault that is meant outside of all vaults, or tell which it is.
 
-    ragvault vaults default notes
+    ragvault vaults default sample_vault
     """
     from ragvault.store import registry
     from ragvault.vault import data_folder
@@ -92,7 +92,7 @@ def remove(
 ) -> None:
     """Forget a vault and delete its index. The notes are not touched.
 
-    ragvault vaults remove old-notes
+    ragvault vaults remove sample_vault
     """
     from ragvault.store import registry
     from ragvault.store.lock import WriterLock
