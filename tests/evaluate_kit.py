@@ -96,6 +96,18 @@ GARDEN = {
         "# Old watering\n\nEvery evening with the hose for an hour, which made shallow roots and a "
         "large bill. Replaced by what is written in [[Watering]] about the timer.\n"
     ),
+    "Hedge.md": (
+        "# Hedge\n\nHornbeam keeps its brown leaves all winter and hides the road from us. Cut it "
+        "in August, when the young birds have left, as [[Tools]] explains in a line.\n"
+    ),
+    "Pond.md": (
+        "# Pond\n\nNewts arrived by themselves in the second year. Keep one side shallow for the "
+        "hedgehogs, and leave the duckweed to those who know [[Watering]] by heart.\n"
+    ),
+    "Seeds.md": (
+        "# Seeds\n\nOnions last two years, beans four, cucumbers nearly ten in a dry tin. Write "
+        "the year on the packet, and test old ones on wet paper beside [[Tomatoes]].\n"
+    ),
     "堆肥.md": (
         "# 堆肥製作\n\n廚餘和枯葉在一年之內變成肥沃的黑土。\n\n"
         "堆肥需要空氣和水分才能保持適當的溫度。\n\n## 翻堆的方法\n\n"

@@ -225,42 +225,35 @@ def test_the_worst_finding_is_the_exit_code():
 # Signals
 
 
-def fired(root: Path, *queries: str, flags: tuple[str, ...] = ()) -> alive.Fired:
+def signals(root: Path, *flags: str) -> dict[str, Finding]:
     with Vault.open(root, flags=flags).reading() as index:
-        return alive.signals(queries, index, NOW)
-
-
-def test_signals_fire_only_where_the_query_gives_them_cause(vault):
-    by_alias, by_text = fired(vault, "first"), fired(vault, "bread")
-
-    assert by_alias.times["aliases"] == 1
-    assert "aliases" not in by_text.times
-    assert by_text.times["keyword"] == by_text.times["backlinks"] == 1
-
-
-def test_a_leg_counts_once_a_search(vault):
-    result = fired(vault, "bread", "water", "knead_dough")
-
-    assert result.asked == 3
-    assert result.times["code"] == 1
-    assert result.failed == {}
-
-
-def test_a_signal_that_never_fires_is_broken_unless_there_is_no_cause(sample):
-    with Vault.open(sample, flags=['retrieve.legs=["keyword"]']).reading() as index:
-        dead = {each.part: each for each in alive.alive(["zzz qqq"], index, NOW)}
-
-    assert {dead[part].state for part in ("aliases", "keyword", "backlinks")} == {"broken"}
-    assert dead["recency"].state == "note"
+        return {each.part: each for each in alive.alive(index, NOW, 14)}
 
 
 def test_what_is_off_is_not_called_dead(sample):
-    flags = ("boost.backlinks.enabled=false", 'retrieve.legs=["keyword"]')
-    with Vault.open(sample, flags=flags).reading() as index:
-        found = {each.part: each for each in alive.alive(["bread"], index, NOW)}
+    found = signals(sample, "boost.backlinks.enabled=false", 'retrieve.legs=["keyword"]')
 
     assert (found["backlinks"].state, found["vector"].state) == ("note", "note")
     assert found["backlinks"].said == "is off in your settings"
+
+
+def test_a_signal_without_cause_is_worth_a_note(vault):
+    found = signals(vault)
+
+    assert found["importance"].state == "note"
+    assert found["importance"].said == "no note says that it is important"
+    assert found["aliases"].state == found["code"].state == "fine"
+
+
+def test_a_signal_that_never_fires_is_broken(vault):
+    with sqlite3.connect(folder_of(vault) / "catalogue.sqlite") as db:
+        db.execute("DELETE FROM standing")
+    db.close()
+
+    found = signals(vault)
+
+    assert found["backlinks"].state == "broken"
+    assert "--rebuild" in found["backlinks"].cure
 
 
 def test_a_leg_that_fails_is_broken_with_its_reason(vault, monkeypatch):
@@ -270,17 +263,11 @@ def test_a_leg_that_fails_is_broken_with_its_reason(vault, monkeypatch):
         raise OSError("the disk is on fire")
 
     monkeypatch.setattr(Tiers, "search", fail)
-    with Vault.open(vault).reading() as index:
-        found = {each.part: each for each in alive.alive(["bread"], index, NOW)}
+    found = signals(vault)
 
     assert found["vector"].state == "broken"
     assert "the disk is on fire" in found["vector"].said
 
 
-def test_the_probes_are_the_vaults_own_words(vault):
-    with Vault.open(vault).catalogue() as catalogue:
-        queries = alive.probes(catalogue)
-
-    assert "first" in queries
-    assert "knead_dough" in queries
-    assert len(queries) == len(set(queries))
+def test_filters_that_work_share_a_line(vault):
+    assert "alias" in signals(vault)["filters"].said

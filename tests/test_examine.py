@@ -27,7 +27,7 @@ def exam(vault):
 
 @pytest.fixture(scope="module")
 def found(vault, exam):
-    return examine(examiner(vault, exam), ["default", "ragdocs"], parts=True)
+    return examine(examiner(vault, exam), ["default", "ragdocs"], parts=True, signals=True)
 
 
 def test_ranking_again_is_searching_again(vault, exam):
@@ -75,6 +75,12 @@ def test_every_part_that_is_on_is_taken_away_in_turn(found):
     assert parts["keyword"]["helps"]
 
 
+def test_every_signal_is_counted_on_the_exam(found):
+    states = {each["name"]: each["state"] for each in found["signals"]}
+    assert states["keyword"] == "alive"
+    assert states["rerank"] == "off"
+
+
 def test_judged_notes_that_are_not_there_are_named(vault):
     asked = [question("q", "gone.md", "Tools.md", query="spade")]
     assert examine(examiner(vault, asked), ["default"])["unknown_notes"] == ["gone.md"]
@@ -92,7 +98,7 @@ def test_the_note_a_probe_is_from_is_left_out_before_scoring(vault):
         text = next(iter(index.catalogue.files()))
         plain_one = question("a", text, query="spade and fork")
         without = type(plain_one)("b", "spade and fork", (), "", tuple(index.catalogue.files()))
-        now = examiner(vault, [])._now
+        now = examiner(vault, []).now
         seen, hidden = answers([plain_one, without], index, now)
     assert seen.notes
     assert not hidden.notes

@@ -81,7 +81,9 @@ def evaluate(
     )
     source = {"file": str(questions)} if questions else {"probes": len(asked), "seed": seed}
     about = {"vault": opened.name, "now": now.isoformat(timespec="seconds"), "questions": source}
-    found = about | examine(examiner, names, parts=ablate, tell=render.detail)
+    found = about | examine(
+        examiner, names, parts=ablate, signals=questions is None, tell=render.detail
+    )
     _show(found, plot, json)
 
 

@@ -26,6 +26,7 @@ def as_text(found: Mapping[str, Any], *, full: bool) -> str:
     parts = [_overall(profiles), _kinds(found["kinds"])]
     parts += [_compared(found["comparisons"], full)] if found["comparisons"] else []
     parts += [_ablated(found["ablations"], found["off"])] if found["ablations"] else []
+    parts += [_signals(found["signals"])] if found["signals"] else []
     return "\n\n".join(parts)
 
 
@@ -35,6 +36,9 @@ def about(found: Mapping[str, Any]) -> Iterator[str]:
     if unknown:
         some = ", ".join(map(printable, unknown[:3])) + (" …" if len(unknown) > 3 else "")
         yield f"{len(unknown)} judged notes are not in the index and cannot be found: {some}"
+    for each in found["signals"]:
+        if each["state"] == "dead":
+            yield f"{each['name']} never fired, though the notes give it cause; ragvault doctor"
     for name, each in found["profiles"].items():
         if each["failed"]:
             yield f"{name}: {', '.join(each['failed'])} did not answer every question"
@@ -128,6 +132,18 @@ def _ablated(rows: Sequence[Mapping[str, Any]], off: Sequence[str]) -> str:
     ]
     said = f"\noff already: {', '.join(off)}" if off else ""
     return table(head, cells) + said
+
+
+def _signals(signals: Sequence[Mapping[str, Any]]) -> str:
+    head = ["signal", "", "state", "fired", "asked", "moved"]
+    rows = [
+        [each["name"], each["group"], each["state"], *map(str, _counts(each))] for each in signals
+    ]
+    return table(head, rows)
+
+
+def _counts(signal: Mapping[str, Any]) -> tuple[int, int, int]:
+    return signal["fired"], signal["asked"], signal["moved"]
 
 
 def _interval(each: Mapping[str, Any]) -> str:

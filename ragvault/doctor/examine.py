@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ragvault import configure
 from ragvault.doctor import alive
-from ragvault.doctor.findings import Finding, fine
+from ragvault.doctor.findings import Finding
 from ragvault.doctor.machine import machine, watching
 from ragvault.errors import IndexMissing, RagvaultError, VaultNotFound
 from ragvault.vault import Vault
@@ -66,8 +66,4 @@ def _index(vault: Vault, now: datetime) -> Iterator[Finding]:
     if any(each.part == "catalogue" and each.state == "broken" for each in found):
         return
     with vault.reading() as index:
-        queries = alive.probes(index.catalogue)
-        if not queries:
-            yield fine("search", "there is nothing to search for yet")
-            return
-        yield from alive.alive(queries, index, now)
+        yield from alive.alive(index, now)

@@ -11,12 +11,14 @@ is kept for the next: what it costs to load is no part of any comparison.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from ragvault.config import Config
 from ragvault.evaluate import ablation, report
 from ragvault.evaluate.answers import Answer, answers
+from ragvault.evaluate.liveness import liveness
 from ragvault.evaluate.questions import Question
 from ragvault.evaluate.rehearse import Rehearsal
 from ragvault.opened import Embedders, Opened
@@ -30,17 +32,17 @@ class Examiner:
 
     def __init__(self, reading: Reading, questions: Sequence[Question], now: datetime) -> None:
         self.questions = questions
-        self._reading, self._now = reading, now
+        self._reading, self.now = reading, now
         self._models: Embedders | None = None
 
     def ask(self, *flags: str) -> list[Answer]:
         """Every question, with these settings changed."""
         with self.opened(*flags) as index:
-            return list(answers(self.questions, index, self._now))
+            return list(answers(self.questions, index, self.now))
 
     def rehearsal(self, *flags: str) -> Rehearsal:
         """The questions with what is found for them, to be ranked again and again."""
-        return Rehearsal(self.questions, self.opened(*flags), self._now)
+        return Rehearsal(self.questions, self.opened(*flags), self.now)
 
     def settings(self, *flags: str) -> Config:
         """The settings in effect with these changed."""
@@ -61,9 +63,13 @@ def examine(
     profiles: Sequence[str],
     *,
     parts: bool = False,
+    signals: bool = False,
     tell: Tell = lambda line: None,
 ) -> dict[str, Any]:
-    """Every profile held against the first; with `parts`, the first one taken apart."""
+    """Every profile held against the first.
+
+    With `parts` the first one is taken apart; with `signals` each of its signals is counted.
+    """
     answered: dict[str, list[Answer]] = {}
     for name in profiles:
         tell(f"{name}: asking {len(examiner.questions)} questions")
@@ -85,6 +91,7 @@ def examine(
             if name != first
         ],
         "ablations": _ablations(examiner, first, base, tell) if parts else [],
+        "signals": _signals(examiner, first, tell) if signals else [],
         "off": off,
         "unknown_notes": unknown,
     }
@@ -119,6 +126,13 @@ def _worth(
         "helps": [each["id"] for each in lost["regressions"]],
         "hurts": [each["id"] for each in worth["regressions"]],
     }
+
+
+def _signals(examiner: Examiner, profile: str, tell: Tell) -> list[Mapping[str, Any]]:
+    tell(f"{profile}: counting what fires")
+    with examiner.opened(_profile(profile)) as index:
+        found = liveness(index, examiner.questions, examiner.now)
+    return [{**asdict(each), "state": each.state} for each in found]
 
 
 def _profile(name: str) -> str:

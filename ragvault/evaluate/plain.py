@@ -60,6 +60,11 @@ def sentences(text: str) -> Iterator[Sentence]:
                 yield sentence
 
 
+def links(text: str) -> list[str]:
+    """What the wikilinks of a text call the notes they lead to."""
+    return [link[1].strip() for link in _LINK.finditer(text)]
+
+
 def query(text: str) -> str:
     """The words of a text, with nothing that a query parser takes for an operator."""
     text = _MARKDOWN.sub(r"\1", text)

@@ -73,7 +73,7 @@ class _Pools(dict[str, list[_Probe]]):
 def _pools(catalogue: Catalogue, seed: int) -> _Pools:
     pools = _Pools()
     names = catalogue.names()
-    named = _named(names)
+    by_name = named(names)
     paths = [path for path, _, _ in names]
     for path in sorted(random.Random(seed).sample(paths, min(READ, len(paths)))):
         note = catalogue.note(path)
@@ -90,11 +90,11 @@ def _pools(catalogue: Catalogue, seed: int) -> _Pools:
         ]
         for sentence in plain.sentences(text):
             pools["sentence"] += _asked([sentence.text], path)
-            pools["link"] += _around_links(sentence, path, named)
+            pools["link"] += _around_links(sentence, path, by_name)
     return pools
 
 
-def _named(names: Iterable[tuple[str, str, tuple[str, ...]]]) -> dict[str, str]:
+def named(names: Iterable[tuple[str, str, tuple[str, ...]]]) -> dict[str, str]:
     """What a link may call a note -> its path, for names that mean one note."""
     paths: dict[str, set[str]] = {}
     for path, stem, aliases in names:
@@ -109,10 +109,10 @@ def _asked(texts: Iterable[str], path: str) -> list[_Probe]:
 
 
 def _around_links(
-    sentence: plain.Sentence, path: str, named: Mapping[str, str]
+    sentence: plain.Sentence, path: str, by_name: Mapping[str, str]
 ) -> Iterator[_Probe]:
     for target, left in sentence.without_links():
-        found = named.get(fold(target))
+        found = by_name.get(fold(target))
         query = plain.query(left)
         if found and found != path and plain.is_sentence(query):
             yield _Probe(query, found, without=path)
