@@ -37,10 +37,12 @@ def forget(
     from ragvault.cli import pages
     from ragvault.forget import ignore_line
     from ragvault.models.talk import on_stderr
+    from ragvault.service.turns import turn
     from ragvault.vault import Vault
 
     opened = Vault.open(vault)
-    forgotten = opened.forget(note, talk=on_stderr(quiet=render.is_quiet()))
+    with turn(opened.root):
+        forgotten = opened.forget(note, talk=on_stderr(quiet=render.is_quiet()))
     render.out(render.as_json(forgotten) if json else pages.forgotten(opened.name, forgotten))
     for path in forgotten.still_there:
         render.talk(

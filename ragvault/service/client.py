@@ -40,8 +40,6 @@ def record(folder: str) -> dict[str, Any]:
             found = json.loads(file.read())
         if found["protocol"] != PROTOCOL or found["version"] != __version__:
             raise Unanswered(f"it is ragvault {found['version']}, and this is {__version__}")
-        if not found["address"]:
-            raise Unanswered("it answers no searches")
     except (FileNotFoundError, NotADirectoryError):
         raise Unanswered from None
     except (OSError, ValueError, KeyError, TypeError) as error:

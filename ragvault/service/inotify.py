@@ -69,7 +69,7 @@ class PrunedEmitter(EventEmitter):
         super().__init__(event_queue, watch, timeout=timeout, event_filter=event_filter)
         self._enters = enters
         self._root = os.fsencode(watch.path)
-        self._fd = -1
+        self._fd = self._hangup = self._line = -1
         self._paths: dict[int, bytes] = {}
         self.failed: OSError | None = None  # why it ended by itself
 
@@ -83,26 +83,38 @@ class PrunedEmitter(EventEmitter):
         if self._fd == -1:
             raise _refused(b"")
         os.set_inheritable(self._fd, False)
+        self._hangup, self._line = os.pipe()
         try:
             for _ in self._add_all(self._root):
                 pass
         except OSError:
-            os.close(self._fd)
+            self._close()
             raise
+
+    def on_thread_stop(self) -> None:
+        """Wake the thread: the other end of the pipe is closed."""
+        line, self._line = self._line, -1
+        if line >= 0:
+            os.close(line)
 
     def run(self) -> None:
         """Until it is stopped, or the kernel refuses."""
         poller = select.poll()
         poller.register(self._fd, select.POLLIN)
+        poller.register(self._hangup, select.POLLIN)
         try:
             while self.should_keep_running():
-                if poller.poll(self.timeout * 1000):
+                if any(ready == self._fd for ready, _ in poller.poll()):
                     for event in self._events():
                         self.queue_event(event)
         except OSError as error:
             self.failed = error
         finally:
-            os.close(self._fd)
+            self._close()
+
+    def _close(self) -> None:
+        os.close(self._fd)  # and with it every watch
+        os.close(self._hangup)
 
     def _events(self) -> Iterator[FileSystemEvent]:
         for told in _parsed(os.read(self._fd, BUFFER)):

@@ -38,7 +38,9 @@ def run(vaults: Sequence[Vault], answering: Answering, log: Log) -> None:
         kept = [Kept(vault, log, kit, lambda: watch.wake()) for vault in vaults]
         server = Server(
             place.folder,
-            answer=lambda args, around: answering(args, around, openings),
+            answer=lambda args, around: (
+                answering(args, around, openings) if settings.answer else None
+            ),
             aside=lambda root: watch.aside(root),
             status=lambda: _status(kept, server),
             failed=lambda error: log.say(unexpected(error)),
@@ -46,10 +48,8 @@ def run(vaults: Sequence[Vault], answering: Answering, log: Log) -> None:
         )
         watch = Watch(kept, busy=lambda: server.busy)
         stack.enter_context(_ended_by_signals(watch))
-        if settings.answer:
-            stack.enter_context(server)
-        roots = [vault.root for vault in vaults]
-        place.tell(roots, server.address if settings.answer else "", server.token)
+        stack.enter_context(server)
+        place.tell([vault.root for vault in vaults], server.address, server.token)
         log.say(f"watching {', '.join(vault.name for vault in vaults)} (pid {os.getpid()})")
         watch.run()
         log.say("stopped")

@@ -60,7 +60,7 @@ class Running:
     since: float
     version: str
     vaults: tuple[str, ...]  # their roots
-    address: str  # "unix", "HOST:PORT", or empty where it answers no search
+    address: str  # "unix" or "HOST:PORT"
     token: str = ""
     protocol: int = PROTOCOL
 

@@ -42,11 +42,9 @@ class Sieve:
                 return False
             if disk in self._rules or path == VAULT_FILE:
                 return True
-            name = normalize("NFC", disk)
-            if not folder and not name.lower().endswith((*self._extensions, ".icloud")):
+            name = _stubless(normalize("NFC", disk))
+            if not folder and not name.lower().endswith(self._extensions):
                 return False
-            # What iCloud took away is named by a hidden stub of the note's name.
-            name = name.removeprefix(".").removesuffix(".icloud") if ".icloud" in name else name
             return not layers.ignore(_joined(normalize("NFC", above), name), name, folder=folder)
 
     def is_rule(self, path: str) -> bool:
@@ -85,6 +83,12 @@ class Sieve:
                 except OSError:
                     continue  # the walk says so
         return layers
+
+
+def _stubless(name: str) -> str:
+    """`.Note.md.icloud` is what iCloud leaves of a note that it took away: it matters as that."""
+    stub = name.startswith(".") and name.endswith(".icloud")
+    return name[1 : -len(".icloud")] if stub else name
 
 
 def _joined(folder: str, name: str) -> str:

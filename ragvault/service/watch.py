@@ -48,6 +48,11 @@ class Watch:
         self._stopping = True
         self.wake()
 
+    @property
+    def writing(self) -> bool:
+        """Whether an index is being written."""
+        return self._writing is not None
+
     def wake(self) -> None:
         """There may be work."""
         with self._condition:
