@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ragvault.linked import Incoming, Links, Outgoing
     from ragvault.purge import Written
     from ragvault.related import Near, Related
+    from ragvault.service.running import Running
     from ragvault.status import ModelState, Pending, Status
     from ragvault.write.notes import Report
 
@@ -219,6 +220,20 @@ def written(found: Sequence[Written]) -> str:
     lines = [f"{each.what:8} {size(each.bytes):>9}  {printable(str(each.path))}" for each in found]
     total = size(sum(each.bytes for each in found))
     return "\n".join([*lines, f"{total} in all"] if found else ["ragvault has written nothing"])
+
+
+def watcher(found: Running, state: Mapping[str, Any]) -> str:
+    """How a watcher is, a line a vault."""
+    lines = [f"watching: {printable(found.words())}"]
+    if "unanswered" in state:
+        lines.append(f"it does not answer: {printable(state['unanswered'])}")
+    else:
+        lines.append(f"searches answered: {state['answered']:,}")
+    for vault in state["vaults"]:
+        doing = vault["away"] or ("working" if vault["waiting"] else "up to date")
+        heard = f"polling: {vault['why']}" if vault["why"] else "native events"
+        lines.append(printable(f"{vault['name']}: {doing}, {heard}"))
+    return "\n".join(lines)
 
 
 def _listed(counts: Mapping[str, int]) -> str:

@@ -24,7 +24,6 @@ from ragvault.errors import RagvaultError
 
 if TYPE_CHECKING:
     from ragvault.configure import Loaded
-    from ragvault.service.running import Running
 
 # 0 with --quiet, 2 with --verbose; a thread that answers somebody else has its own
 _volume: ContextVar[int] = ContextVar("volume", default=1)
@@ -159,20 +158,6 @@ def size(number: int) -> str:
         if number >= of:
             return f"{number / of:.1f} {unit}"
     return f"{number} bytes"
-
-
-def watcher(found: Running, state: Mapping[str, Any]) -> str:
-    """How a watcher is, a line a vault."""
-    lines = [f"watching: {printable(found.words())}"]
-    if "unanswered" in state:
-        lines.append(f"it does not answer: {printable(state['unanswered'])}")
-    else:
-        lines.append(f"searches answered: {state['answered']:,}")
-    for vault in state["vaults"]:
-        doing = vault["away"] or ("working" if vault["waiting"] else "up to date")
-        heard = f"polling: {vault['why']}" if vault["why"] else "native events"
-        lines.append(printable(f"{vault['name']}: {doing}, {heard}"))
-    return "\n".join(lines)
 
 
 def printable_lines(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 HERE = ("-h", "--help")  # for the process in which they were typed
@@ -45,7 +45,7 @@ def warm(args: Sequence[str]) -> int | None:
         return 130
 
 
-def _written(told: dict[str, Any]) -> int:
+def _written(told: Mapping[str, Any]) -> int:
     """Write what `ragvault search` would have written, and return its exit code."""
     from ragvault.cli.reply import Reply, write
 
@@ -53,11 +53,7 @@ def _written(told: dict[str, Any]) -> int:
     try:
         write(reply)
     except BrokenPipeError:
-        return _reader_left()
+        from ragvault.cli.main import reader_left
+
+        return reader_left()
     return reply.code
-
-
-def _reader_left() -> int:
-    from ragvault.cli.main import reader_left
-
-    return reader_left()

@@ -124,6 +124,7 @@ def _tell(found: Running, json: bool) -> None:
 
 
 def _tell_status(json: bool) -> None:
+    from ragvault.cli import pages
     from ragvault.service.running import running
 
     found = running()
@@ -132,7 +133,7 @@ def _tell_status(json: bool) -> None:
         render.talk("no watcher runs")
         raise typer.Exit(1)
     state = _asked()
-    render.out(render.as_json(_card(found) | state) if json else render.watcher(found, state))
+    render.out(render.as_json(_card(found) | state) if json else pages.watcher(found, state))
 
 
 def _asked() -> dict[str, Any]:

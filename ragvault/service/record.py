@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragvault.errors import RagvaultError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LOCK = "watch.lock"
 RECORD = "watch.json"
