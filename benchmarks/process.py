@@ -1,0 +1,235 @@
+"""A whole `ragvault search`, from the keyboard to the last byte, without and with a watcher.
+
+    python -m benchmarks.process --notes 2000                        part of the large corpus
+    python -m benchmarks.process --vault ~/notes --home ~/.rv        a vault, an index that is kept
+    python -m benchmarks.process --notes 0 --home /tmp/h             all 14,593 notes
+
+In one run: wall time and peak memory of processes that answer by themselves ("cold": no watcher, a
+warm file cache) and of processes that a watcher answers ("warm"), where the time
+goes in each, what the watcher itself needs, and how much CPU it takes with nothing happening. With
+--home an index that is there is used as it is; without it one is made in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from benchmarks import data
+
+PYTHON = sys.executable
+RAGVAULT = str(Path(PYTHON).with_name("ragvault"))
+QUERIES = (
+    "how do I centre an element vertically",
+    "abort a fetch request",
+    "difference between let and var",
+    "web workers and shared memory",
+    "secure cookies",
+)
+# The steps of a search that answers by itself, each timed in a fresh process.
+STEPS = """
+import time; marks = [("", time.perf_counter())]
+def mark(name): marks.append((name, time.perf_counter()))
+import ragvault.cli.main; mark("import the command line")
+import ragvault.cli.search, ragvault.cli.ask, ragvault.vault, ragvault.cli.results
+mark("import the read path")
+import sys; from ragvault.cli.around import surroundings
+from ragvault.vault import Vault
+vault = Vault.open(sys.argv[1]); mark("settings and vault")
+index = vault.reading(); mark("open catalogue and indexes")
+try:
+    tier = next(iter(index.embedders)); embedder = index.embedders[tier]
+    embedder.embed([sys.argv[2]], "query"); mark(f"load the model, embed the query ({tier})")
+except StopIteration:
+    pass
+from ragvault.search import Asked
+from datetime import datetime
+response = vault.answer(Asked(sys.argv[2], datetime.now().astimezone()), index)
+mark("search, rank, check files"); index.close(); mark("close")
+import json; print(json.dumps([(n, b - a) for (_, a), (n, b) in zip(marks, marks[1:])]))
+print(json.dumps("networkx" in sys.modules))
+"""
+
+
+class Ran(NamedTuple):
+    """One process."""
+
+    seconds: float
+    megabytes: float
+    out: bytes
+
+
+def run(command: Sequence[str], environ: dict[str, str]) -> Ran:
+    """Run to its end; memory is the most the process ever had."""
+    began = time.perf_counter()
+    process = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    out = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in (0, 1):
+        raise SystemExit(f"{command} ended with {process.returncode}")
+    return Ran(seconds, usage.ru_maxrss / 1024, out)
+
+
+def searches(root: Path, environ: dict[str, str], runs: int) -> list[Ran]:
+    """One unmeasured, so that files are in memory, and then `runs`."""
+    commands = [
+        [RAGVAULT, "search", QUERIES[turn % len(QUERIES)], "--vault", str(root), "-n", "5"]
+        for turn in range(runs + 1)
+    ]
+    return [run(command, environ) for command in commands][1:]
+
+
+@contextmanager
+def watcher(root: Path, environ: dict[str, str]) -> Iterator[int]:
+    """A watcher that has caught up; gives its process id."""
+    subprocess.run([RAGVAULT, "watch", "--daemon", "-q", str(root)], env=environ, check=True)
+    try:
+        while True:
+            told = run([RAGVAULT, "watch", "--status", "--json"], environ).out
+            state = json.loads(told)
+            if not any(vault["waiting"] for vault in state["vaults"]):
+                break
+            time.sleep(0.5)
+        yield state["pid"]
+    finally:
+        subprocess.run([RAGVAULT, "watch", "--stop", "-q"], env=environ, check=True)
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def peak_megabytes(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(
+        int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM")
+    )
+
+
+def where_cold(root: Path, environ: dict[str, str], runs: int) -> list[tuple[str, float]]:
+    """Milliseconds of each step of a search that answers by itself; the median of `runs`."""
+    bare = median(run([PYTHON, "-c", "pass"], environ).seconds for _ in range(runs))
+    found: dict[str, list[float]] = {}
+    for turn in range(runs):
+        query = QUERIES[turn % len(QUERIES)]
+        out = run([PYTHON, "-c", STEPS, str(root), query], environ).out.splitlines()
+        for name, seconds in json.loads(out[0]):
+            found.setdefault(name, []).append(seconds)
+        if json.loads(out[1]):
+            print("NetworkX was imported by a search", file=sys.stderr)
+    return [("start Python", bare * 1000)] + [(n, median(s) * 1000) for n, s in found.items()]
+
+
+def where_warm(root: Path, environ: dict[str, str], runs: int) -> list[tuple[str, float]]:
+    bare = median(run([PYTHON, "-c", "pass"], environ).seconds for _ in range(runs))
+    client = "import ragvault.cli.start, ragvault.cli.around, ragvault.service.wire"
+    loaded = median(
+        run([PYTHON, "-c", f"{client}, ragvault.service.client"], environ).seconds
+        for _ in range(runs)
+    )
+    whole = searches(root, environ, runs)
+    took = [
+        json.loads(run([*_json_search(root, turn)], environ).out)["took_ms"] for turn in range(runs)
+    ]
+    total, search = median(ran.seconds for ran in whole) * 1000, median(took)
+    rest = total - loaded * 1000 - search
+    return [
+        ("start Python", bare * 1000),
+        ("import the client", (loaded - bare) * 1000),
+        ("the search itself, in the watcher", search),
+        ("settings, freshness, rendering, socket, writing", rest),
+    ]
+
+
+def _json_search(root: Path, turn: int) -> list[str]:
+    query = QUERIES[turn % len(QUERIES)]
+    return [RAGVAULT, "search", query, "--vault", str(root), "-n", "5", "--json"]
+
+
+def table(rows: Sequence[tuple[str, list[Ran]]]) -> str:
+    lines = ["| process | median s | best s | worst s | peak MB |", "|---|---:|---:|---:|---:|"]
+    for name, ran in rows:
+        seconds = [each.seconds for each in ran]
+        peak = max(each.megabytes for each in ran)
+        lines.append(
+            f"| {name} | {median(seconds):.3f} | {min(seconds):.3f} | {max(seconds):.3f} "
+            f"| {peak:.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def steps(name: str, rows: Sequence[tuple[str, float]]) -> str:
+    return "\n".join([f"\n| {name} | ms |", "|---|---:|", *(f"| {n} | {v:.0f} |" for n, v in rows)])
+
+
+def vault_of(count: int, folder: Path) -> Path:
+    """The first so many notes of the large corpus, or all of them."""
+    source = data.scale()
+    if not count:
+        return source
+    root = folder / "notes"
+    for path in sorted(source.rglob("*.md"))[:count]:
+        target = root / path.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target)
+    return root
+
+
+def environ_of(home: Path, models: Path | None) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAGVAULT_")}
+    more = {"RAGVAULT_MODELS__FOLDER": str(models)} if models else {}
+    return {**kept, **more, "RAGVAULT_HOME": str(home)}
+
+
+def measure(root: Path, environ: dict[str, str], tier: str, runs: int, idle: float) -> None:
+    command = [RAGVAULT, "index", str(root), "--tier", tier]
+    subprocess.run(command, env=environ, check=True, stdout=sys.stderr)
+    environ = {**environ, "RAGVAULT_WATCH__TIER": tier}
+    cold, cold_steps = searches(root, environ, runs), where_cold(root, environ, runs)
+    with watcher(root, environ) as pid:
+        warm, warm_steps = searches(root, environ, runs), where_warm(root, environ, runs)
+        before = cpu_seconds(pid)
+        time.sleep(idle)
+        share = (cpu_seconds(pid) - before) / idle
+        held = peak_megabytes(pid)
+    print(table([("cold, without a watcher", cold), ("warm, answered by it", warm)]))
+    print(steps("where the time goes, cold", cold_steps))
+    print(steps("where the time goes, warm", warm_steps))
+    print(f"\nthe watcher: at most {held:.0f} MB; idle {share:.2%} of a core over {idle:.0f} s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--notes", type=int, default=2000, help="of the large corpus; 0 is all")
+    parser.add_argument("--vault", type=Path, help="a vault of your own instead")
+    parser.add_argument("--home", type=Path, help="a RAGVAULT_HOME that is kept")
+    parser.add_argument("--models", type=Path, help="a folder that has the models already")
+    parser.add_argument("--tier", default="full", choices=("keyword", "static", "full"))
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--idle", type=float, default=30.0, help="seconds to watch it do nothing")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        root = asked.vault or vault_of(asked.notes, Path(folder))
+        home = asked.home or Path(folder) / "home"
+        measure(root, environ_of(home, asked.models), asked.tier, asked.runs, asked.idle)
+
+
+if __name__ == "__main__":
+    main()

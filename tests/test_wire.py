@@ -1,0 +1,169 @@
+"""Frames, and the two ways over which they go."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragvault.service import wire
+from ragvault.service.client import Unanswered, ask
+from ragvault.service.record import SOCKET
+from ragvault.service.running import Place
+from ragvault.service.server import Server
+
+json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters()),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(st.dictionaries(st.text(), json))
+def test_what_is_packed_is_what_is_unpacked(value):
+    packed = wire.packed(value)
+
+    assert wire.length_of(packed[:4]) == len(packed) - 4
+    assert wire.unpacked(packed[4:]) == value
+
+
+def test_a_long_message_arrives_whole():
+    value = {"out": "long " * 200_000}
+    left, right = socket.socketpair()
+    with left, right:
+        sending = threading.Thread(target=left.sendall, args=[wire.packed(value)])
+        sending.start()
+
+        assert wire.receive(right) == value
+        sending.join()
+
+
+def test_a_name_that_is_not_unicode_survives():
+    name = b"caf\xe9.md".decode("utf-8", "surrogateescape")
+
+    assert wire.unpacked(wire.packed({"out": name})[4:])["out"] == name
+
+
+@pytest.mark.parametrize("data", [b"[]", b"1", b"{", b"\xff"])
+def test_what_is_no_message_is_refused(data):
+    with pytest.raises(ValueError):  # noqa: PT011 - three kinds of it
+        wire.unpacked(data)
+
+
+def test_a_length_that_no_message_has_is_refused():
+    with pytest.raises(ValueError, match="too long"):
+        wire.length_of(b"\xff\xff\xff\xff")
+
+
+@pytest.mark.parametrize("depth", [1, 40])
+def test_a_socket_is_reached_however_long_its_name_is(tmp_path, depth):
+    folder = tmp_path.joinpath(*["folder"] * depth)
+    folder.mkdir(parents=True)
+    listener = wire.bind_unix(str(folder))
+    try:
+        with wire.connect_unix(str(folder), 5.0):
+            listener.accept()[0].close()
+        assert (folder / SOCKET).stat().st_mode & 0o777 == 0o600
+    finally:
+        listener.close()
+
+
+def test_a_socket_left_behind_is_replaced(tmp_path):
+    wire.bind_unix(str(tmp_path)).close()
+    listener = wire.bind_unix(str(tmp_path))
+    try:
+        wire.connect_unix(str(tmp_path), 5.0).close()
+    finally:
+        listener.close()
+
+
+def test_a_file_in_the_place_of_the_socket_is_refused(tmp_path):
+    (tmp_path / SOCKET).write_text("")
+
+    with pytest.raises(wire.Refused, match="no socket"):
+        wire.connect_unix(str(tmp_path), 5.0)
+
+
+# --- where there are no Unix sockets ---
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return {"RAGVAULT_HOME": str(tmp_path)}
+
+
+@pytest.fixture
+def place(environ: dict[str, str]) -> Iterator[Place]:
+    """A watcher that answers over the loopback, and repeats what was typed."""
+    with (
+        Place(environ) as found,
+        Server(
+            found.folder,
+            answer=lambda args, around: {"out": " ".join(args), "err": [], "code": 0},
+            aside=lambda root: (_ for _ in ()).throw(AssertionError),
+            status=lambda: {"vaults": []},
+            failed=lambda error: None,
+            unix=False,
+        ) as server,
+    ):
+        found.tell([], server.address, server.token)
+        yield found
+
+
+def test_the_loopback_answers_who_knows_the_token(place):
+    request = {"op": "search", "args": ["search", "x"], "around": {}}
+
+    assert ask(str(place.folder), request)["out"] == "search x"
+
+
+def test_the_loopback_answers_nobody_else(place, environ):
+    from ragvault.service.running import running
+
+    found = running(environ)
+    place.tell([], found.address, "another token")
+
+    with pytest.raises(Unanswered, match="token"):
+        ask(str(place.folder), {"op": "status"})
+
+
+def test_a_client_without_proof_hears_nothing(place, environ):
+    from ragvault.service.running import running
+
+    host, _, port = running(environ).address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(wire.packed({"nonce": "00"}))
+        assert "proof" in wire.receive(connection)
+        connection.sendall(wire.packed({"op": "status", "proof": "guessed"}))
+
+        assert connection.recv(1) == b""
+
+
+def test_an_address_of_another_machine_is_not_asked(place):
+    place.tell([], "192.0.2.1:80", "x")
+
+    with pytest.raises(Unanswered, match="not of this machine"):
+        ask(str(place.folder), {"op": "status"})
+
+
+def test_an_error_while_answering_is_left_to_the_asking_process(environ):
+    said: list[BaseException] = []
+    with (
+        Place(environ) as found,
+        Server(
+            found.folder,
+            answer=lambda args, around: 1 / 0,  # type: ignore[arg-type, return-value]
+            aside=lambda root: (_ for _ in ()).throw(AssertionError),
+            status=dict,
+            failed=said.append,
+        ) as server,
+    ):
+        found.tell([], server.address)
+        with pytest.raises(Unanswered, match="leaves this search to you"):
+            ask(str(found.folder), {"op": "search", "args": [], "around": {}})
+
+    assert [type(each) for each in said] == [ZeroDivisionError]
