@@ -73,6 +73,7 @@ def _set_aside(path: Path) -> Path | None:
 
 def _write_new(path: Path, text: str) -> None:
     """Fails when the file exists, even when it came to be a moment ago."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    binary = getattr(os, "O_BINARY", 0)  # Windows would write each newline twice
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | binary, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)

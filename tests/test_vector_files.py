@@ -225,7 +225,7 @@ class Killed(BaseException):
 @contextmanager
 def dies_at(monkeypatch, nth):
     """The n-th thing done to a file is half done, and then the process is gone."""
-    count, append, replace = iter(range(10_000)), vector_files.append, vector_files._replace
+    count, append, replace = iter(range(10_000)), vector_files.append, vector_files.replace
 
     def dying_append(path, size, contents):
         if next(count) == nth:
@@ -240,7 +240,7 @@ def dies_at(monkeypatch, nth):
 
     with monkeypatch.context() as patched:
         patched.setattr(vector_files, "append", dying_append)
-        patched.setattr(vector_files, "_replace", dying_replace)
+        patched.setattr(vector_files, "replace", dying_replace)
         yield
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ import msgspec
 
 from ragvault.errors import IndexUnusable
 from ragvault.index.keyword_segment import INDEX, paths
+from ragvault.index.vector_files import BINARY, replace
 from ragvault.ports import CacheBroken
 
 if TYPE_CHECKING:
@@ -153,11 +155,12 @@ def write(folder: Path, manifest: Manifest) -> None:
     body = msgspec.json.encode(manifest)
     fresh = folder / f"{MANIFEST}.new"
     try:
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY
+        with os.fdopen(os.open(fresh, flags, 0o600), "wb") as file:
             file.write(b"%08x\n" % zlib.crc32(body) + body)
             file.flush()
             os.fsync(file.fileno())
-        fresh.replace(folder / MANIFEST)
+        replace(fresh, folder / MANIFEST)
     except OSError as error:
         raise IndexUnusable(folder, str(error)) from error
     sweep(folder, manifest)
@@ -168,7 +171,9 @@ def sweep(folder: Path, manifest: Manifest | None) -> None:
     named = {name for segment in manifest.segments for name in segment.files} if manifest else set()
     for path in folder.iterdir():
         if path.name.startswith(f"{INDEX}_") and path.name not in named:
-            path.unlink(missing_ok=True)
+            # Windows deletes nothing that a reader has open; the next commit does.
+            with suppress(PermissionError):
+                path.unlink(missing_ok=True)
 
 
 def _crc(path: Path) -> int:

@@ -99,7 +99,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     waiting = folder / f"{MANIFEST}.new"
     write_file(waiting, body + b"\n" + _crc_line(body))
     try:
-        _replace(waiting, folder / MANIFEST)
+        replace(waiting, folder / MANIFEST)
         _sync_folder(folder)
     except OSError as error:
         raise _unusable(folder, error) from error
@@ -114,7 +114,7 @@ def write_file(path: Path, contents: bytes) -> int:
 def append(path: Path, size: int, contents: bytes) -> None:
     """Cut a file to `size` bytes and go on from there: an interrupted commit leaves nothing."""
     try:
-        with os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR | _BINARY, 0o600), "r+b") as file:
+        with os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR | BINARY, 0o600), "r+b") as file:
             file.truncate(size)
             file.seek(size)
             file.write(contents)
@@ -169,7 +169,7 @@ def _crc_line(body: bytes) -> bytes:
     return b"%08x" % zlib.crc32(body)
 
 
-def _replace(source: Path, target: Path) -> None:
+def replace(source: Path, target: Path) -> None:
     """Windows refuses while someone reads the old file, which takes them a millisecond."""
     for _ in range(50):
         with suppress(PermissionError):
@@ -193,4 +193,4 @@ def _unusable(folder: Path, error: OSError) -> IndexUnusable:
     return IndexUnusable(folder, error.strerror or str(error))
 
 
-_BINARY = getattr(os, "O_BINARY", 0)
+BINARY = getattr(os, "O_BINARY", 0)  # Windows would write a newline as two bytes

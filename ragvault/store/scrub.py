@@ -32,15 +32,23 @@ _open: dict[tuple[int, int], int] = {}
 def scrub(path: Path) -> int:
     """Zero every gap that is not zero already; how many pages had one."""
     file = _handle(path)
-    size = _PAGE_SIZE.unpack(os.pread(file, _PAGE_SIZE.size, 0))[0]
+    try:
+        return _scrub(file)
+    finally:
+        if os.name == "nt":  # where closing drops no lock, and an open file cannot be deleted
+            os.close(file)
+
+
+def _scrub(file: int) -> int:
+    size = _PAGE_SIZE.unpack(_read(file, _PAGE_SIZE.size, 0))[0]
     size = 65536 if size == 1 else size
     scrubbed = 0
     for first in range(0, os.fstat(file).st_size, size * AT_A_TIME):
-        pages = memoryview(os.pread(file, size * AT_A_TIME, first))
+        pages = memoryview(_read(file, size * AT_A_TIME, first))
         for at in range(0, len(pages) - size + 1, size):
             start, end = _gap(pages[at : at + size], HEADER if first + at == 0 else 0)
             if bytes(pages[at + start : at + end]).strip(b"\0"):
-                os.pwrite(file, bytes(end - start), first + at + start)
+                _write(file, bytes(end - start), first + at + start)
                 scrubbed += 1
     if scrubbed:
         os.fsync(file)
@@ -56,7 +64,20 @@ def _gap(page: memoryview, header: int) -> tuple[int, int]:
     return header + own + 2 * cells, first or 65536
 
 
+# Not pread and pwrite, which Windows has not; nobody else uses this handle.
+def _read(file: int, size: int, at: int) -> bytes:
+    os.lseek(file, at, os.SEEK_SET)
+    return os.read(file, size)
+
+
+def _write(file: int, contents: bytes, at: int) -> None:
+    os.lseek(file, at, os.SEEK_SET)
+    os.write(file, contents)
+
+
 def _handle(path: Path) -> int:
+    if os.name == "nt":
+        return os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
     for key, file in list(_open.items()):
         if not os.fstat(file).st_nlink:
             os.close(_open.pop(key))
