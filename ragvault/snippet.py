@@ -1,8 +1,8 @@
 """Snippet: the part of a passage that shows best why it was found.
 
 By word: the sentences that hold most of the different words that matched. By meaning alone: the
-sentence that shares most of its letters, three at a time, with the query; there is no shared word
-to go by, and a model would have to be loaded. Pure: text in, text and offsets out.
+sentence that shares most pieces of words with the query; there is no whole word to go by, and a
+model would have to be loaded. Pure: text in, text and offsets out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import NamedTuple
 from ragvault.spans import Span
 
 LENGTH = 240  # characters: three lines of a terminal
-ALIKE = 0.5  # of the query's letters: below it, the first sentence says more
+ALIKE = (
+    0.25  # of the query's pieces: up to this, likeness is chance and the first sentence is shown
+)
 MORE = "\u2026"
 _HEADINGS = re.compile(r"(?:\s*#{1,6}[ \t][^\n]*\n)+")
 # A sentence ends at its mark, at a blank line, and where a list item or a table row ends.
@@ -24,6 +26,7 @@ _ENDS = re.compile(
 )
 _HEADING = re.compile(r"\n#{1,6}[ \t]")
 _SPACE = re.compile(r"\s+")
+_WORD = re.compile(r"\w+")
 
 
 class Snippet(NamedTuple):
@@ -61,8 +64,8 @@ def _best(text: str, start: int, marks: Sequence[Span], query: str) -> Span:
         worth = [float(len(_matched(text, each, marks))) for each in sentences]
         least = float(len(_matched(text, (0, start), marks)))
     else:
-        wanted = _threes(query)
-        worth = [len(wanted & _threes(text[a:b])) / (len(wanted) or 1) for a, b in sentences]
+        wanted = _pieces(query)
+        worth = [len(wanted & _pieces(text[a:b])) / (len(wanted) or 1) for a, b in sentences]
         least = ALIKE
     most = max(worth)
     return sentences[worth.index(most) if most > least else 0]
@@ -79,9 +82,10 @@ def _sentences(text: str, start: int) -> list[Span]:
     return [(a, b) for a, b in spans if a < b] or [(start, len(text))]
 
 
-def _threes(text: str) -> set[str]:
-    plain = " ".join(text.casefold().split())
-    return {plain[at : at + 3] for at in range(max(len(plain) - 2, 0))}
+def _pieces(text: str) -> set[str]:
+    """Every four letters in a row, of one word: forms of a word share most of them."""
+    words = _WORD.findall(text.casefold())
+    return {word[at : at + 4] for word in words for at in range(max(len(word) - 3, 1))}
 
 
 def _window(text: str, first: int, marks: Sequence[Span], length: int) -> Span:

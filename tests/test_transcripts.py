@@ -7,15 +7,17 @@
     (exit 2)                                      when it is not 0
 
 Each file in tests/transcripts runs in a folder of its own, with a copy of sample_vault in it and
-RAGVAULT_HOME beside it; `<here>` and `<home>` stand for the two. A line of output that could be
-mistaken for something else is shown behind `| `. Lines that are not a plain ragvault command go to
-the shell. `pytest --update-transcripts` rewrites the files with what is printed now.
+RAGVAULT_HOME beside it; `<here>` and `<home>` stand for the two. Notes were written on 1 February
+2026, and it is 1 March for a plain command; times that were measured are `<n>`. A line of output
+that could be mistaken for something else is shown behind `| `. Lines that are not a plain ragvault
+command go to the shell. `pytest --update-transcripts` rewrites the files with what is printed now.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -23,6 +25,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -34,6 +37,9 @@ FOLDER = Path(__file__).parent / "transcripts"
 SAMPLE = Path(__file__).parent.parent / "sample_vault"
 MARKS = ("$ ", "# ", "! ", "| ", "(exit ")
 SHELL = set("|<>;&`*") | {"$("}
+WRITTEN, NOW = (datetime(2026, month, 1, tzinfo=timezone.utc).timestamp() for month in (2, 3))
+MEASURED = re.compile(r"\(([0-9.]+) s\)|( *[0-9.]+ to +[0-9.]+) ms|\(([0-9.]+ [kM]B) in ")
+MARK = re.compile(r"(vaults/[a-z0-9-]+-)[0-9a-f]{8}")  # made of the vault's path
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,8 @@ class Room:
         """The same on every machine and for every release."""
         for found, name in ((self.here, "<here>"), (self.home, "<home>")):
             text = text.replace(str(found), name)
+        text = MEASURED.sub(lambda found: found[0].replace(found[found.lastindex], "<n>"), text)
+        text = MARK.sub(r"\1<mark>", text)
         return text.replace(f"ragvault {__version__}", "ragvault <version>")
 
 
@@ -63,6 +71,9 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Room:
     room = Room(tmp_path / "here", tmp_path / "home")
     room.here.mkdir()
     shutil.copytree(SAMPLE, room.here / "sample_vault")
+    for note in room.here.rglob("*.md"):
+        os.utime(note, (WRITTEN, WRITTEN))
+    monkeypatch.setattr("ragvault.cli.around.clock", lambda: NOW)
     monkeypatch.chdir(room.here)
     for name, value in room.environ.items():
         monkeypatch.setenv(name, value)

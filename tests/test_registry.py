@@ -1,0 +1,109 @@
+"""Which vault is meant by what was typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragvault.errors import VaultNotFound
+from ragvault.store import registry
+from ragvault.store.layout import known, remember
+
+
+@pytest.fixture
+def place(tmp_path):
+    """work/notes and home/notes, both known; other is a folder that is not."""
+    for name in ("work/notes/deep", "home/notes", "other"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("work/notes", "home/notes"):
+        remember(tmp_path / name, tmp_path / "data")
+    return tmp_path
+
+
+def find(place, where, here="."):
+    return registry.find(where, place / "data", place / here).relative_to(place).as_posix()
+
+
+def test_a_name_that_is_taken_gets_a_number(place):
+    assert [vault.name for vault in known(place / "data")] == ["notes", "notes-2"]
+    (place / "third" / "Notes").mkdir(parents=True)
+    assert remember(place / "third" / "Notes", place / "data").name == "Notes-3"
+    assert remember(place / "work" / "notes", place / "data").name == "notes"
+
+
+@pytest.mark.parametrize(
+    ("where", "here", "meant"),
+    [
+        ("notes", ".", "work/notes"),
+        ("notes-2", ".", "home/notes"),
+        ("NOTES-2", ".", "home/notes"),
+        ("notes", "home", "home/notes"),  # a known folder here comes before a name
+        ("home/notes", ".", "home/notes"),
+        ("../home/notes", "work", "home/notes"),
+        ("other", ".", "other"),
+        (None, "work/notes/deep", "work/notes"),
+        (None, "home/notes", "home/notes"),
+    ],
+)
+def test_a_folder_a_name_or_nothing_means_a_vault(place, where, here, meant):
+    assert find(place, where, here) == meant
+
+
+def test_a_name_comes_before_a_folder_that_nobody_indexed(place):
+    (place / "other" / "notes").mkdir()
+    assert find(place, "notes", "other") == "work/notes"
+    assert find(place, place / "other" / "notes") == "other/notes"
+
+
+def test_the_default_is_meant_only_outside_of_all_vaults(place):
+    registry.set_default(known(place / "data")[1])
+    assert find(place, None, "other") == "home/notes"
+    assert find(place, None, "work/notes") == "work/notes"
+    registry.unset_default(place / "data")
+    with pytest.raises(VaultNotFound, match="several vaults are known") as refused:
+        find(place, None, "other")
+    assert "notes, notes-2" in refused.value.fix
+
+
+def test_the_only_vault_is_meant_without_being_chosen(place):
+    registry.remove(known(place / "data")[0])
+    assert find(place, None, "other") == "home/notes"
+
+
+def test_a_default_that_was_removed_is_none(place):
+    chosen = known(place / "data")[1]
+    registry.set_default(chosen)
+    registry.remove(chosen)
+    assert registry.default(place / "data") is None
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xff\xfe", b"../../elsewhere", b"no-such-folder"])
+def test_a_damaged_choice_chooses_nothing(place, damage):
+    (place / "data" / "vaults" / "default").write_bytes(damage)
+    assert registry.default(place / "data") is None
+
+
+def test_removing_deletes_the_index_or_keeps_it_and_never_the_notes(place):
+    (place / "work" / "notes" / "a.md").write_text("# A\n")
+    first, second = known(place / "data")
+    registry.remove(first)
+    registry.remove(second, keep=True)
+    assert known(place / "data") == []
+    assert not first.folder.exists()
+    assert second.folder.exists()
+    assert (place / "work" / "notes" / "a.md").read_text() == "# A\n"
+
+
+def test_a_vault_whose_folder_is_gone_is_still_known_by_name_and_by_path(place):
+    (place / "home" / "notes").rmdir()
+    for where in ("notes-2", "home/notes"):
+        assert registry.named(where, place / "data", place).name == "notes-2"
+        assert find(place, where) == "home/notes"
+
+
+def test_what_is_nothing_says_what_there_is(place):
+    with pytest.raises(VaultNotFound, match="there is no folder nowhere") as refused:
+        find(place, "nowhere")
+    assert refused.value.fix == "name one with --vault: notes, notes-2"
+    (place / "file.md").write_text("")
+    with pytest.raises(VaultNotFound, match="is a file"):
+        find(place, "file.md")
