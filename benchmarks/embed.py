@@ -85,6 +85,13 @@ class Bare:
         rows.sort(key=len, reverse=True)
         return [_padded(rows[at : at + batch]) for at in range(0, len(rows), batch)]
 
+    def vectors(self, texts: Sequence[str], batch: int) -> np.ndarray:
+        """One row a text, in the order of `prepared`: the first token's, of length one."""
+        session = self._session(crew.cores())
+        states = [session.run(None, feed)[0][:, 0] for feed in self.prepared(texts, batch)]
+        rows = np.concatenate(states)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
     def run(self, batches: list[dict[str, np.ndarray]], threads: int, at_once: int) -> None:
         session = self._session(threads or crew.cores())
         with ThreadPoolExecutor(at_once or crew.cores()) as pool:
