@@ -84,6 +84,14 @@ class Access(Open, frozen=True):
     weight: AtLeast0 = 0.02
 
 
+class Templates(Open, frozen=True):
+    """Notes that are forms to fill in, and answer nothing."""
+
+    enabled: bool = True
+    folders: list[str] = field(default_factory=lambda: ["template", "templates", "_templates"])
+    factor: Factor = 0.5
+
+
 class Superseded(Open, frozen=True):
     """Notes that another one replaces."""
 
@@ -101,6 +109,7 @@ class Boost(Open, frozen=True):
     community: Community = Community()
     importance: Importance = Importance()
     access: Access = Access()
+    templates: Templates = Templates()
     superseded: Superseded = Superseded()
 
 

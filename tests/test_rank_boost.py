@@ -219,3 +219,25 @@ def test_a_bound_that_is_wide_enough_changes_nothing(pool):
     held = boost(plain, context("default", boost__max_rise=99, **STRONG))
 
     assert held == boost(plain, context("default", boost__max_rise=99, **STRONG, **UNBOUNDED))
+
+
+@pytest.mark.parametrize(
+    ("path", "times"),
+    [
+        ("Templates/Meeting", 0.5),
+        ("work/_templates/a", 0.5),
+        ("Templates", 1.0),
+        ("templates of old/a", 1.0),
+    ],
+)
+def test_a_template_stands_back(path, times):
+    ctx = context(boost__templates__enabled=True)
+    (found,) = boost([candidate(of=note(path), score=1.0)], ctx)
+    assert found.score == times
+
+
+def test_a_template_asked_for_by_its_name_comes_first():
+    ctx = context("default")
+    asked = candidate("form", of=note("Templates/form"), score=2.0, exact="title")
+    other = candidate("other", of=note("other"), score=0.9)
+    assert names(boost([asked, other], ctx)) == ["Templates/form", "other"]

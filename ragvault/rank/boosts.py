@@ -5,6 +5,7 @@
     community    the note shares a community with another of the top notes
     importance   as many ranks as rank 1 is above rank 11: 1/(k + 1) - 1/(k + 1 + ranks)
     access       weight * (opened + 1) / (most opened + 1)
+    templates    factor, below 1, for what lies in a folder of templates
 
 A Term of 0.2 multiplies the score by 1.2, or adds 0.2 to it.
 """
@@ -32,6 +33,7 @@ def boosts(order: Sequence[Candidate], ctx: Context) -> list[list[Term]]:
             (_community, settings.community.enabled),
             (_importance, settings.importance.enabled),
             (_access, settings.access.enabled),
+            (_templates, settings.templates.enabled),
         )
         if wanted
     ]
@@ -143,5 +145,19 @@ def _access(order: Sequence[Candidate], ctx: Context) -> Boosting:
             return None
         value = (each.note.access + 1) / (most + 1)
         return Term("access", value, settings.weight, settings.how, f"opened {each.note.access}x")
+
+    return of
+
+
+def _templates(order: Sequence[Candidate], ctx: Context) -> Boosting:
+    settings = ctx.settings.boost.templates
+    names = {name.casefold() for name in settings.folders}
+
+    def of(each: Candidate) -> Term | None:
+        folders = each.note.path.split("/")[:-1]
+        found = next((name for name in folders if name.casefold() in names), None)
+        if found is None:
+            return None
+        return Term("templates", settings.factor - 1, 1.0, "multiply", f"a template, in {found}")
 
     return of
