@@ -34,6 +34,7 @@ from ragvault.retrieve.lists import with_lists
 
 LISTING = STAGES[-3:]  # a list by date is not ranked again: sections, limit, budget
 LOADING = 20.0  # seconds
+SPARE = 3  # times what was asked for: a note whose file is gone is replaced by the next
 ALL = 1_000_000  # passages a condition on words may match: as many as there are
 
 
@@ -179,12 +180,12 @@ def _listing(asked: Asked, plan: QueryPlan, index: Opened) -> Gathered:
     for note in notes:
         chunks = index.catalogue.chunk_ids_of(note, None)
         firsts += [c for c in chunks if permitted is None or c in permitted][:1]
-        if len(firsts) == limit:
+        if len(firsts) == limit * SPARE:
             break
     passages = index.library().candidates(firsts)
     found = [passages[chunk] for chunk in firsts if chunk in passages]
     listed = [Candidate(passage, score=1 / rank) for rank, passage in enumerate(found, 1)]
-    more = [f"the newest {len(listed)} of {len(notes)} notes"] if len(listed) < len(notes) else []
+    more = [f"the newest {limit} of {len(notes)} notes"] if limit < len(notes) else []
     return Gathered(listed, said=more)
 
 

@@ -8,7 +8,7 @@ the vault that was named first. Limit and budget then hold for the whole list.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ragvault.candidate import Candidate, Context
@@ -26,14 +26,19 @@ class Merged(NamedTuple):
     said: tuple[str, ...] = ()
 
 
-def merge(responses: Sequence[Response], config: Config, limit: int | None) -> Merged:
+def merge(
+    responses: Sequence[Response],
+    config: Config,
+    limit: int | None,
+    count_tokens: Callable[[str], int] | None = None,
+) -> Merged:
     """The results of some answers in one order, as many as are wanted and fit."""
     if len(responses) == 1:
         (only,) = responses
         return Merged(tuple((0, each) for each in only.results), left_out(only), only.said)
     # Before the budget, which is for all of them together.
     order = interleaved([response.stages[-2].ranked.kept for response in responses])
-    context = Context(settings=config, limit=limit)
+    context = Context(settings=config, limit=limit, count_tokens=count_tokens)
     first = order[: wanted(context)] if config.limit.enabled else order
     fitting = budget([each for _, each in first], context)
     kept = [(of, each) for (of, _), each in zip(first, fitting.kept, strict=False)]

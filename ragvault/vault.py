@@ -139,7 +139,9 @@ class Vault:
 
     def answer(self, asked: Asked, index: Opened) -> Response:
         """The same with an index that is open."""
-        return verified(search(asked, index), asked, index, self.root)
+        # One moment for both: a note that is indexed again in between is told by its file.
+        with index.catalogue.snapshot():
+            return verified(search(asked, index), asked, index, self.root)
 
     def handed_over(self, results: Iterable[Candidate], now: float) -> None:
         """Count the notes of results that were opened or given as context, where that is wanted."""

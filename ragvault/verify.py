@@ -48,7 +48,7 @@ def verified(response: Response, asked: Asked, index: Opened, root: Path) -> Res
         return _timed(response, began)
     review = _Review(disk)
     kept = [now for each in _before(response) if (now := review.now(each))]
-    context = _context(asked, index, review)
+    context = _context(asked, response, index, review)
     _, stages = run(kept, context, LISTING)
     outcome = Outcome(STAGE, Ranked(tuple(kept), tuple(review.removed)))
     said = [line for stage in stages for line in stage.ranked.said]
@@ -77,7 +77,7 @@ def _before(response: Response) -> Sequence[Candidate]:
     return best_first([*first.kept, *(gone.candidate for gone in first.removed)])
 
 
-def _context(asked: Asked, index: Opened, review: _Review) -> Context:
+def _context(asked: Asked, response: Response, index: Opened, review: _Review) -> Context:
     library = index.library()
     return Context(
         settings=index.config,
@@ -85,6 +85,7 @@ def _context(asked: Asked, index: Opened, review: _Review) -> Context:
         note_length=index.catalogue.median_length(),
         sections=_over(review.sections, library.sections()),
         passages=_over(review.passages, library.stretches()),
+        count_tokens=None if response.plan.listing else index.count_tokens(),
     )
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ragvault.cli import render
 from ragvault.cli.around import Surroundings
 from ragvault.cli.reply import Reply
-from ragvault.errors import RagvaultError, UsageError
+from ragvault.errors import IndexBehind, RagvaultError, UsageError
 
 if TYPE_CHECKING:
     from ragvault.cli.shown import Answer
@@ -89,7 +89,8 @@ def found(
     for vault in vaults:
         with opening(vault) as index:
             answers.append(_answer(ask, around, vault, index, counting))
-    merged = merge([each.response for each in answers], answers[0].config, ask.limit)
+    first = answers[0]
+    merged = merge([each.response for each in answers], first.config, ask.limit, first.count_tokens)
     results = tuple(Found(answers[of], each) for of, each in merged.results)
     if ask.format == "context":
         for at, vault in enumerate(vaults):
@@ -107,20 +108,25 @@ def _answer(
     from ragvault.search import Asked
 
     freshness.check(vault.root)
-    pending = counting(vault, index) if _is_counted(ask, index) else None
-    partial = _partial(index)
-    if ask.require_fresh:
-        _refuse_behind(vault, pending or 0, partial)
-    response = vault.answer(Asked(ask.query, _clock(around), ask.limit, ask.hypothesis), index)
-    return Answer(
-        vault=vault.name,
-        root=vault.root,
-        config=index.config,
-        response=response,
-        pending=pending,
-        partial=partial,
-        snippets=snippets(response, index),
-    )
+    asked = Asked(ask.query, _clock(around), ask.limit, ask.hypothesis)
+    pending, partial = _standing(ask, vault, index, counting)
+    with index.catalogue.snapshot():
+        response = vault.answer(asked, index)
+        shown = snippets(response, index)
+    counter = None if response.plan.listing else index.count_tokens()
+    return Answer(vault.name, vault.root, index.config, response, pending, partial, shown, counter)
+
+
+def _standing(ask: Ask, vault: Vault, index: Opened, counting: Counting) -> tuple[int | None, str]:
+    """How many files wait, and what cannot answer for all notes. Raises IndexBehind if asked to."""
+    if not _is_counted(ask, index):
+        return None, ""
+    index.refresh()
+    pending, partial = counting(vault, index), _partial(index)
+    if ask.require_fresh and (pending or partial):
+        why = f"{render.counted(pending, 'file')} changed since" if pending else partial
+        raise IndexBehind(vault.root, why)
+    return pending, partial
 
 
 def _is_counted(ask: Ask, index: Opened) -> bool:
@@ -132,19 +138,11 @@ def _is_counted(ask: Ask, index: Opened) -> bool:
 def _partial(index: Opened) -> str:
     """What of the index cannot answer, or not for all of its notes yet; empty when all can."""
     for part, why in index.missing.items():
-        return f"{part}: {why}"
+        if part != "access":  # which is no part of the index
+            return f"{part}: {why}"
     if index.keyword is not None and index.keyword.revision < index.catalogue.revision:
         return "its last notes are not in the keyword index yet"
     return ""
-
-
-def _refuse_behind(vault: Vault, pending: int, partial: str) -> None:
-    from ragvault.errors import IndexBehind
-
-    if pending:
-        raise IndexBehind(vault.root, f"{render.counted(pending, 'file')} changed since")
-    if partial:
-        raise IndexBehind(vault.root, partial)
 
 
 def _vaults(ask: Ask, around: Surroundings) -> list[Vault]:

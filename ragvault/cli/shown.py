@@ -6,7 +6,7 @@ results_text.py) only write.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -31,6 +31,7 @@ class Answer:
     pending: int | None
     partial: str  # what of the index cannot answer for all notes
     snippets: Mapping[int, tuple[Snippet, int]]  # passage -> the snippet, and its line in the file
+    count_tokens: Callable[[str], int] | None = None
 
     @property
     def fresh(self) -> bool | None:
