@@ -103,10 +103,10 @@ class Evidence(Open, frozen=True):
     vector: AtLeast0 = 1.0
     passage: AtLeast0 = 0.2
     note: AtLeast0 = 0.1
-    title: AtLeast0 = 0.2
+    title: AtLeast0 = 0.1
     coverage: AtLeast0 = 0.2
     trust: AtLeast0 = 1.0
-    code: AtLeast0 = 0.0
+    code: AtLeast0 = 0.05
     graph: AtLeast0 = 0.0
 
 

@@ -39,7 +39,7 @@ class Backlinks(Open, frozen=True):
     how: How = "multiply"
     count: Literal["notes", "links"] = "notes"
     scale: Literal["linear", "log"] = "log"
-    weight: AtLeast0 = 0.002
+    weight: AtLeast0 = 0.006
     cap: Positive = 10
 
 
@@ -130,15 +130,15 @@ class Bands(Open, frozen=True):
 class Curve(Open, frozen=True):
     """An S: 0.5 at the threshold, and the steeper the faster away from it."""
 
-    threshold: AtLeast0 = 0.65
-    steepness: Above0 = 20.0
+    threshold: AtLeast0 = 0.71
+    steepness: Above0 = 16.0
 
 
 class KeywordCurve(Curve, frozen=True):
     """The same for words: a share of coverage and a share of the score against its bound."""
 
     threshold: AtLeast0 = 0.6
-    steepness: Above0 = 12.0
+    steepness: Above0 = 6.0
     coverage: From0To1 = 0.6
     passage: From0To1 = 0.4
 

@@ -87,7 +87,7 @@ def test_evidence_is_a_sum_of_absolute_scores_and_words_count_as_far_as_they_cov
         scores={"vector": 0.7},
         evidence={"passage": 0.5, "note": 0.25, "title": 1.0, "coverage": 0.9},
     )
-    words = 0.2 * 0.5 + 0.1 * 0.25 + 0.2 * 1.0 + 0.2 * 0.9
+    words = 0.2 * 0.5 + 0.1 * 0.25 + 0.1 * 1.0 + 0.2 * 0.9
 
     [one] = fuse([found], context("default", fuse__evidence__trust=1.0))
     [other] = fuse([found], context("default", fuse__evidence__trust=0.0))
