@@ -72,7 +72,11 @@ def _run(vaults: Sequence[Vault]) -> None:
     from ragvault.service.run import run
 
     size = vaults[0].settings.config.watch.log_bytes
-    run(vaults, _answer, Log(log_file(), size, aloud=not render.is_quiet()))
+    log = Log(log_file(), size, aloud=not render.is_quiet())
+    try:
+        run(vaults, _answer, log)
+    finally:
+        log.end()
 
 
 def _answer(

@@ -46,8 +46,9 @@ class Log(Quiet):
             sys.stderr.write(f"{plain}\n")
             sys.stderr.flush()
 
-    def close(self) -> None:
-        """Nothing more for now: the file stays open until the process ends."""
+    def end(self) -> None:
+        """Close the file. `close` is a Talk's: nothing more for now."""
+        self._handler.close()
 
 
 def unexpected(error: BaseException) -> str:
