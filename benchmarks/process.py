@@ -70,18 +70,26 @@ class Ran(NamedTuple):
     out: bytes
 
 
+# A process begins with the memory of the one that started it, so a small one starts it.
+LAUNCH = """
+import os, sys, time
+began = time.perf_counter()
+pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
+_, status, usage = os.wait4(pid, 0)
+seconds = time.perf_counter() - began
+code = os.waitstatus_to_exitcode(status)
+sys.stderr.write(f"\\n{seconds} {usage.ru_maxrss / 1024} {code}")
+"""
+
+
 def run(command: Sequence[str], environ: dict[str, str]) -> Ran:
     """Run to its end; memory is the most the process ever had."""
-    began = time.perf_counter()
-    process = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    out = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - began
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode not in (0, 1):
-        raise SystemExit(f"{command} ended with {process.returncode}")
-    return Ran(seconds, usage.ru_maxrss / 1024, out)
+    launch = [PYTHON, "-S", "-E", "-c", LAUNCH, *command]
+    ended = subprocess.run(launch, env=environ, capture_output=True, check=True)
+    seconds, megabytes, code = ended.stderr.splitlines()[-1].split()
+    if int(code) not in (0, 1):
+        raise SystemExit(f"{command} ended with {int(code)}: {ended.stderr.decode()}")
+    return Ran(float(seconds), float(megabytes), ended.stdout)
 
 
 def searches(root: Path, environ: dict[str, str], runs: int) -> list[Ran]:

@@ -5,7 +5,8 @@
     vault.search("how did we size the cache?").results
 
 Opening reads settings and finds the index folder; nothing is written before `index` is called.
-Which engines and models there are is engines.py's to know.
+Which engines and models there are is engines.py's to know. A search waits for what this file
+imports, so everything else is imported where it is used.
 """
 
 from __future__ import annotations
@@ -13,28 +14,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragvault import configure, folders, profiles
 from ragvault.candidate import Candidate
 from ragvault.configure import Loaded
 from ragvault.engines import Engines
 from ragvault.errors import IndexMissing
-from ragvault.forget import Forgotten, forget
-from ragvault.ingest import Tier, ingest
-from ragvault.linked import Links, links
 from ragvault.models.cache import SLAB
 from ragvault.models.kit import Kit
 from ragvault.models.talk import Talk
 from ragvault.opened import Opened
-from ragvault.related import Related, related
 from ragvault.search import Asked, Response, search
-from ragvault.status import Status, status
 from ragvault.store import access, layout, registry
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.lock import WriterLock
-from ragvault.store.remake import damage, is_unfinished, remake
 from ragvault.verify import verified
-from ragvault.write.notes import Report, Tell
+
+if TYPE_CHECKING:
+    from ragvault.forget import Forgotten
+    from ragvault.ingest import Tier
+    from ragvault.linked import Links
+    from ragvault.related import Related
+    from ragvault.status import Status
+    from ragvault.write.notes import Report, Tell
 
 
 class Vault:
@@ -89,6 +91,9 @@ class Vault:
         damaged catalogue is made again from the vault, with the vectors that can still be read.
         Raises IndexLocked while another process writes, VaultUnreadable, IndexUnusable.
         """
+        from ragvault.ingest import ingest
+        from ragvault.store.lock import WriterLock
+
         layout.remember(self.root, self.folder.parent.parent)
         engines = engines or self.engines(offline=offline, talk=talk)
         say = engines.talk.say
@@ -104,6 +109,9 @@ class Vault:
 
         Raises UsageError when it is not clear which is meant, IndexLocked, IndexUnusable.
         """
+        from ragvault.forget import forget
+        from ragvault.store.lock import WriterLock
+
         engines = self.engines(talk=talk)
         self.catalogue().close()  # IndexMissing, before a lock makes a folder
         with WriterLock(self.folder, "ragvault forget"), self.catalogue(write=True) as catalogue:
@@ -152,17 +160,23 @@ class Vault:
 
     def links(self, note: str) -> Links:
         """The links of a note, in both directions. Raises UsageError, IndexMissing."""
+        from ragvault.linked import links
+
         with self.catalogue() as catalogue, catalogue.snapshot():
             return links(self.root, catalogue, note)
 
     def related(self, note: str, limit: int = 10) -> Related:
         """The notes nearest to a note, with reasons. Raises UsageError, IndexMissing."""
+        from ragvault.related import related
+
         engines = Engines(self.folder, self.settings)
         with self.catalogue() as catalogue, catalogue.snapshot():
             return related(self.root, catalogue, engines, note, limit)
 
     def status(self) -> Status:
         """What is indexed, skipped and pending. Loads no model and writes nothing."""
+        from ragvault.status import status
+
         with self.catalogue() as catalogue:
             return status(self.name, self.root, catalogue, self.settings.config)
 
@@ -180,6 +194,8 @@ def known(environ: Mapping[str, str] | None = None) -> list[layout.Known]:
 
 def _mend(folder: Path, look: bool, say: Callable[[str], None]) -> None:
     """Make a damaged catalogue again, or go on with that; only a rebuild looks for damage."""
+    from ragvault.store.remake import damage, is_unfinished, remake
+
     wrong = damage(folder) if look else ""
     if wrong:
         say(f"{wrong}; it is made again from the vault")

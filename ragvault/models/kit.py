@@ -10,12 +10,11 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from ragvault.models import load
-from ragvault.models.load import Opening
 from ragvault.ports import Embedder, Reranker
 
 if TYPE_CHECKING:
     from ragvault.config import Models
+    from ragvault.models.load import Opening
 
 M = TypeVar("M", Embedder, Reranker)
 
@@ -30,11 +29,15 @@ class Kit:
 
     def embedder(self, name: str, settings: Models, how: Opening) -> Embedder:
         """Raises what opening it raises; that is tried again the next time."""
-        return self._kept(self._embedders, name, settings, lambda: load.open_embedder(name, how))
+        from ragvault.models.load import open_embedder
+
+        return self._kept(self._embedders, name, settings, lambda: open_embedder(name, how))
 
     def reranker(self, name: str, settings: Models, how: Opening) -> Reranker:
         """The same for a reranker."""
-        return self._kept(self._rerankers, name, settings, lambda: load.open_reranker(name, how))
+        from ragvault.models.load import open_reranker
+
+        return self._kept(self._rerankers, name, settings, lambda: open_reranker(name, how))
 
     def _kept(
         self, kept: dict[tuple[str, str], M], name: str, settings: Models, opened: Callable[[], M]
