@@ -11,6 +11,9 @@ RAGVAULT_HOME beside it; `<here>` and `<home>` stand for the two. Notes were wri
 2026, and it is 1 March for a plain command; times that were measured are `<n>`. A line of output
 that could be mistaken for something else is shown behind `| `. Lines that are not a plain ragvault
 command go to the shell. `pytest --update-transcripts` rewrites the files with what is printed now.
+
+In a file whose name ends in `-terminal` commands run on a terminal of 100 columns, in colour and
+with the real clock. What they write comes as it does there, both streams in one.
 """
 
 from __future__ import annotations
@@ -22,8 +25,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -40,6 +43,14 @@ SHELL = set("|<>;&`*") | {"$("}
 WRITTEN, NOW = (datetime(2026, month, 1, tzinfo=timezone.utc).timestamp() for month in (2, 3))
 MEASURED = re.compile(r"\(([0-9.]+) s\)|( *[0-9.]+ to +[0-9.]+) ms|\(([0-9.]+ [kM]B) in ")
 MARK = re.compile(r"(vaults/[a-z0-9-]+-)[0-9a-f]{8}")  # made of the vault's path
+RUNS = (  # what else differs between two runs of the same commands
+    (r"\d{4}-\d\d-\d\d \d\d:\d\d, \d+\.\d s", "<time>, <n> s"),
+    (r'"(seconds|ended|took_ms)": [0-9.e+-]+', r'"\1": <n>'),
+    (r" *\b\d+(\.\d)? (kB|MB|GB|bytes)\b", " <size>"),
+    (r'("bytes": )(\d+|\{[^}]*\})', r"\1<n>"),
+)
+TERMINAL = "-terminal"
+Run = Callable[[str, "Room"], tuple[str, str, int]]
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,8 @@ class Room:
             text = text.replace(str(found), name)
         text = MEASURED.sub(lambda found: found[0].replace(found[found.lastindex], "<n>"), text)
         text = MARK.sub(r"\1<mark>", text)
+        for pattern, name in RUNS:
+            text = re.sub(pattern, name, text)
         return text.replace(f"ragvault {__version__}", "ragvault <version>")
 
 
@@ -83,8 +96,9 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Room:
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.txt")), ids=lambda path: path.stem)
 def test_transcript(path: Path, room: Room, request: pytest.FixtureRequest) -> None:
     expected = path.read_text("utf-8")
+    on = on_a_terminal if path.stem.endswith(TERMINAL) else run
 
-    actual = "".join(f"{line}\n" for line in replay(expected, room))
+    actual = "".join(f"{line}\n" for line in replay(expected, room, on))
 
     if request.config.getoption("--update-transcripts"):
         path.write_text(actual, "utf-8")
@@ -92,12 +106,12 @@ def test_transcript(path: Path, room: Room, request: pytest.FixtureRequest) -> N
         assert actual == expected
 
 
-def replay(transcript: str, room: Room) -> Iterator[str]:
+def replay(transcript: str, room: Room, on: Run | None = None) -> Iterator[str]:
     """The transcript again, with the output that its commands have now."""
     for line in transcript.splitlines():
         if line.startswith("$ "):
             yield line
-            yield from shown(*run(line[2:], room), room)
+            yield from shown(*(on or run)(line[2:], room), room)
         elif line.startswith("# ") or not line:
             yield line
 
@@ -123,6 +137,29 @@ def run(command: str, room: Room) -> tuple[str, str, int]:
     with redirect_stdout(out), redirect_stderr(err):
         code = main(words[1:])
     return out.getvalue(), err.getvalue(), code
+
+
+def on_a_terminal(command: str, room: Room) -> tuple[str, str, int]:
+    """Run a command in a shell whose three streams are one terminal."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 100, 0, 0))
+    environ = {**room.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    del environ["NO_COLOR"]
+    with subprocess.Popen(
+        command, shell=True, stdin=theirs, stdout=theirs, stderr=theirs, env=environ
+    ) as child:
+        os.close(theirs)
+        said = b""
+        with suppress(OSError):  # how Linux tells that the other end is closed
+            while piece := os.read(ours, 65536):
+                said += piece
+        os.close(ours)
+    return said.decode().replace("\r\n", "\n"), "", child.returncode
 
 
 def test_a_transcript_notices_when_the_output_changes(room):
