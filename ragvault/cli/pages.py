@@ -165,11 +165,11 @@ def _pending(found: Pending) -> str:
 
 
 def _parts(sizes: Mapping[str, int]) -> str:
-    """The whole, and the parts worth naming, the largest first."""
+    """The whole, and the parts worth naming."""
     parts: Counter[str] = Counter()
     for name, number in sizes.items():
         parts[name.partition(".")[0]] += number  # catalogue.sqlite and its journal are one thing
-    named = [f"{part} {size(number)}" for part, number in parts.most_common() if number >= 1000]
+    named = [f"{part} {size(number)}" for part, number in sorted(parts.items()) if number >= 1000]
     return f"{size(parts.total())} ({', '.join(named)})"
 
 

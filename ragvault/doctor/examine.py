@@ -56,14 +56,16 @@ def _index(vault: Vault, now: datetime) -> Iterator[Finding]:
     from ragvault.doctor.integrity import integrity
     from ragvault.engines import Engines
 
-    settings = Engines(vault.folder, vault.settings)
+    engines = Engines(vault.folder, vault.settings)
     status = vault.status()
     if not status.pending.why:
         yield watching(Path(status.root))
     with vault.catalogue() as catalogue:
-        found = list(integrity(catalogue, settings, status))
+        found = list(integrity(catalogue, engines, status))
     yield from found
     if any(each.part == "catalogue" and each.state == "broken" for each in found):
         return
+    # A leg whose index is broken finds nothing: that has been said.
+    silent = {each.part.removesuffix(" index") for each in found if each.state == "broken"}
     with vault.reading() as index:
-        yield from alive.alive(index, now)
+        yield from (each for each in alive.alive(index, now) if each.part not in silent)

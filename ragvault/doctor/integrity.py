@@ -52,8 +52,12 @@ def vault(status: Status) -> Iterator[Finding]:
     if pending.why:
         yield Finding("vault", "broken", pending.why, "check that the folder is there and readable")
     elif pending:
-        files, passages = f"{pending.files:,} files changed", f"{pending.passages:,} to embed"
-        said = f"{files} since it was indexed; {passages}; {pending.links:,} links to look up"
+        waits = {
+            "files that changed since": pending.files,
+            "passages to embed": pending.passages,
+            "links to look up": pending.links,
+        }
+        said = "; ".join(f"{what}: {number:,}" for what, number in waits.items() if number)
         yield Finding("vault", "behind", said, INDEX)
     else:
         yield fine("vault", "every file is as it was indexed")
