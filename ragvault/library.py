@@ -17,7 +17,6 @@ from ragvault.store.access import Accesses
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.keys import fold
 from ragvault.store.standing import Standing
-from ragvault.store.terms import Vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,10 +89,6 @@ class Library:
     def vectors(self, model: str, ids: Sequence[int]) -> Mapping[int, Any]:
         """The vectors of some passages, read together when the first is asked for."""
         return LazyVectors(self._catalogue, model, ids)
-
-    def vocabulary(self) -> Vocabulary:
-        """The words the vault is about with their vectors, and the model that made those."""
-        return self._catalogue.vocabulary()
 
     def _section(self, id_: int) -> Stretch | None:
         note, ordinal = divmod(id_, SECTIONS)

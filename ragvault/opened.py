@@ -21,6 +21,7 @@ from ragvault.retrieve.legs import CodeLeg, KeywordLeg, VectorLeg
 from ragvault.store import access
 from ragvault.store.access import Accesses
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.terms import Chosen, Vocabulary
 
 TIERS = ("full", "static")  # the best first
 
@@ -39,6 +40,7 @@ class Opened:
         self.embedders = Embedders(engines, {n: v.model for n, v in self._vectors.items()})
         self._reranker: Reranker | None = None
         self.accesses = Accesses()
+        self._vocabulary: tuple[Chosen, Vocabulary] | None = None
 
     @property
     def config(self) -> Config:
@@ -66,6 +68,13 @@ class Opened:
 
     def library(self) -> Library:
         return Library(self.catalogue, self.accesses)
+
+    def vocabulary(self) -> Vocabulary:
+        """The words the vault is about, read again only when they were chosen anew."""
+        chosen = self.catalogue.vocabulary_chosen()
+        if self._vocabulary is None or self._vocabulary[0] != chosen:
+            self._vocabulary = chosen, self.catalogue.vocabulary()
+        return self._vocabulary[1]
 
     def count_tokens(self) -> Callable[[str], int] | None:
         """The tokenizer of the best model that is loaded, if it has one."""

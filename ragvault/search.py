@@ -1,8 +1,9 @@
 """The read path.
 
-    understand -> filter -> legs in parallel, graph neighbours -> candidates -> stages -> response
+    understand -> expand -> filter -> legs in parallel, graph -> candidates -> stages -> response
 
     query        operators, phrases, dates, the kind of question              query/
+    expand       words of the vault's own vocabulary, where wanted            expanded
     filter       one set of passages that every leg obeys                     store/filter
     gather       vector, keyword, code; neighbours; union; scores filled in   retrieve/
     run          fuse, boost, calibrate, dedup, diversify, rerank, parents, limit, budget   rank/
@@ -24,6 +25,7 @@ from ragvault.candidate import Candidate, Context, Ranked
 from ragvault.config import Config
 from ragvault.config_query import Retrieve
 from ragvault.errors import RagvaultError
+from ragvault.expanded import expanded
 from ragvault.opened import Opened
 from ragvault.plan import LEGS, Holds, QueryPlan
 from ragvault.ports import Allowed, Reranker
@@ -74,7 +76,7 @@ class Response:
 class Prepared:
     """A query with all that was found for it, before anything is ranked.
 
-    `missing` names a reranker that is wanted and cannot be had, with the reason.
+    `missing` names a model that is wanted and cannot be had, with the reason.
     """
 
     plan: QueryPlan
@@ -116,12 +118,13 @@ def search(asked: Asked, index: Opened) -> Response:
 def prepare(asked: Asked, index: Opened) -> Prepared:
     """Understand a query and ask every leg; what is left to do needs no index."""
     config = index.config
-    plan = understand(asked.query, config.query, now=asked.now, hypothesis=asked.hypothesis)
+    meant = understand(asked.query, config.query, now=asked.now, hypothesis=asked.hypothesis)
+    plan, unexpanded = expanded(meant, index)
     gathered = _listing(asked, plan, index) if plan.listing else _gather(asked, plan, index)
     candidates = with_lists(gathered.candidates, config.retrieve.lists)
     reranker, missing = _reranker(index)
     context = _context(asked, plan, index, candidates, reranker)
-    return Prepared(plan, gathered, candidates, context, missing)
+    return Prepared(plan, gathered, candidates, context, {**unexpanded, **missing})
 
 
 def _gather(asked: Asked, plan: QueryPlan, index: Opened) -> Gathered:

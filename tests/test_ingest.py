@@ -339,7 +339,7 @@ def test_the_words_a_vault_is_about_are_kept_with_their_vectors(wordy):
     assert found.model == "rough@1"
     rows = FakeEmbedder().embed(list(found.terms), "passage")
     assert np.abs(found.matrix - rows).max() < 1e-3
-    assert wordy.reading().library().vocabulary().terms == found.terms
+    assert wordy.reading().vocabulary().terms == found.terms
 
 
 def test_a_small_edit_chooses_no_words_anew_and_a_large_one_embeds_only_new_words(

@@ -9,11 +9,12 @@ from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ragvault import profiles
 from ragvault.engines import Engines
-from ragvault.errors import UsageError
+from ragvault.errors import RagvaultError, UsageError
 from ragvault.opened import Opened
 from ragvault.retrieve.legs import KeywordLeg, VectorLeg
 from ragvault.search import Asked, Response, search
@@ -247,3 +248,60 @@ def test_results_stand_at_their_lines_in_the_file(vault, index):
         shown = "\n".join(lines[each.lines[0] - 1 : each.lines[1]])
         first = each.text.strip().split("\n")[0]
         assert first in shown
+
+
+def test_words_of_the_vaults_vocabulary_are_added_where_settings_want_them(vault):
+    near = ("query.expand.method=similarity", "query.expand.similarity=0.3")
+    with with_settings(vault) as index:
+        plain = ask(index, "sour dough starters")
+    with with_settings(vault, *near) as index:
+        known = index.vocabulary()
+        wide = ask(index, "sour dough starters")
+        exactly = ask(index, "scale_recipe")
+        quoted = ask(index, '"falling number"')
+    assert not plain.plan.expansions
+    assert 1 <= len(wide.plan.expansions) <= 3
+    assert {each.term for each in wide.plan.expansions} <= set(known.terms)
+    assert all(each.term in wide.plan.parse for each in wide.plan.expansions)
+    assert not exactly.plan.expansions
+    assert not quoted.plan.expansions
+
+
+def test_an_expansion_that_lacks_its_model_is_named_and_the_search_goes_on(vault, monkeypatch):
+    def gone(*_: object, **__: object) -> None:
+        raise RagvaultError("no such model", fix="ragvault models pull")
+
+    with with_settings(vault, "query.expand.method=similarity") as index:
+        assert index.vocabulary().terms
+        index.embedders["full"]
+        monkeypatch.setattr(index.engines, "embedder", gone)
+        response = ask(index, "sour dough starters")
+    assert response.failed["expand"] == "no such model; ragvault models pull"
+    assert response.results
+
+
+def test_who_wants_more_results_gets_more_candidates(vault):
+    with with_settings(vault, "retrieve.vector=5", "retrieve.keyword=5", "limit.n=5") as index:
+        few, many = ask(index, "bread", limit=5), ask(index, "bread", limit=20)
+    assert len(few.results) <= 5 < len(many.results)
+
+
+def test_a_list_by_date_says_of_how_many_notes_it_is(index):
+    response = ask(index, "tag:recipe", limit=2)
+    assert len(response.results) == 2
+    assert any(line.startswith("the newest 2 of ") for line in response.said)
+
+
+def test_a_filter_that_keeps_one_passage_in_a_thousand_leaves_the_vector_leg_exact(vault):
+    with with_settings(vault, 'retrieve.legs=["vector"]') as index:
+        ids = index.catalogue.chunk_ids()
+        query = index.embedders["full"].embed(["sour dough"], "query")[0]
+        rows = index.catalogue.chunk_vectors(index.model_of("full"), ids)
+        chance = np.random.default_rng(0)
+        for _ in range(20):
+            kept = np.sort(chance.choice(ids, max(1, len(ids) // 1000), replace=False))
+            found, scores = index.tiers.search({"full": query}, limit=10, allowed=kept)["full"]
+            at = np.searchsorted(ids, kept)
+            best = sorted(zip(-(rows[at] @ query), kept, strict=True))[:10]
+            assert found.tolist() == [int(id_) for _, id_ in best]
+            assert scores == pytest.approx([-score for score, _ in best], abs=1e-5)

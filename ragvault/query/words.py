@@ -53,6 +53,8 @@ def words(plan: QueryPlan) -> str:
         parts.append(f"in the vault {' or '.join(plan.vaults)}")
     if plan.text:
         parts.append(f"about: {plan.text}")
+    if plan.expansions:
+        parts.append(f"or near it: {' '.join(each.term for each in plan.expansions)}")
     if plan.hypothesis:
         parts.append(f"like this text: {plan.hypothesis}")
     if plan.listing:
