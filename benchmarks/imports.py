@@ -1,6 +1,6 @@
 """How long ragvault takes to start: best of several fresh processes, in milliseconds.
 
-    python benchmarks/imports.py [--runs 15]
+    python -m benchmarks.imports [--runs 15]
 
 The best and not the mean: everything that makes a start slower than its best is the machine's
 business. Each row is one command line; `python -c pass` is what no program can go below.

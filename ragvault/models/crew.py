@@ -1,10 +1,10 @@
 """Several texts at once, each by itself: how the ONNX engines use the cores.
 
 One text is one run on one thread, and as many runs go on at a time as there are threads. Batches
-would be no faster (on two cores 46 passages a second one by one against 25 in batches of 32,
-whose padding and larger arrays cost more than they save) and would be wrong: weights quantised to
-int8 take their scale from everything in the batch, so a text's vector would depend on its
-neighbours (cosine down to 0.974 between the two). Run alone, it depends on nothing but the text.
+pad, and their larger arrays cost more than they save: `python -m benchmarks.embed` has both. And
+they would be wrong: weights quantised to int8 take their scale from everything in the batch, so a
+text's vector would depend on its neighbours (cosine down to 0.993, `python -m benchmarks.windows`).
+Run alone, it depends on nothing but the text.
 """
 
 from __future__ import annotations
