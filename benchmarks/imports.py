@@ -19,12 +19,14 @@ from statistics import median
 PYTHON = sys.executable
 RAGVAULT = str(Path(PYTHON).with_name("ragvault"))
 
+NAMES = ("index", "search", "watch", "status", "doctor", "links", "related", "models", "purge")
 COMMANDS: dict[str, Sequence[str]] = {
     "python -c pass": (PYTHON, "-c", "pass"),
     "import ragvault": (PYTHON, "-c", "import ragvault"),
     "import ragvault.configure": (PYTHON, "-c", "import ragvault.configure"),
     "ragvault --help": (RAGVAULT, "--help"),
     "ragvault config show": (RAGVAULT, "config", "show"),
+    **{f"ragvault {name} --help": (RAGVAULT, name, "--help") for name in NAMES},
 }
 
 
