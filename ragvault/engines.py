@@ -57,6 +57,7 @@ class Engines:
         self.talk: Talk = talk or Quiet()
         self._explicit = settings.origin["models.embedder"] != "default"
         self.slab = slab
+        self._emptied: set[str] = set()  # caches that are missing because we deleted them
         self._kit = kit or Kit()
 
     def own(self, catalogue: Catalogue) -> None:
@@ -71,6 +72,7 @@ class Engines:
 
     def empty(self) -> None:
         """Delete every cache."""
+        self._emptied.update(CACHES)
         for name in CACHES:
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
@@ -97,14 +99,16 @@ class Engines:
         except CacheBroken as broken:
             if not write:
                 raise
-            self.talk.say(f"{broken}; it is made again from the catalogue")
-            self._wipe(name)
+            self.lose(name, broken)
             return opened(folder)
 
     def words(self, name: str, catalogue: Catalogue) -> KeywordIndex:
         """The keyword or the code index, to be written: one that can be brought up to date."""
         index = self.keyword(write=True) if name == "keyword" else self.code(write=True)
-        if not index.revision or catalogue.can_catch_up(catalogue.identity, index.revision):
+        if not index.revision:
+            self._say_if_lost(name, self.config.keyword.engine, catalogue)
+            return index
+        if catalogue.can_catch_up(catalogue.identity, index.revision):
             return index
         index.close()
         self.talk.say(f"the {name} index is not of this time; it is made again from the catalogue")
@@ -115,9 +119,15 @@ class Engines:
         """The names `words` knows, as the settings want them."""
         return ("keyword", "code") if self.config.code.enabled else ("keyword",)
 
+    def lose(self, name: str, broken: CacheBroken) -> None:
+        """Empty a keyword or code index that cannot be used, and say so."""
+        self.talk.say(f"{broken}; it is made again from the catalogue")
+        self._wipe(name)
+
     def _wipe(self, name: str) -> None:
         from ragvault.index.keyword_open import wipe
 
+        self._emptied.add(name)
         wipe(self.folder / name)
 
     def vectors(
@@ -136,7 +146,17 @@ class Engines:
                 raise
             if folder.exists():
                 self.talk.say(f"{broken}; it is made again from the catalogue")
+            else:
+                self._say_if_lost("vectors", model, catalogue)
             return FaissIndex.create(folder, **how)  # type: ignore[arg-type]
+
+    def _say_if_lost(self, cache: str, which: str, catalogue: Catalogue) -> None:
+        """A cache is empty: the first time that is as it should be, and later it was lost."""
+        known = f"made {cache} {which}"
+        if not catalogue.fact(known):
+            catalogue.set_fact(known, "once")
+        elif cache not in self._emptied:
+            self.talk.say(f"the index {cache} ({which}) is gone; it is made again")
 
     def vector_folder(self, model: str) -> Path:
         return self.folder / "vectors" / re.sub(r"[^\w.@-]+", "_", model)

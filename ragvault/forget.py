@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragvault.caches import bring_vectors, bring_words
 from ragvault.compact import compact
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError
@@ -21,9 +22,7 @@ from ragvault.notes.walk import walk
 from ragvault.store import access
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.graph import follow_links
-from ragvault.write.meanings import follow_vectors
 from ragvault.write.notes import look_links_up
-from ragvault.write.words import TAKING, follow_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +71,10 @@ def _forget_sayings(catalogue: Catalogue, notes: Iterable[str]) -> None:
 
 def _follow(catalogue: Catalogue, engines: Engines) -> None:
     for name in engines.word_indexes():
-        words = engines.words(name, catalogue)
-        try:
-            follow_words(words, catalogue, TAKING[name])
-        finally:
-            words.close()
-    dims, models = catalogue.model_dims(), engines.models(catalogue)
+        bring_words(name, catalogue, engines)
+    models = engines.models(catalogue)
     for model in models:
-        if model in dims:
-            vectors = engines.vectors(model, dims[model], catalogue, write=True)
-            try:
-                follow_vectors(catalogue, vectors, "" if model == models[0] else models[0])
-            finally:
-                vectors.close()
+        bring_vectors(model, catalogue, engines, "" if model == models[0] else models[0])
     follow_links(catalogue, engines.config.graph)
 
 

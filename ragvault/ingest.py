@@ -19,16 +19,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from ragvault.caches import bring_vectors, bring_words
 from ragvault.compact import tidy
 from ragvault.engines import Engines
 from ragvault.errors import ModelUnavailable, ModelUnusable
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.aside import Stop, aside
 from ragvault.write.graph import follow_links
-from ragvault.write.meanings import PAGE, embed, follow_vectors
+from ragvault.write.meanings import PAGE, embed
 from ragvault.write.notes import Report, Tell, follow_notes, remember
 from ragvault.write.vocabulary import follow_vocabulary, is_due
-from ragvault.write.words import TAKING, follow_words
 
 Tier = Literal["keyword", "static", "full"]
 Say = Callable[[str], None]
@@ -73,11 +73,7 @@ class _Run:
 
     def words(self) -> None:
         for name in self.engines.word_indexes():
-            index = self.engines.words(name, self.catalogue)
-            try:
-                follow_words(index, self.catalogue, TAKING[name], self._telling(f"indexing {name}"))
-            finally:
-                index.close()
+            bring_words(name, self.catalogue, self.engines, self._telling(f"indexing {name}"))
         if self.report.anything:
             self.say("searchable now, by keyword")
 
@@ -91,7 +87,7 @@ class _Run:
                 self._go_without(missing)
                 return
         self.report.embedded += new
-        self._follow(model, better=self._better(model))
+        bring_vectors(model, self.catalogue, self.engines, self._better(model))
         self.catalogue.set_fact("static", model)
         if new:
             self.say("searchable now, by keyword and by meaning (static)")
@@ -132,12 +128,12 @@ class _Run:
                 embedder,
                 self._telling("embedding"),
                 slab=self.engines.slab,
-                after_page=lambda: self._follow(embedder.name),
+                after_page=lambda: bring_vectors(embedder.name, self.catalogue, self.engines),
             )
         except (ModelUnavailable, ModelUnusable) as missing:
             self._go_without(missing)
             return
-        self._follow(embedder.name)
+        bring_vectors(embedder.name, self.catalogue, self.engines)
         self.catalogue.set_fact("full", embedder.name)
         self._retire_static()
         self.report.embedded += new
@@ -148,17 +144,8 @@ class _Run:
         """Rough vectors of what has a good one answer nothing any more."""
         static, full = self.catalogue.fact("static"), self.catalogue.fact("full")
         if static and static != full and self.catalogue.model_dims().get(static):
-            self._follow(static, better=full)
+            bring_vectors(static, self.catalogue, self.engines, full)
             self.catalogue.drop_outdone_vectors(static, full)
-
-    def _follow(self, model: str, better: str = "") -> None:
-        dim = self.catalogue.model_dims().get(model)
-        if dim is not None:  # a model without a single vector has no index
-            index = self.engines.vectors(model, dim, self.catalogue, write=True)
-            try:
-                follow_vectors(self.catalogue, index, better)
-            finally:
-                index.close()
 
     def _better(self, model: str) -> str:
         full = self.catalogue.fact("full")

@@ -21,7 +21,9 @@ from write_kit import (
 )
 
 from ragvault.engines import Engines
+from ragvault.errors import IndexUnusable
 from ragvault.models.fake import FakeEmbedder
+from ragvault.store.catalogue import Catalogue
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]
@@ -205,6 +207,24 @@ def test_copies_of_a_text_are_embedded_once(vault, models):
     vault.index()
 
     assert sum("very same words" in text for text in models["fine"].seen) == 1
+
+
+def test_communities_that_could_not_be_stored_are_found_by_the_next_run(
+    vault, tmp_path, monkeypatch
+):
+    def full(*_):
+        raise IndexUnusable(vault.folder, "the disk is full")
+
+    monkeypatch.setattr(Catalogue, "set_standings", full)
+    with pytest.raises(IndexUnusable):
+        vault.index()
+    monkeypatch.undo()
+    vault.index("keyword")
+
+    with vault.catalogue() as catalogue:
+        groups = {place.community for place in catalogue.standings().values()}
+    assert groups
+    assert None not in groups
 
 
 # --- Another model ---

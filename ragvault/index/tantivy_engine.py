@@ -14,7 +14,8 @@ by id.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ import numpy as np
 import tantivy
 
 from ragvault.config import Keyword
-from ragvault.errors import IndexLocked
+from ragvault.errors import IndexLocked, IndexUnusable
 from ragvault.index.analyze import Analyzer
 from ragvault.index.keyword_allow import allowed_rows
 from ragvault.index.keyword_bm25 import BM25
@@ -171,9 +172,10 @@ class TantivyIndex:
         for level in LEVELS:
             if level in self._writers:
                 writer = self._writers.pop(level)
-                writer.commit()
-                writer.garbage_collect_files()
-                writer.wait_merging_threads()
+                with self._writing():
+                    writer.commit()
+                    writer.garbage_collect_files()
+                    writer.wait_merging_threads()
         self._stamps.write(revision, self._stamp)
         self.refresh()
 
@@ -203,7 +205,8 @@ class TantivyIndex:
             tokens = self._analyzer.tokens_as(_token, texts.get(name, ()))
             text = tantivy.PreTokenizedString("", tokens or [tantivy.Token(ABSENT, 0, 0, 0)])
             document.add_pre_tokenized_text(name, text)
-        writer.add_document(document)
+        with self._writing():
+            writer.add_document(document)
 
     def _writer(self, level: str) -> Any:
         if level not in self._writers:
@@ -211,7 +214,20 @@ class TantivyIndex:
                 self._writers[level] = self._indexes[level].writer(HEAP, 1)
             except ValueError as error:
                 raise IndexLocked(self._folder, owner=f"another process ({error})") from error
+            # What a killed writer left has the very names that we are going to use.
+            with self._writing():
+                self._writers[level].garbage_collect_files()
         return self._writers[level]
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A full disk is said as such; whatever else tantivy cannot do needs a fresh index."""
+        try:
+            yield
+        except ValueError as error:
+            if "No space left" in str(error):
+                raise IndexUnusable(self._folder, "No space left on device") from error
+            raise CacheBroken(f"the keyword index: tantivy cannot write it ({error})") from error
 
     def _beside_removed(self, level: str) -> list[int]:
         """Ids of all documents in segments that also hold removed ones, those too."""

@@ -35,8 +35,9 @@ def fact(db: Connection, key: str) -> Any:
 
 
 def set_fact(db: Connection, key: str, value: str | int) -> None:
-    """Replace one value of `meta`."""
-    db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+    """Replace one value of `meta`; nothing is written where it is the same."""
+    if fact(db, key) != value:
+        db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
 
 def revision(db: Connection) -> int:

@@ -19,10 +19,10 @@ def follow_links(catalogue: Catalogue, settings: config.Graph) -> int:
     """Bring every note's standing up to date; how many stand otherwise than before."""
     edges = [Edge(*row) for row in catalogue.link_rows()]  # type: ignore[arg-type]
     lists = list_weights(edges, _shares(catalogue, edges, settings.list_links), settings)
-    groups = _communities(catalogue, edges, lists, settings)
+    groups, ties = _communities(catalogue, edges, lists, settings)
     linked = backlinks(edges)
     catalogue.set_lists(lists)
-    return catalogue.set_standings(
+    changed = catalogue.set_standings(
         {
             note: Standing(
                 linked[note].notes if note in linked else 0,
@@ -32,6 +32,9 @@ def follow_links(catalogue: Catalogue, settings: config.Graph) -> int:
             for note in sorted(linked.keys() | groups.keys())
         }
     )
+    # Last: a run that is stopped before must find the communities again.
+    catalogue.set_fact("communities", ties)
+    return changed
 
 
 def _shares(catalogue: Catalogue, edges: Sequence[Edge], at_least: int) -> dict[Unit, float]:
@@ -49,14 +52,13 @@ def _shares(catalogue: Catalogue, edges: Sequence[Edge], at_least: int) -> dict[
 
 def _communities(
     catalogue: Catalogue, edges: Sequence[Edge], lists: dict[Unit, float], settings: config.Graph
-) -> dict[int, int]:
+) -> tuple[dict[int, int], str]:
+    """The community of each note, and the stamp of the ties that it was found by."""
     from ragvault.index.graph_communities import communities, stamp
 
     before = {note: place.community for note, place in catalogue.standings().items()}
     known = {note: group for note, group in before.items() if group is not None}
     now = str(stamp(edges, settings, lists))
     if now == catalogue.fact("communities"):
-        return known
-    found = communities(edges, settings, lists=lists, previous=known)
-    catalogue.set_fact("communities", now)
-    return found
+        return known, now
+    return communities(edges, settings, lists=lists, previous=known), now

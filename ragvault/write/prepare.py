@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from msgspec import json
@@ -101,7 +102,7 @@ def _in_processes(
 
     batches = [files[i : i + BATCH] for i in range(0, len(files), BATCH)]
     under_way: deque[Future[list[Prepared | Skipped]]] = deque()
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), _leave_interrupts_to_the_parent)
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), _live_with_the_parent)
     try:
         for done, batch in enumerate(batches):
             try:
@@ -120,5 +121,19 @@ def _batch(root: Path, files: Sequence[File], config: Config) -> list[Prepared |
     return [prepare(root, file, config) for file in files]
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _live_with_the_parent() -> None:
+    """Leave interrupts to it, and end with it: one that was killed would leave us waiting for ever.
+
+    A pool's processes hold both ends of their queue, so they do not notice by themselves.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_the_parent, name="end with the parent", daemon=True).start()
+
+
+def _end_with_the_parent() -> None:
+    from multiprocessing import parent_process
+
+    parent = parent_process()
+    if parent:
+        parent.join()
+        os._exit(1)

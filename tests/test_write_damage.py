@@ -1,0 +1,166 @@
+"""What happens to the files of an index: damaged ones are made again, a full disk costs nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from write_kit import Heard, answers, models, notes, opened, write
+
+from tests.keyword_shelves import ENGINES
+
+pytestmark = pytest.mark.usefixtures("models")
+__all__ = ["models"]
+
+
+SLOW = pytest.mark.slow  # tantivy's two indexes have thirty files, and each is damaged in turn
+BOTH = [pytest.param(name, marks=SLOW if name == "tantivy" else ()) for name in ENGINES]
+
+
+@pytest.fixture(params=BOTH)
+def vault(request, tmp_path):
+    write(tmp_path / "vault", notes(6))
+    return opened(tmp_path / "vault", tmp_path / "home", f"keyword.engine={request.param}")
+
+
+# --- Damage ---
+
+
+def delete(path: Path) -> None:
+    path.unlink()
+
+
+def truncate(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def corrupt(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+    os.utime(path, ns=(1, 1))
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def caches(folder: Path, tier: str) -> list[str]:
+    """Every file that answers and can be made again, by its path in the index folder."""
+    held = [folder / "caches", *(path for name in CACHES for path in (folder / name).rglob("*"))]
+    # Tantivy's locks are empty, and its list of managed files is about files to delete.
+    spared = (".tantivy-meta.lock", ".tantivy-writer.lock", ".managed.json")
+    names = [str(p.relative_to(folder)) for p in held if p.is_file() and p.name not in spared]
+    # Rough vectors of passages that all have good ones answer nothing.
+    return [name for name in names if tier == "static" or "rough" not in name]
+
+
+CACHES = ("keyword", "code", "vectors")
+
+
+HARM = [
+    pytest.param(corrupt, "full", id="corrupt"),
+    pytest.param(delete, "static", id="delete"),
+    pytest.param(truncate, "static", id="truncate", marks=SLOW),
+    pytest.param(empty, "full", id="empty", marks=SLOW),
+]
+
+
+@pytest.mark.parametrize(("damage", "tier"), HARM)
+def test_a_damaged_cache_is_made_again_from_the_catalogue_with_one_line(
+    vault, models, damage, tier
+):
+    vault.index(tier)
+    before = answers(vault)
+    saved = shutil.copytree(vault.folder, vault.folder.with_name("saved"))
+    models.forget()
+    wrong = []
+    for name in caches(saved, tier):
+        shutil.rmtree(vault.folder)
+        shutil.copytree(saved, vault.folder)
+        damage(vault.folder / name)
+        heard = Heard()
+
+        vault.index(tier, talk=heard)
+
+        said = [line for line in heard.lines if "made again" in line]
+        if answers(vault) != before or models.seen or len(said) != 1:
+            wrong.append((name, heard.lines, models.seen))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("gone", [*CACHES, "caches"])
+def test_a_cache_that_is_gone_as_a_whole_is_made_again(vault, models, gone):
+    vault.index()
+    before = answers(vault)
+    models.forget()
+    path = vault.folder / gone
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    heard = Heard()
+
+    vault.index(talk=heard)
+
+    assert answers(vault) == before
+    assert models.seen == []
+    assert sum("made again" in line for line in heard.lines) == 1
+
+
+def test_a_rebuild_says_nothing_of_what_it_deleted_itself(vault):
+    vault.index()
+    heard = Heard()
+    vault.index(rebuild=True, talk=heard)
+    assert heard.lines == []
+
+
+# --- A full disk ---
+
+SMALL = "mount -t tmpfs -o size=8m none {home} && exec {python} {script} {arguments}"
+
+
+def on_a_small_disk(home, *arguments):
+    """Run full_disk.py with a file system of 8 MB at `home`, where that is allowed."""
+    here = Path(__file__).parent
+    command = SMALL.format(
+        home=home,
+        python=sys.executable,
+        script=here / "full_disk.py",
+        arguments=" ".join(arguments),
+    )
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(here), str(here.parent)])}
+    return subprocess.run(
+        ["unshare", "-rm", "sh", "-c", command],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def may_mount():
+    try:
+        return (
+            subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode
+            == 0
+        )
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not may_mount(), reason="needs the right to mount a small file system")
+@pytest.mark.parametrize("engine", BOTH)
+def test_a_full_disk_is_said_and_the_old_index_answers_and_goes_on_later(tmp_path, engine):
+    home = tmp_path / "home"
+    home.mkdir()
+    done = on_a_small_disk(
+        home, str(tmp_path / "vault"), str(home), str(tmp_path / "other"), engine
+    )
+    assert done.returncode == 0, done.stderr
+    said = [line for line in json.loads(done.stdout) if line]
+    assert len(said) >= 3
+    assert all("full" in line or "No space left" in line for line in said), said
+    assert all("fix: " in line for line in said)
