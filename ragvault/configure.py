@@ -1,6 +1,9 @@
 """Settings in effect, and where each one came from.
 
-    flag  >  environment  >  <vault>/.ragvault.toml  >  the user's config.toml  >  default
+    flag  >  environment  >  <vault>/.ragvault.toml  >  tuned.toml  >  config.toml  >  default
+
+config.toml is the user's, for every vault; tuned.toml is what `ragvault tune` found for one vault
+and profile, beside the index.
 
 `load` reads the sources, lays them over each other key by key, and returns a valid Config with
 the origin of every key, or raises one ConfigError that holds every problem found. msgspec decides
@@ -53,12 +56,13 @@ class Loaded:
 def load(
     vault: Path | None = None,
     *,
+    tuned: Path | None = None,
     flags: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
 ) -> Loaded:
     """The settings for a vault, or for no vault in particular. Raises ConfigError only."""
     environ = os.environ if environ is None else environ
-    files = list(_files(vault, environ))
+    files = list(_files(vault, tuned, environ))
     sources = [
         *(_attempt(from_file, path, kind) for path, kind in files),
         _attempt(from_environment, environ),
@@ -98,11 +102,15 @@ def lay(
     return Loaded(sheet.config(), MappingProxyType(sheet.origins()), files)
 
 
-def _files(vault: Path | None, environ: Mapping[str, str]) -> Iterator[tuple[Path, FileKind]]:
+def _files(
+    vault: Path | None, tuned: Path | None, environ: Mapping[str, str]
+) -> Iterator[tuple[Path, FileKind]]:
     user_file = folders.user_file(environ)
     # A file that was named must be there; a broken link is a file that somebody meant to be there.
     if environ.get("RAGVAULT_CONFIG") or os.path.lexists(user_file):
         yield user_file, "user file"
+    if tuned is not None and tuned.exists():
+        yield tuned, "tuned file"
     if vault is not None and os.path.lexists(vault / VAULT_FILE):
         yield vault / VAULT_FILE, "vault file"
 

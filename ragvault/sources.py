@@ -19,8 +19,8 @@ from ragvault import toml
 from ragvault.errors import ConfigError
 from ragvault.toml import KeyPath
 
-FileKind = Literal["user file", "vault file"]
-Kind = Literal["user file", "vault file", "environment", "flag"]
+FileKind = Literal["user file", "tuned file", "vault file"]
+Kind = Literal["user file", "tuned file", "vault file", "environment", "flag"]
 
 VAULT_FILE = ".ragvault.toml"
 MAX_BYTES = 1_000_000  # a thousand times what a config needs; a vault's file may be anything

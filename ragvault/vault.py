@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,8 +64,10 @@ class Vault:
         """
         data = data_folder(environ)
         root = registry.find(where, data, Path.cwd() if cwd is None else Path(cwd))
-        settings = profiles.load(root, flags=flags, environ=environ)
-        return cls(root, layout.index_folder(root, data), settings)
+        folder = layout.index_folder(root, data)
+        tuned = partial(layout.tuned_file, folder)
+        settings = profiles.load(root, tuned=tuned, flags=flags, environ=environ)
+        return cls(root, folder, settings)
 
     @property
     def name(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -59,7 +60,7 @@ def show(
     ragvault config show --vault sample_vault --json
     """
     folder = _folder(vault)
-    loaded = configure.load(folder, flags=set_ or ())
+    loaded = configure.load(folder, tuned=_tuned(folder, set_ or ()), flags=set_ or ())
     shown = render.settings_json if json else render.settings_toml
     render.out(shown(loaded, _about(loaded, folder)))
 
@@ -83,7 +84,10 @@ def check(
     if file and vault:
         raise UsageError("a file is checked alone", fix="leave out FILE or --vault")
     try:
-        loaded = configure.check_file(file) if file else configure.load(_folder(vault))
+        folder = None if file else _folder(vault)
+        loaded = (
+            configure.check_file(file) if file else configure.load(folder, tuned=_tuned(folder))
+        )
     except ConfigError as mistakes:
         if not json:
             raise
@@ -113,10 +117,20 @@ def _folder(vault: str | None) -> Path | None:
     return named[0]
 
 
+def _tuned(vault: Path | None, flags: Sequence[str] = ()) -> Path | None:
+    """Where `ragvault tune` keeps what it found for a vault and the profile in use."""
+    if vault is None:
+        return None
+    profile = configure.load(vault, flags=flags).config.search.profile
+    data = folders.data_dir(override=configure.load().config.paths.data)
+    return layout.tuned_file(layout.index_folder(vault, data), profile)
+
+
 def _about(loaded: configure.Loaded, vault: Path | None) -> dict[str, str]:
     """Where the settings were looked for, and where ragvault writes because of them."""
     files = {"user_file": folders.user_file()}
     if vault is not None:
         files["vault_file"] = vault / VAULT_FILE
+        files["tuned_file"] = _tuned(vault) or Path()
     about = {name: os.fspath(path) for name, path in files.items()}
     return about | {"data_folder": str(folders.data_dir(override=loaded.config.paths.data))}

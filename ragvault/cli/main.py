@@ -36,6 +36,8 @@ COMMANDS = {
     "forget": "Take a note out of the index, with every byte of it.",
     "purge": "Remove everything ragvault has written, after listing it.",
     "eval": "Measure how good the answers are, on judged questions or on probes of your own vault.",
+    "eval": "Measure how good the answers are, on judged questions or probes.",
+    "tune": "Search better weights for a vault, and keep them only with a receipt.",
     "config": "Your settings: start a file, show what is in effect, check it.",
     "vaults": "The vaults it knows: list them, remove one, choose the default.",
     "models": "The models: which there are, fetching and checking them.",

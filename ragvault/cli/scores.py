@@ -46,6 +46,26 @@ def about(found: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: {printable(id_)} cannot be asked: {printable(why)}"
 
 
+def tuning(receipt: Mapping[str, Any]) -> str:
+    """What a tuning found, how it was judged, and what became of it."""
+    judged, searched = receipt["judged"], receipt["searched"]
+    lines = [
+        f"searched on {searched['n']} questions: {searched['rankings']} rankings, "
+        f"{searched['gain']:+.3f}",
+        f"judged on {judged['n']} others: {judged['metric']} {judged['mean']:+.3f} "
+        f"{_interval(judged)}",
+    ]
+    lines += [f"  {key}: {old:g} -> {new:g}" for key, (old, new) in receipt["settings"].items()]
+    lines += [f"  {kind or '(none)'}: {shift:+.3f}" for kind, shift in judged["kinds"].items()]
+    if not receipt["accepted"]:
+        lines.append(f"nothing is changed: {receipt['refusal']}")
+    elif receipt["dry_run"]:
+        lines.append("nothing is changed: --dry-run")
+    else:
+        lines.append(f"kept in {printable(receipt['file'])}; ragvault tune --revert takes it back")
+    return "\n".join(lines)
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns, the first to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]

@@ -1,6 +1,6 @@
 """Profiles: named rankings, each a TOML file of settings and nothing else.
 
-    flag  >  environment  >  <vault>/.ragvault.toml  >  config.toml  >  profile  >  default
+    flag  >  environment  >  <vault>/.ragvault.toml  >  tuned.toml  >  config.toml  >  profile
 
 `search.profile`, from any of the places above it, names the profile. A profile may say what it
 `extends`; one whose name begins with an underscore is only there to be extended. No other code asks
@@ -9,7 +9,7 @@ which profile is in use: after `load` there are settings, and where each came fr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, reduce
 from pathlib import Path
 from types import MappingProxyType
@@ -47,12 +47,19 @@ def summary(name: str) -> str:
 def load(
     vault: Path | None = None,
     *,
+    tuned: Callable[[str], Path] | None = None,
     flags: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
 ) -> Loaded:
-    """The settings for a vault, with the profile it names under them. Raises ConfigError only."""
+    """The settings for a vault, with the profile it names under them. Raises ConfigError only.
+
+    `tuned` names the file of what was tuned for a profile: weights of one mean nothing to another.
+    """
     chosen = configure.load(vault, flags=flags, environ=environ)
-    return under(chosen, chosen.config.search.profile)
+    name = chosen.config.search.profile
+    if tuned is not None and (path := tuned(name)).exists():
+        chosen = configure.load(vault, tuned=path, flags=flags, environ=environ)
+    return under(chosen, name)
 
 
 def config(name: str) -> Config:

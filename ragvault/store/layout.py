@@ -6,6 +6,7 @@
             vault.json           which vault this is: root, name, created
             catalogue.sqlite     the truth (catalogue.py)
             writer.lock, .json   who is writing (lock.py)
+            tuned-NAME.toml      what `ragvault tune` found for a profile; tuned.jsonl, receipts
             …                    caches, each in a folder of its own
 
 The vaults ragvault knows are the index folders that are there: a second list could disagree with
@@ -30,6 +31,7 @@ from ragvault.store.private import make_folder, write_file
 
 CATALOGUE = "catalogue.sqlite"
 VAULT = "vault.json"
+RECEIPTS = "tuned.jsonl"
 SLUG_LENGTH = 40  # leaves room for the rest of a path on systems that allow 255 bytes a name
 
 
@@ -53,6 +55,11 @@ def index_folder(root: Path, data: Path) -> Path:
             fix="set RAGVAULT_HOME to a folder outside the vault: nothing is written into a vault",
         )
     return folder
+
+
+def tuned_file(folder: Path, profile: str) -> Path:
+    """Where settings are that were tuned for a profile: they mean nothing under another."""
+    return folder / f"tuned-{profile}.toml"
 
 
 def remember(root: Path, data: Path, name: str = "") -> Known:
