@@ -123,7 +123,10 @@ def _tuned(vault: Path | None, flags: Sequence[str] = ()) -> Path | None:
         return None
     profile = configure.load(vault, flags=flags).config.search.profile
     data = folders.data_dir(override=configure.load().config.paths.data)
-    return layout.tuned_file(layout.index_folder(vault, data), profile)
+    try:
+        return layout.tuned_file(layout.index_folder(vault, data), profile)
+    except ConfigError:  # no index can be there, and settings must be shown all the same
+        return None
 
 
 def _about(loaded: configure.Loaded, vault: Path | None) -> dict[str, str]:
@@ -131,6 +134,7 @@ def _about(loaded: configure.Loaded, vault: Path | None) -> dict[str, str]:
     files = {"user_file": folders.user_file()}
     if vault is not None:
         files["vault_file"] = vault / VAULT_FILE
-        files["tuned_file"] = _tuned(vault) or Path()
+        tuned = _tuned(vault)
+        files |= {"tuned_file": tuned} if tuned else {}
     about = {name: os.fspath(path) for name, path in files.items()}
     return about | {"data_folder": str(folders.data_dir(override=loaded.config.paths.data))}

@@ -54,7 +54,7 @@ def evaluate(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Measure how good the answers are, on judged questions or on probes of your own vault.
+    """Measure how good the answers are, on judged questions or probes.
 
     Without questions the vault writes its own exam: titles, aliases, headings, sentences, misspelt
     titles and the words around links must find their notes, and nonsense must find nothing.
