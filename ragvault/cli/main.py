@@ -35,7 +35,6 @@ COMMANDS = {
     "related": "Find notes near this one: by links, by community and by meaning.",
     "forget": "Take a note out of the index, with every byte of it.",
     "purge": "Remove everything ragvault has written, after listing it.",
-    "eval": "Measure how good the answers are, on judged questions or on probes of your own vault.",
     "eval": "Measure how good the answers are, on judged questions or probes.",
     "tune": "Search better weights for a vault, and keep them only with a receipt.",
     "config": "Your settings: start a file, show what is in effect, check it.",
