@@ -1,0 +1,232 @@
+"""What a search writes: on a terminal, in a pipe, as JSON, with links, for several vaults."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ragvault.cli.around import Surroundings, surroundings
+from ragvault.cli.ask import answer
+from ragvault.cli.paint import Paint
+from ragvault.cli.reply import Reply, encoded
+from ragvault.cli.results_text import DAY, age
+from ragvault.cli.search import asked, parse
+from ragvault.vault import Vault
+
+SAMPLE = Path(__file__).parent.parent / "sample_vault"
+ESCAPE = "\x1b"
+LINK = re.compile(r"\x1b\]8;;([^\x1b]*)\x1b\\(.*?)\x1b\]8;;\x1b\\")
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two vaults: bread, which Obsidian knows, and plain, which it does not."""
+    place = tmp_path_factory.mktemp("results")
+    shutil.copytree(SAMPLE, place / "bread")
+    (place / "plain").mkdir()
+    (place / "plain" / "Rye & spelt.md").write_text("# Rye & spelt\n\nGluten in rye and spelt.\n")
+    for name in ("bread", "plain"):
+        Vault.open(place / name).index("keyword")
+    return place
+
+
+def around(place: Path, **how: object) -> Surroundings:
+    return surroundings()._replace(cwd=str(place), **how)
+
+
+def ask(place: Path, *args: str, **how: object) -> Reply:
+    where = around(place, **how)
+    return answer(parse(["search", *args], where), where)
+
+
+def on_terminal(place: Path, *args: str, **more: str) -> str:
+    environ = {**surroundings().environ, "TERM": "xterm", **more}
+    return ask(place, *args, terminal=True, columns=60, environ=environ).out
+
+
+def test_a_pipe_gets_no_escape_code_in_any_format(place):
+    for format_ in ("text", "json", "jsonl", "paths", "grep", "markdown", "context"):
+        out = ask(place, "gluten", "--vault", "bread", "--format", format_, "--explain").out
+        assert out
+        assert ESCAPE not in out
+
+
+def test_a_terminal_gets_the_same_words_with_colour_and_links(place):
+    plain = ask(place, "rye dough", "--vault", "bread").out
+    painted = on_terminal(place, "rye dough", "--vault", "bread")
+    bare = STYLE.sub("", LINK.sub(r"\2", painted))
+    assert bare.split() == plain.split()
+    assert "\x1b[1;33mrye\x1b[0m" in painted
+    assert max(len(line) for line in bare.splitlines() if line.startswith("    ")) <= 60
+
+
+def test_no_color_leaves_no_style_and_dumb_terminals_get_nothing(place):
+    quiet = on_terminal(place, "rye dough", "--vault", "bread", NO_COLOR="1")
+    assert not STYLE.search(quiet)
+    assert LINK.search(quiet)
+    assert ESCAPE not in on_terminal(place, "rye dough", "--vault", "bread", TERM="dumb")
+    off = on_terminal(place, "rye dough", "--vault", "bread", "--set", "output.links=false")
+    assert not LINK.search(off)
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo-terminals here")
+def test_a_real_terminal_is_noticed(place):
+    ours, theirs = os.openpty()
+    environ = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    environ.pop("NO_COLOR", None)
+    command = [sys.executable, "-m", "ragvault", "search", "gluten", "-n", "1", "--vault", "bread"]
+    subprocess.run(command, stdout=theirs, cwd=place, env=environ, check=True)
+    os.close(theirs)
+    assert LINK.search(os.read(ours, 65536).decode())
+    os.close(ours)
+
+
+def test_links_lead_to_obsidian_to_the_file_or_to_the_editor_of_your_choice(place):
+    def uri(*args: str) -> str:
+        return json.loads(ask(place, *args, "-n", "1", "--json").out)["results"][0]["uri"]
+
+    assert uri("gluten", "--vault", "bread").startswith("obsidian://open?path=%2F")
+    assert uri("rye", "--vault", "plain") == (
+        f"file://{place.as_posix()}/plain/Rye%20%26%20spelt.md"
+    )
+    editor = "output.editor=vscode://file{path}:{line}"
+    assert uri("gluten", "--vault", "plain", "--set", editor) == (
+        f"vscode://file{place.as_posix()}/plain/Rye%20%26%20spelt.md:3"
+    )
+
+
+def test_a_vault_may_not_choose_the_editor(place):
+    (place / "plain" / ".ragvault.toml").write_text('[output]\neditor = "evil://{path}"\n')
+    try:
+        reply = ask(place, "rye", "--vault", "plain")
+    finally:
+        (place / "plain" / ".ragvault.toml").unlink()
+    assert reply.code == 2
+    assert "output.editor" in reply.err[0]
+
+
+def test_json_is_one_object_of_the_contract(place):
+    found = json.loads(ask(place, "gluten tag:science", "--vault", "bread", "--json").out)
+    assert set(found) == {"query", "vaults", "profile", "took_ms", "plan", "index", "results",
+                          "legs_failed", "left_out", "warnings"}  # fmt: skip
+    assert set(found["plan"]) == {"type", "text", "filters", "expansions", "weights", "parse"}
+    assert found["plan"]["filters"] == {"tagged": {"tag": "science"}}
+    assert set(found["index"]) == {"revision", "fresh", "pending", "tier"}
+    first = found["results"][0]
+    assert {"rank", "vault", "note", "title", "headings", "lines", "score", "confidence",
+            "band", "kind", "tier", "stale", "text", "passage", "uri", "modified",
+            "legs"} <= set(first)  # fmt: skip
+    assert (first["rank"], first["vault"], first["note"]) == (1, "bread", "Science/Gluten.md")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", first["modified"])
+
+
+def test_explain_adds_steps_to_results_and_what_every_stage_did(place):
+    found = json.loads(ask(place, "gluten", "--vault", "bread", "--json", "--explain").out)
+    assert all(each["steps"][0]["stage"] == "fuse" for each in found["results"])
+    assert [each["stage"] for each in found["explain"]][-3:] == ["parents", "limit", "budget"]
+    assert all(set(each) == {"stage", "kept", "removed"} for each in found["explain"])
+
+
+def test_json_lines_are_the_results_of_the_object(place):
+    where = ("gluten", "--vault", "bread")
+    lines = ask(place, *where, "--format", "jsonl").out.splitlines()
+    assert [json.loads(line) for line in lines] == json.loads(ask(place, *where, "--json").out)[
+        "results"
+    ]
+
+
+@pytest.mark.parametrize("here", [".", "bread", "bread/Science", "plain"])
+def test_paths_work_from_where_the_search_was_typed(place, here):
+    for format_ in ("paths", "grep"):
+        out = ask(place / here, "gluten", "--vault", "bread", "--format", format_).out
+        for line in out.splitlines():
+            assert (place / here / line.partition(".md")[0]).with_suffix(".md").is_file()
+
+
+def test_a_line_of_grep_is_a_line_of_the_file(place):
+    for line in ask(place, "gluten dough", "--vault", "bread", "--format", "grep").out.splitlines():
+        path, number, text = re.fullmatch(r"(.+?\.md):(\d+): (.*)", line).groups()
+        assert (place / path).read_text("utf-8").split("\n")[int(number) - 1].strip() == text
+
+
+def test_several_vaults_are_one_labelled_list_within_one_limit(place):
+    both = ("gluten", "--vault", "bread", "--vault", "plain")
+    found = json.loads(ask(place, *both, "--json", "-n", "7", "--explain").out)
+    assert found["vaults"] == ["bread", "plain"]
+    assert {each["vault"] for each in found["results"]} == {"bread", "plain"}
+    assert [each["rank"] for each in found["results"]] == [1, 2, 3, 4, 5, 6, 7]
+    assert set(found["indexes"]) == {"bread", "plain"}
+    assert {each["vault"] for each in found["explain"]} == {"bread", "plain"}
+    assert re.search(r", plain$", ask(place, *both).out, re.MULTILINE)
+
+
+def test_several_vaults_share_one_budget(place):
+    both = ("gluten", "--vault", "bread", "--vault", "plain", "--budget", "200", "--json")
+    found = json.loads(ask(place, *both).out)
+    assert 0 < sum(len(each["text"]) for each in found["results"]) <= 200 * 4
+    assert found["left_out"] > 0
+
+
+def test_one_vault_named_twice_is_searched_once(place):
+    twice = ("gluten", "--vault", "bread", "--vault", str(place / "bread"), "--format", "jsonl")
+    assert ask(place, *twice) == ask(place, "gluten", "--vault", "bread", "--format", "jsonl")
+
+
+def test_one_of_several_vaults_without_an_index_is_an_error_and_not_silence(place, tmp_path):
+    reply = ask(place, "gluten", "--vault", "bread", "--vault", str(tmp_path))
+    assert (reply.out, reply.code) == ("", 3)
+
+
+EXAMPLES = re.findall(r"^ {4}ragvault (search .*)$", asked.__doc__, re.MULTILINE)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_of_the_help_finds_something_in_the_sample_vault(place, example):
+    command = f"{sys.executable} -m ragvault {example}"
+    done = subprocess.run(
+        command, shell=True, cwd=place / "bread", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_there_are_examples():
+    assert len(EXAMPLES) >= 4
+
+
+@pytest.mark.parametrize(
+    ("days", "said"),
+    [
+        (-3, "today"),
+        (0.5, "today"),
+        (1, "yesterday"),
+        (3, "3 days ago"),
+        (15, "2 weeks ago"),
+        (61, "2 months ago"),
+        (400, "13 months ago"),
+        (800, "2 years ago"),
+    ],
+)
+def test_an_age_is_told_in_words(days, said):
+    assert age(days * DAY) == said
+
+
+def test_marks_survive_the_wrapping_of_lines():
+    paint = Paint(colour=True, width=24)
+    lines = paint.marked("one two three four five six", [(4, 7), (19, 23)], "    ")
+    assert len(lines) > 1
+    assert "\x1b[1;33mtwo\x1b[0m" in lines[0]
+    assert "\x1b[1;33mfive\x1b[0m" in "".join(lines)
+
+
+def test_a_name_that_is_not_unicode_is_written_as_the_bytes_it_is():
+    assert encoded(os.fsdecode(b"a\xff.md"), "utf-8") == b"a\xff.md"
+    assert encoded("é\udcff", "ascii") == b"\\xe9\\udcff"
