@@ -50,9 +50,10 @@ class Home:
     def search(self, *args: str, **more: str) -> subprocess.CompletedProcess[bytes]:
         return ragvault({**self.env, **more}, "search", *args, cwd=self.root)
 
-    def asked(self, *args: str) -> dict[str, object]:
-        """The watcher's own answer, or Unanswered."""
+    def asked(self, *args: str, **more: str) -> dict[str, object]:
+        """The watcher's own answer, or Unanswered; `more` are variables."""
         around = self.around()._asdict()
+        around["environ"] |= more
         return ask(self.run, {"op": "search", "args": ["search", *args], "around": around})
 
     def vault(self) -> Vault:
@@ -174,6 +175,12 @@ def test_settings_of_the_asking_process_count(warm):
     found = warm.search("starter", "--format", "json", RAGVAULT_LIMIT__N="1")
 
     assert len(json.loads(found.stdout)["results"]) == 1
+
+
+def test_a_search_of_another_session_is_answered_and_one_of_another_home_is_not(warm):
+    assert warm.asked("starter", "--format", "paths", XDG_SESSION_ID="77")["out"]
+    with pytest.raises(Unanswered, match="leaves this search to you"):
+        warm.asked("starter", "--format", "paths", XDG_DATA_HOME="/elsewhere")
 
 
 def test_a_note_that_is_written_is_found_through_the_watcher(warm):

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
+# Variables that say where things are; another session has others of its own, which do not matter.
+PLACES = ("HOME", "RAGVAULT_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
+
 
 class Unit(str, Enum):
     """Who can keep a watcher running."""
@@ -97,8 +100,7 @@ def _is_home(environ: Mapping[str, str]) -> bool:
     from ragvault.cli.around import surroundings
 
     ours = surroundings().environ
-    names = {name for name in (*ours, *environ) if name.startswith("XDG_")}
-    return all(ours.get(name) == environ.get(name) for name in (*names, "HOME", "RAGVAULT_HOME"))
+    return all(ours.get(name) == environ.get(name) for name in PLACES)
 
 
 def _opened(named: Sequence[str]) -> list[Vault]:

@@ -79,6 +79,7 @@ class Kept:
             self.talk.say(f"{self.vault.name}: changes are looked for, not heard: {reason}")
         self.polling = reason
         self._identity = _identity(self.root)
+        self._not_before = 0.0  # whatever failed before may be possible now
         self._next_look = time.monotonic() + self._interval()
         self.changed(at_once=True)
 
@@ -99,7 +100,13 @@ class Kept:
     # --- what events do not tell ---
 
     def tend(self) -> None:
-        """Called about once a second, and cheap."""
+        """Called about once a second, and cheap. Whatever fails is tried again the next time."""
+        try:
+            self._tend()
+        except Exception as error:
+            self._say_once(f"{self.vault.name}: {unexpected(error)}")
+
+    def _tend(self) -> None:
         was, self.away = self.away, _why_away(self.root)
         if self.away:
             if not was:
