@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ragvault.cli.main import main
 from ragvault.errors import VaultNotFound
+from ragvault.service.running import Running
 from ragvault.store import registry
 from ragvault.store.layout import known, remember
 
@@ -91,6 +93,18 @@ def test_removing_deletes_the_index_or_keeps_it_and_never_the_notes(place):
     assert not first.folder.exists()
     assert second.folder.exists()
     assert (place / "work" / "notes" / "a.md").read_text() == "# A\n"
+
+
+def test_a_vault_that_is_being_watched_is_not_removed(place, monkeypatch, capsys):
+    root = place / "work" / "notes"
+    watcher = Running(1, None, 0.0, "0", (str(root),), "unix")
+    monkeypatch.setattr("ragvault.service.running.running", lambda: watcher)
+    monkeypatch.setenv("RAGVAULT_HOME", str(place / "data"))
+    monkeypatch.chdir(place)
+    assert main(["vaults", "remove", "notes", "--yes"]) == 4
+    assert "ragvault watch --stop" in capsys.readouterr().err
+    assert len(known(place / "data")) == 2
+    assert main(["vaults", "remove", "notes-2", "--yes"]) == 0
 
 
 def test_a_vault_whose_folder_is_gone_is_still_known_by_name_and_by_path(place):

@@ -11,13 +11,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragvault.cli.around import Surroundings, surroundings
 from ragvault.cli.ask import answer
 from ragvault.cli.paint import Paint
 from ragvault.cli.reply import Reply, encoded
-from ragvault.cli.results_text import DAY, age
+from ragvault.cli.results_text import DAY, _printable, age
 from ragvault.cli.search import asked, parse
+from ragvault.snippet import snippet
 from ragvault.vault import Vault
 
 SAMPLE = Path(__file__).parent.parent / "sample_vault"
@@ -225,6 +228,14 @@ def test_marks_survive_the_wrapping_of_lines():
     assert len(lines) > 1
     assert "\x1b[1;33mtwo\x1b[0m" in lines[0]
     assert "\x1b[1;33mfive\x1b[0m" in "".join(lines)
+
+
+@given(st.text(alphabet="ab-é字 \n\t\u00a0\u200b\x1b.", max_size=200), st.integers(0, 90))
+def test_no_text_is_too_odd_to_be_wrapped_and_none_of_it_is_lost(text, width):
+    found = snippet(text, [], "ab")
+    shown = _printable(found.text)
+    lines = Paint(colour=True, width=width).marked(shown, [(0, min(2, len(shown)))], "  ")
+    assert "".join(STYLE.sub("", "".join(lines)).split()) == "".join(shown.split())
 
 
 def test_a_name_that_is_not_unicode_is_written_as_the_bytes_it_is():

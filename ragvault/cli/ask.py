@@ -56,9 +56,12 @@ class Ask:
     verbose: bool = False
 
 
-def once(vault: Vault) -> AbstractContextManager[Opened]:
-    """Open an index for one search."""
-    return vault.reading()
+def once() -> Opening:
+    """Open indexes for one search; a model that several of them need is loaded once."""
+    from ragvault.models.kit import Kit
+
+    kit = Kit()
+    return lambda vault: vault.reading(kit=kit)
 
 
 def walked(vault: Vault, index: Opened) -> int:
@@ -69,7 +72,7 @@ def walked(vault: Vault, index: Opened) -> int:
 
 
 def answer(
-    ask: Ask, around: Surroundings, opening: Opening = once, counting: Counting = walked
+    ask: Ask, around: Surroundings, opening: Opening | None = None, counting: Counting = walked
 ) -> Reply:
     """The whole search, its errors included."""
     try:
@@ -79,13 +82,14 @@ def answer(
 
 
 def found(
-    ask: Ask, around: Surroundings, opening: Opening = once, counting: Counting = walked
+    ask: Ask, around: Surroundings, opening: Opening | None = None, counting: Counting = walked
 ) -> Reply:
     """The same, but for a RagvaultError, which is raised."""
     from ragvault.cli.results import FORMATS
     from ragvault.cli.shown import Found, Shown, said
     from ragvault.several import merge
 
+    opening = opening or once()
     answers, vaults = [], _vaults(ask, around)
     for vault in vaults:
         with opening(vault) as index:

@@ -10,7 +10,7 @@ from typing import Annotated, Optional
 import typer
 
 from ragvault.cli import options, render
-from ragvault.errors import UsageError
+from ragvault.errors import RagvaultError, UsageError
 
 app = typer.Typer(help="The vaults it knows: list them, remove one, choose the default.")
 
@@ -99,6 +99,7 @@ def remove(
     from ragvault.vault import data_folder
 
     known = registry.named(vault, data_folder(), Path.cwd())
+    _refuse_watched(known.root)
     name, folder = render.printable(known.name), render.printable(str(known.folder))
     if not keep and not yes:
         _confirm(f"delete the index of {name} ({render.size(_bytes(known.folder))} in {folder})?")
@@ -108,6 +109,17 @@ def remove(
     registry.remove(known, keep=keep)
     left = f"its index stays in {folder}" if keep else "its index is deleted"
     render.out(f"{name} is forgotten; {left}; the notes in {known.root} are as they were")
+
+
+def _refuse_watched(root: Path) -> None:
+    """A watcher would make the index again as soon as a note changes."""
+    from ragvault.service.running import running
+
+    watcher = running()
+    if watcher and watcher.watches(root):
+        raise RagvaultError(
+            f"the vault {root} is being watched ({watcher.words()})", fix="ragvault watch --stop"
+        )
 
 
 def _confirm(question: str) -> None:
