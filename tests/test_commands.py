@@ -61,7 +61,7 @@ def test_every_option_is_explained_and_the_help_has_an_example(name):
 
 
 # They wait for events, fetch from the network, or take long; their own tests run them.
-ELSEWHERE = ("watch", "models pull", "models path", "eval", "tune")
+ELSEWHERE = ("watch", "doctor", "models pull", "models path", "eval", "tune")
 DELETING = ("forget", "vaults remove", "purge")
 
 

@@ -39,9 +39,9 @@ def test_a_vault_in_which_all_is_well(sample):
     assert parts["vault"]["said"] == "every file is as it was indexed"
 
 
-def test_quiet_tells_nothing_where_nothing_is_wrong(sample):
+def test_quiet_tells_nothing_where_nothing_is_wrong(vault):
     assert ragvault("doctor", "-q").out == ""
-    assert "fine    catalogue: 44 notes" in ragvault("doctor", "-v").out
+    assert "fine    catalogue: 3 notes" in ragvault("doctor", "-v").out
 
 
 def test_a_file_that_changed_is_behind_and_index_cures_it(vault):
