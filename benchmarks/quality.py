@@ -1,161 +1,169 @@
-"""How good the answers are, on judged questions about real vaults, profile by profile.
+"""How good the answers are: profiles, single legs and parts, on every corpus there is.
 
-    RAGVAULT_BENCH_DATA=… python -m benchmarks.quality [--profiles A,B|all] [--set key=value …]
+    python -m benchmarks.quality                                  default and single legs
+    python -m benchmarks.quality --profiles all                   every profile
+    python -m benchmarks.quality --ablate                         what each part is worth
+    python -m benchmarks.quality --corpora ir/cranfield,ir/cacm   collections in BEIR layout
+    python -m benchmarks.quality --set boost.max_rise=0 …         other settings, nothing kept
 
-Each vault is indexed once with the real models, into a folder that later runs use again
-(RAGVAULT_BENCH_HOME, by default below the temporary folder). Every profile answers every question
-through the real read path; single legs are profiles of one leg. Kinds are pooled over the vaults,
-and the difference to the first profile comes with a paired bootstrap interval.
+Without RAGVAULT_BENCH_DATA the sample vault is asked, and that is said. Questions of all corpora
+are pooled in the order given; every difference is against the first profile, with the 95 % interval
+of a paired bootstrap.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import random
-import tempfile
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timezone
-from pathlib import Path
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace as changed
+from typing import Any
 
-from benchmarks import data
+from msgspec.structs import replace
+
+from benchmarks import corpora, record
+from benchmarks.corpora import Corpus
 from ragvault import profiles
-from ragvault.engines import Engines
-from ragvault.evaluate.metrics import Scores, average, score
-from ragvault.evaluate.questions import Question, read_questions
-from ragvault.opened import Opened
-from ragvault.search import Asked, search
-from ragvault.vault import Vault
+from ragvault.evaluate import ablation, report
+from ragvault.evaluate.answers import Answer
+from ragvault.evaluate.rehearse import Rehearsal
 
-VAULTS = ("obsidian-tasks", "jackyzha0-garden")
-NOW = datetime(2026, 11, 1, tzinfo=timezone.utc)  # one clock for all runs
 LEGS = {
-    "vector-only": ('retrieve.legs=["vector"]',),
-    "keyword-only": ('retrieve.legs=["keyword"]', 'retrieve.fill="off"'),
+    "vector leg alone": ('retrieve.legs=["vector"]', "boost.enabled=false"),
+    "keyword leg alone": (
+        'retrieve.legs=["keyword"]',
+        'retrieve.fill="off"',
+        "boost.enabled=false",
+    ),
 }
-PLAIN = ("boost.enabled=false", "dedup.enabled=false", "limit.n=30")
-SHOWN = ("ndcg@10", "mrr@10", "success@1", "p@3", "recall@10")
+SHOWN = ("ndcg@10", "mrr@10", "success@1", "p@3", "recall@10", "context_precision")
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """One question as one profile answered it."""
-
-    vault: str
-    question: Question
-    scores: Scores
-    confidence: float
-
-
-def indexed(name: str) -> Vault:
-    """A vault with all its vectors; indexed on the first run, brought up to date on later ones."""
-    home = os.environ.get("RAGVAULT_BENCH_HOME") or str(
-        Path(tempfile.gettempdir(), "ragvault-bench")
-    )
-    os.environ["RAGVAULT_HOME"] = home
-    vault = Vault.open(data.folder("vaults", name))
-    vault.index()
-    return vault
-
-
-def answers(name: str, profile: str, flags: Sequence[str]) -> Iterator[Answered]:
-    """Every judged question of a vault, answered by a profile."""
-    root = data.folder("vaults", name)
-    wanted = [*flags, *LEGS.get(profile, ())]
-    loaded = profiles.load(root, flags=[*_named(profile), *wanted])
-    questions = read_questions(data.folder("questions", f"{name}.jsonl"))
-    vault = Vault.open(root)
-    with Opened(vault.catalogue(), Engines(vault.folder, loaded)) as index:
-        for question in questions:
-            response = search(Asked(question.query, NOW, limit=30), index)
-            ranking = [each.note.path for each in response.results]
-            sure = max((each.confidence or 0.0 for each in response.results[:1]), default=0.0)
-            yield Answered(name, question, score(ranking, question.grades), sure)
-
-
-def _named(profile: str) -> list[str]:
-    return [] if profile in LEGS else [f"search.profile={profile}"]
-
-
-def interval(ours: Sequence[float], theirs: Sequence[float], seed: int = 0) -> tuple[float, float]:
-    """The 95 % interval of the mean difference, by paired bootstrap."""
-    differences = [a - b for a, b in zip(ours, theirs, strict=True)]
-    chance = random.Random(seed)
-    means = sorted(
-        sum(chance.choices(differences, k=len(differences))) / len(differences) for _ in range(2000)
-    )
-    return means[49], means[1949]
-
-
-def compare(names: Sequence[str], flags: Sequence[str]) -> dict[str, list[Answered]]:
+def compare(
+    some: Sequence[Corpus], names: Sequence[str], flags: Sequence[str]
+) -> dict[str, list[Answer]]:
+    """What each profile answers to the questions of every corpus."""
     return {
-        name: [each for vault in VAULTS for each in answers(vault, name, flags)] for name in names
+        name: [each for corpus in some for each in _pooled(corpus, corpus.ask(*_of(name), *flags))]
+        for name in names
     }
 
 
-def table(results: dict[str, list[Answered]]) -> str:
-    """One row a profile: pooled metrics, and the difference of nDCG to the first."""
-    first = next(iter(results))
-    lines = [
-        f"| profile | {' | '.join(SHOWN)} | nDCG − {first} [95 %] |",
-        f"|---|{'---:|' * (len(SHOWN) + 1)}",
+def _of(name: str) -> tuple[str, ...]:
+    return LEGS.get(name) or (f"search.profile={name}",)
+
+
+def _pooled(corpus: Corpus, answered: Sequence[Answer]) -> list[Answer]:
+    """Ids of their own, so that questions of two corpora never meet."""
+    return [
+        changed(each, question=replace(each.question, id=f"{corpus.name}:{each.question.id}"))
+        for each in answered
     ]
-    base = [each.scores.get("ndcg@10", 0.0) for each in _judged(results[first])]
-    for name, answered in results.items():
-        judged = _judged(answered)
-        mean = average(each.scores for each in judged)
-        own = [each.scores.get("ndcg@10", 0.0) for each in judged]
-        low, high = interval(own, base)
-        cells = " | ".join(f"{mean.get(metric, 0.0):.3f}" for metric in SHOWN)
-        shift = sum(own) / len(own) - sum(base) / len(base)
-        lines.append(f"| {name} | {cells} | {shift:+.3f} [{low:+.3f}, {high:+.3f}] |")
+
+
+def rows(results: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]]:
+    """One row a profile: its numbers, and its difference to the first."""
+    first, base = next(iter(results.items()))
+    return [
+        {
+            "profile": name,
+            **report.report(found),
+            "against": report.comparison(name, found, first, base),
+        }
+        for name, found in results.items()
+    ]
+
+
+def parts(some: Sequence[Corpus], flags: Sequence[str]) -> list[dict[str, Any]]:
+    """What each part of the default is worth, with the reranker beside them."""
+    base: list[Answer] = []
+    without: dict[tuple[str, str], list[Answer]] = {}
+    for corpus in some:
+        print(f"{corpus.name}: taking it apart", file=sys.stderr, flush=True)
+        with corpus.vault(*flags).reading() as index:
+            rehearsal = Rehearsal(corpus.questions, index, corpora.NOW, corpus.relevant)
+            base += _pooled(corpus, rehearsal.under(index.config))
+            for variant in ablation.variants(index.config):
+                config = corpus.vault(*flags, *variant.flags).settings.config
+                fits = rehearsal.fits(config)
+                again = rehearsal.under(config) if fits else corpus.ask(*flags, *variant.flags)
+                key = (variant.name, variant.group)
+                without.setdefault(key, []).extend(_pooled(corpus, again))
+    return [
+        {"part": name, "group": group, "ndcg@10": report.summary(found).get("ndcg@10"),
+         **_short(report.comparison("", base, "", found))}
+        for (name, group), found in without.items()
+    ]  # fmt: skip
+
+
+def _short(comparison: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: comparison[key] for key in ("n", "mean", "low", "high", "kinds")}
+
+
+def table(found: Sequence[Mapping[str, Any]]) -> str:
+    first = found[0]["profile"]
+    head = ["profile", *SHOWN, f"nDCG@10 less {first} [95 %]", "held back", "p50 ms"]
+    lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
+    for row in found:
+        overall, against = row["overall"], row["against"]
+        held = overall.get("unanswerable", {}).get("held_back")
+        cells = [f"{overall.get(name, 0.0):.3f}" for name in SHOWN]
+        cells += [f"{against['mean']:+.3f} [{against['low']:+.3f}, {against['high']:+.3f}]"]
+        cells += ["–" if held is None else f"{held:.0%}", f"{overall['latency_ms']['p50']:.0f}"]
+        lines.append(f"| {row['profile']} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def by_kind(results: dict[str, list[Answered]]) -> str:
-    """nDCG@10 of every kind of question, one column a profile."""
-    kinds: dict[str, dict[str, list[Scores]]] = defaultdict(lambda: defaultdict(list))
-    for name, answered in results.items():
-        for each in _judged(answered):
-            kinds[each.question.kind][name].append(each.scores)
-    lines = [f"| kind | n | {' | '.join(results)} |", f"|---|---:|{'---:|' * len(results)}"]
-    for kind, columns in kinds.items():
-        means = [average(columns[name]).get("ndcg@10", 0.0) for name in results]
-        count = len(columns[next(iter(results))])
-        lines.append(f"| {kind} | {count} | {' | '.join(f'{mean:.3f}' for mean in means)} |")
+def parts_table(found: Sequence[Mapping[str, Any]]) -> str:
+    lines = ["| without | | nDCG@10 | it is worth [95 %] |", "|---|---|---:|---:|"]
+    for row in sorted(found, key=lambda each: -each["mean"]):
+        worth = f"{row['mean']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]"
+        lines.append(f"| {row['part']} | {row['group']} | {row['ndcg@10']:.4f} | {worth} |")
     return "\n".join(lines)
 
 
-def held_back(results: dict[str, list[Answered]]) -> str:
-    """How sure the first answer is: of questions that have one, and of those that have none."""
-    lines = ["| profile | answerable: median confidence | unanswerable: median | below 0.5 |"]
-    lines.append("|---|---:|---:|---:|")
-    for name, answered in results.items():
-        sure = sorted(each.confidence for each in _judged(answered))
-        none = sorted(each.confidence for each in answered if not each.question.relevant)
-        low = sum(value < 0.5 for value in none) / max(len(none), 1)
-        lines.append(
-            f"| {name} | {sure[len(sure) // 2]:.2f} | {none[len(none) // 2]:.2f} | {low:.0%} |"
-        )
-    return "\n".join(lines)
+def measure(
+    names: Sequence[str], wanted: Sequence[str], flags: Sequence[str], *, ablate: bool, limit: int
+) -> None:
+    """Index what is needed, ask, print, and keep the result unless settings were changed."""
+    some = [corpora.corpus(name, limit) for name in names]
+    for corpus in some:
+        corpus.index(*flags)
+    about = {"corpora": {each.name: len(each.questions) for each in some}}
+    kind = "beir" if all(name.startswith("ir/") for name in names) else "quality"
+    if ablate:
+        found = parts(some, flags)
+        print(parts_table(found), flush=True)
+        _keep(f"{kind}-parts", found, flags, about)
+        return
+    found = rows(compare(some, wanted, flags))
+    print(table(found), flush=True)
+    _keep(kind, found, flags, about)
 
 
-def _judged(answered: Sequence[Answered]) -> list[Answered]:
-    return [each for each in answered if each.question.relevant]
+def _keep(name: str, found: Any, flags: Sequence[str], about: Mapping[str, Any]) -> None:
+    if not flags:
+        record.save(name if corpora.available() else f"{name}-sample", found, **about)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--profiles", default="default", help="names, or all")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    chosen = parser.parse_args()
-    for name in VAULTS:
-        indexed(name)
-    names = profiles.names() if chosen.profiles == "all" else chosen.profiles.split(",")
-    results = compare([*names, *(leg for leg in LEGS if leg not in names)], chosen.set)
-    print(table(results), by_kind(results), held_back(results), sep="\n\n")
+def default_corpora() -> list[str]:
+    if corpora.available():
+        return list(corpora.JUDGED)
+    print("RAGVAULT_BENCH_DATA is not set: the sample vault is asked", file=sys.stderr)
+    return ["sample"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    asked = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    asked.add_argument("--corpora", default="", help="names, with commas between")
+    asked.add_argument("--profiles", default="default", help="names, or all")
+    asked.add_argument("--ablate", action="store_true")
+    asked.add_argument("--limit", type=int, default=0, help="questions of a BEIR collection")
+    asked.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    args = asked.parse_args(arguments)
+    names = args.corpora.split(",") if args.corpora else default_corpora()
+    wanted = list(profiles.names()) if args.profiles == "all" else args.profiles.split(",")
+    measure(names, [*wanted, *LEGS], args.set, ablate=args.ablate, limit=args.limit)
 
 
 if __name__ == "__main__":

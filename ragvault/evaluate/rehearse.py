@@ -22,6 +22,7 @@ from ragvault.candidate import Candidate, Passage
 from ragvault.config import Config
 from ragvault.errors import UsageError
 from ragvault.evaluate.answers import Answer, Reader
+from ragvault.evaluate.metrics import RELEVANT
 from ragvault.evaluate.questions import Question
 from ragvault.opened import Opened
 from ragvault.rank.pipeline import STAGES, Outcome, run
@@ -37,8 +38,15 @@ RANKING = (
 class Rehearsal:
     """Questions with all that was found for them. Closes the index it was given."""
 
-    def __init__(self, questions: Sequence[Question], index: Opened, now: datetime) -> None:
+    def __init__(
+        self,
+        questions: Sequence[Question],
+        index: Opened,
+        now: datetime,
+        relevant: int = RELEVANT,
+    ) -> None:
         self.config = index.config
+        self._relevant = relevant
         self._index = index
         self._length = index.catalogue.median_length()
         self._kept = _Kept(index)
@@ -52,7 +60,7 @@ class Rehearsal:
 
     def under(self, config: Config, only: Sequence[int] | None = None) -> list[Answer]:
         """Every answer, or those of some places, as these settings rank it."""
-        reader = Reader(config, self._length)
+        reader = Reader(config, self._length, self._relevant)
         places = range(len(self._found)) if only is None else only
         return [self._answer(*self._found[place], reader) for place in places]
 

@@ -1,0 +1,106 @@
+"""What is asked of what: vaults with judged questions, and BEIR collections made into vaults.
+
+    sample               sample_vault and its ten questions, which are part of this repository
+    NAME                 a vault of RAGVAULT_BENCH_DATA/vaults with questions/NAME.jsonl
+    ir/NAME              a collection in BEIR layout: each document becomes a note
+
+A document is a note with its title as heading, and goes through the real write and read paths: it
+is read, cut, embedded, stored and searched like any other. Indexes are kept in RAGVAULT_BENCH_HOME.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from benchmarks import data, record
+from ragvault.evaluate.answers import Answer, answers
+from ragvault.evaluate.questions import Collection, Judged, Question, read_beir, read_questions
+from ragvault.vault import Vault
+
+HERE = Path(__file__).parent
+NOW = datetime(2026, 11, 1, tzinfo=timezone.utc)  # one clock for all runs
+JUDGED = ("obsidian-tasks", "jackyzha0-garden")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A vault on disk, its questions, and from which grade on a note counts as relevant."""
+
+    name: str
+    root: Path
+    questions: Sequence[Question]
+    relevant: int = 2
+
+    def ask(self, *flags: str) -> list[Answer]:
+        """Every question through the real read path."""
+        with self.vault(*flags).reading() as index:
+            return list(answers(self.questions, index, NOW, relevant=self.relevant))
+
+    def vault(self, *flags: str) -> Vault:
+        return Vault.open(self.root, flags=flags)
+
+    def index(self, *flags: str) -> Vault:
+        """Bring the index up to date; only what is new is embedded."""
+        vault = self.vault(*flags)
+        vault.index()
+        return vault
+
+
+def available() -> bool:
+    return bool(os.environ.get("RAGVAULT_BENCH_DATA"))
+
+
+def corpus(name: str, limit: int = 0) -> Corpus:
+    """A corpus by name; of a BEIR collection with `limit`, the first so many questions."""
+    os.environ["RAGVAULT_HOME"] = str(record.home())
+    if name == "sample":
+        questions = read_questions(HERE / "questions" / "sample_vault.jsonl")
+        return Corpus(name, HERE.parent / "sample_vault", questions)
+    if name.startswith("ir/"):
+        return _beir(name.removeprefix("ir/"), limit)
+    questions = read_questions(data.folder("questions", f"{name}.jsonl"))
+    return Corpus(name, data.folder("vaults", name), questions)
+
+
+def _beir(name: str, limit: int) -> Corpus:
+    folder = data.folder("ir", name)
+    collection = read_beir(folder)
+    names = {each.id: f"{place:06}.md" for place, each in enumerate(collection.documents)}
+    root = record.home() / "beir" / name
+    _write(collection, names, root)
+    left_out = _excluded(folder, names)
+    asked = [
+        Question(
+            each.id,
+            each.query,
+            tuple(Judged(names.get(j.note, j.note), j.grade) for j in each.relevant),
+            without=left_out.get(each.id, ()),
+        )
+        for each in collection.questions
+    ]
+    return Corpus(f"ir/{name}", root, asked[: limit or None], relevant=1)
+
+
+def _write(collection: Collection, names: dict[str, str], root: Path) -> None:
+    """One note a document; one that is there already is the same."""
+    root.mkdir(parents=True, exist_ok=True)
+    for each in collection.documents:
+        path = root / names[each.id]
+        if not path.exists():
+            title = " ".join(each.title.split())
+            path.write_text((f"# {title}\n\n" if title else "") + each.text + "\n", "utf-8")
+
+
+def _excluded(folder: Path, names: dict[str, str]) -> dict[str, tuple[str, ...]]:
+    """Documents that are left out before scoring: question, tab, document."""
+    path = folder / "exclude.tsv"
+    found: dict[str, tuple[str, ...]] = {}
+    for line in path.read_text("utf-8").splitlines() if path.exists() else ():
+        question, _, document = line.partition("\t")
+        if document in names:
+            found[question] = (*found.get(question, ()), names[document])
+    return found
