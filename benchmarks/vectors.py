@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.what == "links":
         return links()
-    vectors = _unit(np.load(options.vectors)) if options.vectors else _from_words()
+    vectors = unit(np.load(options.vectors)) if options.vectors else _from_words()
     vectors = vectors[: options.passages]
     queries = _aside(vectors, options.queries, 0.03)
     if options.what == "exact":
@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def exact(vectors: Matrix, queries: Matrix) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        shelf = _Shelf(vectors)
+        shelf = Shelf(vectors)
         index = shelf.create(Path(folder), Vector(exact_max=len(vectors)))
         print(f"write {_cpu(lambda: shelf.fill(index)):.2f} s, {_size(folder) / 1e6:.1f} MB")
         print(f"open {1000 * _cpu(lambda: shelf.open(Path(folder), Vector())):.0f} ms")
@@ -78,9 +78,9 @@ def exact(vectors: Matrix, queries: Matrix) -> None:
 def lists(vectors: Matrix, queries: Matrix, times: int) -> None:
     jitter = np.random.default_rng(2)
     many = np.concatenate(
-        [_unit(vectors + jitter.normal(0, 0.01, vectors.shape)) for _ in range(times)]
+        [unit(vectors + jitter.normal(0, 0.01, vectors.shape)) for _ in range(times)]
     )
-    shelf = _Shelf(many)
+    shelf = Shelf(many)
     with tempfile.TemporaryDirectory() as folder:
         index = shelf.create(Path(folder), Vector(exact_max=len(many)))
         shelf.fill(index)
@@ -107,7 +107,7 @@ def links() -> None:
     print(f"stamp {_cpu(lambda: stamp(edges, Graph(), {})):.2f} s")
 
 
-class _Shelf:
+class Shelf:
     """Vectors by row, in place of a catalogue."""
 
     def __init__(self, vectors: Matrix) -> None:
@@ -147,12 +147,12 @@ def _from_words() -> Matrix:
         for row, words in enumerate(some):
             for word in words.keys() & column.keys():
                 matrix[row, column[word]] = (1 + np.log(words[word])) * idf[column[word]]
-        return _unit(matrix)
+        return unit(matrix)
 
     sample = rows(counted[:: max(1, len(counted) // SAMPLE)])
     directions = np.linalg.eigh(sample.T @ sample)[1][:, -DIM:].astype(np.float32)
     parts = [rows(counted[i : i + 4000]) @ directions for i in range(0, len(counted), 4000)]
-    return _unit(np.concatenate(parts))
+    return unit(np.concatenate(parts))
 
 
 def _passages() -> Iterator[str]:
@@ -182,7 +182,7 @@ def _links_of_corpus() -> Iterator[Edge]:
                 yield Edge(note, target)
 
 
-def _unit(matrix: NDArray[np.floating]) -> Matrix:
+def unit(matrix: NDArray[np.floating]) -> Matrix:
     """Rows of length 1; an empty row points somewhere too."""
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
     some = np.where(lengths < 1e-6, np.eye(1, matrix.shape[1]), matrix)
@@ -192,7 +192,7 @@ def _unit(matrix: NDArray[np.floating]) -> Matrix:
 def _aside(vectors: Matrix, count: int, by: float) -> Matrix:
     random = np.random.default_rng(0)
     some = vectors[random.choice(len(vectors), count)]
-    return _unit(some + random.normal(0, by, some.shape))
+    return unit(some + random.normal(0, by, some.shape))
 
 
 def _cpu(work: Callable[[], object]) -> float:

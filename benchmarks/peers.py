@@ -1,0 +1,165 @@
+"""Other systems on the same passages, with the same embedding model and the same questions.
+
+    python -m benchmarks.peers                          obsidian-tasks and jackyzha0-garden
+    python -m benchmarks.peers --corpora ir/cranfield --peers bm25s,faiss,whoosh
+    python -m benchmarks.peers --venv FOLDER            a Python that has the peers already
+
+    faiss     IndexFlatIP over our vectors: the plain vector leg
+    whoosh    one BM25F field over our passages, as Whoosh does it: the plain keyword leg
+    bm25s     its BM25 over our passages, English stemming and stop words
+    txtai     its hybrid (dense + BM25, 0.5 each) over our passages and vectors
+
+Peers get what our index holds: passages with their headings, and their vectors; queries come with
+the vector that our model gives them, so latency is that of searching, without embedding, for all of
+them. A note counts where its best passage stands. Peers that are no part of ragvault run in an
+environment of their own, which is made on the first run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Mapping, Sequence
+from dataclasses import replace as changed
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from benchmarks import corpora, quality, record
+from benchmarks.corpora import Corpus
+from ragvault.evaluate.answers import Answer
+from ragvault.evaluate.metrics import best_passages, score
+
+HERE = Path(__file__).parent
+OURS = ("faiss", "whoosh")  # run with what ragvault has
+THEIRS = ("bm25s", "txtai")
+PACKAGES = ("torch", "txtai", "bm25s", "PyStemmer")
+DEEP = 100  # passages: enough for ten notes
+
+
+def exported(corpus: Corpus, folder: Path) -> list[str]:
+    """Write passages, vectors and queries for a peer; returns the note of each passage."""
+    vault = corpus.vault()
+    with vault.reading() as index:
+        catalogue = index.catalogue
+        ids = catalogue.chunk_ids()
+        rows = catalogue.chunk_vectors(catalogue.fact("full"), ids)
+        passages = catalogue.passages(ids.tolist())
+        paths = {catalogue.note_id(path): path for path in catalogue.files()}
+        embedder = index.embedders["full"]
+        asked = [each.query for each in corpus.questions]
+        queries = np.stack([embedder.embed([text], "query")[0] for text in asked])
+    chosen = [passages[int(id_)] for id_ in ids]
+    texts = ["\n".join((*each.chunk.headings, each.chunk.text)) for each in chosen]
+    np.save(folder / "vectors.npy", np.nan_to_num(rows))
+    np.save(folder / "queries.npy", queries)
+    (folder / "texts.json").write_text(json.dumps({"passages": texts, "queries": asked}))
+    return [paths[each.note_id] for each in chosen]
+
+
+def run(peer: str, python: str, folder: Path) -> dict[str, Any]:
+    """Index and ask in a process of its own: rankings of passages, and milliseconds."""
+    # -I: modules here must not be taken for those of the standard library.
+    command = [python, "-I", str(HERE / "peer.py"), peer, str(folder), str(DEEP)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{peer} failed: {done.stderr.strip().splitlines()[-1:]}")
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def answered(corpus: Corpus, told: Mapping[str, Any], notes: Sequence[str]) -> list[Answer]:
+    found = []
+    for question, ranking, took in zip(
+        corpus.questions, told["rankings"], told["times"], strict=True
+    ):
+        order = [notes[at] for at in ranking if notes[at] not in question.without]
+        scores = score(order, question.grades, relevant=corpus.relevant)
+        asked = replace(question, id=f"{corpus.name}:{question.id}")
+        found.append(Answer(asked, scores, tuple(best_passages(order)), None, False, 0, took))
+    return found
+
+
+def compare(some: Sequence[Corpus], peers: Sequence[str], python: str) -> list[dict[str, Any]]:
+    """Ours first, then every peer, pooled over the corpora."""
+    results: dict[str, list[Answer]] = {"ragvault": [], **{peer: [] for peer in peers}}
+    spent: dict[str, float] = dict.fromkeys(peers, 0.0)
+    versions: dict[str, str] = {}
+    for corpus in some:
+        corpus.index()
+        ours = [_alike(each, corpus) for each in corpus.ask()]
+        results["ragvault"] += ours
+        with tempfile.TemporaryDirectory() as work:
+            notes = exported(corpus, Path(work))
+            for peer in peers:
+                print(f"{corpus.name}: {peer}", file=sys.stderr, flush=True)
+                told = run(peer, sys.executable if peer in OURS else python, Path(work))
+                results[peer] += answered(corpus, told, notes)
+                spent[peer] += told["index_s"]
+                versions[peer] = told["version"]
+    rows = quality.rows(results)
+    for row in rows:
+        row["index_s"] = round(spent.get(row["profile"], 0.0), 2)
+        row["version"] = versions.get(row["profile"], "")
+    return rows
+
+
+def _alike(answer: Answer, corpus: Corpus) -> Answer:
+    asked = replace(answer.question, id=f"{corpus.name}:{answer.question.id}")
+    kept = {name: value for name, value in answer.scores.items() if "context" not in name}
+    return changed(answer, question=asked, scores=kept)
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = [
+        "| system | nDCG@10 | MRR@10 | S@1 | R@10 | less ragvault [95 %] | ms | index s |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        overall, against = row["overall"], row["against"]
+        names = ("ndcg@10", "mrr@10", "success@1", "recall@10")
+        cells = [f"{overall[name]:.3f}" for name in names]
+        cells += [f"{against['mean']:+.3f} [{against['low']:+.3f}, {against['high']:+.3f}]"]
+        cells += [f"{overall['latency_ms']['p50']:.1f}", f"{row['index_s'] or '–'}"]
+        named = f"{row['profile']} {row['version']}".strip()
+        lines.append(f"| {named} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def environment(named: Path | None) -> str:
+    """The Python of an environment with the peers in it, made where there is none."""
+    folder = named or record.home() / "peers"
+    python = folder / "bin" / "python"
+    if not python.exists():
+        print(f"installing {', '.join(PACKAGES)}", file=sys.stderr, flush=True)
+        venv.create(folder, with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES], check=True)
+    return str(python)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    asked = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    asked.add_argument("--corpora", default="", help="names, with commas between")
+    asked.add_argument("--peers", default=",".join((*OURS, *THEIRS)))
+    asked.add_argument("--limit", type=int, default=0, help="questions of a BEIR collection")
+    asked.add_argument("--venv", type=Path)
+    args = asked.parse_args(arguments)
+    names = args.corpora.split(",") if args.corpora else quality.default_corpora()
+    peers = args.peers.split(",")
+    python = environment(args.venv) if set(peers) & set(THEIRS) else sys.executable
+    some = [corpora.corpus(name, args.limit) for name in names]
+    found = compare(some, peers, python)
+    print(table(found))
+    about = {"corpora": {each.name: len(each.questions) for each in some}}
+    kind = "peers-beir" if all(name.startswith("ir/") for name in names) else "peers"
+    record.save(kind if corpora.available() else f"{kind}-sample", found, **about)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Benchmarks: their tables are made of results, and documents go through the real paths."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from benchmarks import corpora, plot, record, tables
+
+
+def test_every_table_of_the_page_has_somebody_who_writes_it():
+    named = re.findall(r"<!-- table: ([\w-]+) -->", tables.README.read_text("utf-8"))
+    assert named
+    assert {name.replace("-sample", "") for name in named} <= set(tables.TABLES)
+
+
+def test_the_page_is_what_the_results_say():
+    text = tables.README.read_text("utf-8")
+    assert tables.rewritten(text) == text
+
+
+def test_rewriting_twice_is_rewriting_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "RESULTS", tmp_path)
+    (tmp_path / "abc").mkdir()
+    rows = [
+        {"step": "one", "mrr@10": 0.5, "p@3": 0.3, "ndcg@10": 0.4, "better": [], "worse": ["q"]}
+    ]
+    machine = {"cores": 2, "cpu": "x", "memory_gib": 8, "python": "3", "load": 0.1}
+    told = {"when": "2026-01-01", "commit": "abc", "command": "c", "machine": machine, "rows": rows}
+    (tmp_path / "abc" / "seeds.json").write_text(json.dumps(told))
+    page = "<!-- table: seeds -->\nold\n<!-- end -->"
+
+    once = tables.rewritten(page)
+
+    assert "| one | 0.500 |" in once
+    assert "old" not in once
+    assert tables.rewritten(once) == once
+
+
+def test_the_newest_result_of_a_name_counts(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "RESULTS", tmp_path)
+    for name, when in (("a", "2026-01-02"), ("b", "2026-01-01")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.json").write_text(json.dumps({"when": when, "commit": name}))
+    assert record.latest("x")["commit"] == "a"
+    assert record.latest("y") is None
+
+
+@pytest.fixture
+def collection(tmp_path, monkeypatch):
+    folder = tmp_path / "data" / "ir" / "tiny"
+    (folder / "qrels").mkdir(parents=True)
+    documents = [
+        ("d/1", "Bread", "Flour and water."),
+        ("d2", "", "The sea at night."),
+        ("d3", "Salt", "x"),
+    ]
+    (folder / "corpus.jsonl").write_text(
+        "".join(json.dumps({"_id": i, "title": t, "text": b}) + "\n" for i, t, b in documents)
+    )
+    (folder / "queries.jsonl").write_text(json.dumps({"_id": "q", "text": "flour"}) + "\n")
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\td/1\t1\n")
+    (folder / "exclude.tsv").write_text("query-id\tcorpus-id\nq\td3\n")
+    monkeypatch.setenv("RAGVAULT_BENCH_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("RAGVAULT_BENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("RAGVAULT_HOME", "")  # set by corpus(), and put back after the test
+    return corpora.corpus("ir/tiny")
+
+
+def test_a_document_becomes_a_note_that_is_found(collection):
+    fake = ("models.static=fake", "models.embedder=fake")
+    collection.index(*fake)
+
+    (found,) = collection.ask(*fake)
+
+    assert (collection.root / "000000.md").read_text() == "# Bread\n\nFlour and water.\n"
+    assert found.notes[0] == "000000.md"
+    assert found.scores["mrr@10"] == 1
+    assert "000002.md" not in found.notes
+
+
+def test_pictures_of_nothing_are_not_drawn(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "RESULTS", tmp_path)
+    assert not plot.quality(tmp_path / "q.svg")
+    assert not plot.growth(tmp_path / "g.svg")
