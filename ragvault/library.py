@@ -7,6 +7,7 @@ when a stage looks them up. Belongs to the thread that opened its catalogue.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragvault.candidate import Exact, NoteFacts, Passage, Stretch
@@ -27,11 +28,12 @@ SECTIONS = 1 << 20  # more than any note has: a section's id is its note's times
 
 
 class Library:
-    """Reads what a search needs, each thing once."""
+    """Reads what a search needs, each thing once, for as long as the catalogue is the same."""
 
     def __init__(self, catalogue: Catalogue, accesses: Accesses) -> None:
         self._catalogue, self._accesses = catalogue, accesses
         self._facts: dict[int, NoteFacts] = {}
+        self._names: dict[int, tuple[frozenset[str], frozenset[str]]] = {}  # its own, its aliases
 
     def candidates(self, ids: Sequence[int]) -> dict[int, Passage]:
         """The passages of these ids, with the facts of their notes; one that is gone is absent."""
@@ -58,22 +60,33 @@ class Library:
 
     def exact(self, plan: QueryPlan, passage: Passage) -> Exact:
         """Whether the query is the very name of a passage's note, or a phrase that stands in it."""
-        asked = _plain(plan.text)
-        if not asked:
-            return ""
-        if not plan.phrases and asked in _names(passage.note):
-            return "title"
-        if not plan.phrases and asked in self._aliases(passage.note.id):
-            return "alias"
-        text = _plain(passage.text)
-        held = plan.phrases and all(_plain(phrase) in text for phrase in plan.phrases)
-        return "phrase" if held else ""
+        if plan.phrases:
+            text = _plain(passage.text)
+            return "phrase" if all(_folded(phrase) in text for phrase in plan.phrases) else ""
+        asked, (own, aliases) = _folded(plan.text), self._names[passage.note.id]
+        return "title" if asked and asked in own else "alias" if asked in aliases else ""
 
     def edges_of(self, notes: Sequence[int]) -> list[Edge]:
         return [Edge(*row) for row in self._catalogue.link_rows_of(notes)]  # type: ignore[arg-type]
 
     def lists(self) -> Mapping[Unit, float]:
+        return self._lists
+
+    def median_length(self) -> float:
+        """Of the vault's notes, in characters."""
+        return self._median_length
+
+    @cached_property
+    def _lists(self) -> Mapping[Unit, float]:
         return self._catalogue.lists()
+
+    @cached_property
+    def _median_length(self) -> float:
+        return self._catalogue.median_length()
+
+    @cached_property
+    def _successors(self) -> Mapping[int, set[int]]:
+        return self._catalogue.successors()
 
     def passage_ids(self, note: int, section: int | None) -> list[int]:
         return self._catalogue.chunk_ids_of(note, section)
@@ -125,8 +138,8 @@ class Library:
 
     def _notes(self, ids: Sequence[int]) -> dict[int, NoteFacts]:
         missing = [note for note in ids if note not in self._facts]
-        standings = self._catalogue.standings(missing)
-        for fact in self._catalogue.facts(missing):
+        standings = self._catalogue.standings(missing) if missing else {}
+        for fact in self._catalogue.facts(missing) if missing else ():
             place = standings.get(fact.id, Standing())
             self._facts[fact.id] = NoteFacts(
                 id=fact.id,
@@ -139,12 +152,12 @@ class Library:
                 community=place.community,
                 importance=fact.importance,
                 access=self._accesses.count(fact.id),
-                superseded_by=fact.superseded_by,
+                superseded_by=tuple(sorted(self._successors.get(fact.id, ()))),
             )
+            stem = fact.path.rpartition("/")[2].rpartition(".")[0]
+            own = frozenset((_plain(fact.title), _plain(stem)))
+            self._names[fact.id] = own, frozenset(map(_plain, fact.aliases)) - {""}
         return {note: self._facts[note] for note in ids if note in self._facts}
-
-    def _aliases(self, note: int) -> set[str]:
-        return {_plain(alias) for alias in self._catalogue.aliases(note)}
 
 
 class Lazy(Mapping[int, V]):
@@ -196,10 +209,8 @@ class LazyVectors(Mapping[int, "NDArray[np.float32]"]):
         return len(self._all())
 
 
-def _names(note: NoteFacts) -> set[str]:
-    stem = note.path.rpartition("/")[2].rpartition(".")[0]
-    return {_plain(note.title), _plain(stem)}
-
-
 def _plain(text: str) -> str:
     return " ".join(fold(text).split())
+
+
+_folded = lru_cache(maxsize=64)(_plain)  # of the query itself, which is compared with many

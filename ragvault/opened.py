@@ -40,6 +40,7 @@ class Opened:
         self.embedders = Embedders(engines, {n: v.model for n, v in self._vectors.items()})
         self._reranker: Reranker | None = None
         self.accesses = Accesses()
+        self._library: tuple[tuple[int, int], Library] | None = None
         self._vocabulary: tuple[Chosen, Vocabulary] | None = None
 
     @property
@@ -67,7 +68,11 @@ class Opened:
         return legs
 
     def library(self) -> Library:
-        return Library(self.catalogue, self.accesses)
+        """The catalogue as a search asks it; what it has read is kept until something changes."""
+        state = (self.catalogue.data_version, self.accesses.revision)
+        if self._library is None or self._library[0] != state:
+            self._library = state, Library(self.catalogue, self.accesses)
+        return self._library[1]
 
     def vocabulary(self) -> Vocabulary:
         """The words the vault is about, read again only when they were chosen anew."""

@@ -217,7 +217,7 @@ def _context(
         weights=plan.weights,
         now=asked.now.timestamp(),
         limit=asked.limit,
-        note_length=index.catalogue.median_length(),
+        note_length=library.median_length(),
         vectors=library.vectors(index.model_of(tier), [each.id for each in candidates]),
         sections=library.sections(),
         passages=library.stretches(),

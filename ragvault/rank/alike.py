@@ -57,7 +57,7 @@ def same_meaning(
     if len(known) < 2:
         return alike
     matrix = np.stack([vectors[candidates[at].id] for at in known])
-    cosines = matrix @ matrix.T
+    cosines = np.einsum("ik,jk->ij", matrix, matrix)  # few: BLAS would wait for its threads
     for i, j in np.argwhere(np.tril(cosines >= threshold, -1)).tolist():
         alike.setdefault(known[i], {})[known[j]] = f"cosine {cosines[i, j]:.3f}"
     return alike
@@ -84,7 +84,7 @@ def _maybe(texts: Sequence[str], n: int, threshold: float) -> Iterable[tuple[int
     import numpy as np
 
     bits = _sketches(texts, n)
-    both, own = bits @ bits.T, bits.sum(1)
+    both, own = np.einsum("ik,jk->ij", bits, bits), bits.sum(1)
     only = own[:, None] - both  # bits of the row that the column has not
     sizes = np.array([max(0, len(text) - n + 1) for text in texts], np.float32)[:, None]
     shared = np.minimum(sizes - only, (sizes - only).T)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from ragvault.candidate import Candidate, Context, Ranked, Removal, Stretch, Term
+from ragvault.rank.limit import wanted
 
 
 def parents(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
@@ -24,9 +25,13 @@ def parents(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     results: dict[int, Candidate] = {}
     shown_in: dict[int, int] = {}  # stretch -> the candidate that shows it
     removed: list[Removal] = []
+    enough = wanted(ctx) if ctx.settings.limit.enabled else len(candidates)
     for each in candidates:
         unit = each.passage.section if whole else each.id
-        if unit not in known:  # an index that was changed meanwhile: the passage itself is shown
+        if len(results) >= enough and unit not in shown_in:
+            shown_in[unit] = each.id
+            results[each.id] = each  # `limit` takes it out: its section need not be read
+        elif unit not in known:  # an index that was changed meanwhile: the passage itself is shown
             results[each.id] = each
         elif unit in shown_in:
             at = shown_in[unit]

@@ -208,8 +208,9 @@ class Catalogue(Door):
         """What ranking wants to know of these notes."""
         return self._read(facts.facts, notes)
 
-    def aliases(self, note: int) -> tuple[str, ...]:
-        return self._read(facts.aliases, note)
+    def successors(self) -> dict[int, set[int]]:
+        """Every note that others say they replace, with those others."""
+        return self._read(facts.successors)
 
     def notes_of_chunks(self, chunks: Sequence[int]) -> dict[int, int]:
         """The note of each chunk."""

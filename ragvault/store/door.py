@@ -76,6 +76,11 @@ class Door:
                 if self._db.in_transaction:
                     self._db.execute("COMMIT")
 
+    @property
+    def data_version(self) -> int:
+        """Another number after every change that somebody else committed to this file."""
+        return self._read(lambda db: int(db.execute("PRAGMA data_version").fetchone()[0]))
+
     def _read(self, ask: Callable[Concatenate[Connection, P], R], *a: P.args, **k: P.kwargs) -> R:
         with told(self.folder), connect.snapshot(self._db):
             return ask(self._db, *a, **k)

@@ -15,7 +15,7 @@ from ragvault.types import Date, Section
 
 
 class Fact(NamedTuple):
-    """A note as ranking sees it. `superseded_by` are the notes that say they replace it."""
+    """A note as ranking sees it."""
 
     id: int
     path: str
@@ -23,13 +23,12 @@ class Fact(NamedTuple):
     date: Date
     modified: float
     importance: str
-    superseded_by: tuple[int, ...]
+    aliases: tuple[str, ...]
 
 
 def facts(db: Connection, notes: Sequence[int]) -> list[Fact]:
     """What is known of these notes; one that is gone is left out."""
-    successors = _successors(db) if notes else {}
-    query = "SELECT id, path, title, date, date_source, modified, importance FROM notes"
+    query = "SELECT id, path, title, date, date_source, modified, importance, aliases FROM notes"
     return [
         Fact(
             id_,
@@ -38,14 +37,16 @@ def facts(db: Connection, notes: Sequence[int]) -> list[Fact]:
             Date(date, source),
             modified,
             text(importance),
-            tuple(sorted(successors.get(id_, ()))),
+            unwords(aliases),
         )
-        for id_, path, title, date, source, modified, importance in _some(db, query, "id", notes)
+        for id_, path, title, date, source, modified, importance, aliases in some(
+            db, query, "id", notes
+        )
     ]
 
 
-def _successors(db: Connection) -> dict[int, set[int]]:
-    """Old note -> the notes whose `supersedes` property links to it."""
+def successors(db: Connection) -> dict[int, set[int]]:
+    """Old note -> the notes whose `supersedes` property links to it, which say they replace it."""
     found: dict[int, set[int]] = {}
     rows_ = db.execute("SELECT id, supersedes FROM notes WHERE supersedes != '[]'").fetchall()
     for id_, stored in rows_:
@@ -61,14 +62,9 @@ def _successors(db: Connection) -> dict[int, set[int]]:
     return found
 
 
-def aliases(db: Connection, note: int) -> tuple[str, ...]:
-    found = db.execute("SELECT aliases FROM notes WHERE id = ?", (note,)).fetchone()
-    return unwords(found[0]) if found else ()
-
-
 def notes_of_chunks(db: Connection, chunks: Sequence[int]) -> dict[int, int]:
     """The note of each chunk."""
-    return dict(_some(db, "SELECT id, note_id FROM chunks", "id", chunks))
+    return dict(some(db, "SELECT id, note_id FROM chunks", "id", chunks))
 
 
 def chunk_ids_of(db: Connection, note: int, section: int | None) -> list[int]:
@@ -87,11 +83,11 @@ def sections_of(db: Connection, note: int) -> tuple[str, tuple[Span, ...], list[
 
 def newest(db: Connection, count: int, opened: Sequence[int] = ()) -> list[int]:
     """Ids of the chunks of so many notes: those opened last, then those that changed last."""
-    there = dict(_some(db, "SELECT id, id FROM notes", "id", opened))
+    there = dict(some(db, "SELECT id, id FROM notes", "id", opened))
     changed = db.execute("SELECT id FROM notes ORDER BY modified DESC, path LIMIT ?", (count,))
     order = [*(note for note in opened if note in there), *(note for (note,) in changed)]
     window = list(dict.fromkeys(order))[:count]
-    return sorted(chunk for (chunk,) in _some(db, "SELECT id FROM chunks", "note_id", window))
+    return sorted(chunk for (chunk,) in some(db, "SELECT id FROM chunks", "note_id", window))
 
 
 def note_count(db: Connection) -> int:
@@ -105,7 +101,8 @@ def median_length(db: Connection) -> float:
     return float(found[0]) if found else 0.0
 
 
-def _some(db: Connection, query: str, column: str, ids: Iterable[int]) -> Iterator[tuple]:  # type: ignore[type-arg]
+def some(db: Connection, query: str, column: str, ids: Iterable[int]) -> Iterator[tuple]:  # type: ignore[type-arg]
+    """The rows of a query whose column is one of these, however many they are."""
     wanted = list(ids)
     for first in range(0, len(wanted), VARIABLES):
         part = wanted[first : first + VARIABLES]

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from sqlite3 import Connection
 from typing import NamedTuple
 
+from ragvault.store.facts import some
+
 
 class LinkRow(NamedTuple):
     """One link between two notes; sections are ordinals, None where the link names no place."""
@@ -58,9 +60,8 @@ def edges_of(db: Connection, notes: Iterable[int]) -> list[LinkRow]:
 
 def standings(db: Connection, notes: Iterable[int]) -> dict[int, Standing]:
     """How these notes stand; one that no link touches is absent."""
-    query = "SELECT linking_notes, linking_links, community FROM standing WHERE note_id = ?"
-    found = ((note, db.execute(query, (note,)).fetchone()) for note in notes)
-    return {note: Standing(*row) for note, row in found if row}
+    query = "SELECT note_id, linking_notes, linking_links, community FROM standing"
+    return {row[0]: Standing(*row[1:]) for row in some(db, query, "note_id", notes)}
 
 
 def all_standings(db: Connection) -> dict[int, Standing]:

@@ -1,0 +1,168 @@
+"""How long a warm search takes on the large corpus, leg by leg and stage by stage.
+
+    RAGVAULT_BENCH_DATA=… python -m benchmarks.searching [--notes 1000,14593] [--engine whoosh]
+
+The corpus is indexed as for the full tier, but for its vectors: they are made of the hash of each
+text, as many numbers as the real model's, so that nothing has to be embedded for hours. Queries are
+really embedded, by the default model (fetched on the first run). So the times are those of a
+search, while what it finds by meaning is by chance; quality is measured by benchmarks.quality.
+
+Without rerank. Indexes are kept in RAGVAULT_BENCH_HOME, by default below the temporary folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from benchmarks import data
+from ragvault import profiles
+from ragvault.engines import Engines
+from ragvault.ingest import ingest
+from ragvault.models.cache import text_key
+from ragvault.models.choose import same_model
+from ragvault.opened import Opened
+from ragvault.ports import Embedder, Role
+from ragvault.search import Asked, prepare, search
+from ragvault.store import layout
+from ragvault.store.lock import WriterLock
+from ragvault.vault import Vault
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NOW = datetime(2026, 11, 1, tzinfo=timezone.utc)
+QUERIES, WARM = 100, 10
+Times = dict[str, list[float]]
+
+
+class Hashed:
+    """Stands for an embedder while passages are indexed: a text's vector follows from its hash."""
+
+    def __init__(self, real: Embedder) -> None:
+        self.name, self.dim, self.max_tokens = real.name, real.dim, real.max_tokens
+
+    def embed(self, texts: Sequence[str], kind: Role) -> NDArray[np.float32]:
+        rows = np.empty((len(texts), self.dim), np.float32)
+        for at, text in enumerate(texts):
+            seed = int.from_bytes(text_key(text)[:8], "little")
+            rows[at] = np.random.default_rng(seed).standard_normal(self.dim, np.float32)
+        unit: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return unit
+
+
+class Quick(Engines):
+    """Engines that do not wait for a transformer."""
+
+    def embedder(self, name: str, *, offline: bool = False) -> Embedder:
+        real = super().embedder(name, offline=offline)
+        return Hashed(real) if same_model(real.name, self.config.models.embedder) else real
+
+
+def part_of_corpus(notes: int) -> Path:
+    """So many notes of the corpus, spread over all of it, as a vault."""
+    root = data.scale()
+    files = sorted(root.rglob("*.md"))
+    if notes >= len(files):
+        return root
+    vault = Path(tempfile.gettempdir(), "ragvault-bench", f"mdn-{notes}")
+    if not vault.exists():
+        for file in random.Random(0).sample(files, notes):
+            target = vault / file.relative_to(root)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
+    return vault
+
+
+def indexed(root: Path, flags: Sequence[str]) -> Opened:
+    vault = Vault.open(root, flags=flags)
+    layout.remember(vault.root, vault.folder.parent.parent)
+    with WriterLock(vault.folder, "benchmark"), vault.catalogue(write=True) as catalogue:
+        ingest(vault.root, catalogue, Quick(vault.folder, vault.settings))
+    return Opened(vault.catalogue(), Engines(vault.folder, profiles.load(root, flags=flags)))
+
+
+def queries(index: Opened, count: int) -> list[str]:
+    """Two to eight words in a row, from passages all over the corpus: some rare, some common."""
+    chance = random.Random(1)
+    ids = sorted(chance.sample(index.catalogue.chunk_ids().tolist(), count))
+    found = []
+    for passage in index.catalogue.passages(ids).values():
+        words = [word for word in passage.chunk.text.split() if word.isalpha()] or ["canvas"]
+        length = chance.randint(2, 8)
+        start = chance.randint(0, max(0, len(words) - length))
+        found.append(" ".join(words[start : start + length]))
+    return found
+
+
+def measured(index: Opened, asked: Sequence[str]) -> Times:
+    """Milliseconds of each search: all of it, each leg, and the stages after retrieval."""
+    times: Times = defaultdict(list)
+    for query in asked[:WARM]:
+        search(Asked(query, NOW), index)
+    for query in asked:
+        response = search(Asked(query, NOW), index)
+        times["search"].append(response.took_ms)
+        for run in response.runs:
+            times[run.leg].append(1000 * (run.end - run.start))
+    for query in asked:
+        with index.catalogue.snapshot():
+            found = prepare(Asked(query, NOW), index)
+            began = time.perf_counter()
+            found.ranked()
+            times["stages"].append(1000 * (time.perf_counter() - began))
+    times["embed"] = list(_embedding(index, asked))
+    return times
+
+
+def _embedding(index: Opened, asked: Sequence[str]) -> Iterator[float]:
+    for query in asked:
+        began = time.perf_counter()
+        index.embedders["full"].embed([query], "query")
+        yield 1000 * (time.perf_counter() - began)
+
+
+def table(results: dict[int, Times]) -> str:
+    """One row a part, p50 and p95 for each size."""
+    parts = dict.fromkeys(part for times in results.values() for part in times)
+    sizes = " | ".join(f"{notes:,} notes p50 | p95" for notes in results)
+    lines = [f"| ms | {sizes} |", f"|---|{'---:|' * (2 * len(results))}"]
+    for part in parts:
+        cells = " | ".join(
+            f"{np.percentile(times[part], 50):.1f} | {np.percentile(times[part], 95):.1f}"
+            for times in results.values()
+        )
+        lines.append(f"| {part} | {cells} |")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--notes", default="1000,14593", help="sizes of the vault")
+    parser.add_argument("--engine", default="whoosh", choices=["whoosh", "tantivy"])
+    parser.add_argument("--queries", type=int, default=QUERIES)
+    chosen = parser.parse_args(arguments)
+    home = Path(tempfile.gettempdir(), "ragvault-bench")
+    os.environ["RAGVAULT_HOME"] = os.environ.get("RAGVAULT_BENCH_HOME") or str(home)
+    results = {}
+    for notes in map(int, chosen.notes.split(",")):
+        with indexed(part_of_corpus(notes), [f"keyword.engine={chosen.engine}"]) as index:
+            results[notes] = measured(index, queries(index, chosen.queries))
+            count = len(index.catalogue.chunk_ids())
+            print(f"{notes:,} notes, {count:,} passages, {chosen.engine}", flush=True)
+    print(table(results))
+
+
+if __name__ == "__main__":
+    main()
