@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ragvault.config import Config
 from ragvault.errors import UsageError
 from ragvault.evaluate import plain
-from ragvault.evaluate.probes import KINDS, probes
+from ragvault.evaluate.probes import KINDS, named, probes
 from ragvault.evaluate.questions import read_questions, write_questions
 from ragvault.query.understand import understand
 from ragvault.vault import Vault
@@ -156,3 +156,11 @@ def test_a_link_is_masked_and_its_neighbours_keep_their_words():
         ("Ines", "Ask   about the jar and ![[picture.png]]."),
         ("Home", "Ask Ines about   and ![[picture.png]]."),
     ]
+
+
+def test_a_link_may_leave_out_folders_and_must_mean_one_note():
+    names = [("a/b/c.md", "c", ("sea",)), ("x/c.md", "c", ()), ("a/d.md", "d", ())]
+    known = named(names)
+    assert known["b/c"] == known["a/b/c"] == known["sea"] == "a/b/c.md"
+    assert known["d"] == "a/d.md"
+    assert "c" not in known

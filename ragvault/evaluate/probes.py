@@ -98,9 +98,15 @@ def named(names: Iterable[tuple[str, str, tuple[str, ...]]]) -> dict[str, str]:
     """What a link may call a note -> its path, for names that mean one note."""
     paths: dict[str, set[str]] = {}
     for path, stem, aliases in names:
-        for name in (stem, path, path.rpartition(".")[0], *aliases):
+        for name in {stem, path, *_endings(path.rpartition(".")[0]), *aliases}:
             paths.setdefault(fold(name), set()).add(path)
     return {name: next(iter(of)) for name, of in paths.items() if len(of) == 1}
+
+
+def _endings(path: str) -> list[str]:
+    """a/b/c, b/c and c: a link may leave out the first folders."""
+    parts = path.split("/")
+    return ["/".join(parts[at:]) for at in range(len(parts))]
 
 
 def _asked(texts: Iterable[str], path: str) -> list[_Probe]:
