@@ -61,7 +61,8 @@ def grown(size: int, tier: str, runs: int, models: Path | None) -> dict[str, Any
         cold = process.searches(root, environ, runs)
         with process.watcher(root, {**environ, "RAGVAULT_WATCH__TIER": tier}):
             warm = process.searches(root, environ, runs)
-        disk = sum(path.stat().st_size for path in (folder / "home").rglob("*") if path.is_file())
+        kept = folder / "home" / "vaults"  # models are not of one vault
+        disk = sum(path.stat().st_size for path in kept.rglob("*") if path.is_file())
         return {
             "notes": json.loads(first.out)["added"],
             "tier": tier,
