@@ -9,9 +9,9 @@
     bm25s     its BM25 over our passages, English stemming and stop words
     txtai     its hybrid (dense + BM25, 0.5 each) over our passages and vectors
 
-Peers get what our index holds: passages with their headings, and their vectors; queries come with
-the vector that our model gives them, so latency is that of searching, without embedding, for all of
-them. A note counts where its best passage stands. Peers that are no part of ragvault run in an
+Peers get what our index holds: passages with their headings, and their vectors. Queries come with
+the vector that our model gives them, and what that took is added to the time of every peer that
+needs it. A note counts where its best passage stands. Peers that are no part of ragvault run in an
 environment of their own, which is made on the first run.
 """
 
@@ -22,6 +22,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 import venv
 from collections.abc import Mapping, Sequence
 from dataclasses import replace as changed
@@ -35,16 +36,21 @@ from benchmarks import corpora, quality, record
 from benchmarks.corpora import Corpus
 from ragvault.evaluate.answers import Answer
 from ragvault.evaluate.metrics import best_passages, score
+from ragvault.ports import Embedder
 
 HERE = Path(__file__).parent
 OURS = ("faiss", "whoosh")  # run with what ragvault has
 THEIRS = ("bm25s", "txtai")
+DENSE = ("faiss", "txtai")  # need the query's vector
 PACKAGES = ("torch", "txtai", "bm25s", "PyStemmer")
 DEEP = 100  # passages: enough for ten notes
 
 
-def exported(corpus: Corpus, folder: Path) -> list[str]:
-    """Write passages, vectors and queries for a peer; returns the note of each passage."""
+def exported(corpus: Corpus, folder: Path) -> tuple[list[str], list[float]]:
+    """Write passages, vectors and queries for a peer.
+
+    Returns the note of each passage, and the milliseconds that each query took to embed.
+    """
     vault = corpus.vault()
     with vault.reading() as index:
         catalogue = index.catalogue
@@ -54,13 +60,23 @@ def exported(corpus: Corpus, folder: Path) -> list[str]:
         paths = {catalogue.note_id(path): path for path in catalogue.files()}
         embedder = index.embedders["full"]
         asked = [each.query for each in corpus.questions]
-        queries = np.stack([embedder.embed([text], "query")[0] for text in asked])
+        queries, times = _embedded(embedder, asked)
     chosen = [passages[int(id_)] for id_ in ids]
     texts = ["\n".join((*each.chunk.headings, each.chunk.text)) for each in chosen]
     np.save(folder / "vectors.npy", np.nan_to_num(rows))
     np.save(folder / "queries.npy", queries)
     (folder / "texts.json").write_text(json.dumps({"passages": texts, "queries": asked}))
-    return [paths[each.note_id] for each in chosen]
+    return [paths[each.note_id] for each in chosen], times
+
+
+def _embedded(embedder: Embedder, texts: Sequence[str]) -> tuple[Any, list[float]]:
+    embedder.embed(texts[:1], "query")
+    rows, times = [], []
+    for text in texts:
+        began = time.perf_counter()
+        rows.append(embedder.embed([text], "query")[0])
+        times.append(1000 * (time.perf_counter() - began))
+    return np.stack(rows), times
 
 
 def run(peer: str, python: str, folder: Path) -> dict[str, Any]:
@@ -96,10 +112,13 @@ def compare(some: Sequence[Corpus], peers: Sequence[str], python: str) -> list[d
         ours = [_alike(each, corpus) for each in corpus.ask()]
         results["ragvault"] += ours
         with tempfile.TemporaryDirectory() as work:
-            notes = exported(corpus, Path(work))
+            notes, embedding = exported(corpus, Path(work))
             for peer in peers:
                 print(f"{corpus.name}: {peer}", file=sys.stderr, flush=True)
                 told = run(peer, sys.executable if peer in OURS else python, Path(work))
+                if peer in DENSE:
+                    pairs = zip(told["times"], embedding, strict=True)
+                    told["times"] = [asking + vector for asking, vector in pairs]
                 results[peer] += answered(corpus, told, notes)
                 spent[peer] += told["index_s"]
                 versions[peer] = told["version"]

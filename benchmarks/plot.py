@@ -3,7 +3,7 @@
     python -m benchmarks.plot         writes benchmarks/results/quality.svg and growth.svg
 
 Needs matplotlib (`pip install 'ragvault[eval]'`). Axes of shares are cut where nothing is, and say
-so; axes of time and size are logarithmic, and say so.
+so; time against quality is logarithmic, and says so; growth begins at 0 on both axes.
 """
 
 from __future__ import annotations
@@ -37,11 +37,13 @@ def quality(path: Path) -> bool:
     axis.set_xscale("log")
     low = min(overall["ndcg@10"] for _, overall, _ in points)
     axis.set(
-        xlabel="median time of a search in ms, log scale (peers: without embedding the query)",
+        xlabel="median time of a search in ms, log scale",
         ylabel=f"nDCG@10 (axis begins at {max(0.0, low - 0.05):.2f})",
         ylim=(max(0.0, low - 0.05), None),
         title="quality against latency; blue is ragvault, grey are peers",
     )
+    axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.margins(x=0.12)
     _plain(axis)
     figure.savefig(path)
     return True
@@ -56,15 +58,19 @@ def growth(path: Path) -> bool:
     if not known:
         return False
     figure = Figure(figsize=(10, 3.6), layout="constrained")
-    panels = (("search_ms", "search, ms"), ("index_s", "first index, s"), ("disk_mb", "disk, MB"))
-    for axis, (key, label) in zip(figure.subplots(1, 3), panels, strict=True):
+    panels = {
+        "search_ms": "search of an open index, ms",
+        "index_s": "first index, s",
+        "disk_mb": "index on disk, MB",
+    }
+    for axis, (key, title) in zip(figure.subplots(1, 3), panels.items(), strict=True):
         for tier, rows in known.items():
             axis.plot([r["notes"] for r in rows], [r[key] for r in rows], "o-", label=tier)
         if key == "search_ms":
             axis.plot(list(SEEDS), list(SEEDS.values()), "x--", color=THEIRS, label="the seeds say")
-        axis.set(
-            xscale="log", yscale="log", xlabel="notes, log scale", ylabel=f"{label}, log scale"
-        )
+        axis.set(xlim=(0, None), ylim=(0, None), xlabel="notes")
+        axis.set_title(title, fontsize=10)
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axis.legend(fontsize=8)
         _plain(axis)
     figure.savefig(path)

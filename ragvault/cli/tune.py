@@ -66,11 +66,12 @@ def _tuned(
     from ragvault.evaluate import tuned
     from ragvault.evaluate.questions import read_questions
     from ragvault.evaluate.rehearse import Rehearsal
-    from ragvault.evaluate.tune import receipt, tune
+    from ragvault.evaluate.tune import check, receipt, tune
     from ragvault.vault import Vault
 
     opened = Vault.open(vault, flags=flags)
     asked = read_questions(path)
+    check(asked, opened.settings.config)
     now = datetime.now(timezone.utc)
     render.detail(f"asking {len(asked)} questions of {opened.name}")
     with opened.reading() as index:

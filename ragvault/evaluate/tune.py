@@ -66,7 +66,7 @@ def tune(
     tell: Callable[[str], None] = lambda line: None,
 ) -> Tuning:
     """Search one half, judge on the other. Raises UsageError where there is too little to go by."""
-    _check(questions, config)
+    check(questions, config)
     first, second = halves(questions, seed)
     values, gain, tried = _search(ranking, config, first, seed, tell)
     changes = {key: (value(config, key), number) for key, number in values.items()}
@@ -157,7 +157,8 @@ def _mean(answers: Sequence[Answer]) -> float:
     return average(each.scores for each in answers).get(METRIC, 0.0)
 
 
-def _check(questions: Sequence[Question], config: Config) -> None:
+def check(questions: Sequence[Question], config: Config) -> None:
+    """Raises UsageError where there is too little to go by: before anything is asked."""
     judged = sum(any(each.grade > 0 for each in q.relevant) for q in questions)
     if judged < LEAST:
         raise UsageError(
