@@ -1,0 +1,347 @@
+"""The write path on a large vault: how long until it can be searched, and what a change costs.
+
+    python -m benchmarks.writing [--notes 1000] [--engine tantivy]   static tier, from nothing
+    python -m benchmarks.writing size [--notes 1000]                 both tiers on disk, by part
+    python -m benchmarks.writing full [--passages 2000]              beside bare embedding
+
+Every run of an index is a process of its own, as a person starts it, and reports its own times and
+its greatest memory. CPU is that of the process and of those it starts, which a busy machine hardly
+changes; seconds are the clock's. The models are those of RAGVAULT_HOME. For `size` the transformer
+is a stand-in with vectors of the same size: what they say does not matter there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from benchmarks import data
+from ragvault import folders
+
+# What is timed: (where it is called from, its name, what it is called here).
+STEPS = (
+    ("ragvault.ingest", "follow_notes", "read, parse, cut, store"),
+    ("ragvault.write.notes", "look_links_up", "  of it: look links up"),
+    ("ragvault.caches", "follow_words", "words"),
+    ("ragvault.index.keyword.WhooshIndex", "put", "  of it: analyse"),
+    ("ragvault.index.keyword.WhooshIndex", "commit", "  of it: write"),
+    ("ragvault.index.tantivy_engine.TantivyIndex", "put", "  of it: analyse"),
+    ("ragvault.index.tantivy_engine.TantivyIndex", "commit", "  of it: write"),
+    ("ragvault.ingest", "embed", "embed (aside)"),
+    ("ragvault.caches", "follow_vectors", "vectors"),
+    ("ragvault.ingest", "follow_vocabulary", "vocabulary"),
+    ("ragvault.ingest", "follow_links", "links"),
+    ("ragvault.ingest", "tidy", "tidy"),
+)
+PARAGRAPH = "\n\nA paragraph about a zeppelinwright that was added a moment ago.\n"
+
+
+def static(notes: int, engine: str) -> None:
+    """From nothing to hybrid answers of the static tier, then one changed note."""
+    with _scene(notes) as (root, home):
+        flag = f"keyword.engine={engine}"
+        first = _run(root, home, flag, "static")
+        size = _bytes(root)
+        print(f"{first['notes']:,} notes, {first['passages']:,} passages, {size / 1e6:.1f} MB")
+        print(f"{engine}, static tier: {_told(first)}")
+        for name, (wall, cpu) in first["steps"].items():
+            print(f"  {name:28} {wall:7.1f} s {cpu:7.1f} s of CPU in its thread")
+        print(f"  searchable by keyword after {first['keyword']:.1f} s")
+        _sizes(home, size)
+        print(f"nothing changed: {_told(_run(root, home, flag, 'static'))}")
+        note = _changed(root)
+        change = _run(root, home, flag, "static")
+        print(f"{note.name} changed, process start to end: {_told(change)}")
+        print(f"  {change['wrote'] / 1e6:.2f} MB written; index: {_opened(root, home, flag)}")
+        note.unlink()
+        gone = _run(root, home, flag, "static")
+        print(f"{note.name} deleted: {_told(gone)}, {gone['wrote'] / 1e6:.2f} MB written")
+
+
+def both(notes: int) -> None:
+    """What lies on disk when every passage has been read by the transformer too."""
+    with _scene(notes) as (root, home):
+        _run(root, home, "keyword.engine=whoosh", "static")
+        half = _run(root, home, "keyword.engine=whoosh", "half")
+        print(f"on the way, with vectors of both tiers: {_told(half)}")
+        _sizes(home, _bytes(root))
+        done = _run(root, home, "keyword.engine=whoosh", "stand-in")
+        print(f"full tier: {_told(done)}")
+        _sizes(home, _bytes(root))
+        _changed(root)
+        change = _run(root, home, "keyword.engine=whoosh", "stand-in")
+        print(f"one changed note: {_told(change)}, {change['wrote'] / 1e6:.2f} MB written")
+
+
+def full(passages: int) -> None:
+    """An index of so many passages with the transformer, beside embedding the same texts alone."""
+    with _scene(0, passages) as (root, home):
+        for turn in range(2):
+            shutil.rmtree(home / "vaults", ignore_errors=True)
+            done = _run(root, home, "keyword.engine=whoosh", "bare" if turn else "bare first")
+            ratio, cpu = done["index"] / done["bare"], done["index_cpu"] / done["bare_cpu"]
+            print(
+                f"{done['passages']:,} passages: index {done['index']:.1f} s, bare "
+                f"{done['bare']:.1f} s, x {ratio:.3f}; CPU x {cpu:.3f}"
+            )
+
+
+# --- One run, in a process of its own ---
+
+
+def one(root: Path, flag: str, how: str) -> None:
+    """Index once and tell about it as JSON."""
+    from ragvault.vault import Vault
+
+    vault = Vault.open(root, flags=[flag])
+    steps, heard = Steps(), Heard()
+    told: dict[str, Any] = {"steps": steps.spent}
+    if how == "bare first":
+        told |= _bare(vault)
+    began, cpu = time.perf_counter(), _cpu()
+    if how in ("half", "stand-in"):
+        _stand_in(stops=how == "half")
+    else:
+        steps.watch()
+    with suppress(KeyboardInterrupt):
+        vault.index("static" if how == "static" else "full", talk=heard)  # type: ignore[arg-type]
+    told |= {"index": time.perf_counter() - began, "index_cpu": _cpu() - cpu}
+    if how == "bare":
+        told |= _bare(vault)
+    with vault.catalogue() as catalogue:
+        counts = catalogue.counts()
+    used = [
+        resource.getrusage(who).ru_maxrss
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    ]
+    told |= {
+        "notes": counts.notes,
+        "passages": counts.chunks,
+        "memory": max(used) / 1024,
+        "keyword": heard.since(began, "by keyword"),
+        "wrote": _written(),
+        "cpu": _cpu(),
+    }
+    print(json.dumps(told))
+
+
+class Heard:
+    """Notes when something is said."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[float, str]] = []
+
+    def say(self, line: str) -> None:
+        self.lines.append((time.perf_counter(), line))
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        from ragvault.models.talk import Quiet
+
+        return getattr(Quiet(), name)  # type: ignore[no-any-return]
+
+    def since(self, began: float, what: str) -> float:
+        return next((at - began for at, line in self.lines if line.endswith(what)), 0.0)
+
+
+class Steps:
+    """How long each step took, by the clock and in CPU of the thread that took it."""
+
+    def __init__(self) -> None:
+        self.spent: dict[str, list[float]] = {}
+
+    def watch(self) -> None:
+        for where, name, what in STEPS:
+            module, _, owner = where.rpartition(".")
+            holder = (
+                getattr(import_module(module), owner)
+                if owner[0].isupper()
+                else import_module(where)
+            )
+            setattr(holder, name, self._timed(getattr(holder, name), what))
+
+    def _timed(self, work: Callable[..., Any], what: str) -> Callable[..., Any]:
+        def timed(*arguments: Any, **options: Any) -> Any:
+            began, cpu = time.perf_counter(), time.thread_time()
+            try:
+                return work(*arguments, **options)
+            finally:
+                spent = self.spent.setdefault(what, [0.0, 0.0])
+                spent[0] += time.perf_counter() - began
+                spent[1] += time.thread_time() - cpu
+
+        return timed
+
+
+def _stand_in(stops: bool) -> None:
+    """A transformer that reads nothing and answers at once, with vectors as long as bge-small's."""
+    import numpy as np
+
+    from ragvault.engines import Engines
+
+    chance = np.random.default_rng(0)
+    real = Engines.embedder
+
+    class StandIn:
+        name, dim, max_tokens = "stand-in@1", 384, 0
+
+        def embed(self, texts: list[str], kind: str) -> Any:
+            rows = chance.normal(size=(len(texts), self.dim)).astype(np.float32)
+            return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    def embedder(self: Engines, name: str, **options: Any) -> Any:
+        return real(self, name, **options) if name.startswith("potion") else StandIn()
+
+    Engines.embedder = embedder  # type: ignore[method-assign, assignment]
+    if stops:  # just before the rough vectors go
+        ingest = import_module("ragvault.ingest")
+
+        def stop(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        ingest._Run._retire_static = stop
+
+
+def _bare(vault: Any) -> dict[str, float]:
+    """The same texts, each once, through the same model and nothing else."""
+    from ragvault.notes.walk import walk
+    from ragvault.write.prepare import Prepared, embedding_text, prepare_all
+
+    config = vault.settings.config
+    found = prepare_all(vault.root, walk(vault.root, config.walk).files, config)
+    made = (each for each in found if isinstance(each, Prepared))
+    texts = {embedding_text(passage): None for each in made for passage in each.chunks}
+    embedder = vault.engines().embedder(config.models.embedder)
+    ordered = sorted(texts, key=len, reverse=True)
+    embedder.embed(ordered[-8:], "passage")
+    began, cpu = time.perf_counter(), _cpu()
+    embedder.embed(ordered, "passage")
+    return {"bare": time.perf_counter() - began, "bare_cpu": _cpu() - cpu}
+
+
+def _cpu() -> float:
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+def _written() -> int:
+    """Bytes this process has handed to the system for writing; Linux counts them."""
+    try:
+        lines = Path("/proc/self/io").read_text().splitlines()
+    except OSError:
+        return 0
+    return next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
+
+
+# --- Around it ---
+
+
+@contextmanager
+def _scene(notes: int, passages: int = 0) -> Iterator[tuple[Path, Path]]:
+    """A vault of so many notes of the corpus (0: all), and an empty home with the models."""
+    corpus = data.scale()
+    with tempfile.TemporaryDirectory() as work:
+        home, root = Path(work, "home"), Path(work, "vault")
+        home.mkdir()
+        (home / "models").symlink_to(folders.models_dir().resolve())
+        every = sorted(corpus.rglob("*.md"))
+        size = notes or (max(1, passages // 8) if passages else len(every))
+        for note in every[:: max(1, len(every) // size)][:size]:
+            copy = root / note.relative_to(corpus)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(note, copy)
+        yield root, home
+
+
+def _run(root: Path, home: Path, flag: str, how: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.writing", "one", str(root), flag, how]
+    environ = {**os.environ, "RAGVAULT_HOME": str(home)}
+    began = time.perf_counter()
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environ)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told | {"seconds": time.perf_counter() - began}
+
+
+def _told(run: dict[str, Any]) -> str:
+    return f"{run['seconds']:.1f} s, {run['cpu']:.1f} s of CPU, {run['memory']:,.0f} MB of memory"
+
+
+def _changed(root: Path) -> Path:
+    """One note of middling size gets another paragraph."""
+    every = sorted(root.rglob("*.md"), key=lambda path: path.stat().st_size)
+    note = every[len(every) // 2]
+    with note.open("a", encoding="utf-8") as file:
+        file.write(PARAGRAPH)
+    return note
+
+
+OPENING = """
+import sys, time
+from ragvault.search import Asked, search
+from ragvault.vault import Vault
+vault = Vault.open(sys.argv[1], flags=[sys.argv[2]])
+began = time.perf_counter()
+opened = vault.reading()
+print(time.perf_counter() - began)
+print("zeppelinwright" in vault.search("zeppelinwright").results[0].passage.text)
+"""
+
+
+def _opened(root: Path, home: Path, flag: str) -> str:
+    """How long opening takes when everything is imported, and whether the change is found."""
+    environ = {**os.environ, "RAGVAULT_HOME": str(home)}
+    command = [sys.executable, "-c", OPENING, str(root), flag]
+    seconds, found = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, env=environ
+    ).stdout.split()
+    return f"opened in {1000 * float(seconds):.0f} ms, finds the change: {found}"
+
+
+def _sizes(home: Path, markdown: int) -> None:
+    index = next((home / "vaults").iterdir())
+    parts = {path.name: _bytes(path) for path in sorted(index.iterdir())}
+    total = sum(parts.values())
+    print(f"  on disk {total / 1e6:.1f} MB, {total / markdown:.2f} x the Markdown:")
+    for name, size in sorted(parts.items(), key=lambda part: -part[1]):
+        if size > total / 1000:
+            print(f"    {name:24} {size / 1e6:8.1f} MB {size / markdown:6.2f} x")
+
+
+def _bytes(path: Path) -> int:
+    inside = path.rglob("*") if path.is_dir() else [path]
+    return sum(each.stat().st_size for each in inside if each.is_file())
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument(
+        "what", nargs="?", choices=["static", "size", "full", "one"], default="static"
+    )
+    parser.add_argument("run", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("--notes", type=int, default=0, help="0 is all of them")
+    parser.add_argument("--passages", type=int, default=2000)
+    parser.add_argument("--engine", choices=["whoosh", "tantivy"], default="whoosh")
+    asked = parser.parse_args(arguments)
+    if asked.what == "one":
+        one(Path(asked.run[0]), asked.run[1], asked.run[2])
+    elif asked.what == "size":
+        both(asked.notes)
+    elif asked.what == "full":
+        full(asked.passages)
+    else:
+        static(asked.notes, asked.engine)
+
+
+if __name__ == "__main__":
+    main()
