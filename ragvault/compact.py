@@ -5,10 +5,11 @@
     vocabulary words that stand nowhere any more go
     catalogue  SQLite's pages and journal are scrubbed, in place
 
-It runs by itself at the end of an indexing run in which a note was removed, or in which edits have
-left much behind; an edit of one note alone writes nothing more than the edit. What was removed may
-come back (an undo, a `git checkout`), so the vectors of texts are kept by their hashes for a day;
-`ragvault forget` waits for nothing.
+It runs by itself at the end of an indexing run: at once after a note was removed where that writes
+little, as in most vaults, and in a large one when much was removed or a day has passed. An edit of
+one note alone writes nothing more than the edit. What was removed may come back (an undo, a `git
+checkout`), so the vectors of texts are kept by their hashes for a day; `ragvault forget` waits for
+nothing.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from ragvault.write.words import TAKING, compact_words
 
 GRACE = 86_400.0  # seconds in which a text that comes back finds its vectors
 RUBBISH = 0.05  # share of removed passages from which edits are compacted too
+LITTLE = 4_000_000  # bytes: what one removed note may cost at once
 MANY = 400  # notes stored in one run: filling a file leaves copies in it, which are scrubbed once
 
 
 def tidy(catalogue: Catalogue, engines: Engines, report: Report) -> None:
     """What a run leaves to do when everything can be searched."""
     engines.drop_unused(catalogue)
-    due = _due(catalogue)
+    due = _due(catalogue, engines, time.time() - GRACE)
     if due:
         compact_caches(catalogue, engines)
     dropped = _drop_old_vectors(catalogue, time.time() - GRACE)
@@ -74,11 +76,26 @@ def compact_caches(catalogue: Catalogue, engines: Engines) -> None:
                 vectors.close()
 
 
-def _due(catalogue: Catalogue) -> bool:
+def _due(catalogue: Catalogue, engines: Engines, before: float) -> bool:
+    """Whether what was removed goes now: there is much of it, or it is old, or it costs little."""
     since = int(catalogue.fact("compacted") or 0)
-    if catalogue.removed_notes_since(since):
+    gone = len(catalogue.removed_since(since))
+    if gone > RUBBISH * len(catalogue.chunk_ids()):
         return True
-    return len(catalogue.removed_since(since)) > RUBBISH * len(catalogue.chunk_ids())
+    if not catalogue.removed_notes_since(since):
+        return False
+    old = max(since, catalogue.removed_before(before))
+    return len(catalogue.removed_since(old)) < gone or _rubbish(catalogue, engines) <= LITTLE
+
+
+def _rubbish(catalogue: Catalogue, engines: Engines) -> int:
+    """Bytes of words that would be written again."""
+    found = 0
+    for name in engines.word_indexes():
+        words = engines.words(name, catalogue)
+        found += words.rubbish()
+        words.close()
+    return found
 
 
 def _drop_old_vectors(catalogue: Catalogue, before: float) -> int:

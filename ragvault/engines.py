@@ -147,12 +147,12 @@ class Engines:
             if folder.exists():
                 self.talk.say(f"{broken}; it is made again from the catalogue")
             else:
-                self._say_if_lost("vectors", model, catalogue)
+                self._say_if_lost("vectors", folder.name, catalogue)
             return FaissIndex.create(folder, **how)  # type: ignore[arg-type]
 
     def _say_if_lost(self, cache: str, which: str, catalogue: Catalogue) -> None:
         """A cache is empty: the first time that is as it should be, and later it was lost."""
-        known = f"made {cache} {which}"
+        known = _made(cache, which)
         if not catalogue.fact(known):
             catalogue.set_fact(known, "once")
         elif cache not in self._emptied:
@@ -167,17 +167,20 @@ class Engines:
         return list(dict.fromkeys(filter(None, found)))
 
     def drop_unused(self, catalogue: Catalogue) -> None:
-        """Delete caches that answer nothing: of another engine, of a model that was replaced.
+        """Delete caches that answer nothing: of another engine, of a model that was replaced or
+        whose vectors have all been outdone.
 
         What somebody has open stays readable for them.
         """
-        used = {self.vector_folder(model) for model in self.models(catalogue)}
+        dims = catalogue.model_dims()
+        used = {self.vector_folder(model) for model in self.models(catalogue) if model in dims}
         used |= {self.folder / name / self.config.keyword.engine for name in self.word_indexes()}
         for name in CACHES:
             held = self.folder / name
             for folder in held.iterdir() if held.is_dir() else ():
                 if folder not in used:
                     shutil.rmtree(folder, ignore_errors=True)
+                    catalogue.set_fact(_made(name, folder.name), "")
 
     def choice(self, catalogue: Catalogue) -> Choice:
         """Which transformer a vault uses, and which one answers until then."""
@@ -200,6 +203,11 @@ class Engines:
         settings = self.config.models
         how = opening(settings, self.talk, offline=True)
         return self._kit.reranker(settings.reranker, settings, how)
+
+
+def _made(cache: str, which: str) -> str:
+    """The fact that a cache has been made, and should be there."""
+    return f"made {cache} {which}"
 
 
 class _Fetch:

@@ -149,6 +149,10 @@ class KeywordIndex(Protocol):
         """Make all changes visible at once, and stamp them with the catalogue's revision."""
         ...
 
+    def rubbish(self) -> int:
+        """Bytes of the files that hold something removed: about what `compact` would write."""
+        ...
+
     def compact(self, read: ReadKeywords) -> None:
         """Leave no byte of what was removed in any file, rewriting only the parts that held it.
 

@@ -112,6 +112,14 @@ def test_compaction_leaves_no_byte_of_what_was_removed(shelf):
     assert shelf.reopened().index.revision == shelf.revision
 
 
+def test_rubbish_is_what_compaction_would_write_again(shelf):
+    assert shelf.index.rubbish() == 0
+    shelf.remove(passages=[7])
+    whole = sum(path.stat().st_size for path in files(shelf.folder))
+    assert 0 < shelf.index.rubbish() <= whole
+    assert shelf.compact().index.rubbish() == 0
+
+
 def test_compaction_of_everything_leaves_an_index_that_can_be_filled_again(shelf):
     shelf.remove(notes=[1], passages=range(20)).compact()
     assert shelf.ids(Words("bread")) == []

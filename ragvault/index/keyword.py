@@ -117,6 +117,9 @@ class WhooshIndex:
         self._show(self._changes.commit(self._manifest, revision))
         self._changes = self._no_changes()
 
+    def rubbish(self) -> int:
+        return sum(entry.size for entry in self._manifest.segments if entry.removed)
+
     def compact(self, read: ReadKeywords) -> None:
         self._show(self._changes.compacted(self._manifest))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge as in_order
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,23 +38,24 @@ def blocks(
 ) -> Iterator[tuple[str, str, Block]]:
     """The blocks of what is left, under new numbers."""
     numbers = _renumbered(segments)
-    streams = (
-        [(field, term, at) for field, term in segment.terms()]
-        for at, (segment, _) in enumerate(segments)
-    )
-    for (field, term), found in groupby(in_order(*streams), key=lambda item: item[:2]):
-        held = []
-        for _, _, at in found:
-            block = segments[at][0].block(field, term)
-            if block is not None:
-                held.append(block.kept(numbers[at][level_of[field]]))
-        joined = Block(
-            np.concatenate([block.docs for block in held]),
-            np.concatenate([block.counts for block in held]),
-            np.concatenate([block.places for block in held]),
-        )
+    streams = [_stream(at, segment) for at, (segment, _) in enumerate(segments)]
+    for (field, term), found in groupby(in_order(*streams), key=itemgetter(0, 1)):
+        held = [block.kept(numbers[at][level_of[field]]) for _, _, at, block in found]
+        joined = held[0] if len(held) == 1 else _joined(held)
         if len(joined.docs):
             yield field, term, joined
+
+
+def _stream(at: int, segment: Segment) -> Iterator[tuple[str, str, int, Block]]:
+    return ((field, term, at, block) for field, term, block in segment.blocks())
+
+
+def _joined(held: Sequence[Block]) -> Block:
+    return Block(
+        np.concatenate([block.docs for block in held]),
+        np.concatenate([block.counts for block in held]),
+        np.concatenate([block.places for block in held]),
+    )
 
 
 def _renumbered(

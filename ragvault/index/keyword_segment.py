@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,18 +54,19 @@ class Block:
 
     def pack(self) -> bytes:
         """As it stands in the file: sizes, then documents and counts, then places."""
-        steps = np.diff(self.docs, prepend=self.docs[:1] * 0)
+        steps = self.docs.copy()
+        steps[1:] -= self.docs[:-1]
         head = _squeeze(np.concatenate((steps, self.counts)))
         tail = _squeeze(self.places)
         return _SIZES.pack(len(self.docs), len(self.places), len(head), len(tail)) + head + tail
 
     @classmethod
-    def read(cls, file: Any, start: int, places: bool) -> Block:
-        """From a file; scoring does not need the places."""
-        docs, many, head, tail = _SIZES.unpack(file.get(start, _SIZES.size))
+    def read(cls, get: Callable[[int, int], bytes], start: int, places: bool) -> Block:
+        """`get` gives so many bytes of a file from a place; scoring does not need the places."""
+        docs, many, head, tail = _SIZES.unpack(get(start, _SIZES.size))
         start += _SIZES.size
-        rows = _unsqueeze(file.get(start, head), 2 * docs)
-        where = _unsqueeze(file.get(start + head, tail), many) if places else rows[:0]
+        rows = _unsqueeze(get(start, head), 2 * docs)
+        where = _unsqueeze(get(start + head, tail), many) if places else rows[:0]
         return cls(np.cumsum(rows[:docs], dtype=np.uint16), rows[docs:], where)
 
     def kept(self, renumber: NDArray[np.int64]) -> Block:
@@ -126,7 +127,7 @@ class _Codec(W3Codec):  # type: ignore[misc]
     def postings_reader(
         self, dbfile: Any, terminfo: Any, format_: object, term: object = None, scorer: Any = None
     ) -> Block:
-        return Block.read(dbfile, terminfo.extent()[0], places=scorer is not None)
+        return Block.read(dbfile.get, terminfo.extent()[0], places=scorer is not None)
 
 
 def write(
@@ -173,7 +174,7 @@ class Segment:
     """A segment open for reading. Any thread may ask."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        self.name = name
+        self.name, self._folder = name, folder
         with np.load(folder / f"{name}.npz", allow_pickle=False) as columns:
             self.columns: Columns = {key: columns[key].astype(np.int64) for key in columns.files}
         segment = W3Segment(_Codec(), INDEX, segid=name.partition("_")[2])
@@ -206,10 +207,19 @@ class Segment:
         except Exception as error:  # whatever Whoosh and zlib make of a damaged file
             raise CacheBroken(f"the keyword index: {self.name} cannot be read ({error})") from error
 
-    def terms(self) -> Iterator[tuple[str, str]]:
-        """Every (field, term), sorted by field and by the term's bytes."""
-        for field, term in self._terms.terms():
-            yield field, term.decode()
+    def blocks(self) -> Iterator[tuple[str, str, Block]]:
+        """Everything, sorted by field and by the term's bytes, in one pass over the files.
+
+        Looking 37,000 terms up one by one took a third of the time of writing them again.
+        """
+        with self._reading():
+            data = (self._folder / f"{self.name}.pst").read_bytes()
+
+            def get(start: int, size: int) -> bytes:
+                return data[start : start + size]
+
+            for (field, term), info in self._terms.items():
+                yield field, term.decode(), Block.read(get, info.extent()[0], places=True)
 
     def terms_from(self, field: str, prefix: str) -> Iterator[str]:
         """The terms of a field that begin with a prefix."""

@@ -179,6 +179,16 @@ class TantivyIndex:
         self._stamps.write(revision, self._stamp)
         self.refresh()
 
+    def rubbish(self) -> int:
+        held = {
+            segment["segment_id"].replace("-", "")
+            for level in LEVELS
+            for segment in self._stamps.segments(level)
+            if _removed(segment)
+        }
+        sizes = {path: path.stat().st_size for path in self._folder.glob("*/*")}
+        return sum(size for path, size in sizes.items() if path.name.partition(".")[0] in held)
+
     def compact(self, read: ReadKeywords) -> None:
         """Put again what shares a segment with something removed; tantivy drops empty segments."""
         notes, passages = (self._beside_removed(level) for level in LEVELS)
@@ -234,7 +244,7 @@ class TantivyIndex:
         searcher = self._indexes[level].searcher()
         ids: list[int] = []
         for at, segment in enumerate(self._stamps.segments(level)):
-            if (segment.get("deletes") or {}).get("num_deleted_docs"):
+            if _removed(segment):
                 where = [tantivy.DocAddress(at, doc) for doc in range(segment["max_doc"])]
                 ids += searcher.fast_field_values("id", where)
         return ids
@@ -248,6 +258,11 @@ class TantivyIndex:
             return tantivy.Index(self._schemas[level], path=str(folder))
         except (ValueError, OSError) as error:
             raise CacheBroken(f"the keyword index: tantivy cannot open it ({error})") from error
+
+
+def _removed(segment: Mapping[str, Any]) -> int:
+    """How many documents of one of tantivy's segments were removed."""
+    return int((segment.get("deletes") or {}).get("num_deleted_docs", 0))
 
 
 def _token(term: str, place: int) -> Any:

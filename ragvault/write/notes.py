@@ -191,7 +191,7 @@ def look_links_up(catalogue: Catalogue, tell: Tell = lambda *_: None) -> int:
     waiting = catalogue.links_to_look_up()
     first = next(waiting, None)
     if first is None:
-        return 0
+        return catalogue.set_targets(())  # names that no link uses are not kept for one
     tell("looking links up", 0, 0)
     names = (_Named(path, aliases) for path, _, aliases in catalogue.names())
     resolver = Resolver(names, lru_cache(maxsize=1000)(catalogue.anchors))

@@ -1,0 +1,217 @@
+"""What is deleted is gone: from every answer at once, and then from every file."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from write_kit import Heard, answers, holders, models, notes, opened, prose, write
+
+from ragvault import compact
+from ragvault.errors import UsageError
+from ragvault.models.fake import FakeEmbedder
+from tests.keyword_shelves import ENGINES
+
+pytestmark = pytest.mark.usefixtures("models")
+__all__ = ["models"]
+
+CANARY = "xylocanaryphone"
+NAME = "quokkafile"
+SECRET = f"""---
+title: {CANARY}title
+aliases: [{CANARY}alias]
+tags: [{CANARY}tag]
+{CANARY}key: {CANARY}value
+---
+# {CANARY}head
+
+The {CANARY} sang. [[{CANARY}target]] {{prose}}
+
+```python
+def {CANARY}_code(): ...
+```
+"""
+
+
+@pytest.fixture(params=ENGINES)
+def vault(request, tmp_path):
+    write(tmp_path / "vault", notes(30))
+    # Three passages and more, so that the word is in the vocabulary too.
+    parts = "\n\n".join(f"## Part {part}\n\n{CANARY} {prose(part)}" for part in range(4))
+    secret = SECRET.replace("{prose}", prose("secret")) + parts
+    write(tmp_path / "vault", {f"{NAME}.md": secret, "other.md": f"See [[{NAME}]]."})
+    return opened(tmp_path / "vault", tmp_path / "home", f"keyword.engine={request.param}")
+
+
+def traces(vault, *needles):
+    """Every file of the home that holds one of these, in any case and in UTF-16 too."""
+    words = [word for needle in needles for word in (needle, needle.upper(), needle.title())]
+    coded = [word.encode(how) for word in words for how in ("utf-8", "utf-16-le", "utf-16-be")]
+    return holders(vault.folder.parent.parent, coded)
+
+
+def found(vault, query):
+    """The names of the notes that answer, in one string."""
+    return " ".join(result.passage.note.path for result in vault.search(query).results)
+
+
+def words_of(vault):
+    """The terms of both word indexes that tell the secret, also where files hold them in pieces."""
+    engines = vault.engines()
+    indexes = (engines.keyword(), engines.code())
+    words = [word for index in indexes for word in index.words() if CANARY in word]
+    for index in indexes:
+        index.close()
+    return words
+
+
+def secret_vectors(vault):
+    """The vectors of the secret texts, as any file could hold them."""
+    with vault.catalogue() as catalogue:
+        passages = catalogue.passages_of(f"{NAME}.md")
+        rows = catalogue.get_vectors("fine@1", [passage.hash for passage in passages])
+    terms = FakeEmbedder().embed([CANARY], "passage")
+    every = np.concatenate([rows, terms])
+    return [row.astype(kind).tobytes() for row in every for kind in ("<f2", "<f4")]
+
+
+def test_the_canary_is_there_before_it_is_forgotten(vault):
+    """Otherwise the tests below would find nothing because they look in the wrong place."""
+    vault.index()
+    held = traces(vault, CANARY[:9], NAME)
+    vectors = holders(vault.folder, secret_vectors(vault))
+    assert any(name.endswith("catalogue.sqlite") for name in held)
+    assert words_of(vault)
+    if engine_of(vault) == "whoosh":  # tantivy writes a word in pieces
+        assert any("/keyword/" in name for name in held)
+        assert any("/code/" in name for name in held)
+    assert {"catalogue.sqlite"} <= vectors.keys()
+    assert NAME in found(vault, f"{CANARY} sang")
+    with vault.catalogue() as catalogue:
+        assert CANARY in catalogue.terms()
+
+
+def test_forget_leaves_no_byte_in_any_file(vault):
+    vault.index()
+    vectors = secret_vectors(vault)
+
+    forgotten = vault.forget(NAME)
+
+    assert forgotten.notes == (f"{NAME}.md",)
+    # The note that links to it says its name, and stays; so does its file in the vault.
+    assert traces(vault, CANARY[:9]) == {}
+    assert words_of(vault) == []
+    assert holders(vault.folder, vectors) == {}
+    assert forgotten.still_there == (f"{NAME}.md",)
+    assert (vault.root / f"{NAME}.md").exists()
+
+
+def test_a_deleted_note_is_in_no_answer_and_then_in_no_file(vault, monkeypatch):
+    vault.index()
+    vectors = secret_vectors(vault)
+    (vault.root / f"{NAME}.md").unlink()
+    (vault.root / "other.md").unlink()
+
+    vault.index()
+
+    assert NAME not in found(vault, f"{CANARY} sang")
+    assert traces(vault, CANARY[:9], NAME) == {}
+    assert words_of(vault) == []
+    # Its vectors wait a day, by hash, for a text that comes back.
+    monkeypatch.setattr(compact, "GRACE", -1.0)
+    vault.index()
+    assert holders(vault.folder, vectors) == {}
+
+
+def test_a_note_that_was_edited_leaves_nothing_behind_when_it_is_compacted(vault):
+    vault.index()
+    write(vault.root, {f"{NAME}.md": "# Harmless\n\nNothing is said here any more."})
+    vault.index()
+    vault.forget("0001.md")
+    assert traces(vault, CANARY[:9]) == {}
+
+
+def test_what_is_left_answers_as_if_the_note_had_never_been(vault, tmp_path):
+    vault.index()
+    (vault.root / f"{NAME}.md").unlink()
+    vault.forget(f"{NAME}.md")
+    other = opened(vault.root, tmp_path / "other", f"keyword.engine={engine_of(vault)}")
+    other.index()
+    assert answers(vault) == answers(other)
+
+
+def engine_of(vault):
+    return vault.settings.config.keyword.engine
+
+
+def test_a_folder_is_forgotten_with_all_its_notes(vault):
+    write(vault.root, {f"journal/{day}.md": f"{CANARY} {day}" for day in range(3)})
+    vault.index()
+    assert len(vault.forget("journal").notes) == 3
+    with vault.catalogue() as catalogue:
+        assert not [path for path in catalogue.files() if path.startswith("journal")]
+
+
+def test_a_name_that_means_nothing_or_two_things_is_refused(vault):
+    write(vault.root, {"a/same.md": "one", "b/same.md": "two"})
+    vault.index()
+    with pytest.raises(UsageError, match=r"a/same.md, b/same.md"):
+        vault.forget("same")
+    with pytest.raises(UsageError, match="no note nowhere"):
+        vault.forget("nowhere")
+
+
+# --- When it happens by itself ---
+
+
+def test_in_a_large_vault_a_removed_note_waits_until_a_day_has_passed(vault, monkeypatch):
+    vault.index()
+    monkeypatch.setattr(compact, "LITTLE", 0)
+    monkeypatch.setattr(compact, "RUBBISH", 0.9)
+    (vault.root / f"{NAME}.md").unlink()
+    (vault.root / "other.md").unlink()
+    vault.index()
+    assert NAME not in found(vault, CANARY)
+    if engine_of(vault) == "whoosh":  # tantivy may have merged it away by itself
+        assert any("/keyword/" in name for name in traces(vault, CANARY[:9]))
+
+    tomorrow = time.time() + 90_000
+    monkeypatch.setattr(time, "time", lambda: tomorrow)
+    vault.index()
+
+    assert traces(vault, CANARY[:9], NAME) == {}
+
+
+def test_much_that_was_removed_goes_at_once(vault, monkeypatch):
+    vault.index()
+    monkeypatch.setattr(compact, "LITTLE", 0)
+    for number in range(6):
+        (vault.root / f"{number:04}.md").unlink()
+    (vault.root / f"{NAME}.md").unlink()
+    vault.index()
+    assert traces(vault, CANARY[:9]) == {}
+
+
+def test_compaction_writes_only_the_segments_that_held_it(vault, monkeypatch):
+    """Many segments, one of them with the canary: the files of the others stay as they are."""
+    monkeypatch.setattr("ragvault.index.keyword_changes.SMALL", 0)
+    if engine_of(vault) != "whoosh":
+        pytest.skip("tantivy merges its segments by itself")
+    write(vault.root, {f"{NAME}.md": "harmless"})
+    vault.index()
+    for number in range(5):
+        write(vault.root, {f"more{number}.md": prose(number)})
+        vault.index()
+    write(vault.root, {"secret.md": CANARY})
+    vault.index()
+    folder = vault.folder / "keyword" / "whoosh"
+    before = {path.name for path in folder.glob("keyword_*")}
+    heard = Heard()
+
+    vault.forget("secret.md", talk=heard)
+
+    after = {path.name for path in folder.glob("keyword_*")}
+    assert len(before) >= 18
+    assert len(before - after) <= 3
+    assert traces(vault, CANARY[:9]) == {}
