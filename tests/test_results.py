@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,15 +31,17 @@ STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two vaults: bread, which Obsidian knows, and plain, which it does not."""
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Two vaults with a home of their own: bread, which Obsidian knows, and plain."""
     place = tmp_path_factory.mktemp("results")
     shutil.copytree(SAMPLE, place / "bread")
     (place / "plain").mkdir()
     (place / "plain" / "Rye & spelt.md").write_text("# Rye & spelt\n\nGluten in rye and spelt.\n")
-    for name in ("bread", "plain"):
-        Vault.open(place / name).index("keyword")
-    return place
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAGVAULT_HOME", str(place / "home"))
+        for name in ("bread", "plain"):
+            Vault.open(place / name).index("keyword")
+        yield place
 
 
 def around(place: Path, **how: object) -> Surroundings:
