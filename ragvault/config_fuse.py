@@ -105,7 +105,7 @@ class Evidence(Open, frozen=True):
     note: AtLeast0 = 0.1
     title: AtLeast0 = 0.1
     coverage: AtLeast0 = 0.2
-    trust: AtLeast0 = 1.0
+    trust: AtLeast0 = 0.75
     code: AtLeast0 = 0.05
     graph: AtLeast0 = 0.0
 
