@@ -17,10 +17,10 @@ from ragvault.rank import boosts
 from ragvault.vault import Vault
 
 
-def signals(vault: Vault, count: int = 56):
+def signals(vault: Vault, count: int = 42, moves: int = 0):
     with vault.reading() as index:
         exam = probes(index.catalogue, count)
-        return {each.name: each for each in liveness(index, exam, NOW)}
+        return {each.name: each for each in liveness(index, exam, NOW, moves=moves)}
 
 
 def dead(found) -> set[str]:
@@ -63,7 +63,7 @@ def test_in_a_sound_vault_nothing_is_dead(garden):
 
 
 def test_what_a_signal_moves_is_counted(garden):
-    found = signals(garden)
+    found = signals(garden, 14, moves=14)
 
     assert found["keyword"].moved > 0
     assert all(each.moved <= each.fired for each in found.values())

@@ -26,6 +26,12 @@ PARTS = ("vector", "passage", "note", "title", "coverage")
 KINDS = ("keyword", "question", "typo", "paraphrase")
 
 
+# The scores of an answer by the rank of the one right note; 11 is absent.
+BY_RANK = {
+    rank: score([*"123456789X"[: rank - 1], "right"][:10], {"right": 3}) for rank in range(1, 12)
+}
+
+
 class Simulated:
     """Questions with candidates whose evidence is known: ranked by its weighted sum, at once.
 
@@ -36,7 +42,7 @@ class Simulated:
     def __init__(self, count: int, seed: int, **signal: float) -> None:
         chance = np.random.default_rng(seed)
         self.evidence = chance.normal(0.5, 0.15, (count, 30, len(PARTS)))
-        right = chance.integers(0, 30, count)
+        self.right = right = chance.integers(0, 30, count)
         for part, shift in signal.items():
             self.evidence[np.arange(count), right, PARTS.index(part)] += shift
         self.questions = [
@@ -45,14 +51,15 @@ class Simulated:
         ]
 
     def under(self, config, only=None):
-        places = list(range(len(self.questions))) if only is None else list(only)
+        places = np.arange(len(self.questions)) if only is None else np.array(only)
         weights = np.array([getattr(config.fuse.evidence, part) for part in PARTS])
-        order = np.argsort(-(self.evidence[places] @ weights), axis=1)
-        return [self._answer(at, row) for at, row in zip(places, order, strict=True)]
-
-    def _answer(self, at, row):
-        asked = self.questions[at]
-        return Answer(asked, score([f"{note}.md" for note in row[:10]], asked.grades))
+        sums = self.evidence[places] @ weights
+        # Where the right note stands: one more than there are better ones.
+        ranks = 1 + (sums > sums[np.arange(len(places)), self.right[places], None]).sum(axis=1)
+        return [
+            Answer(self.questions[at], BY_RANK[min(rank, 11)])
+            for at, rank in zip(places.tolist(), ranks.tolist(), strict=True)
+        ]
 
 
 def plain() -> Config:
@@ -82,7 +89,7 @@ def test_a_gain_that_is_there_is_found_and_kept():
 def test_a_gain_for_most_that_costs_one_kind_is_refused():
     """Titles say where the answer is, but for paraphrases they lead astray."""
     ranking = Simulated(160, 2, vector=0.2, title=0.3)
-    right = [int(each.relevant[0].note.partition(".")[0]) for each in ranking.questions]
+    right = ranking.right
     for at, each in enumerate(ranking.questions):
         if each.kind == "paraphrase":
             ranking.evidence[at, right[at], PARTS.index("title")] -= 0.8
@@ -157,7 +164,7 @@ def run(vault, tmp_path, monkeypatch, capsys):
 @pytest.fixture(scope="module")
 def exam(vault, tmp_path_factory):
     with vault.catalogue() as catalogue:
-        questions = probes(catalogue, 60)
+        questions = probes(catalogue, 48)
     path = tmp_path_factory.mktemp("exam") / "exam.jsonl"
     write_questions(path, questions)
     return path
@@ -237,6 +244,7 @@ def test_the_vaults_own_file_and_flags_stand_above_what_was_tuned(vault):
     assert (settings.config.boost.max_rise, settings.config.fuse.k) == (6, 9)
 
 
+@pytest.mark.slow
 def test_shuffled_answers_on_a_real_ranking_change_nothing(vault, exam):
     """The same law with real candidates, for a few seeds."""
     with vault.catalogue() as catalogue:
@@ -244,7 +252,7 @@ def test_shuffled_answers_on_a_real_ranking_change_nothing(vault, exam):
     asked = [each for each in asked if each.relevant]
     with examiner(vault, []).opened() as index:
         changed = 0
-        for seed in range(1):
+        for seed in range(5):
             answers = [each.relevant for each in asked]
             random.Random(seed).shuffle(answers)
             mixed = [

@@ -26,10 +26,7 @@ def evaluate(
         Optional[Path],  # noqa: UP045
         typer.Argument(metavar="[QUESTIONS.jsonl]", help="Judged questions; left out, probes."),
     ] = None,
-    vault: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option("--vault", metavar="PATH|NAME", help="The vault; left out, the one around."),
-    ] = None,
+    vault: options.VaultName = None,
     profiles: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option("--profiles", metavar="A,B|all", help="Compare rankings with the first."),
