@@ -11,7 +11,15 @@ from dataclasses import asdict, replace
 import pytest
 
 from ragvault.service.record import RECORD, NotOurs, own_folder
-from ragvault.service.running import Place, Running, WatcherRunning, running, stop, watching
+from ragvault.service.running import (
+    Place,
+    Running,
+    WatcherRunning,
+    _is_locked,
+    running,
+    stop,
+    watching,
+)
 
 SLEEPER = (
     "import sys, time; from pathlib import Path; from ragvault.service.running import Place\n"
@@ -54,6 +62,16 @@ def test_a_watcher_is_seen_with_what_it_watches(environ, tmp_path):
 def test_the_second_of_two_is_told_who_is_the_first(environ, sleeper):
     with pytest.raises(WatcherRunning, match=f"pid {sleeper.pid}"), Place(environ):
         pass
+
+
+def test_the_lock_alone_tells_whether_a_watcher_lives(environ, sleeper, tmp_path):
+    """What is asked on Windows, where a process cannot be asked with a signal."""
+    folder = tmp_path / "home" / "run"
+
+    assert _is_locked(folder)
+    sleeper.kill()
+    sleeper.wait()
+    assert not _is_locked(folder)
 
 
 def test_a_killed_watcher_is_not_taken_for_a_running_one(environ, sleeper):

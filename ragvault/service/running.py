@@ -138,6 +138,8 @@ class Place:
 def _is_alive(found: Running) -> bool:
     if found.started is not None:
         return started(found.pid) == found.started
+    if os.name == "nt":
+        return _is_locked(folders.runtime_dir())  # there a signal of 0 would be Ctrl-C
     try:
         os.kill(found.pid, 0)  # without /proc a pid has to do
     except ProcessLookupError:
@@ -145,6 +147,15 @@ def _is_alive(found: Running) -> bool:
     except OSError:
         pass
     return True
+
+
+def _is_locked(folder: Path) -> bool:
+    """Whether somebody holds the place of the watcher."""
+    try:
+        with FileLock(folder / LOCK, timeout=0, mode=0o600, thread_local=False):
+            return False
+    except Timeout:
+        return True
 
 
 def _recorded(folder: Path) -> Running | None:
