@@ -163,6 +163,19 @@ def test_a_line_of_grep_is_a_line_of_the_file(place):
         assert (place / path).read_text("utf-8").split("\n")[int(number) - 1].strip() == text
 
 
+def test_an_answer_that_is_only_noise_is_said_to_be_one(place):
+    bands = ("weak=0.99", "moderate=0.992", "good=0.994", "excellent=0.996")
+    strict = [word for band in bands for word in ("--set", f"calibrate.bands.{band}")]
+    noise = ask(place, "which oven is the cheapest?", "--vault", "bread", *strict)
+    sure = ask(place, "gluten", "--vault", "bread")
+
+    assert noise.out
+    assert sure.out
+    unlikely = "nothing here is likely to answer that; this is what comes nearest"
+    assert unlikely in noise.err
+    assert unlikely not in sure.err
+
+
 def test_several_vaults_are_one_labelled_list_within_one_limit(place):
     both = ("gluten", "--vault", "bread", "--vault", "plain")
     found = json.loads(ask(place, *both, "--json", "-n", "7", "--explain").out)

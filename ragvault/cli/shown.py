@@ -148,3 +148,5 @@ def said(shown: Shown) -> Iterator[str]:
     yield from shown.said
     if not shown.results:
         yield f"nothing found for {shown.answers[0].response.plan.parse}"
+    elif all(found.each.band == "noise" for found in shown.results):
+        yield "nothing here is likely to answer that; this is what comes nearest"
