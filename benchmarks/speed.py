@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -33,9 +32,9 @@ from benchmarks.vectors import Matrix, Shelf, unit
 from ragvault.config import Vector
 
 EDIT = "\n\nA line that was added by hand, about nothing in particular.\n"
-# Searches of an index that is open, in a fresh process: milliseconds each, and its memory.
+# Searches of an index that is open, in a fresh process: milliseconds each.
 OPEN = """
-import json, resource, sys, time
+import json, sys
 from datetime import datetime, timezone
 from ragvault.search import Asked, search
 from ragvault.vault import Vault
@@ -43,8 +42,7 @@ now, times = datetime.now(timezone.utc), []
 with Vault.open(sys.argv[1]).reading() as index:
     for query in json.loads(sys.argv[2]) * int(sys.argv[3]):
         times.append(search(Asked(query, now), index).took_ms)
-memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps({"times": times[len(json.loads(sys.argv[2])):], "megabytes": memory}))
+print(json.dumps(times[len(json.loads(sys.argv[2])):]))
 """
 
 
@@ -57,7 +55,7 @@ def grown(size: int, tier: str, runs: int, models: Path | None) -> dict[str, Any
         first, again = process.run(index, environ), process.run(index, environ)
         _edit(root)
         edited = process.run(index, environ)
-        opened = _opened(root, environ, runs)
+        times, memory = _opened(root, environ, runs)
         cold = process.searches(root, environ, runs)
         with process.watcher(root, {**environ, "RAGVAULT_WATCH__TIER": tier}):
             warm = process.searches(root, environ, runs)
@@ -70,9 +68,9 @@ def grown(size: int, tier: str, runs: int, models: Path | None) -> dict[str, Any
             "index_mb": round(first.megabytes),
             "again_s": round(again.seconds, 2),
             "edit_s": round(edited.seconds, 2),
-            "search_ms": round(median(opened["times"]), 1),
-            "search_p95_ms": round(float(np.percentile(opened["times"], 95)), 1),
-            "search_mb": round(opened["megabytes"]),
+            "search_ms": round(median(times), 1),
+            "search_p95_ms": round(float(np.percentile(times, 95)), 1),
+            "search_mb": round(memory),
             "cold_ms": round(1000 * median(each.seconds for each in cold)),
             "warm_ms": round(1000 * median(each.seconds for each in warm)),
             "disk_mb": round(disk / 1e6, 1),
@@ -93,13 +91,11 @@ def _edit(root: Path) -> None:
     path.write_text(path.read_text("utf-8") + EDIT, "utf-8")
 
 
-def _opened(root: Path, environ: dict[str, str], runs: int) -> dict[str, Any]:
-    """Searches of an open index; the first round is not counted."""
+def _opened(root: Path, environ: dict[str, str], runs: int) -> tuple[list[float], float]:
+    """Milliseconds of searches of an open index, without the first round, and its memory."""
     asked = json.dumps(process.QUERIES)
-    command = [sys.executable, "-c", OPEN, str(root), asked, str(runs + 1)]
-    done = subprocess.run(command, env=environ, capture_output=True, check=True)
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    ran = process.run([sys.executable, "-c", OPEN, str(root), asked, str(runs + 1)], environ)
+    return json.loads(ran.out), ran.megabytes
 
 
 def many_vectors(count: int, queries: int = 100) -> dict[str, Any]:
