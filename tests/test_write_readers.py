@@ -1,0 +1,90 @@
+"""Eight readers beside one writer: every answer is whole, and nobody waits for anybody."""
+
+from __future__ import annotations
+
+import re
+import threading
+
+import pytest
+from write_kit import models, opened, prose, write
+
+from tests.keyword_shelves import ENGINES
+
+pytestmark = pytest.mark.usefixtures("models")
+__all__ = ["models"]
+
+READERS = 8
+MARK = re.compile(r"v\d+mark")
+SIZES = [
+    *(pytest.param(engine, 12, 2, id=engine) for engine in ENGINES),
+    *(
+        pytest.param(engine, 1000, 2, id=f"{engine}-1000", marks=pytest.mark.slow)
+        for engine in ENGINES
+    ),
+]
+
+
+def note(number, version):
+    """One version's mark in every sentence: a mixture of two would show."""
+    said = " ".join(f"Bread {number} v{version}mark." for _ in range(12))
+    return f"# Note {number}\n\n{said}\n\n{prose((number, version))} v{version}mark\n"
+
+
+class Reader(threading.Thread):
+    """Searches until it is stopped, and keeps what was wrong."""
+
+    def __init__(self, vault, stop):
+        super().__init__(daemon=True)
+        self.vault, self.stop = vault, stop
+        self.wrong, self.answered, self.seen = [], 0, set()
+
+    def run(self):
+        try:
+            while not self.stop.is_set():
+                self.look(self.vault.search("bread mark"))
+        except Exception as error:
+            self.wrong.append(repr(error))
+
+    def look(self, response):
+        self.answered += 1
+        if not response.results:
+            self.wrong.append("nothing was found")
+        if response.failed:
+            self.wrong.append(response.failed)
+        for result in response.results:
+            marks = set(MARK.findall(result.passage.text))
+            self.seen |= marks
+            if len(marks) != 1 and result.passage.note.path != "still.md":
+                self.wrong.append((result.passage.note.path, marks))
+
+
+@pytest.mark.parametrize(("engine", "count", "versions"), SIZES)
+def test_eight_readers_beside_a_writer_meet_no_error_and_nothing_half_written(
+    tmp_path, engine, count, versions
+):
+    root = tmp_path / "vault"
+    write(root, {f"{number:04}.md": note(number, 0) for number in range(count)})
+    # A note whose passages have just been replaced cannot be found until its words follow; this
+    # one can be found all the time.
+    write(root, {"still.md": "Bread that nobody touches."})
+    vault = opened(root, tmp_path / "home", f"keyword.engine={engine}", "dedup.enabled=false")
+    vault.index()
+    stop = threading.Event()
+    readers = [Reader(vault, stop) for _ in range(READERS)]
+    for reader in readers:
+        reader.start()
+    answered = []
+    for version in range(1, versions + 1):
+        write(root, {f"{number:04}.md": note(number, version) for number in range(count)})
+        before = sum(reader.answered for reader in readers)
+        vault.index()
+        answered.append(sum(reader.answered for reader in readers) - before)
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert [reader.wrong for reader in readers if reader.wrong] == []
+    # They went on answering while the writer was at work.
+    assert all(answered)
+    final = Reader(vault, stop)
+    final.look(vault.search("bread mark"))
+    assert final.seen == {f"v{versions}mark"}
