@@ -417,3 +417,18 @@ def test_engines_that_are_handed_in_open_a_model_once(vault, monkeypatch):
         write(vault.root, {"0001.md": note(1, version)})
         vault.index(engines=engines)
     assert sorted(opened_models) == ["fine", "rough"]
+
+
+@pytest.mark.parametrize("engine", ["whoosh", "tantivy"])
+def test_everything_an_index_holds_is_closed_to_others(tmp_path, engine):
+    write(tmp_path / "vault", notes(3))
+    vault = opened(tmp_path / "vault", tmp_path / "home", f"keyword.engine={engine}")
+    mask = os.umask(0o022)
+    try:
+        vault.index()
+    finally:
+        os.umask(mask)
+
+    held = [vault.folder, *vault.folder.rglob("*")]
+    assert {path.stat().st_mode & 0o777 for path in held if path.is_dir()} == {0o700}
+    assert {path.stat().st_mode & 0o777 for path in held if path.is_file()} == {0o600}

@@ -49,7 +49,8 @@ class WhooshIndex:
         self._analyzer, self._settings = analyzer, settings
         self._made_by = f"whoosh {analyzer.name} {' '.join(fields.names())}"
         self._segments: dict[str, Segment] = {}
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for each in (folder.parent, folder):  # parents=True would leave those above open to others
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._changes = self._no_changes()
         self.refresh()
 

@@ -75,8 +75,8 @@ class Stamps:
         known = {name: entry for part in old.segments for name, entry in part.files.items()}
         files = {}
         for path in sorted(self._folder.glob("*/*")):
+            path.chmod(0o600)  # tantivy asks only the umask
             if path.suffix not in (".json", ".lock"):
                 name = path.relative_to(self._folder).as_posix()
                 files[name] = keyword_shelf.file_entry(path, known.get(name))
-                path.chmod(0o600)
         return files

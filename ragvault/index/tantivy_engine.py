@@ -59,7 +59,8 @@ class TantivyIndex:
             "passage": schema(fields.passage, ["id", "note"]),
         }
         self._writers: dict[str, Any] = {}
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for each in (folder.parent, folder):  # parents=True would leave those above open to others
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._stamp = self._stamps.read()
         self._indexes = {level: self._open(level) for level in LEVELS}
         self.refresh()

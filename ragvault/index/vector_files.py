@@ -71,7 +71,8 @@ def log_path(folder: Path, number: int) -> Path:
 def make_folder(folder: Path) -> None:
     """For its owner alone; one that is there is left as it is."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for each in (folder.parent, folder):  # parents=True would leave those above open to others
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise _unusable(folder, error) from error
 
