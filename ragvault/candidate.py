@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload, runtime_checkable
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -209,6 +209,15 @@ class Ranked(Sequence[Candidate]):
     def __getitem__(self, at: slice) -> tuple[Candidate, ...]: ...
     def __getitem__(self, at: int | slice) -> Candidate | tuple[Candidate, ...]:
         return self.kept[at]
+
+
+@runtime_checkable
+class Fetches(Protocol):
+    """A mapping that reads its values from somewhere, better together than one by one."""
+
+    def fetch(self, ids: Sequence[int]) -> None:
+        """Read these now: they will be looked up, and perhaps no others."""
+        ...
 
 
 class Context(Struct, frozen=True):

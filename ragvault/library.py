@@ -6,6 +6,7 @@ when a stage looks them up. Belongs to the thread that opened its catalogue.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,10 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ragvault.candidate import Exact, NoteFacts, Passage, Stretch
 from ragvault.index.graph import Edge, Unit
 from ragvault.plan import QueryPlan
-from ragvault.spans import cut
+from ragvault.spans import Span, cut
 from ragvault.store.access import Accesses
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.keys import fold
+from ragvault.store.read import Body
 from ragvault.store.standing import Standing
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 V = TypeVar("V")
+CHARACTERS = 4_000_000  # of notes, kept unpacked: as many as a thousand notes have
 SECTIONS = 1 << 20  # more than any note has: a section's id is its note's times this, and its place
 
 
@@ -33,11 +36,12 @@ class Library:
     def __init__(self, catalogue: Catalogue, accesses: Accesses) -> None:
         self._catalogue, self._accesses = catalogue, accesses
         self._facts: dict[int, NoteFacts] = {}
+        self._bodies = Bodies(catalogue.body)
         self._names: dict[int, tuple[frozenset[str], frozenset[str]]] = {}  # its own, its aliases
 
     def candidates(self, ids: Sequence[int]) -> dict[int, Passage]:
         """The passages of these ids, with the facts of their notes; one that is gone is absent."""
-        found = self._catalogue.passages(ids)
+        found = self._catalogue.passages(ids, self._bodies)
         facts = self._notes(sorted({passage.note_id for passage in found.values()}))
         return {
             id_: Passage(
@@ -106,9 +110,10 @@ class Library:
     def _section(self, id_: int) -> Stretch | None:
         note, ordinal = divmod(id_, SECTIONS)
         try:
-            text, excluded, sections = self._catalogue.sections_of(note)
+            text, excluded = self._bodies(note)
         except KeyError:
             return None
+        sections = self._catalogue.sections_of(note)
         for place, section in enumerate(sections):
             if section.ordinal == ordinal:
                 return Stretch(
@@ -160,6 +165,24 @@ class Library:
         return {note: self._facts[note] for note in ids if note in self._facts}
 
 
+class Bodies:
+    """The texts of notes, of which the last few million characters are kept unpacked."""
+
+    def __init__(self, read: Body, most: int = CHARACTERS) -> None:
+        self._read, self._room = read, most
+        self._kept: OrderedDict[int, tuple[str, tuple[Span, ...]]] = OrderedDict()
+
+    def __call__(self, note: int) -> tuple[str, tuple[Span, ...]]:
+        if note in self._kept:
+            self._kept.move_to_end(note)
+            return self._kept[note]
+        body = self._kept[note] = self._read(note)
+        self._room -= len(body[0])
+        while self._room < 0:
+            self._room += len(self._kept.popitem(last=False)[1][0])
+        return body
+
+
 class Lazy(Mapping[int, V]):
     """Values that are made when they are asked for; None is not there."""
 
@@ -183,30 +206,34 @@ class Lazy(Mapping[int, V]):
 
 
 class LazyVectors(Mapping[int, "NDArray[np.float32]"]):
-    """Vectors of a fixed set of passages, fetched together at the first look."""
+    """Vectors of a fixed set of passages: some of them when they are fetched, else all at once."""
 
     def __init__(self, catalogue: Catalogue, model: str, ids: Sequence[int]) -> None:
         self._catalogue, self._model, self._ids = catalogue, model, list(ids)
-        self._known: dict[int, NDArray[np.float32]] | None = None
+        self._known: dict[int, NDArray[np.float32] | None] = {}  # None: it has no vector
 
-    def _all(self) -> dict[int, NDArray[np.float32]]:
-        if self._known is None:
-            import numpy as np
+    def fetch(self, ids: Sequence[int]) -> None:
+        import numpy as np
 
-            ids = np.array(self._ids, np.int64)
-            matrix = self._catalogue.chunk_vectors(self._model, ids)
-            pairs = zip(self._ids, matrix, strict=True)
-            self._known = {id_: row for id_, row in pairs if not np.isnan(row[0])}
-        return self._known
+        new = [id_ for id_ in ids if id_ not in self._known]
+        matrix = self._catalogue.chunk_vectors(self._model, np.array(new, np.int64))
+        for id_, row in zip(new, matrix, strict=True):
+            self._known[id_] = None if np.isnan(row[0]) else row
 
     def __getitem__(self, key: int) -> NDArray[np.float32]:
-        return self._all()[key]
+        if key not in self._known:
+            self.fetch(self._ids)
+        found = self._known.get(key)
+        if found is None:
+            raise KeyError(key)
+        return found
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._all())
+        self.fetch(self._ids)
+        return (id_ for id_ in self._ids if self._known[id_] is not None)
 
     def __len__(self) -> int:
-        return len(self._all())
+        return sum(1 for _ in self)
 
 
 def _plain(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ragvault.candidate import Candidate
+from ragvault.candidate import Candidate, Fetches
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,6 +52,8 @@ def same_meaning(
     """Candidates whose vectors are nearly the same."""
     import numpy as np
 
+    if isinstance(vectors, Fetches):
+        vectors.fetch([each.id for each in candidates])
     known = [at for at, each in enumerate(candidates) if each.id in vectors]
     alike: Alike = {}
     if len(known) < 2:

@@ -28,15 +28,15 @@ def parents(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     enough = wanted(ctx) if ctx.settings.limit.enabled else len(candidates)
     for each in candidates:
         unit = each.passage.section if whole else each.id
-        if len(results) >= enough and unit not in shown_in:
+        if unit in shown_in:
+            at = shown_in[unit]
+            results[at] = _merged(results[at], each)
+            removed.append(Removal(each, _reason(settings.unit, whole), results[at]))
+        elif len(results) >= enough:
             shown_in[unit] = each.id
             results[each.id] = each  # `limit` takes it out: its section need not be read
         elif unit not in known:  # an index that was changed meanwhile: the passage itself is shown
             results[each.id] = each
-        elif unit in shown_in:
-            at = shown_in[unit]
-            results[at] = _merged(results[at], each)
-            removed.append(Removal(each, _reason(settings.unit, whole), results[at]))
         else:
             joined = _around(known[unit], known, settings.neighbours, shown_in)
             shown_in.update(dict.fromkeys((part.id for part in joined), each.id))

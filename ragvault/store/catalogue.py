@@ -26,7 +26,7 @@ from ragvault.store.facts import Fact
 from ragvault.store.filter import Matching
 from ragvault.store.history import ChunkRef
 from ragvault.store.links import Dangling, Edge, LinkId
-from ragvault.store.read import Passage, Seen, Stored
+from ragvault.store.read import Body, Passage, Seen, Stored
 from ragvault.store.standing import LinkRow, Standing
 from ragvault.store.terms import Chosen, Vocabulary
 from ragvault.store.vectors import Dtype
@@ -148,9 +148,13 @@ class Catalogue(Door):
         """The passages of a note with their ids and hashes, in order."""
         return self._read(read.chunks, path)
 
-    def passages(self, ids: Iterable[int]) -> dict[int, Passage]:
-        """Passages by id; an id that is gone is absent."""
-        return self._read(read.passages, ids)
+    def passages(self, ids: Iterable[int], body: Body | None = None) -> dict[int, Passage]:
+        """Passages by id; an id that is gone is absent. `body` stands in for `Catalogue.body`."""
+        return self._read(read.passages, ids, body)
+
+    def body(self, note_id: int) -> tuple[str, tuple[Span, ...]]:
+        """The whole text of a note, and what of it is not indexed."""
+        return self._read(read.whole, note_id)
 
     def skipped(self) -> list[Skipped]:
         """Files that were not indexed, in the order they were met."""
@@ -220,8 +224,8 @@ class Catalogue(Door):
         """The chunks of a note, or of one of its sections, in order."""
         return self._read(facts.chunk_ids_of, note, section)
 
-    def sections_of(self, note: int) -> tuple[str, tuple[Span, ...], list[Section]]:
-        """A note's text, what of it is not indexed, and its sections."""
+    def sections_of(self, note: int) -> list[Section]:
+        """A note's sections, in order; none of one that is gone."""
         return self._read(facts.sections_of, note)
 
     def newest(self, count: int, opened: Sequence[int] = ()) -> list[int]:

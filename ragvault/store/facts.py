@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ragvault.spans import Span
 from ragvault.store import rows
 from ragvault.store.keys import key_of
-from ragvault.store.read import VARIABLES, whole
+from ragvault.store.read import VARIABLES
 from ragvault.store.values import text, unwords
 from ragvault.types import Date, Section
 
@@ -74,11 +73,10 @@ def chunk_ids_of(db: Connection, note: int, section: int | None) -> list[int]:
     return [chunk for (chunk,) in found]
 
 
-def sections_of(db: Connection, note: int) -> tuple[str, tuple[Span, ...], list[Section]]:
-    """A note's text, what of it is not indexed, and its sections. KeyError when it is gone."""
-    body, excluded = whole(db, note)
+def sections_of(db: Connection, note: int) -> list[Section]:
+    """A note's sections, in order."""
     query = f"SELECT {rows.SECTION} FROM sections WHERE note_id = ? ORDER BY ordinal"
-    return body, excluded, [rows.to_section(row) for row in db.execute(query, (note,))]
+    return [rows.to_section(row) for row in db.execute(query, (note,))]
 
 
 def newest(db: Connection, count: int, opened: Sequence[int] = ()) -> list[int]:

@@ -6,7 +6,7 @@ Texts are not stored a second time for sections and passages: they are cut out o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from sqlite3 import Connection
@@ -17,6 +17,9 @@ from ragvault.store import rows
 from ragvault.store.keys import stem
 from ragvault.store.values import sql, text, unpack, unwords
 from ragvault.types import Chunk, Date, File, Heading, Note, Section, Skipped
+
+# A note's text and what of it is not indexed, by id: `whole`, or what somebody keeps of it.
+Body = Callable[[int], tuple[str, tuple[Span, ...]]]
 
 VARIABLES = 900  # SQLite before 3.32 takes at most 999 in one statement
 
@@ -164,24 +167,26 @@ def chunks(db: Connection, path: str) -> list[Passage]:
     return sorted(_passages(db, "notes.path = ?", [sql(path)]), key=lambda p: p.chunk.ordinal)
 
 
-def passages(db: Connection, ids: Iterable[int]) -> dict[int, Passage]:
-    """Passages by id; an id that is gone is absent."""
+def passages(db: Connection, ids: Iterable[int], body: Body | None = None) -> dict[int, Passage]:
+    """Passages by id; an id that is gone is absent. `body` gives what `whole` would read."""
     wanted, found = list(ids), {}
     for first in range(0, len(wanted), VARIABLES):
         part = wanted[first : first + VARIABLES]
         marks = ", ".join("?" * len(part))
-        found.update({p.id: p for p in _passages(db, f"chunks.id IN ({marks})", part)})
+        found.update({p.id: p for p in _passages(db, f"chunks.id IN ({marks})", part, body)})
     return found
 
 
-def _passages(db: Connection, where: str, values: Sequence[Any]) -> Iterator[Passage]:
+def _passages(
+    db: Connection, where: str, values: Sequence[Any], body: Body | None = None
+) -> Iterator[Passage]:
     columns = ", ".join(f"chunks.{column.strip()}" for column in rows.CHUNK.split(","))
     query = (
         f"SELECT chunks.id, note_id, path, {columns} FROM chunks"
         f" JOIN notes ON notes.id = note_id WHERE {where}"
     )
     # Passages of one note often come together: it is unpacked once, and not many are held.
-    body = lru_cache(maxsize=64)(lambda wanted: whole(db, wanted))
+    body = body or lru_cache(maxsize=64)(lambda wanted: whole(db, wanted))
     for chunk_id, owner, path, *row in db.execute(query, values).fetchall():
         yield Passage(chunk_id, owner, text(path), row[-1], rows.to_chunk(row, *body(owner)))
 
