@@ -143,6 +143,14 @@ def test_a_limit_that_is_reached_later_is_noticed(root, ears, monkeypatch):
     assert soon(lambda: "max_user_watches" in ears.native.lost)
 
 
+def test_a_vault_that_was_deleted_is_not_listened_to_under_its_name(root, ears):
+    """A folder made in its place can even have its inode: nothing but this tells them apart."""
+    root.rmdir()
+    root.mkdir()
+
+    assert soon(lambda: "taken away" in ears.native.lost)
+
+
 def test_a_network_mount_is_not_listened_to(root, monkeypatch):
     monkeypatch.setattr(events, "network", lambda _: "nfs4")
 

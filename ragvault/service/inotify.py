@@ -8,6 +8,7 @@ before it watches it. Everything above it (threads, queue, handlers) is watchdog
     a folder appears      it is watched, with what is in it
     a folder is renamed   what was watched below it is watched anew under its name
     events were lost      the vault itself is reported, so that it is looked through
+    the vault is gone     it ends: a folder made there again has no watch, and may look the same
 """
 
 from __future__ import annotations
@@ -121,7 +122,8 @@ class PrunedEmitter(EventEmitter):
             if told.mask & In.IN_Q_OVERFLOW:
                 yield FileModifiedEvent(os.fsdecode(self._root))
             elif told.mask & In.IN_IGNORED:
-                self._paths.pop(told.watch, None)
+                if self._paths.pop(told.watch, b"") == self._root:
+                    raise FileNotFoundError(errno.ENOENT, "the vault's folder was taken away")
             elif told.watch in self._paths and told.name:
                 yield from self._event(told, self._paths[told.watch] + b"/" + told.name)
 
