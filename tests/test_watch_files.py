@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from ragvault.models.kit import Kit
+from ragvault.service.kept import Kept
+from ragvault.service.watch import Watch
+from ragvault.vault import Vault
 from tests.watch_kit import SMALL, Watched, soon
+from tests.write_kit import Heard
 
 
 @pytest.fixture(scope="module")
@@ -227,6 +233,53 @@ def test_a_vault_that_goes_and_comes_back_is_taken_up_again(watched):
     assert watched.finds("beginning", "first.md")
     (watched.root / "returned.md").write_text("zander\n")
     assert watched.finds("zander", "returned.md")
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch) -> Iterator[list[Kept]]:
+    """Two vaults that nobody watches yet."""
+    for name, value in {**SMALL, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
+        monkeypatch.setenv(name, value)
+    found = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "note.md").write_text("a note\n")
+        found.append(Kept(Vault.open(tmp_path / name), Heard(), Kit()))
+        found[-1].listen()
+    yield found
+    for each in found:
+        each.deafen()
+
+
+def test_an_empty_place_removes_nothing_while_vectors_are_made_either(kept):
+    one, _ = kept
+    one.catch_up(lambda: False)
+    one.unfinished = True
+    (one.root / "note.md").unlink()
+    one.finish(lambda: False)
+
+    with one.vault.catalogue() as catalogue:
+        assert catalogue.counts().notes == 1
+    assert not one.may_finish
+
+
+def test_a_vault_that_is_away_does_not_keep_another_from_its_vectors(kept):
+    one, two = kept
+    watch = Watch(kept)
+    thread = threading.Thread(target=watch.run)
+    thread.start()
+    try:
+        assert soon(lambda: one.indexed and two.indexed and not one.unfinished)
+        two.root.rename(two.root.with_name("elsewhere"))
+        assert soon(lambda: two.away)
+        two.changed()  # which nothing can be done about now
+        one.unfinished = True
+        watch.wake()
+
+        assert soon(lambda: not one.unfinished)
+    finally:
+        watch.stop()
+        thread.join()
 
 
 @pytest.mark.slow

@@ -157,6 +157,9 @@ class Kept:
     def finish(self, leave: Callable[[], bool]) -> None:
         """Go on with the transformer's vectors. Raises Left when `leave` says so."""
         try:
+            if self._is_emptied():
+                self.unfinished = False  # until the vault is back
+                return
             report = self._index("full", leave)
             self.unfinished = False
             if report.tier == "full":

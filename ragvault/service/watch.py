@@ -118,11 +118,15 @@ class Watch:
         return self._stopping or bool(kept.paused)
 
     def _should_leave(self, kept: Kept) -> bool:
-        """Embedding is left for anything that changed, in any vault; it waits for a search."""
+        """Embedding is left for work that is due, in any vault; it waits for a search.
+
+        Not for what only waits: a vault that is away, or is tried again later, may do so for days.
+        """
         end = time.monotonic() + GIVING_WAY
         while self._busy() and time.monotonic() < end and not self._stopping:
             time.sleep(0.005)
-        return self._must_leave(kept) or any(each.batch.waiting for each in self.vaults)
+        now = time.monotonic()
+        return self._must_leave(kept) or any(each.due(now) <= 0 for each in self.vaults)
 
     def _sleep(self) -> None:
         with self._condition:
