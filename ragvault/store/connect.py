@@ -31,6 +31,7 @@ def writer(folder: Path) -> Connection:
         db = _connect(folder, "rw")
         with _closed_on_failure(db):
             format_of(db, folder)  # before anything is changed in a file that may not be ours
+            db.execute("PRAGMA auto_vacuum = NONE")  # scrub.py knows no pages that map pages
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute("PRAGMA foreign_keys = ON")
@@ -63,7 +64,7 @@ def _readable(folder: Path) -> Connection:
         db.execute("SELECT count(*) FROM sqlite_master")
     except sqlite3.OperationalError:
         db.close()
-        if _has_wal(folder):  # without it the file may be older than what was finished, or torn
+        if has_wal(folder):  # without it the file may be older than what was finished, or torn
             raise
         db = _connect(folder, "ro&immutable=1")
     except BaseException:
@@ -78,7 +79,8 @@ def _connect(folder: Path, mode: str) -> Connection:
     return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_MS / 1000)
 
 
-def _has_wal(folder: Path) -> bool:
+def has_wal(folder: Path) -> bool:
+    """Whether something was committed that may not be in the file itself."""
     try:
         return (folder / f"{CATALOGUE}-wal").stat().st_size > 0
     except OSError:

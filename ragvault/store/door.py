@@ -106,14 +106,19 @@ class Door:
                 self._db.execute("VACUUM")
             busy, _, _ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if not busy:
-                # Nobody else may write: what is in no journal is then in the file alone.
+                # Nobody else may write: what is in no journal is then in the file alone. What
+                # came into it since is perhaps being copied: those pages are not ours to touch.
                 self._db.execute("BEGIN IMMEDIATE")
                 try:
-                    return scrub(self.folder / CATALOGUE)
+                    if not connect.has_wal(self.folder):
+                        return scrub(self.folder / CATALOGUE)
                 except OSError as error:
                     raise unusable(self.folder, error) from error
                 finally:
                     self._db.execute("ROLLBACK")
+                    # Pages as they were before are in memory, and would be written with the next
+                    # change to them.
+                    self._db.execute("PRAGMA shrink_memory")
         raise IndexUnusable(
             self.folder,
             "a search that began earlier still reads deleted text",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from ragvault.errors import IndexUnusable
@@ -28,9 +29,14 @@ def make_folder(folder: Path) -> None:
 
 
 def make_file(path: Path) -> None:
-    """Create an empty private file; one that is there keeps its contents and loses its readers."""
+    """Create an empty private file; one that is there keeps its contents and loses its readers.
+
+    One that is there is not opened: closing it would drop every lock that SQLite has on it in this
+    process, and then another process may delete the journal under us.
+    """
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         _close_to_others(path)
     except OSError as error:
         raise unusable(path.parent, error) from error

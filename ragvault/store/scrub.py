@@ -21,7 +21,7 @@ HEADER = 100  # bytes of the file before the first page's own header
 CELL_PAGES = {2: 12, 5: 12, 10: 8, 13: 8}
 AT_A_TIME = 256  # pages read at once
 
-_PAGE_SIZE = Struct(">16xH")
+_HEADER = Struct(">16xH34xI")  # the size of pages; not 0 where there are pages that map others
 _CELLS = Struct(">3xHH")  # how many there are, and where the first byte of them is
 
 # Closing a file drops every lock that this process has on it, SQLite's own as well, and then
@@ -40,7 +40,9 @@ def scrub(path: Path) -> int:
 
 
 def _scrub(file: int) -> int:
-    size = _PAGE_SIZE.unpack(_read(file, _PAGE_SIZE.size, 0))[0]
+    size, mapped = _HEADER.unpack(_read(file, _HEADER.size, 0))
+    if mapped:  # they look like pages with cells; connect.py makes no such file
+        return 0
     size = 65536 if size == 1 else size
     scrubbed = 0
     for first in range(0, os.fstat(file).st_size, size * AT_A_TIME):
@@ -56,12 +58,18 @@ def _scrub(file: int) -> int:
 
 
 def _gap(page: memoryview, header: int) -> tuple[int, int]:
-    """Where the unused middle of a page begins and ends; a page without cells has none."""
+    """Where the unused middle of a page begins and ends; a page without cells has none.
+
+    Nor has one that is free and only looks as if it had cells, or that is damaged: what it says
+    may lie outside of it. (A page of overflow begins with the number of another: with these bytes
+    from 128 GiB on.)
+    """
     own = CELL_PAGES.get(page[header])
     if own is None:
         return 0, 0
     cells, first = _CELLS.unpack_from(page, header)
-    return header + own + 2 * cells, first or 65536
+    start, end = header + own + 2 * cells, first or 65536
+    return (start, end) if start <= end <= len(page) else (0, 0)
 
 
 # Not pread and pwrite, which Windows has not; nobody else uses this handle.
