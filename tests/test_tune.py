@@ -70,7 +70,7 @@ def plain() -> Config:
 def test_on_shuffled_labels_nothing_is_changed_in_95_of_100_runs():
     runs, changed = 100, 0
     for seed in range(runs):
-        ranking = Simulated(60, seed)
+        ranking = Simulated(60, 10_000 + seed)  # of another seed than the draws of the judge
         changed += tune(ranking.questions, ranking, plain(), seed=seed).accepted
     assert changed <= runs * 0.05
 
@@ -99,6 +99,12 @@ def test_a_gain_for_most_that_costs_one_kind_is_refused():
     assert found.gain > 0
     assert not found.accepted
     assert "paraphrase" in found.refusal or "does not leave out 0" in found.refusal
+
+
+def test_what_is_set_above_the_tuning_is_not_turned():
+    ranking = Simulated(120, 1, vector=0.05, title=0.4)
+    found = tune(ranking.questions, ranking, plain(), fixed={"fuse.evidence.title"})
+    assert "fuse.evidence.title" not in found.changes
 
 
 def test_the_same_seed_finds_the_same():

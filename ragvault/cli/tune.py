@@ -13,6 +13,7 @@ from ragvault.errors import UsageError
 
 if TYPE_CHECKING:
     from ragvault.evaluate.tune import Tuning
+    from ragvault.vault import Vault
 
 app = typer.Typer()
 
@@ -77,7 +78,9 @@ def _tuned(
     with opened.reading() as index:
         revision = index.catalogue.revision
         ranking = Rehearsal(asked, index, now)
-        found: Tuning = tune(asked, ranking, index.config, seed=seed, tell=render.detail)
+        found: Tuning = tune(
+            asked, ranking, index.config, seed=seed, fixed=_fixed(opened), tell=render.detail
+        )
     about = {
         "vault": opened.name,
         "profile": opened.settings.config.search.profile,
@@ -91,6 +94,12 @@ def _tuned(
     if found.accepted and not dry_run:
         told["file"] = str(tuned.keep(opened.folder, told))
     return told
+
+
+def _fixed(opened: Vault) -> set[str]:
+    """Settings that something above what is tuned has set: turning them would change nothing."""
+    above = ("vault file", "environment")
+    return {key for key, origin in opened.settings.origin.items() if origin.startswith(above)}
 
 
 def _revert(vault: str | None, questions: Path | None, json: bool) -> None:

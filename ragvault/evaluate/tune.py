@@ -12,7 +12,7 @@ shuffled nothing is changed in at least 95 of 100 runs (tests/test_tune.py).
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,7 +23,7 @@ from ragvault.evaluate.answers import Answer
 from ragvault.evaluate.compare import METRIC, Difference, by_kind, difference
 from ragvault.evaluate.metrics import average
 from ragvault.evaluate.questions import Question
-from ragvault.evaluate.space import Values, knobs, turned, value
+from ragvault.evaluate.space import Knob, Values, knobs, turned, value
 
 LEAST = 20  # judged questions: half of fewer says nothing about either half
 ROUNDS = 3
@@ -63,12 +63,17 @@ def tune(
     config: Config,
     *,
     seed: int = 0,
+    fixed: Collection[str] = (),
     tell: Callable[[str], None] = lambda line: None,
 ) -> Tuning:
-    """Search one half, judge on the other. Raises UsageError where there is too little to go by."""
+    """Search one half, judge on the other; `fixed` settings stay as they are.
+
+    Raises UsageError where there is too little to go by.
+    """
     check(questions, config)
     first, second = halves(questions, seed)
-    values, gain, tried = _search(ranking, config, first, seed, tell)
+    free = [knob for knob in knobs(config) if knob.key not in fixed]
+    values, gain, tried = _search(ranking, config, free, first, seed, tell)
     changes = {key: (value(config, key), number) for key, number in values.items()}
     base = ranking.under(config, second)
     now = ranking.under(turned(config, values), second) if values else base
@@ -106,6 +111,7 @@ def halves(questions: Sequence[Question], seed: int) -> tuple[list[int], list[in
 def _search(
     ranking: Ranking,
     config: Config,
+    free: Sequence[Knob],
     places: Sequence[int],
     seed: int,
     tell: Callable[[str], None],
@@ -117,8 +123,7 @@ def _search(
     tried = 0
     for _ in range(ROUNDS):
         before = best
-        order = knobs(config)
-        chance.shuffle(order)
+        order = chance.sample(free, len(free))
         for knob in order:
             here = values.get(knob.key, value(config, knob.key))
             for number in knob.near(here):
