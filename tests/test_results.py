@@ -157,6 +157,17 @@ def test_paths_work_from_where_the_search_was_typed(place, here):
             assert (place / here / line.partition(".md")[0]).with_suffix(".md").is_file()
 
 
+@pytest.mark.parametrize("name", ["two\nlines.md", "Cafe\u0301/Re\u0301sume\u0301.md"])
+def test_a_path_is_that_of_a_file_however_it_is_spelled(tmp_path, monkeypatch, name):
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
+    note = tmp_path / "vault" / name
+    note.parent.mkdir(parents=True)
+    note.write_text("# Quagga\n\nquagga\n")
+    Vault.open(tmp_path / "vault").index("keyword")
+
+    assert ask(tmp_path / "vault", "quagga", "-0").out == f"{name}\0"
+
+
 def test_a_line_of_grep_is_a_line_of_the_file(place):
     for line in ask(place, "gluten dough", "--vault", "bread", "--format", "grep").out.splitlines():
         path, number, text = re.fullmatch(r"(.+?\.md):(\d+): (.*)", line).groups()

@@ -24,7 +24,7 @@ from ragvault.cli.reply import Reply
 from ragvault.errors import IndexBehind, RagvaultError, UsageError
 
 if TYPE_CHECKING:
-    from ragvault.cli.shown import Answer
+    from ragvault.cli.shown import Answer, Shown
     from ragvault.opened import Opened
     from ragvault.store.layout import Known
     from ragvault.vault import Vault
@@ -85,7 +85,6 @@ def found(
     ask: Ask, around: Surroundings, opening: Opening | None = None, counting: Counting = walked
 ) -> Reply:
     """The same, but for a RagvaultError, which is raised."""
-    from ragvault.cli.results import FORMATS
     from ragvault.cli.shown import Found, Shown, said
     from ragvault.several import merge
 
@@ -102,14 +101,14 @@ def found(
             vault.handed_over((each for of, each in merged.results if of == at), around.now)
     shown = Shown(results, tuple(answers), merged.left_out, merged.said, around, ask.explain)
     lines = () if ask.quiet else tuple(map(render.printable, said(shown)))
-    return Reply(_ended(FORMATS[ask.format](shown), ask), lines, 0 if results else 1)
+    return Reply(_written(shown, ask), lines, 0 if results else 1)
 
 
 def _answer(
     ask: Ask, around: Surroundings, vault: Vault, index: Opened, counting: Counting
 ) -> Answer:
     from ragvault import freshness
-    from ragvault.cli.shown import Answer, snippets
+    from ragvault.cli.shown import Answer, disks, snippets
     from ragvault.search import Asked
 
     freshness.check(vault.root)
@@ -117,9 +116,10 @@ def _answer(
     pending, partial = _standing(ask, vault, index, counting)
     with index.catalogue.snapshot():
         response = vault.answer(asked, index)
-        shown = snippets(response, index)
+        shown, spelled = snippets(response, index), disks(response, index)
     counter = None if response.plan.listing else index.count_tokens()
-    return Answer(vault.name, vault.root, index.config, response, pending, partial, shown, counter)
+    told = (response, pending, partial, shown, counter, spelled)
+    return Answer(vault.name, vault.root, index.config, *told)
 
 
 def _standing(ask: Ask, vault: Vault, index: Opened, counting: Counting) -> tuple[int | None, str]:
@@ -187,9 +187,12 @@ def _named_in(ask: Ask, around: Surroundings) -> list[Known]:
     return [registry.named(name, data, here) for name in plan.vaults]
 
 
-def _ended(text: str, ask: Ask) -> str:
-    if ask.format == "paths" and ask.nul:
-        return text.replace("\n", "\0") + "\0" if text else ""
+def _written(shown: Shown, ask: Ask) -> str:
+    from ragvault.cli.results import FORMATS, paths
+
+    if ask.nul:
+        return "".join(f"{path}\0" for path in paths(shown))
+    text = FORMATS[ask.format](shown)
     return f"{text}\n" if text else ""
 
 

@@ -53,8 +53,13 @@ def as_jsonl(shown: Shown) -> str:
 
 def as_paths(shown: Shown) -> str:
     """Every note once, best first."""
+    return "\n".join(paths(shown))
+
+
+def paths(shown: Shown) -> list[str]:
+    """The same one by one: a name may hold the character that ends a line."""
     safe = render.printable if shown.around.terminal else str
-    return "\n".join(dict.fromkeys(safe(shown.place(each)) for each in shown.results))
+    return list(dict.fromkeys(safe(shown.place(each)) for each in shown.results))
 
 
 def as_grep(shown: Shown) -> str:

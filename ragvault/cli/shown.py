@@ -7,7 +7,7 @@ results_text.py) only write.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
@@ -32,6 +32,7 @@ class Answer:
     partial: str  # what of the index cannot answer for all notes
     snippets: Mapping[int, tuple[Snippet, int]]  # passage -> the snippet, and its line in the file
     count_tokens: Callable[[str], int] | None = None
+    disks: Mapping[str, str] = field(default_factory=dict)  # path -> how the disk spells it
 
     @property
     def fresh(self) -> bool | None:
@@ -48,7 +49,8 @@ class Found:
 
     @property
     def path(self) -> Path:
-        return self.answer.root / self.each.note.path
+        path = self.each.note.path
+        return self.answer.root / self.answer.disks.get(path, path)
 
     @property
     def snippet(self) -> Snippet:
@@ -108,6 +110,13 @@ def snippets(response: Response, index: Opened) -> dict[int, tuple[Snippet, int]
     # Those before the budget: several vaults share one, which may take more of this one.
     results = response.stages[-2].ranked.kept
     return {each.id: _snippet(each, response, index) for each in results}
+
+
+def disks(response: Response, index: Opened) -> dict[str, str]:
+    """How the disk spells the names of notes: a path of ours is composed, a file's need not be."""
+    paths = {each.note.path for each in response.stages[-2].ranked.kept}
+    odd = (path for path in paths if not path.isascii())
+    return {path: index.catalogue.stored(path).file.disk for path in odd}
 
 
 def _snippet(each: Candidate, response: Response, index: Opened) -> tuple[Snippet, int]:
