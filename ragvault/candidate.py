@@ -145,6 +145,11 @@ class Candidate(Struct, frozen=True):
         return self.passage.note
 
     @property
+    def lifted(self) -> bool:
+        """Was it put first by `fuse`, as what was asked for by its very name or words?"""
+        return any(term.name == "exact" for step in self.steps[:1] for term in step.terms)
+
+    @property
     def text(self) -> str:
         return self.shown.text if self.shown else self.passage.text
 

@@ -6,6 +6,7 @@ import pytest
 from rank_kit import candidate, context, names
 
 from ragvault.errors import ModelUnusable
+from ragvault.rank.fuse import fuse
 from ragvault.rank.rerank import rerank
 
 
@@ -103,3 +104,14 @@ def test_every_score_is_the_sum_of_its_terms():
             Says(a=3.0, b=-2.0), rerank__n=2, rerank__method=method, rerank__rest="keep"
         ):
             assert each.steps[-1].total == pytest.approx(each.score, abs=1e-9)
+
+
+def test_what_was_asked_for_by_its_very_name_stays_first_and_unread():
+    near = [candidate(n, scores={"vector": 0.9}, passage={"text": n}) for n in "ab"]
+    named = candidate("named", exact="title", scores={"vector": 0.2})
+    how = {"rerank__enabled": True, "rerank__method": "replace"}
+    ctx = context("default", **how, reranker=Says(a=0.2, b=0.9))
+    found = rerank(fuse([*near, named], ctx), ctx)
+
+    assert names(found) == ["named", "b", "a"]
+    assert [step.stage for step in found[0].steps] == ["fuse"]

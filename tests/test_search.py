@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from ragvault import profiles
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.opened import Opened
+from ragvault.query.understand import understand
 from ragvault.retrieve.legs import KeywordLeg, VectorLeg
 from ragvault.search import Asked, Response, search
 from ragvault.vault import Vault
@@ -305,3 +307,25 @@ def test_a_filter_that_keeps_one_passage_in_a_thousand_leaves_the_vector_leg_exa
             best = sorted(zip(-(rows[at] @ query), kept, strict=True))[:10]
             assert found.tolist() == [int(id_) for _, id_ in best]
             assert scores == pytest.approx([-score for score, _ in best], abs=1e-5)
+
+
+@pytest.mark.parametrize("leg", ["vector", "keyword", "code", "graph"])
+@pytest.mark.parametrize(
+    "condition",
+    ["tag:recipe", "path:Science", "-path:Recipes", "has:table OR has:code", "since:2024"],
+)
+def test_no_leg_returns_what_the_filter_excludes(vault, leg, condition):
+    legs = [leg] if leg != "graph" else ["keyword", "graph"]
+    with with_settings(vault, f"retrieve.legs={json.dumps(legs)}") as index:
+        plan = understand(condition, index.config.query, now=NOW)
+        kept = set(index.catalogue.kept_passages(plan.filter).tolist())
+        found = search(Asked(f"flour water salt scale ({condition})", NOW, 500), index)
+    seen = {each.id for each in found.stages[0].ranked}
+    assert seen <= kept
+    if leg == "vector":  # which has a place for every passage: nothing that is kept is lost
+        assert seen == kept
+
+
+def test_one_leg_is_enough_to_pass_a_floor(vault):
+    with with_settings(vault, 'retrieve.legs=["keyword"]', "calibrate.floor=0.3") as index:
+        assert paths(ask(index, "falling number enzymes"))

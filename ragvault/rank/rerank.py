@@ -4,7 +4,8 @@
     score     weight * its score + (1 - weight) * the score so far, both brought to 0..1
     rank      weight / (k + its rank) + (1 - weight) / (k + rank so far)
 
-What the model did not read stays behind what it read, or is dropped. A model that fails changes
+An exact title, alias or phrase that `fuse` put first stays there, unread. What the model did not read
+stays behind what it read, or is dropped. A model that fails changes
 nothing, and that is said. Where it gives 0..1, that is the confidence.
 """
 
@@ -28,16 +29,20 @@ def rerank(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
         return Ranked(tuple(candidates))
     if ctx.reranker is None:
         return Ranked(tuple(candidates), said=("not reranked: no reranker is loaded",))
-    read, rest = list(candidates[: settings.n]), list(candidates[settings.n :])
+    first = [each for each in candidates if each.lifted]
+    others = [each for each in candidates if not each.lifted]
+    read, rest = others[: settings.n], others[settings.n :]
+    if not read:
+        return Ranked(tuple(candidates))
     try:
         given = _ask(ctx.reranker, ctx.query, read)
     except RagvaultError as error:
         return Ranked(tuple(candidates), said=(f"not reranked: {error}",))
     order = _sure(best_first(_blended(read, given, settings)), read, given, ctx)
     if settings.rest == "keep":
-        return Ranked((*order, *_behind(rest, order[-1].score, settings)))
+        return Ranked((*first, *order, *_behind(rest, order[-1].score, settings)))
     reason = f"not among the {settings.n} that were reranked"
-    return Ranked(tuple(order), tuple(Removal(each, reason) for each in rest))
+    return Ranked((*first, *order), tuple(Removal(each, reason) for each in rest))
 
 
 def _ask(reranker: Reranker, query: str, read: Sequence[Candidate]) -> list[float]:
