@@ -4,9 +4,9 @@
     score     weight * its score + (1 - weight) * the score so far, both brought to 0..1
     rank      weight / (k + its rank) + (1 - weight) / (k + rank so far)
 
-An exact title, alias or phrase that `fuse` put first stays there, unread. What the model did not read
-stays behind what it read, or is dropped. A model that fails changes
-nothing, and that is said. Where it gives 0..1, that is the confidence.
+An exact title, alias or phrase that `fuse` put first stays there, unread. What else the model did
+not read stays behind what it read, or is dropped. A model that fails changes nothing, and that is
+said. Where it gives 0..1, that is the confidence.
 """
 
 from __future__ import annotations
