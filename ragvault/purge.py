@@ -2,7 +2,8 @@
 
     indexes    the index folders of the data folder, each by its own name, and which is the default
     models     weights
-    cache, runtime
+    cache      the log of the watcher
+    runtime    its lock, its record and its socket
     settings   config.toml and the copies that `config init --force` kept
 
 Only what ragvault makes is named, never a whole folder that somebody chose: RAGVAULT_HOME or
@@ -27,6 +28,8 @@ from ragvault.store.lock import WriterLock
 
 # As layout.index_folder names them: another folder in there is not ours.
 _INDEX = re.compile(r"[a-z0-9-]+-[0-9a-f]{8}")
+_LOG = re.compile(r"watch\.log(\.\d+)?")
+_RUNNING = re.compile(r"watch\.(lock|sock|json)|\.watch\.json\..+")
 
 
 class InsideVault(RagvaultError):
@@ -57,8 +60,8 @@ def written(data: Path, environ: Mapping[str, str] | None = None) -> list[Writte
         *_named("index", _indexes(data)),
         *_named("default", [data / "vaults" / registry.DEFAULT]),
         *_named("models", _models(folders.models_dir(environ))),
-        *_named("cache", [folders.cache_dir(environ)]),
-        *_named("runtime", [folders.runtime_dir(environ)]),
+        *_named("cache", _matching(folders.cache_dir(environ), _LOG)),
+        *_named("runtime", _matching(folders.runtime_dir(environ), _RUNNING)),
         *_named("settings", _settings(environ)),
     ]
     for each in found:
@@ -109,9 +112,13 @@ def _models(shelf: Path) -> Iterator[Path]:
 def _settings(environ: Mapping[str, str] | None) -> Iterator[Path]:
     path = folders.user_file({**_environ(environ), "RAGVAULT_CONFIG": ""})
     yield path
-    if path.parent.is_dir():
-        copies = re.compile(re.escape(path.name) + r"\.\d+")
-        yield from sorted(p for p in path.parent.iterdir() if copies.fullmatch(p.name))
+    yield from _matching(path.parent, re.compile(re.escape(path.name) + r"\.\d+"))
+
+
+def _matching(folder: Path, name: re.Pattern[str]) -> list[Path]:
+    """The files of a folder that have a name of ours."""
+    within = folder.iterdir() if folder.is_dir() else ()
+    return sorted(each for each in within if name.fullmatch(each.name))
 
 
 def _environ(environ: Mapping[str, str] | None) -> Mapping[str, str]:
@@ -150,6 +157,8 @@ def _delete(path: Path) -> None:
 def _ours(data: Path, environ: Mapping[str, str] | None) -> Iterator[Path]:
     """Folders that may be empty now, the inner ones first."""
     yield data / "vaults"
+    yield folders.runtime_dir(environ)  # which may lie in the cache
+    yield folders.cache_dir(environ)
     yield folders.models_dir(environ)
     yield data
     yield folders.models_dir(environ).parent

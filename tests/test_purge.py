@@ -10,10 +10,22 @@ from vault_kit import ragvault, vault
 
 from ragvault import purge as purging
 from ragvault.service import running
+from ragvault.service.logs import NAME
+from ragvault.service.record import LOCK, RECORD, SOCKET
 from ragvault.store.lock import WriterLock
 from ragvault.vault import Vault
 
 __all__ = ["vault"]
+
+
+WATCHER = (
+    *(f"cache/{NAME}", f"cache/{NAME}.1"),
+    *(f"run/{name}" for name in (LOCK, RECORD, SOCKET, f".{RECORD}.x7f")),
+)
+STRANGE = (
+    *("cache/photo.jpg", "config.toml.bak", "diary.txt", "models/mine.bin"),
+    *("run/watch.md", "vaults/My Notes/n.md"),
+)
 
 
 @pytest.fixture
@@ -23,12 +35,10 @@ def home(vault, tmp_path) -> Path:
     ragvault("config", "init")
     ragvault("vaults", "default", "vault")
     ragvault("config", "init", "--force", "-q")
-    for folder in ("models/potion-base-8M/x", "models/.locks", "cache", "run"):
-        (home / folder).mkdir(parents=True)
-        (home / folder / "file").write_text("ours")
-    (home / "vaults" / "My Notes").mkdir()
-    for stranger in ("vaults/My Notes/n.md", "models/mine.bin", "diary.txt", "config.toml.bak"):
-        (home / stranger).write_text("mine")
+    ours = ("models/potion-base-8M/x/file", "models/.locks/file", *WATCHER)
+    for name in (*ours, *STRANGE):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("ours or mine")
     return home
 
 
@@ -41,7 +51,7 @@ def test_everything_of_ours_goes_and_nothing_else(home, vault):
 
     assert ragvault("purge", "--yes").code == 0
 
-    assert left(home) == ["config.toml.bak", "diary.txt", "models/mine.bin", "vaults/My Notes/n.md"]
+    assert left(home) == list(STRANGE)
     assert left(vault) == notes
 
 
@@ -91,6 +101,13 @@ def test_on_a_terminal_it_asks(answer, code, gone, home, monkeypatch):
     assert (home / "config.toml").exists() != gone
 
 
+def test_the_list_it_asks_about_is_no_part_of_the_json(home):
+    said = ragvault("purge", "--json")
+
+    assert (said.code, said.out) == (2, "")
+    assert "in all" in said.err
+
+
 def test_nothing_is_deleted_while_an_index_is_written(home, vault):
     before = left(home)
     with WriterLock(Vault.open(vault).folder, "ragvault index"):
@@ -104,8 +121,8 @@ def test_nothing_is_deleted_while_an_index_is_written(home, vault):
 
 
 def test_a_vault_inside_what_would_go_stops_it(home):
-    inside = home / "cache" / "vault"
-    inside.mkdir()
+    inside = home / "models" / "hub" / "vault"
+    inside.mkdir(parents=True)
     (inside / "note.md").write_text("# N")
     ragvault("index", inside, "-q")
 

@@ -31,7 +31,10 @@ def purge(
 
     data = folders.data_dir(override=configure.load().config.paths.data)
     found = purging.written(data)
-    if not yes:
+    if not yes and json:
+        for line in pages.written(found).splitlines():
+            render.talk(line)
+    elif not yes:
         render.out(pages.written(found))
     if found and not yes:
         _ask()
@@ -53,7 +56,7 @@ def _ask() -> None:
 
     from ragvault.errors import UsageError
 
-    if not sys.stdin.isatty():
+    if not sys.stdin or not sys.stdin.isatty():
         raise UsageError(
             "nothing was removed, because nobody is there to be asked", fix="ragvault purge --yes"
         )
