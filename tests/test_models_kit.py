@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from ragvault.config import Models
 from ragvault.errors import ModelUnknown
+from ragvault.models import load
 from ragvault.models.kit import Kit
 from ragvault.models.load import opening
 from ragvault.models.talk import Quiet
@@ -49,3 +51,26 @@ def test_what_could_not_be_opened_is_not_kept():
     for _ in range(2):
         with pytest.raises(ModelUnknown):
             kit.embedder("no-such-model", SETTINGS, HOW)
+
+
+def test_a_model_that_takes_long_to_come_keeps_nobody_from_the_others(monkeypatch):
+    kit = Kit()
+    here = kit.embedder("fake", SETTINGS, HOW)
+    began, may_end = threading.Event(), threading.Event()
+
+    def download(name, how):
+        began.set()
+        assert may_end.wait(60)
+        return here
+
+    with ThreadPoolExecutor(2) as pool:
+        monkeypatch.setattr(load, "open_embedder", download)
+        coming = pool.submit(kit.embedder, "far-away", SETTINGS, HOW)
+        assert began.wait(60)
+        try:
+            asked = pool.submit(kit.embedder, "fake", SETTINGS, HOW)
+            assert asked.result(timeout=20) is here
+            assert pool.submit(kit.reranker, "fake", SETTINGS, HOW).result(timeout=20)
+        finally:
+            may_end.set()
+        assert coming.result() is here

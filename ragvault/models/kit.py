@@ -25,6 +25,7 @@ class Kit:
     def __init__(self) -> None:
         self._embedders: dict[tuple[str, str], Embedder] = {}
         self._rerankers: dict[tuple[str, str], Reranker] = {}
+        self._opening: dict[tuple[str, str, int], threading.Lock] = {}
         self._lock = threading.Lock()
 
     def embedder(self, name: str, settings: Models, how: Opening) -> Embedder:
@@ -43,10 +44,17 @@ class Kit:
         self, kept: dict[tuple[str, str], M], name: str, settings: Models, opened: Callable[[], M]
     ) -> M:
         how = repr(settings)
-        with self._lock:
+        if (name, how) in kept:
+            return kept[name, how]
+        with self._opening_of(name, how, id(kept)):
             if (name, how) not in kept:
                 found = opened()
                 # By its full name too, which is what the catalogue remembers of it; one that was
                 # opened by that name already is the same.
                 kept[name, how] = kept.setdefault((found.name, how), found)
             return kept[name, how]
+
+    def _opening_of(self, name: str, how: str, kind: int) -> threading.Lock:
+        """A lock for each model: nobody waits for the download of another one."""
+        with self._lock:
+            return self._opening.setdefault((name, how, kind), threading.Lock())
