@@ -62,6 +62,13 @@ def runtime_dir(environ: Mapping[str, str] | None = None) -> Path:
     return Path(runtime_folder(environ))
 
 
+def settled(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment with the places that it names as they are seen from every folder."""
+    given = dict(_environ(environ))
+    places = [name for name in ("RAGVAULT_HOME", "RAGVAULT_CONFIG") if given.get(name)]
+    return given | {name: str(_absolute(given[name])) for name in places}
+
+
 def _platform_data() -> Path:
     return platformdirs.user_data_path(APP, appauthor=False)
 

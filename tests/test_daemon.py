@@ -302,6 +302,15 @@ def test_it_starts_tells_and_stops_in_the_background(cold):
     assert list(Path(cold.run).iterdir()) == [Path(cold.run, "watch.lock")]
 
 
+def test_a_home_named_from_the_current_folder_is_the_same_in_the_background(cold):
+    env = {**cold.env, "RAGVAULT_HOME": "home"}
+    try:
+        assert ragvault(env, "watch", "notes", "--daemon", cwd=cold.folder).returncode == 0
+        assert running(cold.env)
+    finally:
+        ragvault(env, "watch", "--stop", cwd=cold.folder)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_cleanly(cold, number):
     with daemon(cold.root, cold.env, "--quiet") as process:

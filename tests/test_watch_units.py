@@ -41,6 +41,27 @@ def test_the_unit_starts_the_watcher_with_every_path_quoted():
     assert shlex.split(lines["Environment"]) == ["RAGVAULT_HOME=/home/me/rag vault & more"]
 
 
+def test_a_home_named_from_the_current_folder_is_named_in_full(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RAGVAULT_HOME", "home")
+
+    assert f"RAGVAULT_HOME={tmp_path}/home" in systemd(ODD)
+
+
+def test_a_reader_that_left_does_not_end_the_watcher(tmp_path, monkeypatch):
+    class Gone:
+        def write(self, _):
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", Gone())
+    log = Log(tmp_path / "watch.log", 1000, aloud=True)
+    log.say("one")
+    log.say("two")
+    log.end()
+
+    assert (tmp_path / "watch.log").read_text().count("\n") == 2
+
+
 def test_a_log_stays_small_and_private(tmp_path):
     path = tmp_path / "logs" / "watch.log"
     log = Log(path, 1000, aloud=False)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ragvault.errors import RagvaultError
+from ragvault.folders import settled
 from ragvault.service.running import Running, running
 
 STARTING = 30.0  # seconds: a cold disk reads a few hundred megabytes of libraries first
@@ -29,6 +30,7 @@ def start(vaults: Sequence[Path]) -> Running:
             stdout=subprocess.DEVNULL,
             stderr=said,
             start_new_session=True,
+            env=settled(),
             cwd=Path.home() if Path.home().is_dir() else Path("/"),
         )
         found = _ready(process)

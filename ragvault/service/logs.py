@@ -43,8 +43,11 @@ class Log(Quiet):
         plain = "".join(char if char.isprintable() else "?" for char in line)
         self._handler.handle(logging.makeLogRecord({"msg": plain}))
         if self._aloud and sys.stderr:
-            sys.stderr.write(f"{plain}\n")
-            sys.stderr.flush()
+            try:
+                sys.stderr.write(f"{plain}\n")
+                sys.stderr.flush()
+            except OSError:
+                self._aloud = False  # nobody reads it any more; the log goes on
 
     def end(self) -> None:
         """Close the file. `close` is a Talk's: nothing more for now."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
+
+from ragvault.folders import settled
 
 LABEL = "ragvault.watch"
 
@@ -71,7 +72,7 @@ def _command(vaults: Sequence[Path]) -> list[str]:
 
 
 def _environ() -> list[tuple[str, str]]:
-    return sorted((name, value) for name, value in os.environ.items() if _is_ours(name))
+    return sorted((name, value) for name, value in settled().items() if _is_ours(name))
 
 
 def _is_ours(name: str) -> bool:
