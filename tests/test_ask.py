@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ragvault.cli import render
+from ragvault.cli import render, reply, start
 from ragvault.cli.around import Surroundings, surroundings
 from ragvault.cli.ask import answer
 from ragvault.cli.main import main
@@ -102,3 +102,13 @@ def test_the_folder_and_the_variables_are_those_of_the_one_who_asks(vault, tmp_p
     ask = parse(["search", "gluten", "--json"], inside)
     assert json.loads(answer(ask, inside).out)["vaults"] == [vault.name]
     assert answer(ask, other).code == 2
+
+
+def test_an_answer_of_the_watcher_that_cannot_be_written_is_a_line_and_exit_4(monkeypatch, capsys):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(reply, "write", full)
+
+    assert start._written({"out": "x", "err": [], "code": 0}) == 4
+    assert capsys.readouterr().err.startswith("ragvault: unexpected OSError: [Errno 28] No space")

@@ -56,4 +56,9 @@ def _written(told: Mapping[str, Any]) -> int:
         from ragvault.cli.main import reader_left
 
         return reader_left()
+    except OSError as error:  # a full disk
+        from ragvault.cli.render import unexpected
+
+        unexpected(error)
+        return 4
     return reply.code
