@@ -157,6 +157,24 @@ def test_paths_work_from_where_the_search_was_typed(place, here):
             assert (place / here / line.partition(".md")[0]).with_suffix(".md").is_file()
 
 
+def test_no_note_steers_the_terminal_it_is_shown_on(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
+    (tmp_path / "vault").mkdir()
+    steering = "quagga\tzebra \x1b]0;title\x07 \x9b2J \u202eback"
+    (tmp_path / "vault" / "note.md").write_text(f"{steering}\n")
+    Vault.open(tmp_path / "vault").index("keyword")
+
+    for format_ in ("json", "jsonl", "paths", "grep", "markdown", "context"):
+        shown = on_terminal(tmp_path / "vault", "quagga", "--format", format_)
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", shown), format_
+        told = ask(tmp_path / "vault", "quagga", "--format", format_).out
+        if format_ in ("markdown", "context"):
+            assert "quagga\tzebra" in shown
+            assert steering in told
+        if format_ == "jsonl":
+            assert json.loads(told)["text"].strip() == steering
+
+
 @pytest.mark.parametrize("name", ["two\nlines.md", "Cafe\u0301/Re\u0301sume\u0301.md"])
 def test_a_path_is_that_of_a_file_however_it_is_spelled(tmp_path, monkeypatch, name):
     monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
@@ -25,6 +26,7 @@ from ragvault.errors import RagvaultError
 if TYPE_CHECKING:
     from ragvault.configure import Loaded
 
+_STEERING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
 # 0 with --quiet, 2 with --verbose; a thread that answers somebody else has its own
 _volume: ContextVar[int] = ContextVar("volume", default=1)
 
@@ -163,6 +165,11 @@ def size(number: int) -> str:
 def printable_lines(text: str) -> str:
     """The same for a text of several lines."""
     return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def harmless(text: str) -> str:
+    """A text as it is, but for characters that steer a terminal or turn its writing around."""
+    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def printable(text: str) -> str:

@@ -6,6 +6,7 @@ what each format promises.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import datetime, timezone
@@ -16,6 +17,7 @@ from ragvault.cli.results_text import as_text
 from ragvault.cli.shown import Answer, Found, Shown
 from ragvault.plan import Either, Every, Except, Filter, QueryPlan
 
+_C1 = re.compile(r"[\x7f-\x9f]")
 TIERS = ("keyword", "static", "full")  # the lowest first
 
 
@@ -77,7 +79,7 @@ def as_markdown(shown: Shown) -> str:
     for each in shown.results:
         title = each.each.note.title or each.each.note.path
         parts.append(f"## {title} ({_cited(shown, each)})\n\n{each.each.text.strip()}\n")
-    return "\n".join(parts).rstrip("\n")
+    return _shown(shown, "\n".join(parts).rstrip("\n"))
 
 
 def as_context(shown: Shown) -> str:
@@ -87,7 +89,7 @@ def as_context(shown: Shown) -> str:
         heading = " > ".join(each.each.headings) or each.each.note.title
         head = f"[{number}] {_cited(shown, each)} | {heading}"
         parts.append(f"{head}\n{each.each.text.strip()}\n")
-    return "\n".join(parts).rstrip("\n")
+    return _shown(shown, "\n".join(parts).rstrip("\n"))
 
 
 FORMATS: Mapping[str, Callable[[Shown], str]] = {
@@ -187,6 +189,11 @@ def _labelled(shown: Shown, tell: Callable[[Any], list[dict[str, Any]]]) -> list
     ]
 
 
+def _shown(shown: Shown, text: str) -> str:
+    """The text of notes: as it is for a program, without what steers a terminal on one."""
+    return render.harmless(text) if shown.around.terminal else text
+
+
 def _moment(at: float | None) -> str:
     moment = datetime.fromtimestamp(at or 0.0, timezone.utc)
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -194,7 +201,9 @@ def _moment(at: float | None) -> str:
 
 def _plain(text: str) -> str:
     """JSON that can be written: half a pair of surrogates becomes the escape that JSON has."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    plain = text.encode("utf-8", "backslashreplace").decode()
+    # The controls above ASCII, which JSON lets pass and a terminal may obey.
+    return _C1.sub(lambda found: f"\\u{ord(found[0]):04x}", plain)
 
 
 def _cited(shown: Shown, found: Found) -> str:
