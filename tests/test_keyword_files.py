@@ -253,6 +253,18 @@ def test_large_drafts_become_several_segments(tmp_path, monkeypatch):
     shelf.index.close()
 
 
+def test_segments_that_are_merged_hold_no_more_than_their_numbers_reach(tmp_path):
+    """Documents are numbered in 16 bits, and a thousand short passages fit into 5 KB."""
+    index = open_keyword(tmp_path, Keyword())
+    for revision, ids in enumerate((range(33_000), range(33_000, 66_000)), 1):
+        index.put([], [passage(id_, 1, "bread" if id_ % 2 else "salt") for id_ in ids])
+        index.commit(revision)
+    index.compact(lambda *_: ([], []))
+    hits = index.search(Words("bread"), limit=66_000, fuzzy=False, seconds=60).hits
+    assert {hit.passage for hit in hits} == set(range(1, 66_000, 2))
+    index.close()
+
+
 def test_a_dead_writer_does_not_block_the_next(shelf):
     script = (
         "import os, sys; from pathlib import Path; from ragvault.config import Keyword\n"

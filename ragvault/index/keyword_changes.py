@@ -19,7 +19,7 @@ from ragvault.index import keyword_merge, keyword_shelf
 from ragvault.index.analyze import Analyzer
 from ragvault.index.keyword_draft import Draft
 from ragvault.index.keyword_fields import Fields
-from ragvault.index.keyword_segment import Block, Columns, Segment, write
+from ragvault.index.keyword_segment import LIMIT, Block, Columns, Segment, write
 from ragvault.index.keyword_shelf import Manifest, SegmentEntry
 from ragvault.index.keyword_view import LEVELS
 from ragvault.types import KeywordNote, KeywordPassage
@@ -123,9 +123,9 @@ class Changes:
         small = [entry for entry in segments if entry.size < SMALL]
         if len(small) <= MANY:
             return segments
-        group = _groups(small)[0]
+        group = next((group for group in _groups(small) if len(group) > 1), [])
         rest = [entry for entry in segments if entry not in group]
-        return [*rest, *self._merged(group)]
+        return [*rest, *self._merged(group)] if group else segments
 
     def _merged(self, entries: Sequence[SegmentEntry]) -> list[SegmentEntry]:
         """One segment of what is left of these, or none when nothing is."""
@@ -160,13 +160,15 @@ class Changes:
 
 
 def _groups(entries: Sequence[SegmentEntry]) -> list[list[SegmentEntry]]:
-    """Smallest first, as many together as one commit may rewrite."""
+    """Smallest first, as many together as one commit may rewrite and one segment may hold."""
     groups: list[list[SegmentEntry]] = [[]]
-    size = 0
     for entry in sorted(entries, key=lambda entry: entry.size):
-        if size + entry.size > MERGED and groups[-1]:
+        if groups[-1] and not _fit([*groups[-1], entry]):
             groups.append([])
-            size = 0
         groups[-1].append(entry)
-        size += entry.size
     return groups
+
+
+def _fit(entries: Sequence[SegmentEntry]) -> bool:
+    held = [sum(entry.documents.get(level, 0) for entry in entries) for level in LEVELS]
+    return sum(entry.size for entry in entries) <= MERGED and max(held) <= LIMIT
