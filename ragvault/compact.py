@@ -26,6 +26,7 @@ from ragvault.write.words import TAKING, compact_words
 GRACE = 86_400.0  # seconds in which a text that comes back finds its vectors
 RUBBISH = 0.05  # share of removed passages from which edits are compacted too
 LITTLE = 4_000_000  # bytes: what one removed note may cost at once
+SCRUB = "scrub"  # the fact that what was removed may still be in the catalogue's files
 MANY = 400  # notes stored in one run: filling a file leaves copies in it, which are scrubbed once
 
 
@@ -36,9 +37,10 @@ def tidy(catalogue: Catalogue, engines: Engines, report: Report) -> None:
     if due:
         compact_caches(catalogue, engines)
     dropped = _drop_old_vectors(catalogue, time.time() - GRACE)
-    if due or dropped or report.added + report.changed + report.recut >= MANY:
+    many = report.added + report.changed + report.recut >= MANY
+    if due or dropped or many or catalogue.fact(SCRUB):
         try:
-            catalogue.compact()
+            _scrub(catalogue)
         except IndexUnusable as error:  # while a search reads on; the next run does it
             report.warnings = (*report.warnings, f"{error} (fix: {error.fix})")
             return
@@ -51,9 +53,20 @@ def compact(catalogue: Catalogue, engines: Engines) -> None:
     engines.drop_unused(catalogue)
     compact_caches(catalogue, engines)
     catalogue.drop_unused_vectors()
+    catalogue.set_fact(SCRUB, "due")  # first: once no tombstone is left, nothing else says so
     catalogue.set_fact("compacted", str(catalogue.revision))
     catalogue.forget_tombstones(catalogue.revision)
+    _scrub(catalogue)
+
+
+def _scrub(catalogue: Catalogue) -> None:
+    """The catalogue's own files; when a search reads on, or this is stopped, the next run's to do.
+
+    Raises IndexUnusable.
+    """
+    catalogue.set_fact(SCRUB, "due")
     catalogue.compact()
+    catalogue.set_fact(SCRUB, "")
 
 
 def compact_caches(catalogue: Catalogue, engines: Engines) -> None:

@@ -9,8 +9,9 @@ import pytest
 from write_kit import Heard, answers, holders, models, notes, opened, prose, write
 
 from ragvault import compact
-from ragvault.errors import UsageError
+from ragvault.errors import IndexUnusable, UsageError
 from ragvault.models.fake import FakeEmbedder
+from ragvault.store.catalogue import Catalogue
 from tests.keyword_shelves import ENGINES
 
 pytestmark = pytest.mark.usefixtures("models")
@@ -160,6 +161,27 @@ def test_a_name_that_means_nothing_or_two_things_is_refused(vault):
         vault.forget("same")
     with pytest.raises(UsageError, match="no note nowhere"):
         vault.forget("nowhere")
+
+
+def test_what_a_search_still_read_goes_with_the_next_run(vault, monkeypatch):
+    """It is removed all the same, and cannot be named a second time."""
+    scrubs = []
+    scrub = Catalogue.compact
+    monkeypatch.setattr(Catalogue, "compact", lambda self: scrubs.append(scrub(self)))
+    vault.index()
+    (vault.root / f"{NAME}.md").unlink()
+    with vault.catalogue() as reader, reader.snapshot(), monkeypatch.context() as patch:
+        patch.setattr("ragvault.store.connect.BUSY_MS", 50)
+        assert reader.files()
+        with pytest.raises(IndexUnusable, match="still reads deleted text") as refused:
+            vault.forget(NAME)
+    assert "ragvault index" in refused.value.fix
+    assert scrubs == []
+    vault.index()
+    assert len(scrubs) == 1
+    assert traces(vault, CANARY[:9]) == {}
+    vault.index()
+    assert len(scrubs) == 1
 
 
 # --- When it happens by itself ---

@@ -122,7 +122,7 @@ class Door:
         raise IndexUnusable(
             self.folder,
             "a search that began earlier still reads deleted text",
-            fix="try again when it has ended",
+            fix="when it has ended, run: ragvault index",
         )
 
     def check(self) -> str:
