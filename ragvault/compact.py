@@ -19,6 +19,7 @@ import time
 from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable
 from ragvault.store.catalogue import Catalogue
+from ragvault.write.meanings import follow_vectors
 from ragvault.write.notes import Report
 from ragvault.write.vocabulary import prune_vocabulary
 from ragvault.write.words import TAKING, compact_words
@@ -79,11 +80,13 @@ def compact_caches(catalogue: Catalogue, engines: Engines) -> None:
                 prune_vocabulary(catalogue, words)
         finally:
             words.close()
-    dims = catalogue.model_dims()
-    for model in engines.models(catalogue):
+    dims, models = catalogue.model_dims(), engines.models(catalogue)
+    for model in models:
         if model in dims:
             vectors = engines.vectors(model, dims[model], catalogue, write=True)
             try:
+                # A run by keyword alone has not told them what was removed.
+                follow_vectors(catalogue, vectors, "" if model == models[0] else models[0])
                 vectors.compact()
             finally:
                 vectors.close()

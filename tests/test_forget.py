@@ -125,6 +125,15 @@ def test_a_deleted_note_is_in_no_answer_and_then_in_no_file(vault, monkeypatch):
     assert holders(vault.folder, vectors) == {}
 
 
+def test_a_run_by_keyword_alone_leaves_no_vector_of_a_deleted_note(vault, monkeypatch):
+    vault.index()
+    vectors = secret_vectors(vault)
+    (vault.root / f"{NAME}.md").unlink()
+    monkeypatch.setattr(compact, "GRACE", -1.0)
+    vault.index("keyword")
+    assert holders(vault.folder, vectors) == {}
+
+
 def test_a_note_that_was_edited_leaves_nothing_behind_when_it_is_compacted(vault):
     vault.index()
     write(vault.root, {f"{NAME}.md": "# Harmless\n\nNothing is said here any more."})
