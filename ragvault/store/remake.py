@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 DAMAGED = "damaged.sqlite"
 PAGE = 500  # vectors read at a time: what one damaged place can cost
 UNIT = 0.01  # how far from 1 a length may be
+MOST = 100_000_000  # ids that are looked for: a damaged number may say any
 
 
 def damage(folder: Path) -> str:
@@ -104,9 +105,15 @@ def _vectors(aside: Path) -> Iterator[tuple[_Model, list[bytes], NDArray[np.floa
             last = db.execute("SELECT max(id) FROM vectors").fetchone()[0] or 0
         except sqlite3.Error:
             return
-        for first in range(1, last + 1, PAGE):
-            for model in models:
+        for first in range(1, min(last, MOST) + 1, PAGE):
+            for model in filter(_is_sound, models):
                 yield from _page(db, model, first)
+
+
+def _is_sound(model: _Model) -> bool:
+    """Whether a row says what one must say; in a damaged file any column may hold anything."""
+    known = model.dtype in LITTLE_ENDIAN and isinstance(model.name, str)
+    return known and isinstance(model.dim, int) and model.dim > 0
 
 
 def _page(
@@ -120,6 +127,7 @@ def _page(
         rows = db.execute(query, (first, first + PAGE, model.id)).fetchall()
     except sqlite3.Error:
         return
+    rows = [row for row in rows if all(isinstance(part, bytes) for part in row)]
     rows = [(key, vector) for key, vector in rows if len(vector) == size]
     read = b"".join(vector for _, vector in rows)
     matrix = np.frombuffer(read, LITTLE_ENDIAN[model.dtype]).astype(np.float32)
