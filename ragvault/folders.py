@@ -62,6 +62,14 @@ def runtime_dir(environ: Mapping[str, str] | None = None) -> Path:
     return Path(runtime_folder(environ))
 
 
+def here() -> Path:
+    """The current folder; the top one where that has been deleted, which is around no vault."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path(os.sep)
+
+
 def settled(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment with the places that it names as they are seen from every folder."""
     given = dict(_environ(environ))

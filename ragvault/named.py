@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from unicodedata import normalize
 
+from ragvault import folders
 from ragvault.errors import UsageError
 
 
@@ -49,8 +50,10 @@ def find_notes(root: Path, known: Sequence[str], named: str) -> list[str]:
 
 def _inside(root: Path, named: str) -> str:
     """The path in the vault of a file named as the shell names it; empty for one outside."""
+    if not named:
+        return ""  # an empty variable of a script, and not the current folder
     # Not resolved to the end: the note itself may be gone.
-    path = Path(os.path.abspath(Path(named).expanduser()))  # noqa: PTH100
+    path = Path(os.path.normpath(folders.here() / os.path.expanduser(named)))  # noqa: PTH111
     folder = path.parent.resolve() / path.name
     return folder.relative_to(root).as_posix() if folder.is_relative_to(root) else ""
 

@@ -63,7 +63,7 @@ class Vault:
         and ConfigError.
         """
         data = data_folder(environ)
-        root = registry.find(where, data, Path.cwd() if cwd is None else Path(cwd))
+        root = registry.find(where, data, folders.here() if cwd is None else Path(cwd))
         folder = layout.index_folder(root, data)
         tuned = partial(layout.tuned_file, folder)
         settings = profiles.load(root, tuned=tuned, flags=flags, environ=environ)

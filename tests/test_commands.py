@@ -165,3 +165,35 @@ def test_the_completion_script_can_be_shown():
     )
 
     assert "complete -o default -F" in said.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (["status", "--vault", "vault"], 0),
+        (["links", "Steam"], 0),
+        (["vaults", "remove", "nowhere"], 2),
+    ],
+)
+def test_a_command_works_from_a_folder_that_was_deleted(sample, tmp_path, monkeypatch, args, code):
+    (tmp_path / "deleted").mkdir()
+    monkeypatch.chdir(tmp_path / "deleted")
+    (tmp_path / "deleted").rmdir()
+
+    assert ragvault(*args).code == code
+
+
+@pytest.mark.parametrize(
+    "args", [["vaults", "remove", "~no-such-user"], ["links", "~no-such-user"]]
+)
+def test_a_name_with_a_tilde_that_means_nobody_is_a_mistake_and_not_ours(sample, args):
+    said = ragvault(*args)
+
+    assert said.code == 2
+    assert "unexpected" not in said.err
+
+
+def test_an_empty_name_is_not_the_current_folder(sample, monkeypatch):
+    monkeypatch.chdir(sample / "Technique")
+
+    assert ragvault("forget", "").code == 2

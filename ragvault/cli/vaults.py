@@ -64,6 +64,7 @@ def default(
 
     ragvault vaults default sample_vault
     """
+    from ragvault import folders
     from ragvault.store import registry
     from ragvault.vault import data_folder
 
@@ -73,7 +74,7 @@ def default(
         registry.unset_default(data_folder())
         return
     if vault:
-        registry.set_default(registry.named(vault, data_folder(), Path.cwd()))
+        registry.set_default(registry.named(vault, data_folder(), folders.here()))
     chosen = registry.default(data_folder())
     if chosen is None:
         render.talk("no default vault is chosen; ragvault vaults default VAULT chooses one")
@@ -94,11 +95,12 @@ def remove(
 
     ragvault vaults remove sample_vault
     """
+    from ragvault import folders
     from ragvault.store import registry
     from ragvault.store.lock import WriterLock
     from ragvault.vault import data_folder
 
-    known = registry.named(vault, data_folder(), Path.cwd())
+    known = registry.named(vault, data_folder(), folders.here())
     _refuse_watched(known.root)
     name, folder = render.printable(known.name), render.printable(str(known.folder))
     if not keep and not yes:

@@ -8,6 +8,7 @@ are the index folders (layout.py); no vault and no index is opened.
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def find(where: str | Path | None, data: Path, here: Path) -> Path:
     """
     if where is None:
         return around(data, here)
-    path = here / Path(where).expanduser()
+    path = here / _expanded(where)
     vaults = layout.known(data)
     if path.is_dir():
         real = path.resolve()
@@ -62,7 +63,7 @@ def around(data: Path, here: Path) -> Path:
 def named(where: str, data: Path, here: Path) -> Known:
     """A known vault by its name or its folder, which may be gone. Raises VaultNotFound."""
     vaults = layout.known(data)
-    path = (here / Path(where).expanduser()).resolve()
+    path = (here / _expanded(where)).resolve()
     found = [each for each in vaults if each.root == path] or _named(vaults, where)
     if not found:
         raise VaultNotFound(f"no vault is known as {where}", fix=_known_names(vaults))
@@ -95,6 +96,11 @@ def remove(vault: Known, *, keep: bool = False) -> None:
             shutil.rmtree(vault.folder)
     except OSError as error:
         raise unusable(vault.folder, error) from error
+
+
+def _expanded(where: str | Path) -> str:
+    # Not Path: a ~name that nobody has is a name of a vault, or a mistake, and no error of ours.
+    return os.path.expanduser(where)  # noqa: PTH111
 
 
 def _named(vaults: list[Known], name: str) -> list[Known]:
