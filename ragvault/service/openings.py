@@ -18,7 +18,6 @@ import msgspec
 
 from ragvault.models.kit import Kit
 from ragvault.opened import Opened
-from ragvault.ports import CacheBroken
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
 from ragvault.vault import Vault
@@ -47,8 +46,7 @@ class Openings:
             held.opened.close()
             held = None
         if held is None:
-            opened = vault.reading(kit=self._kit)
-            held = _Held(opened, _stamp(vault, opened.catalogue))
+            held = self._opened(vault)
         try:
             yield held.opened
         except BaseException:
@@ -57,6 +55,14 @@ class Openings:
         shelf[key] = held
         while len(shelf) > KEPT:
             shelf.popitem(last=False)[1].opened.close()
+
+    def _opened(self, vault: Vault) -> _Held:
+        opened = vault.reading(kit=self._kit)
+        try:
+            return _Held(opened, _stamp(vault, opened.catalogue))
+        except BaseException:  # it was deleted this very moment
+            opened.close()
+            raise
 
     def _shelf(self) -> OrderedDict[tuple[Path, bytes], _Held]:
         if not hasattr(self._own, "shelf"):
@@ -71,7 +77,7 @@ def _is_current(held: _Held, vault: Vault) -> bool:
     try:
         held.opened.refresh()
         return held.stamp == _stamp(vault, held.opened.catalogue)
-    except (OSError, CacheBroken):
+    except Exception:  # whatever it is: who opens it anew is told what is wrong, if it still is
         return False
 
 
