@@ -24,8 +24,8 @@ demo: export RAGVAULT_HOME = $(DEMO_HOME)
 demo: $(STAMP)
 	$(BIN)/ragvault index sample_vault
 	$(BIN)/ragvault status --vault sample_vault
-	$(BIN)/ragvault search "why is my loaf dense and gummy?" --vault sample_vault -n 3
-	$(BIN)/ragvault search "rye tag:recipe" --vault sample_vault --format paths
+	$(BIN)/ragvault search "why does the oven need steam?" --vault sample_vault -n 2
+	$(BIN)/ragvault search "rye tag:recipe" --vault sample_vault --format paths -n 3
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2

@@ -64,7 +64,11 @@ def command() -> str:
     """As one would type it, without the folders of this machine."""
     name = Path(sys.argv[0])
     module = f"benchmarks.{name.stem}" if name.stem != "__main__" else "benchmarks"
-    return " ".join(["python -m", module, *sys.argv[1:]])
+    return " ".join(["python -m", module, *map(_short, sys.argv[1:])])
+
+
+def _short(word: str) -> str:
+    return f"…/{Path(word).name}" if Path(word).is_absolute() else word
 
 
 def machine() -> dict[str, Any]:

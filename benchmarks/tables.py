@@ -1,6 +1,6 @@
-"""Rewrites the tables of README.md from the newest results: nothing in them is typed by hand.
+"""Rewrites the tables of both README.md from the newest results: nothing there is typed by hand.
 
-    python -m benchmarks.tables            rewrites benchmarks/README.md
+    python -m benchmarks.tables            rewrites README.md here and in the folder above
     python -m benchmarks.tables --check    fails when a table is not what its result says
 
 A table stands between `<!-- table: NAME -->` and `<!-- end -->`, with the commit, the command and
@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks import peers, quality, record, seeds, speed
 
-README = Path(__file__).parent / "README.md"
+PAGES = (Path(__file__).parent / "README.md", Path(__file__).parent.parent / "README.md")
 _PLACE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
 Rows = Sequence[Mapping[str, Any]]
 
@@ -80,12 +80,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     asked.add_argument("--check", action="store_true")
     args = asked.parse_args(arguments)
-    before = README.read_text("utf-8")
-    after = rewritten(before)
-    if args.check and after != before:
-        print("README.md is not what the results say: python -m benchmarks.tables", file=sys.stderr)
-        raise SystemExit(1)
-    README.write_text(after, "utf-8")
+    for page in PAGES:
+        before = page.read_text("utf-8")
+        after = rewritten(before)
+        if args.check and after != before:
+            said = f"{page.parent.name}/README.md is not what the results say"
+            print(f"{said}: python -m benchmarks.tables", file=sys.stderr)
+            raise SystemExit(1)
+        page.write_text(after, "utf-8")
 
 
 if __name__ == "__main__":

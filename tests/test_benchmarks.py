@@ -10,15 +10,22 @@ import pytest
 from benchmarks import corpora, plot, record, tables
 
 
-def test_every_table_of_the_page_has_somebody_who_writes_it():
-    named = re.findall(r"<!-- table: ([\w-]+) -->", tables.README.read_text("utf-8"))
+@pytest.mark.parametrize("page", tables.PAGES, ids=["benchmarks", "top"])
+def test_every_table_of_the_page_has_somebody_who_writes_it(page):
+    named = re.findall(r"<!-- table: ([\w-]+) -->", page.read_text("utf-8"))
     assert named
     assert {name.replace("-sample", "") for name in named} <= set(tables.TABLES)
 
 
-def test_the_page_is_what_the_results_say():
-    text = tables.README.read_text("utf-8")
+@pytest.mark.parametrize("page", tables.PAGES, ids=["benchmarks", "top"])
+def test_the_page_is_what_the_results_say(page):
+    text = page.read_text("utf-8")
     assert tables.rewritten(text) == text
+
+
+def test_a_command_is_told_without_the_folders_of_a_machine(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["/a/b/benchmarks/peers.py", "--venv", "/a/b/venv", "ir/med"])
+    assert record.command() == "python -m benchmarks.peers --venv …/venv ir/med"
 
 
 def test_rewriting_twice_is_rewriting_once(tmp_path, monkeypatch):
