@@ -35,9 +35,7 @@ class Opened:
         self.pool = ThreadPoolExecutor(max_workers=3, thread_name_prefix="leg")
         self.keyword = self._words("keyword")
         self.code = self._words("code") if engines.config.code.enabled else None
-        self._vectors = dict(self._open_vectors())
-        self.tiers = Tiers(self._vectors)
-        self.embedders = Embedders(engines, {n: v.model for n, v in self._vectors.items()})
+        self._open_tiers()
         self._reranker: Reranker | None = None
         self.accesses = Accesses()
         self._library: tuple[tuple[int, int], Library] | None = None
@@ -49,9 +47,10 @@ class Opened:
 
     def refresh(self) -> None:
         """See what was committed since."""
-        for index in (self.keyword, self.code, self.tiers if self._vectors else None):
+        for index in (self.keyword, self.code):
             if index is not None:
                 index.refresh()
+        self._refresh_tiers()
         if _counts_opening(self.config):
             self._read_accesses()
 
@@ -139,15 +138,35 @@ class Opened:
             return None
         return index
 
-    def _open_vectors(self) -> Iterator[tuple[str, VectorIndex]]:
+    def _refresh_tiers(self) -> None:
+        """A run may have finished a better tier, and deleted the one that it outdoes."""
+        try:
+            self.tiers.refresh()
+            # Asked last: a snapshot begins here, and must not be older than what was refreshed.
+            if self._models() == self._opened_models:
+                return
+        except CacheBroken:
+            pass  # opened again, it answers or is named as missing
+        self._open_tiers()
+
+    def _models(self) -> dict[str, tuple[str, int]]:
+        """Which models the tiers are of, and how many numbers their vectors have."""
         dims = self.catalogue.model_dims()
-        for tier in TIERS:
-            model = self.catalogue.fact(tier)
-            if model not in dims:
-                continue
+        found = ((tier, self.catalogue.fact(tier)) for tier in TIERS)
+        return {tier: (model, dims[model]) for tier, model in found if model in dims}
+
+    def _open_tiers(self) -> None:
+        self.missing = {k: why for k, why in self.missing.items() if not k.startswith("vector")}
+        self._opened_models = self._models()
+        self._vectors = dict(self._open_vectors())
+        self.tiers = Tiers(self._vectors)
+        self.embedders = Embedders(self.engines, {n: v.model for n, v in self._vectors.items()})
+
+    def _open_vectors(self) -> Iterator[tuple[str, VectorIndex]]:
+        for tier, (model, dim) in self._opened_models.items():
             try:
-                yield tier, self.engines.vectors(model, dims[model], self.catalogue)
-            except CacheBroken as broken:
+                yield tier, self.engines.vectors(model, dim, self.catalogue)
+            except CacheBroken as broken:  # noqa: PERF203 - two turns at most
                 self.missing[f"vector ({tier})"] = f"{broken}; run: {broken.fix}"
 
 

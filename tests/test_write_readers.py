@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import threading
+from datetime import datetime, timezone
 
 import pytest
 from write_kit import models, opened, prose, write
 
+from ragvault.search import Asked
 from tests.keyword_shelves import ENGINES
 
 pytestmark = pytest.mark.usefixtures("models")
@@ -88,3 +90,17 @@ def test_eight_readers_beside_a_writer_meet_no_error_and_nothing_half_written(
     final = Reader(vault, stop)
     final.look(vault.search("bread mark"))
     assert final.seen == {f"v{versions}mark"}
+
+
+def test_an_index_that_stays_open_follows_when_a_better_tier_replaces_the_one_it_knew(tmp_path):
+    """The rough vectors are deleted as soon as every passage has a good one."""
+    write(tmp_path / "vault", {f"{number}.md": note(number, 0) for number in range(3)})
+    vault = opened(tmp_path / "vault", tmp_path / "home")
+    vault.index("static")
+    asked = Asked("bread mark", datetime.now(timezone.utc))
+    with vault.reading() as index:
+        assert vault.answer(asked, index).tier == "static"
+        vault.index()
+        answer = vault.answer(asked, index)
+    assert (answer.tier, answer.failed) == ("full", {})
+    assert all("vector" in result.scores for result in answer.results)
