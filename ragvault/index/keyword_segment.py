@@ -39,6 +39,9 @@ INDEX = "keyword"  # the first half of every file name
 LIMIT = 0xFFFF  # documents of a segment and places of a passage: they are 16-bit numbers
 SQUEEZED = 512  # bytes from which deflating pays: it halves the postings of a large vault
 _SIZES = Struct("<IIII")
+# numpy reads the heads of columns by Python's parser, which in some releases counts how deep it is
+# for all threads together: one of eight readers met "AST constructor recursion depth mismatch".
+_PARSING = threading.Lock()
 EXTENSIONS = (".trm", ".pst", ".npz")
 
 Columns = dict[str, "NDArray[np.int64]"]
@@ -170,13 +173,18 @@ def paths(folder: Path, name: str) -> list[Path]:
     return [folder / f"{name}{extension}" for extension in EXTENSIONS]
 
 
+def load_columns(folder: Path, name: str) -> Columns:
+    """Ids and lengths of a segment's documents."""
+    with _PARSING, np.load(folder / f"{name}.npz", allow_pickle=False) as columns:
+        return {key: columns[key].astype(np.int64) for key in columns.files}
+
+
 class Segment:
     """A segment open for reading. Any thread may ask."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name, self._folder = name, folder
-        with np.load(folder / f"{name}.npz", allow_pickle=False) as columns:
-            self.columns: Columns = {key: columns[key].astype(np.int64) for key in columns.files}
+        self.columns = load_columns(folder, name)
         segment = W3Segment(_Codec(), INDEX, segid=name.partition("_")[2])
         self._terms = segment.codec().terms_reader(FileStorage(str(folder)), segment)
         self._lock = threading.Lock()  # Whoosh's files keep a position

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ragvault.errors import IndexUnusable
-from ragvault.index.keyword_segment import INDEX, paths
+from ragvault.index.keyword_segment import INDEX, load_columns, paths
 from ragvault.index.vector_files import BINARY, replace
 from ragvault.ports import CacheBroken
 
@@ -137,9 +137,8 @@ def ids(folder: Path, name: str) -> dict[str, NDArray[np.int64]]:
     import numpy as np
 
     none = np.zeros(0, dtype=np.int64)
-    with np.load(folder / f"{name}.npz", allow_pickle=False) as columns:
-        held = {level: columns.get(f"{level}.id", none) for level in ("note", "passage")}
-    return {level: column.astype(np.int64) for level, column in held.items()}
+    columns = load_columns(folder, name)
+    return {level: columns.get(f"{level}.id", none) for level in ("note", "passage")}
 
 
 def without(segment: SegmentEntry, dead: Mapping[str, NDArray[np.bool_]]) -> SegmentEntry:
