@@ -20,7 +20,7 @@ Kind = Literal["open", "close", "minus", "or", "and", "word", "phrase", "operato
 
 _PHRASE = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _CURLY = re.compile("“([^“”]*)”")
-_BACKTICKS = re.compile(r"`([^`]+)`")
+_BACKTICKS = re.compile(r"`(\s*[^`\s][^`]*)`")  # something stands between them
 _WIKILINK = re.compile(r"!?\[\[([^\[\]]+)\]\]")
 _OPERATOR = re.compile(r"([A-Za-z][A-Za-z-]*):(?!//)")
 _SIGN = re.compile(r"(?:<=|>=|<|>|=)(?=[\"“])")
