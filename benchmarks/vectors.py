@@ -4,9 +4,10 @@
     python -m benchmarks.vectors lists [--times 3]           recall and time of lists, by probe
     python -m benchmarks.vectors links                       communities of the corpus's own links
 
-Vectors are those of `--vectors FILE.npy` (unit rows of a real model) or, without it, TF-IDF of real
-passages brought down to 384 dimensions. `--times` makes more of them by jitter: recall on random
-vectors means nothing. Queries are passages moved aside. Times are the thread's own CPU time.
+Vectors are those of `--vectors FILE.npy` (unit rows of a real model), or those that `--model NAME`
+makes of real passages, or TF-IDF of those brought down to 384 dimensions. `--times` makes more of
+them by jitter: recall on random vectors means nothing. Queries are passages moved aside. Times are
+the thread's own CPU time.
 """
 
 from __future__ import annotations
@@ -18,16 +19,19 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import data
-from ragvault.config import Graph, Vector
+from ragvault.config import Graph, Models, Vector
 from ragvault.index.graph import Edge
 from ragvault.index.graph_communities import communities, stamp
 from ragvault.index.vector import FaissIndex
+from ragvault.models.load import open_embedder, opening
+from ragvault.models.talk import Quiet
 
 DIM, WORDS, SAMPLE = 384, 4096, 8000
 Matrix = NDArray[np.float32]
@@ -40,15 +44,24 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--queries", type=int, default=100)
     parser.add_argument("--vectors", type=Path)
+    parser.add_argument("--model", help="potion-base-8M, for one")
     options = parser.parse_args(arguments)
     if options.what == "links":
         return links()
-    vectors = unit(np.load(options.vectors)) if options.vectors else _from_words()
-    vectors = vectors[: options.passages]
+    vectors = _vectors(options)[: options.passages]
     queries = _aside(vectors, options.queries, 0.03)
     if options.what == "exact":
         return exact(vectors, queries)
     return lists(vectors, queries, options.times)
+
+
+def _vectors(options: argparse.Namespace) -> Matrix:
+    if options.vectors:
+        return unit(np.load(options.vectors))
+    if options.model:
+        embedder = open_embedder(options.model, opening(Models(), Quiet(), offline=True))
+        return embedder.embed(list(islice(_passages(), options.passages)), "passage")
+    return _from_words()
 
 
 def exact(vectors: Matrix, queries: Matrix) -> None:

@@ -39,7 +39,7 @@ def tidy(catalogue: Catalogue, engines: Engines, report: Report) -> None:
         compact_caches(catalogue, engines)
     dropped = _drop_old_vectors(catalogue, time.time() - GRACE)
     many = report.added + report.changed + report.recut >= MANY
-    if due or dropped or many or catalogue.fact(SCRUB):
+    if due or dropped or many or catalogue.fact(SCRUB) or catalogue.is_wasteful():
         try:
             _scrub(catalogue)
         except IndexUnusable as error:  # while a search reads on; the next run does it
@@ -96,7 +96,7 @@ def _due(catalogue: Catalogue, engines: Engines, before: float) -> bool:
     """Whether what was removed goes now: there is much of it, or it is old, or it costs little."""
     since = int(catalogue.fact("compacted") or 0)
     gone = len(catalogue.removed_since(since))
-    if gone > RUBBISH * len(catalogue.chunk_ids()):
+    if gone > RUBBISH * catalogue.chunk_count():
         return True
     if not catalogue.removed_notes_since(since):
         return False

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Literal
 
@@ -30,6 +31,9 @@ from ragvault.write.meanings import PAGE, embed
 from ragvault.write.notes import Report, Tell, follow_notes, remember
 from ragvault.write.vocabulary import follow_vocabulary, is_due
 
+# Pages of good vectors after which rough ones go: both tiers of a whole vault at once would make
+# the index half as large again.
+PAGES = 8
 Tier = Literal["keyword", "static", "full"]
 Say = Callable[[str], None]
 
@@ -128,7 +132,7 @@ class _Run:
                 embedder,
                 self._telling("embedding"),
                 slab=self.engines.slab,
-                after_page=lambda: bring_vectors(embedder.name, self.catalogue, self.engines),
+                after_page=self._taking_over(embedder.name),
             )
         except (ModelUnavailable, ModelUnusable) as missing:
             self._go_without(missing)
@@ -139,6 +143,17 @@ class _Run:
         self.report.embedded += new
         if new:
             self.say("searchable now, by keyword and by meaning")
+
+    def _taking_over(self, model: str) -> Callable[[], None]:
+        """After each page good vectors answer, and now and then the rough ones make room."""
+        pages = count(1)
+
+        def take_over() -> None:
+            bring_vectors(model, self.catalogue, self.engines)
+            if next(pages) % PAGES == 0:
+                self._retire_static()
+
+        return take_over
 
     def _retire_static(self) -> None:
         """Rough vectors of what has a good one answer nothing any more."""

@@ -102,6 +102,7 @@ class Vault:
         say = engines.talk.say
         with WriterLock(self.folder, "ragvault index"):
             if rebuild:
+                say("all indexes are made again from the catalogue")
                 engines.empty()
             _mend(self.folder, rebuild, say)
             with self.catalogue(write=True) as catalogue:

@@ -118,6 +118,24 @@ def test_a_half_finished_upgrade_finds_the_rest_by_its_rough_vectors(vault, mode
     assert models["rough"].seen == []
 
 
+def test_rough_vectors_make_room_while_good_ones_come(vault, monkeypatch):
+    monkeypatch.setattr("ragvault.write.meanings.PAGE", 4)
+    monkeypatch.setattr("ragvault.ingest.PAGES", 1)
+
+    def stop(what, done, total):
+        if what == "embedding" and done >= 8:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        vault.index(tell=stop)
+    sizes = tier_sizes(vault)
+    assert sizes["full"] >= 4
+    assert sizes["static"] + sizes["full"] == passages(vault)
+    with vault.catalogue() as catalogue:
+        stored = catalogue.counts().vectors
+    assert stored["rough@1"] == sizes["static"]
+
+
 @pytest.mark.parametrize("tier", ["keyword", "static", "full"])
 def test_going_up_in_steps_ends_where_one_run_ends(vault, tmp_path, tier):
     vault.index(tier)

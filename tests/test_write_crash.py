@@ -134,13 +134,12 @@ from ragvault.config import Config
 from ragvault.notes.walk import walk
 from ragvault.write import prepare
 
-if __name__ == "__main__":
-    prepare.MANY = prepare.BATCH = 2
-    root = Path(sys.argv[1])
-    files = walk(root, Config().walk).files
-    for _ in prepare.prepare_all(root, files, Config()):
-        print("reading", flush=True)
-        sys.stdin.read()
+prepare.MANY = prepare.BATCH = 2
+root = Path(sys.argv[1])
+files = walk(root, Config().walk).files
+for _ in prepare.prepare_all(root, files, Config()):
+    print("reading", flush=True)
+    sys.stdin.read()
 """
 
 
@@ -148,6 +147,7 @@ def test_the_processes_of_a_killed_run_end_with_it(tmp_path, root):
     (tmp_path / "reads.py").write_text(READS_IN_PROCESSES)
     command = [sys.executable, str(tmp_path / "reads.py"), str(root)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    # The script has no guard: the processes must not run it again.
     with subprocess.Popen(command, **pipes) as reading:
         assert reading.stdout.readline() == b"reading\n"
         reading.kill()

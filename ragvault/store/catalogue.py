@@ -352,6 +352,10 @@ class Catalogue(Door):
         """Every chunk there is, ascending."""
         return self._read(vectors.chunk_ids)
 
+    def chunk_count(self) -> int:
+        """How many chunks there are."""
+        return self._read(vectors.count_chunks)
+
     def lacking(self, *models: str) -> list[int]:
         """Ids of the chunks whose text has a vector of none of these models."""
         return self._read(vectors.lacking, models)

@@ -102,7 +102,7 @@ class Door:
         IndexUnusable while somebody still reads the state before; nothing is lost then.
         """
         with told(self.folder):
-            if self._unused() > MUCH:
+            if self.is_wasteful():
                 self._db.execute("VACUUM")
             busy, _, _ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if not busy:
@@ -131,13 +131,14 @@ class Door:
             found = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
         return "" if found == "ok" else str(found)
 
-    def _unused(self) -> float:
-        """The share of the file that holds nothing."""
-        free, pages = (
-            int(self._db.execute(f"PRAGMA {count}").fetchone()[0])
-            for count in ("freelist_count", "page_count")
-        )
-        return free / pages if pages else 0.0
+    def is_wasteful(self) -> bool:
+        """Whether much of the file holds nothing, as when a whole tier of vectors was outdone."""
+        with told(self.folder):
+            free, pages = (
+                int(self._db.execute(f"PRAGMA {count}").fetchone()[0])
+                for count in ("freelist_count", "page_count")
+            )
+        return free > MUCH * pages
 
 
 def discard(folder: Path) -> None:

@@ -82,6 +82,11 @@ def chunk_ids(db: Connection) -> NDArray[np.int64]:
     return np.array(found, np.int64).reshape(-1)
 
 
+def count_chunks(db: Connection) -> int:
+    """How many chunks there are."""
+    return int(db.execute("SELECT count(*) FROM chunks").fetchone()[0])
+
+
 def lacking(db: Connection, models: Sequence[str]) -> list[int]:
     """Ids of the chunks whose text has a vector of none of these models, ascending."""
     known = [found[0] for model in models if (found := _model(db, model))]

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -106,8 +108,9 @@ def _in_processes(
     try:
         for done, batch in enumerate(batches):
             try:
-                for ahead in batches[done + len(under_way) : done + workers * AHEAD]:
-                    under_way.append(pool.submit(_batch, root, ahead, config))
+                with _main_left_alone():
+                    for ahead in batches[done + len(under_way) : done + workers * AHEAD]:
+                        under_way.append(pool.submit(_batch, root, ahead, config))
                 found = under_way.popleft().result()
             except BrokenProcessPool:
                 under_way.clear()
@@ -115,6 +118,23 @@ def _in_processes(
             yield from found
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _main_left_alone() -> Iterator[None]:
+    """Start processes that do not import the program's own script, of which they need nothing.
+
+    A script that indexes a vault in its first lines would otherwise begin again in each of them.
+    """
+    main = sys.modules["__main__"]
+    hidden = {name: getattr(main, name, None) for name in ("__file__", "__spec__")}
+    for name in hidden:
+        setattr(main, name, None)
+    try:
+        yield
+    finally:
+        for name, value in hidden.items():
+            setattr(main, name, value)
 
 
 def _batch(root: Path, files: Sequence[File], config: Config) -> list[Prepared | Skipped]:

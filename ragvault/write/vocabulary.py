@@ -27,7 +27,7 @@ def is_due(catalogue: Catalogue, model: str) -> bool:
         return True
     if last.revision == catalogue.revision:
         return False
-    added, now = len(catalogue.chunks_since(last.revision)), len(catalogue.chunk_ids())
+    added, now = len(catalogue.chunks_since(last.revision)), catalogue.chunk_count()
     gone = last.passages + added - now
     return added + gone > LAG * now
 
@@ -41,7 +41,7 @@ def follow_vocabulary(
     def looked_up_by(word: str) -> str:
         return analyzer.word(word).main[0][0]
 
-    passages = len(catalogue.chunk_ids())
+    passages = catalogue.chunk_count()
     known = concepts(index.words(), looked_up_by, STOP_WORDS)
     have, old = catalogue.terms(), catalogue.vocabulary_chosen().model
     change = plan(choose(known, passages), have if old == embedder.name else ())
