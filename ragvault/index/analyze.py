@@ -91,17 +91,22 @@ class Analyzer:
 
     def tokens(self, texts: Sequence[str]) -> list[Place]:
         """Every term with its place, in order of place."""
-        return self.tokens_as(lambda term, place: (term, place), texts)
+        return self.tokens_as(lambda term, place, *_: (term, place), texts)
 
-    def tokens_as(self, make: Callable[[str, int], Made], texts: Sequence[str]) -> list[Made]:
-        """The same, each as an engine wants it: a tuple in between would cost as much again."""
+    def tokens_as(
+        self, make: Callable[[str, int, int, int], Made], texts: Sequence[str]
+    ) -> list[Made]:
+        """The same, each made by an engine itself: anything in between would cost as much again.
+
+        It is given a term, its place, and two zeros for where it stands in a text.
+        """
         kept, at = self._kept, 0
         found: list[Made] = []
         for text in texts:
             for chunk in self.chunks(text).findall(text):
                 width, tokens = kept.get(chunk) or self._keep(chunk)
                 for term, place in tokens:
-                    found.append(make(term, at + place))
+                    found.append(make(term, at + place, 0, 0))
                 at += width
             at += GAP
         return found

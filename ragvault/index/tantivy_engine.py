@@ -213,7 +213,7 @@ class TantivyIndex:
         for name, value in ids.items():
             document.add_integer(name, value)
         for name in self._boosts[level]:
-            tokens = self._analyzer.tokens_as(_token, texts.get(name, ()))
+            tokens = self._analyzer.tokens_as(tantivy.Token, texts.get(name, ()))
             text = tantivy.PreTokenizedString("", tokens or [tantivy.Token(ABSENT, 0, 0, 0)])
             document.add_pre_tokenized_text(name, text)
         with self._writing():
@@ -264,10 +264,6 @@ class TantivyIndex:
 def _removed(segment: Mapping[str, Any]) -> int:
     """How many documents of one of tantivy's segments were removed."""
     return int((segment.get("deletes") or {}).get("num_deleted_docs", 0))
-
-
-def _token(term: str, place: int) -> Any:
-    return tantivy.Token(term, place, 0, 0)
 
 
 def _in_order(hits: Iterable[KeywordHit]) -> list[KeywordHit]:
