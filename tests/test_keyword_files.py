@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import stat
@@ -15,6 +16,7 @@ from ragvault.config import Keyword
 from ragvault.errors import IndexUnusable
 from ragvault.index import keyword_changes, keyword_shelf
 from ragvault.index.keyword_open import open_keyword, wipe
+from ragvault.index.keyword_segment import Segment
 from ragvault.ports import CacheBroken
 from ragvault.types import Phrase, Words
 from tests.keyword_shelves import ENGINES, Shelf, note, passage
@@ -322,3 +324,16 @@ def test_readers_beside_a_writer_see_whole_commits(shelf):
         thread.join()
     assert not wrong
     assert len(shelf.ids(Words(name(515)), fuzzy=False)) == 15
+
+
+def test_a_segment_of_which_a_file_was_swept_away_leaves_no_file_open(tmp_path):
+    shelf = Shelf(tmp_path, Keyword())
+    shelf.put(note(1, "Bread"), passage(1, 1, "bread"))
+    shelf.index.close()
+    [posts] = tmp_path.rglob("*.pst")
+    posts.unlink()
+
+    with pytest.raises(FileNotFoundError):
+        Segment(posts.parent, posts.stem)
+
+    gc.collect()  # a file that was left open is a ResourceWarning, and so an error

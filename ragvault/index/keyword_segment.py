@@ -179,6 +179,23 @@ def load_columns(folder: Path, name: str) -> Columns:
         return {key: columns[key].astype(np.int64) for key in columns.files}
 
 
+class _Files(FileStorage):  # type: ignore[misc]
+    """Knows what it opened: Whoosh leaves the first file open when a sweep took the second."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._opened: list[Any] = []
+
+    def open_file(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        file = super().open_file(name, *args, **kwargs)
+        self._opened.append(file)
+        return file
+
+    def close_all(self) -> None:
+        for file in self._opened:
+            file.close()
+
+
 class Segment:
     """A segment open for reading. Any thread may ask."""
 
@@ -186,7 +203,12 @@ class Segment:
         self.name, self._folder = name, folder
         self.columns = load_columns(folder, name)
         segment = W3Segment(_Codec(), INDEX, segid=name.partition("_")[2])
-        self._terms = segment.codec().terms_reader(FileStorage(str(folder)), segment)
+        files = _Files(str(folder))
+        try:
+            self._terms = segment.codec().terms_reader(files, segment)
+        except BaseException:
+            files.close_all()
+            raise
         self._lock = threading.Lock()  # Whoosh's files keep a position
 
     def block(self, field: str, term: str, *, places: bool = True) -> Block | None:
