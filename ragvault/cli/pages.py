@@ -36,7 +36,7 @@ def index_report(name: str, report: Report) -> str:
     if report.embedded:
         did += f"; {count(report.embedded)} passages embedded"
     lines = [
-        f"{printable(name)}: {did}; {count(report.unchanged)} unchanged ({report.seconds:.1f} s)"
+        f"{printable(name)}: {did}; {count(report.unchanged + report.touched)} unchanged ({report.seconds:.1f} s)"
     ]
     if report.skipped:
         reasons = Counter(skip.reason for skip in report.skipped)
