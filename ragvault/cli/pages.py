@@ -35,9 +35,8 @@ def index_report(name: str, report: Report) -> str:
     did = ", ".join(done) or "nothing to do"
     if report.embedded:
         did += f"; {count(report.embedded)} passages embedded"
-    lines = [
-        f"{printable(name)}: {did}; {count(report.unchanged + report.touched)} unchanged ({report.seconds:.1f} s)"
-    ]
+    same = count(report.unchanged + report.touched)
+    lines = [f"{printable(name)}: {did}; {same} unchanged ({report.seconds:.1f} s)"]
     if report.skipped:
         reasons = Counter(skip.reason for skip in report.skipped)
         lines.append(f"skipped {_listed(reasons)}; ragvault status -v lists them")
