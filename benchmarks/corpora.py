@@ -3,6 +3,7 @@
     sample               sample_vault and its ten questions, which are part of this repository
     NAME                 a vault of RAGVAULT_BENCH_DATA/vaults with questions/NAME.jsonl
     ir/NAME              a collection in BEIR layout: each document becomes a note
+    ir/NAME@2500         so many of its documents: all that are judged, others by chance (seed 0)
 
 A document is a note with its title as heading, and goes through the real write and read paths: it
 is read, cut, embedded, stored and searched like any other. Indexes are kept in RAGVAULT_BENCH_HOME.
@@ -11,6 +12,7 @@ is read, cut, embedded, stored and searched like any other. Indexes are kept in 
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -18,7 +20,14 @@ from pathlib import Path
 
 from benchmarks import data, record
 from ragvault.evaluate.answers import Answer, answers
-from ragvault.evaluate.questions import Collection, Judged, Question, read_beir, read_questions
+from ragvault.evaluate.questions import (
+    Collection,
+    Document,
+    Judged,
+    Question,
+    read_beir,
+    read_questions,
+)
 from ragvault.vault import Vault
 
 HERE = Path(__file__).parent
@@ -69,11 +78,12 @@ def corpus(name: str, limit: int = 0) -> Corpus:
 
 
 def _beir(name: str, limit: int) -> Corpus:
-    folder = data.folder("ir", name)
+    plain, _, size = name.partition("@")
+    folder = data.folder("ir", plain)
     collection = read_beir(folder)
     names = {each.id: f"{place:06}.md" for place, each in enumerate(collection.documents)}
     root = record.home() / "beir" / name
-    _write(collection, names, root)
+    _write(_part(collection, int(size)) if size else collection.documents, names, root)
     left_out = _excluded(folder, names)
     asked = [
         Question(
@@ -87,10 +97,19 @@ def _beir(name: str, limit: int) -> Corpus:
     return Corpus(f"ir/{name}", root, asked[: limit or None], relevant=1)
 
 
-def _write(collection: Collection, names: dict[str, str], root: Path) -> None:
+def _part(collection: Collection, size: int) -> list[Document]:
+    """Every judged document, and as many of the others as there is room for."""
+    judged = {j.note for each in collection.questions for j in each.relevant}
+    others = [each for each in collection.documents if each.id not in judged]
+    room = max(0, size - (len(collection.documents) - len(others)))
+    chosen = {each.id for each in random.Random(0).sample(others, min(room, len(others)))}
+    return [each for each in collection.documents if each.id in judged | chosen]
+
+
+def _write(documents: Sequence[Document], names: dict[str, str], root: Path) -> None:
     """One note a document; one that is there already is the same."""
     root.mkdir(parents=True, exist_ok=True)
-    for each in collection.documents:
+    for each in documents:
         path = root / names[each.id]
         if not path.exists():
             title = " ".join(each.title.split())

@@ -96,6 +96,7 @@ class Superseded(Open, frozen=True):
     """Notes that another one replaces."""
 
     enabled: bool = True
+    place: Literal["replaced", "replacing"] = "replaced"
 
 
 class Boost(Open, frozen=True):

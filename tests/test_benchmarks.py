@@ -88,6 +88,17 @@ def test_a_document_becomes_a_note_that_is_found(collection):
     assert "000002.md" not in found.notes
 
 
+def test_a_part_of_a_collection_holds_all_that_is_judged(collection):
+    """Two of three documents: the one that answers, and always the same other one."""
+    one, again = (corpora.corpus("ir/tiny@2") for _ in range(2))
+    kept = sorted(path.name for path in one.root.iterdir())
+
+    assert len(kept) == 2
+    assert "000000.md" in kept
+    assert one == again
+    assert one.root != collection.root
+
+
 def test_pictures_of_nothing_are_not_drawn(tmp_path, monkeypatch):
     monkeypatch.setattr(record, "RESULTS", tmp_path)
     assert not plot.quality(tmp_path / "q.svg")

@@ -144,19 +144,35 @@ def test_a_hub_passes_sixty_ranks_of_a_flat_list_where_nothing_holds_it():
     assert names(boost([*pool, hub], context("default"))).index("hub") >= 58
 
 
-def test_a_note_that_was_replaced_stands_behind_the_note_that_replaces_it():
+def lineage():
+    """A note, the one that replaced it, and the one that replaced that; the oldest fits best."""
     new = candidate("new", of=note("new", id=1), score=0.3)
     old = [
         candidate("old", of=note("old", id=2, superseded_by=(1,)), ordinal=i, score=0.9 - i / 10)
         for i in (0, 1)
     ]
     older = candidate("older", of=note("older", id=3, superseded_by=(2,)), score=1.0)
-    last = candidate("last", score=0.1)
+    return [older, *old, new]
 
-    found = boost([older, *old, new, last], context("default"))
 
-    assert names(found) == ["new", "old", "old", "older", "last"]
-    assert found[1].passage.ordinal == 0
+def test_a_note_takes_the_place_of_the_one_that_it_replaces():
+    between, last = candidate("between", score=0.5), candidate("last", score=0.1)
+
+    found = boost([*lineage(), between, last], context("default"))
+
+    assert names(found) == ["new", "old", "older", "old", "between", "last"]
+    assert found[0].score == 1.0
+    assert found[0].steps[-1].terms[-1].why == "takes the place of old, which it replaces"
+
+
+def test_or_the_note_that_was_replaced_falls_behind_it():
+    between, last = candidate("between", score=0.5), candidate("last", score=0.1)
+    ctx = context("default", boost__superseded__place="replacing")
+
+    found = boost([*lineage(), between, last], ctx)
+
+    assert names(found) == ["between", "new", "old", "old", "older", "last"]
+    assert found[2].passage.ordinal == 0
 
 
 def test_a_note_that_was_replaced_keeps_its_place_where_its_successor_was_not_found():
@@ -177,6 +193,14 @@ def test_what_was_asked_for_by_name_is_shown_though_it_was_replaced():
     old = candidate("old", of=note("old", id=2, superseded_by=(1,)), score=2.0, exact="title")
 
     assert names(boost([old, new], context("default"))) == ["old", "new"]
+
+
+def test_no_note_inherits_a_place_before_an_exact_hit():
+    new = candidate("new", of=note("new", id=1), score=0.3)
+    old = candidate("old", of=note("old", id=2, superseded_by=(1,)), score=0.9)
+    asked = candidate("asked", of=note("asked", id=9), score=0.9, exact="phrase")
+
+    assert names(boost([old, new, asked], context("default"))) == ["asked", "new", "old"]
 
 
 # Laws
@@ -241,3 +265,29 @@ def test_a_template_asked_for_by_its_name_comes_first():
     asked = candidate("form", of=note("Templates/form"), score=2.0, exact="title")
     other = candidate("other", of=note("other"), score=0.9)
     assert names(boost([asked, other], ctx)) == ["Templates/form", "other"]
+
+
+@few
+@given(pools(scored=True), st.dictionaries(st.integers(0, 4), st.integers(0, 4), max_size=3))
+def test_succession_puts_no_old_note_first_and_nothing_before_an_exact_hit(pool, newer):
+    """Successors have the greater number, so that no two replace each other."""
+    after = {old: new for old, new in newer.items() if old < new}
+
+    def told(each):
+        by = after.get(each.note.id)
+        facts = replace(each.note, superseded_by=(by,) if by else ())
+        return replace(each, passage=replace(each.passage, note=facts))
+
+    found = list(boost([told(each) for each in pool], context("default", boost__max_rise=0)))
+    best = {each.note.id: at for at, each in reversed(list(enumerate(found)))}
+    for at, each in enumerate(found):
+        if not each.exact:
+            assert at > best.get(after.get(each.note.id), -1)
+        elif at:
+            assert found[at - 1].exact or before(found[at - 1], each, pool)
+
+
+def before(one, other, pool):
+    """Whether one stood before the other from the start."""
+    order = ids(best_first(pool))
+    return order.index(one.id) < order.index(other.id)

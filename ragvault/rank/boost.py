@@ -4,17 +4,18 @@ Each boost is one Term that multiplies the score or adds to it (boosts.py has th
 Unbounded, they are what the seeds describe: a hub with ten backlinks passes from rank 61 of a flat
 RRF list over an unlinked rank 1. Bounded, a result rises at most `max_rise` ranks by them, and
 nothing passes an exact title, alias or quoted phrase. Last, a note that another one replaces gives
-way to it; what moves up thereby was not boosted.
+way to it (succession.py); what moves up thereby was not boosted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from math import inf, nextafter
 
 from ragvault.candidate import Candidate, Context, Ranked, Term, best_first, key, total
 from ragvault.rank.boosts import boosts
+from ragvault.rank.succession import give_way
 
 
 def boost(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
@@ -28,7 +29,8 @@ def boost(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     if settings.bounded:
         _bound(order, terms, scores, settings.max_rise)
     if settings.superseded.enabled:
-        _give_way(order, terms, scores)
+        inherits = settings.superseded.place == "replaced"
+        give_way(order, terms, scores, inherits=inherits)
     return Ranked(tuple(best_first(map(_boosted, order, scores, terms))))
 
 
@@ -64,39 +66,3 @@ def _allowed_order(order: Sequence[Candidate], scores: Sequence[float], most: in
         barrier = -1 if at == barrier else barrier
         placed.append(at)
     return placed
-
-
-def _give_way(order: list[Candidate], terms: list[list[Term]], scores: list[float]) -> None:
-    """Put passages of a note that was replaced behind the best passage of a note replacing it."""
-    # What was asked for by its name is not held back.
-    replaced = {c.note.id: c.note.superseded_by for c in order if c.note.superseded_by}
-    for note in _oldest_last(replaced):
-        best = max(
-            (s for s, c in zip(scores, order, strict=True) if c.note.id in replaced[note]),
-            default=inf,
-        )
-        passages = [at for at, c in enumerate(order) if c.note.id == note and not c.exact]
-        for at in sorted(passages, key=lambda i: key(order[i], scores[i])):
-            if scores[at] >= best:
-                best = nextafter(best, -inf)
-                terms[at].append(Term("superseded", best - scores[at], why="a newer note is found"))
-                scores[at] = best
-
-
-def _oldest_last(replaced: Mapping[int, Sequence[int]]) -> list[int]:
-    """Successors before the notes they replace; notes that replace each other stay as they are."""
-    done: list[int] = []
-    rings: set[int] = set()
-
-    def visit(note: int, path: tuple[int, ...]) -> None:
-        if note in path:
-            rings.update(path[path.index(note) :])
-        elif note in replaced and note not in done:
-            for successor in sorted(replaced[note]):
-                visit(successor, (*path, note))
-            if note not in done:
-                done.append(note)
-
-    for note in sorted(replaced):
-        visit(note, ())
-    return [note for note in done if note not in rings]
