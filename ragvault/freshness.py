@@ -19,7 +19,7 @@ from ragvault.config import Config
 from ragvault.errors import VaultUnreadable
 from ragvault.notes.diff import Known, is_doubtful, is_hidden
 from ragvault.notes.read import BINARY, VANISHED, digest_of, stable_bytes
-from ragvault.notes.walk import walk
+from ragvault.notes.walk import Walked, walk
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.read import Stored
 from ragvault.types import File
@@ -95,12 +95,15 @@ class Waiting(NamedTuple):
     recut: int = 0
 
 
-def waiting(root: Path, catalogue: Catalogue, config: Config) -> Waiting:
+def waiting(
+    root: Path, catalogue: Catalogue, config: Config, walked: Walked | None = None
+) -> Waiting:
     """The files that are not as they were indexed, by size and time alone.
 
-    Raises VaultNotFound or VaultUnreadable where the vault cannot be listed.
+    Whoever has walked the vault hands in what was found. Raises VaultNotFound or VaultUnreadable
+    where the vault cannot be listed.
     """
-    walked = walk(root, config.walk)
+    walked = walked or walk(root, config.walk)
     found = {file.path: file for file in walked.files}
     seen, wanted = catalogue.files(), recipe(config)
     # A file that could not be read is told as skipped; the next run would leave it out again.

@@ -28,7 +28,7 @@ from ragvault.store.catalogue import Catalogue
 from ragvault.write.aside import Stop, aside
 from ragvault.write.graph import follow_links
 from ragvault.write.meanings import PAGE, embed
-from ragvault.write.notes import Report, Tell, follow_notes, remember
+from ragvault.write.notes import Look, Report, Tell, follow_notes, remember
 from ragvault.write.vocabulary import follow_vocabulary, is_due
 
 # Pages of good vectors after which rough ones go: both tiers of a whole vault at once would make
@@ -46,10 +46,11 @@ def ingest(
     *,
     tell: Tell = lambda *_: None,
     say: Say = lambda _: None,
+    look: Look | None = None,
 ) -> Report:
     """Bring the index up to date with the vault. The caller holds the writer's lock."""
     began = time.perf_counter()
-    report = follow_notes(root, catalogue, engines.config, tell)
+    report = follow_notes(root, catalogue, engines.config, tell, look)
     engines.own(catalogue)
     run = _Run(catalogue, engines, report, tell, say)
     if tier == "keyword":

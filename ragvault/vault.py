@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ragvault.forget import Forgotten
     from ragvault.ingest import Tier
     from ragvault.linked import Links
+    from ragvault.notes.walk import Walked
     from ragvault.related import Related
     from ragvault.status import Status
     from ragvault.write.notes import Report, Tell
@@ -83,12 +84,14 @@ class Vault:
         tell: Tell = lambda *_: None,
         talk: Talk | None = None,
         engines: Engines | None = None,
+        look: Callable[[], Walked] | None = None,
     ) -> Report:
         """Bring the index up to date with the files, and remember the vault.
 
         Whoever does so again and again hands in `engines` of its own (see `engines`), which keep
-        their models; then `offline` and `talk` are theirs. `tell` may raise to stop between two
-        pages: what was done is kept.
+        their models; then `offline` and `talk` are theirs. Whoever knows what has changed looks at
+        the vault in a way of its own. `tell` may raise to stop between two pages: what was done is
+        kept.
 
         `rebuild` makes all caches again from the catalogue, embedding nothing that is known; a
         damaged catalogue is made again from the vault, with the vectors that can still be read.
@@ -106,7 +109,7 @@ class Vault:
                 engines.empty()
             _mend(self.folder, rebuild, say)
             with self.catalogue(write=True) as catalogue:
-                return ingest(self.root, catalogue, engines, tier, tell=tell, say=say)
+                return ingest(self.root, catalogue, engines, tier, tell=tell, say=say, look=look)
 
     def forget(self, note: str, *, talk: Talk | None = None) -> Forgotten:
         """Take a note, or all notes of a folder, out of the index, with every byte of it.

@@ -12,6 +12,7 @@ from ragvault.cli import options, render
 
 if TYPE_CHECKING:
     from ragvault.service.openings import Openings
+    from ragvault.service.pending import Pending
     from ragvault.service.running import Running
     from ragvault.vault import Vault
 
@@ -83,7 +84,7 @@ def _run(vaults: Sequence[Vault]) -> None:
 
 
 def _answer(
-    args: list[str], around: Mapping[str, Any], openings: Openings
+    args: list[str], around: Mapping[str, Any], openings: Openings, pending: Pending
 ) -> Mapping[str, Any] | None:
     """A search that was typed in another process; None is for that process to answer."""
     from ragvault.cli.around import Surroundings
@@ -92,7 +93,7 @@ def _answer(
 
     where = Surroundings(**around)
     ask = parse(args, where) if _is_home(where.environ) else None
-    return None if ask is None else answer(ask, where, openings)._asdict()
+    return None if ask is None else answer(ask, where, openings, pending)._asdict()
 
 
 def _is_home(environ: Mapping[str, str]) -> bool:

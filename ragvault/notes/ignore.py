@@ -48,13 +48,20 @@ class Rules:
     """The lines of one ignore file; the last one that matches decides."""
 
     def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = tuple(lines)
         groups = count()  # one name for each group of the joined expression
-        read = [line for text in lines if (line := read_line(text, groups))]
+        read = [line for text in self._lines if (line := read_line(text, groups))]
         # Neighbours of one kind are asked in one go; nothing may change places with its neighbour.
         self._steps: list[tuple[bool, bool, bool, Callable[[str], object]]] = [
             (*kind, _joined(line.regex for line in same))
             for kind, same in groupby(reversed(read), key=lambda line: line[:3])
         ]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rules) and self._lines == other._lines
+
+    def __hash__(self) -> int:
+        return hash(self._lines)
 
     def decide(self, path: str, name: str, folder: bool) -> bool | None:
         for ignored, folders_only, by_name, matches in self._steps:

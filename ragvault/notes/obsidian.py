@@ -61,15 +61,22 @@ class Filters:
     """Excluded files: a path prefix or a /regex/, both without regard to case."""
 
     def __init__(self, wanted: Iterable[str]) -> None:
+        self._wanted = tuple(wanted)
         prefixes: list[str] = []
         self._regexes: list[re.Pattern[str]] = []
         self.refused: list[str] = []  # as written
-        for text in filter(None, (text.strip() for text in wanted)):
+        for text in filter(None, (text.strip() for text in self._wanted)):
             if len(text) > 2 and text.startswith("/") and text.endswith("/"):
                 self._add_regex(text)
             else:
                 prefixes.append(normalize("NFC", text).lower())
         self._prefixes = tuple(prefixes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Filters) and self._wanted == other._wanted
+
+    def __hash__(self) -> int:
+        return hash(self._wanted)
 
     def _add_regex(self, text: str) -> None:
         source = re.sub(r"\(\?<(?![=!])", "(?P<", text[1:-1])  # a named group in JavaScript

@@ -68,6 +68,7 @@ class Walk:
     ignored: int = 0
     unreadable: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
+    links: int = 0
 
     def skip(self, path: str, reason: str, detail: str = "") -> None:
         self.skipped.append(Skipped(printable(path), reason, detail))
@@ -75,6 +76,15 @@ class Walk:
 
 def walk(root: Path, settings: config.Walk) -> Walked:
     """Every note of the vault, and what was left out. Raises where the vault cannot be listed."""
+    state, top = begin(root, settings)
+    todo = [top]
+    while todo:  # a list and not calls: nesting has no limit
+        todo.extend(visit(state, todo.pop()))
+    return finish(state)
+
+
+def begin(root: Path, settings: config.Walk) -> tuple[Walk, Folder]:
+    """A walk that has seen nothing yet, and the folder it begins in. Raises as `walk`."""
     try:
         top = os.path.realpath(root, strict=True)
     except (FileNotFoundError, NotADirectoryError):
@@ -88,28 +98,24 @@ def walk(root: Path, settings: config.Walk) -> Walked:
     extensions = tuple(extension.lower() for extension in settings.extensions)
     state = Walk(top, extensions, settings.max_bytes, ignore_files(settings))
     layers, state.warnings = base_layers(top, settings)
-    visit_all(state, Folder("", "", layers))
-    return finish(state)
+    return state, Folder("", "", layers)
 
 
-def visit_all(state: Walk, top: Folder) -> None:
-    """Every folder, by a list and not by calls: nesting has no limit."""
-    todo = [top]
-    while todo:
-        folder = todo.pop()
-        try:
-            with os.scandir(f"{state.root}/{folder.disk}") as listing:
-                entries = list(listing)
-        except OSError as error:
-            if folder is top:
-                raise VaultUnreadable(Path(state.root), error.strerror or str(error)) from error
-            lose(state, folder.path, error)
-        else:
-            todo.extend(visit(state, folder, entries))
+def visit(state: Walk, folder: Folder) -> Iterator[Folder]:
+    """List one folder; yields the folders in it. Raises VaultUnreadable for the vault itself."""
+    try:
+        with os.scandir(f"{state.root}/{folder.disk}") as listing:
+            entries = list(listing)
+    except OSError as error:
+        if not folder.disk:
+            raise VaultUnreadable(Path(state.root), error.strerror or str(error)) from error
+        lose(state, folder.path, error)
+    else:
+        yield from sort_out(state, folder, entries)
 
 
-def visit(state: Walk, folder: Folder, entries: list[os.DirEntry[str]]) -> Iterator[Folder]:
-    """Sort out the entries of one folder; yields the folders in it."""
+def sort_out(state: Walk, folder: Folder, entries: list[os.DirEntry[str]]) -> Iterator[Folder]:
+    """The entries of one folder; yields the folders in it."""
     layers = folder.layers
     for entry in entries:
         if entry.name in state.ignore_files:
@@ -175,6 +181,7 @@ def take(state: Walk, file: File, status: os.stat_result) -> None:
 
 def link(state: Walk, path: str, entry: os.DirEntry[str], *, is_note: bool) -> None:
     """A link with the name of a note, or to a folder: never followed, only told apart."""
+    state.links += 1
     try:
         target = os.path.realpath(entry.path, strict=True)
     except OSError:
@@ -267,5 +274,5 @@ def finish(state: Walk) -> Walked:
         tuple(sorted(state.skipped, key=lambda skipped: (skipped.path, skipped.reason))),
         state.ignored,
         frozenset(state.unreadable),
-        tuple(state.warnings),
+        tuple(sorted(state.warnings)),
     )

@@ -3,8 +3,9 @@
     native     watchdog: inotify (inotify.py), FSEvents, ReadDirectoryChangesW
     polling    nothing tells: the vault is looked through now and then (polled.py)
 
-An event only says that the vault may be another; what has changed is found by the walk that every
+An event only says where the vault may be another; what has changed is found by the walk that every
 indexing begins with. So two events are as good as two thousand, and none of their order matters.
+Where every event is known to arrive, or to be missed aloud, only those places need be walked.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -39,11 +41,19 @@ class Unheard(Exception):
 class Native:
     """Listens to one vault and calls `changed` from a thread of its own, until `close`.
 
-    Raises Unheard where it cannot listen. `lost` says why it stopped listening by itself.
+    `tell` is called before it, also for what does not matter by itself: a path inside the vault
+    ("" is all of it), and whether it is a folder. Raises Unheard where it cannot listen. `lost`
+    says why it stopped listening by itself.
     """
 
-    def __init__(self, root: Path, sieve: Sieve, changed: Callable[[], None]) -> None:
-        self._root, self._sieve, self._changed = str(root), sieve, changed
+    def __init__(
+        self,
+        root: Path,
+        sieve: Sieve,
+        changed: Callable[[], None],
+        tell: Callable[[str, bool], None] = lambda *_: None,
+    ) -> None:
+        self._root, self._sieve, self._changed, self._tell = str(root), sieve, changed, tell
         self.outdated = False  # rules have changed: other folders may have to be listened to
         kind = network(root)
         if kind:
@@ -71,6 +81,22 @@ class Native:
         failed = getattr(self._emitter, "failed", None)
         return _reason(failed) if failed else "the system stopped telling"
 
+    @property
+    def misses_nothing(self) -> bool:
+        """Whether each change is told, or else that some were not: only our own emitter says so."""
+        return hasattr(self._emitter, "has_told_all")
+
+    def has_told_all(self, seconds: float) -> bool:
+        """Whether all that has happened by now was told, or is within so many seconds."""
+        end = time.monotonic() + seconds
+        while self.misses_nothing and not self.lost:
+            if self._emitter.has_told_all:
+                return True
+            if time.monotonic() > end:
+                break
+            time.sleep(0.001)
+        return False
+
     def close(self) -> None:
         self._observer.stop()
         self._observer.join(timeout=5)
@@ -78,12 +104,14 @@ class Native:
     def _heard(self, event: Any) -> None:
         if event.event_type not in CHANGES:
             return
-        paths = [path for path in (event.src_path, event.dest_path) if path]
-        if any(self._matters(os.fsdecode(path), event) for path in paths):
+        paths = [os.fsdecode(path) for path in (event.src_path, event.dest_path) if path]
+        matters = [self._matters(path, event) for path in paths]  # each of them is told
+        if any(matters):
             self._changed()
 
     def _matters(self, path: str, event: Any) -> bool:
         inside = os.path.relpath(path, self._root).replace(os.sep, "/")
+        self._tell("" if inside == "." else inside, event.is_directory)
         if inside == ".":
             # The vault itself: events were lost. Elsewhere it only says that something is in it.
             return not event.is_directory or event.event_type != "modified"

@@ -5,7 +5,7 @@ take thousands of the watches a user has; it does not watch a folder that is mov
 and passes over the kernel's word that events were lost. This one asks `enters` about each folder
 before it watches it. Everything above it (threads, queue, handlers) is watchdog's.
 
-    a folder appears      it is watched, with what is in it
+    a folder appears      it is watched, with what is in it; so is one with other permissions
     a folder is renamed   what was watched below it is watched anew under its name
     events were lost      the vault itself is reported, so that it is looked through
     the vault is gone     it ends: a folder made there again has no watch, and may look the same
@@ -72,12 +72,25 @@ class PrunedEmitter(EventEmitter):
         self._root = os.fsencode(watch.path)
         self._fd = self._hangup = self._line = -1
         self._paths: dict[int, bytes] = {}
+        self._passing = False  # read from the kernel, and not yet handed on
         self.failed: OSError | None = None  # why it ended by itself
 
     @property
     def folders(self) -> int:
         """How many folders are watched."""
         return len(self._paths)
+
+    @property
+    def has_told_all(self) -> bool:
+        """Whether everything that has happened by now was handed on, and dealt with.
+
+        The kernel knows of a change before whoever made it goes on. Asked in the order in which a
+        change travels, so that none can slip past.
+        """
+        poller = select.poll()
+        poller.register(self._fd, select.POLLIN)
+        unread = poller.poll(0)
+        return not unread and not self._passing and not self._event_queue.unfinished_tasks
 
     def on_thread_start(self) -> None:
         self._fd = inotify_init()
@@ -106,8 +119,10 @@ class PrunedEmitter(EventEmitter):
         try:
             while self.should_keep_running():
                 if any(ready == self._fd for ready, _ in poller.poll()):
+                    self._passing = True  # before it is read
                     for event in self._events():
                         self.queue_event(event)
+                    self._passing = False
         except OSError as error:
             self.failed = error
         finally:
@@ -134,7 +149,7 @@ class PrunedEmitter(EventEmitter):
             yield (FileCreatedEvent if made else FileDeletedEvent if gone else FileModifiedEvent)(
                 name
             )
-        elif told.mask & APPEARED:
+        elif told.mask & (APPEARED | In.IN_ATTRIB):  # also one that may be entered only now
             yield DirCreatedEvent(name)
             yield from self._add_all(path)
         elif told.mask & GONE:

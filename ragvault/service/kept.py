@@ -16,10 +16,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ragvault import config
 from ragvault.errors import ConfigError, IndexLocked, IndexMissing, RagvaultError
 from ragvault.ingest import Tier
 from ragvault.models.kit import Kit
 from ragvault.models.talk import Quiet, Talk
+from ragvault.notes.rewalk import Rewalk
+from ragvault.notes.walk import Walked
 from ragvault.service.batch import Batch
 from ragvault.service.events import Native, Unheard
 from ragvault.service.logs import unexpected
@@ -31,6 +34,7 @@ from ragvault.write.notes import Report
 LOCKED = 1.0  # seconds until another writer is asked again
 SLAB = 8  # texts: a fifth of a second, after which a search or a change need not wait any more
 FAILED = 30.0  # seconds until what could not be done is tried again
+TOLD = 0.05  # seconds for events on their way; walking a small vault takes as long
 
 
 class Left(Exception):
@@ -52,6 +56,8 @@ class Kept:
         self.indexed = 0.0  # when the last change was taken in, in seconds since 1970
         self.paused = 0  # others who write this index now
         self._native: Native | None = None
+        self._rewalk = Rewalk(vault.root, vault.settings.config.walk)
+        self.runs = 0  # of indexing, each counted as it begins and as it ends
         self._identity: tuple[int, int] | None = None
         self._not_before = 0.0
         self._next_look = 0.0
@@ -66,13 +72,14 @@ class Kept:
     def listen(self) -> None:
         """Hear of changes from now on, and look at what changed before."""
         self.deafen()
-        config = self.vault.settings.config
-        self._sieve = Sieve(self.root, config.walk)
-        self._polled = Polled(self.root, config.walk)
-        reason = "watch.events is polling" if config.watch.events == "polling" else ""
+        settings = self.vault.settings.config
+        self._sieve = Sieve(self.root, settings.walk)
+        self._polled = Polled(self.root, settings.walk)
+        self._rewalk = Rewalk(self.root, settings.walk)
+        reason = "watch.events is polling" if settings.watch.events == "polling" else ""
         try:
             if not reason:
-                self._native = Native(self.root, self._sieve, self.changed)
+                self._native = Native(self.root, self._sieve, self.changed, self._rewalk.tell)
         except Unheard as unheard:
             reason = str(unheard)
         if reason and reason != self.polling:
@@ -123,6 +130,7 @@ class Kept:
             self.listen()
         elif time.monotonic() >= self._next_look:
             if self._polled.look():
+                self._rewalk.tell("")
                 self.changed(at_once=True)
             self._next_look = time.monotonic() + self._interval()
 
@@ -179,9 +187,27 @@ class Kept:
     def _index(self, tier: Tier, leave: Callable[[], bool]) -> Report:
         leaving = _Leaving(self.talk, leave)
         engines = self.vault.engines(talk=leaving, kit=self._kit, slab=SLAB)
-        report = self.vault.index(tier, tell=leaving.tell, engines=engines)
+        self.runs += 1
+        report = self.vault.index(tier, tell=leaving.tell, engines=engines, look=self._walk)
+        self.runs += 1
         self._said = ""
         return report
+
+    def seen(self, settings: config.Walk) -> Walked | None:
+        """What a walk by these settings would find now; None where only a walk can tell.
+
+        May be called by any thread. Raises as a walk does.
+        """
+        native, rewalk = self._native, self._rewalk
+        if native is None or rewalk.settings != settings or not native.has_told_all(TOLD):
+            return None
+        return rewalk.walk()
+
+    def _walk(self) -> Walked:
+        """The vault as it is; only what was told of is looked at where all of it is told."""
+        if self._native is None or not self._native.misses_nothing:
+            self._rewalk.tell("")
+        return self._rewalk.walk()
 
     def _reopen(self) -> None:
         """Settings may have changed, and with them what is watched."""

@@ -20,13 +20,15 @@ from ragvault.models.kit import Kit
 from ragvault.service.kept import Kept
 from ragvault.service.logs import Log, unexpected
 from ragvault.service.openings import Openings
+from ragvault.service.pending import Pending
 from ragvault.service.running import Place
 from ragvault.service.server import Server
 from ragvault.service.watch import Watch
 from ragvault.vault import Vault
 
-# What was typed, where, and how to open an index, to what is to be printed; None: not by us.
-Answering = Callable[[list[str], Mapping[str, Any], Openings], Mapping[str, Any] | None]
+# What was typed, where, how to open an index and how to count the files that wait, to what is to
+# be printed; None: not by us.
+Answering = Callable[[list[str], Mapping[str, Any], Openings, Pending], Mapping[str, Any] | None]
 
 
 def run(vaults: Sequence[Vault], answering: Answering, log: Log) -> None:
@@ -36,10 +38,11 @@ def run(vaults: Sequence[Vault], answering: Answering, log: Log) -> None:
     openings = Openings(kit)
     with Place() as place, ExitStack() as stack:
         kept = [Kept(vault, log, kit, lambda: watch.wake()) for vault in vaults]
+        pending = Pending(kept)
         server = Server(
             place.folder,
             answer=lambda args, around: (
-                answering(args, around, openings) if settings.answer else None
+                answering(args, around, openings, pending) if settings.answer else None
             ),
             aside=lambda root: watch.aside(root),
             status=lambda: _status(kept, server),

@@ -29,6 +29,7 @@ from ragvault.write.dating import Dates, Dating, dating
 from ragvault.write.prepare import Prepared, cut, prepare_all, recipe
 
 Tell = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
+Look = Callable[[], Walked]  # what a walk finds, by whoever need not walk to know
 T = TypeVar("T")
 COMMIT_EVERY = 64  # notes: a commit costs as much as storing ten of them
 
@@ -59,12 +60,16 @@ class Report:
 
 
 def follow_notes(
-    root: Path, catalogue: Catalogue, config: Config, tell: Tell = lambda *_: None
+    root: Path,
+    catalogue: Catalogue,
+    config: Config,
+    tell: Tell = lambda *_: None,
+    look: Look | None = None,
 ) -> Report:
     """Bring the catalogue up to date with the vault. The caller holds the writer's lock."""
     began, now_ns = time.perf_counter(), time.time_ns()
     tell("looking for notes", 0, 0)
-    walked = walk(root, config.walk)
+    walked = look() if look else walk(root, config.walk)
     seen = catalogue.files()
     changes = _compare(root, seen, walked, config)
     stale = _stale(seen, changes, recipe(config))
