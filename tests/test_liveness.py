@@ -69,6 +69,13 @@ def test_what_a_signal_moves_is_counted(garden):
     assert all(each.moved <= each.fired for each in found.values())
 
 
+def test_templates_are_a_signal_where_there_are_any(garden, tmp_path):
+    form = {"Templates/Harvest.md": "# Harvest\n\nWhat was picked, when, and how much of it.\n"}
+
+    assert signals(garden, 7)["templates"].state == "idle"
+    assert signals(vault_of(tmp_path / "forms", GARDEN | form), 7)["templates"].state == "alive"
+
+
 def test_an_empty_link_table_is_caught(garden):
     change(garden, "DELETE FROM links", "DELETE FROM standing")
 

@@ -16,7 +16,10 @@ from dataclasses import dataclass
 from ragvault.config import Config
 from ragvault.plan import LEGS
 
-BOOSTS = ("backlinks", "recency", "community", "importance", "access", "superseded")
+BOOSTS = (
+    *("backlinks", "recency", "community", "importance", "access"),
+    *("templates", "superseded"),
+)
 # What may be left out and still give an answer; `limit` and `budget` only shorten it.
 STAGES = ("calibrate", "dedup", "diversify", "rerank", "parents")
 

@@ -216,6 +216,7 @@ def _boosts(counted: _Counted, config: Config, found: Material) -> Iterator[Sign
         "community": "" if len(found.links) >= SEEDS else "too few links for a community",
         "importance": "" if found.important else "no note says that it is important",
         "access": "opening notes is not recorded",
+        "templates": "" if found.templates else "no note lies in a folder of templates",
         "superseded": "no note was found together with one that replaces it",
     }
     for name in BOOSTS:

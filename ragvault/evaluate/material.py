@@ -19,7 +19,7 @@ from ragvault.config_rank import Recency
 from ragvault.evaluate import plain
 from ragvault.evaluate.probes import READ, named
 from ragvault.rank.ages import age
-from ragvault.rank.boosts import tier
+from ragvault.rank.boosts import in_templates, tier
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.keys import fold
 from ragvault.types import Note
@@ -52,12 +52,16 @@ class Material:
     important: list[str] = field(default_factory=list)
     recent: list[str] = field(default_factory=list)
     superseding: list[str] = field(default_factory=list)
+    templates: list[str] = field(default_factory=list)
     filters: list[FilterProbe] = field(default_factory=list)
 
     @property
     def queries(self) -> list[str]:
         """A few for each signal that a plain exam may miss."""
-        found = (self.code, self.aliases, self.important, self.recent, self.superseding)
+        found = (
+            *(self.code, self.aliases, self.important, self.recent),
+            *(self.superseding, self.templates),
+        )
         asked = (plain.query(text) for some in found for text in some[:EACH])
         return list(dict.fromkeys(filter(plain.says_something, asked)))
 
@@ -68,6 +72,7 @@ def material(catalogue: Catalogue, config: Config, now: datetime, *, seed: int =
     by_name = named(names)
     found = Material(notes=len(names))
     recent = _recent(catalogue, config.boost.recency, now)
+    template = in_templates(config.boost.templates)
     paths = [path for path, _, _ in names]
     some = random.Random(seed).sample(paths, min(READ, len(paths)))
     filters: dict[str, list[FilterProbe]] = {}
@@ -82,6 +87,8 @@ def material(catalogue: Catalogue, config: Config, now: datetime, *, seed: int =
             found.important.append(note.title)
         if note.supersedes:
             found.superseding.append(note.title)
+        if template(path):
+            found.templates.append(note.title)
         if path in recent:
             found.recent.append(note.title)
         for probe in (*_of_note(note), *_of_links(note, links), *_of_text(note, text)):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from math import log1p
 
 from ragvault.candidate import Candidate, Context, Term
-from ragvault.config_rank import Backlinks, Recency
+from ragvault.config_rank import Backlinks, Recency, Templates
 from ragvault.rank import ages, weights
 
 Boosting = Callable[[Candidate], "Term | None"]
@@ -149,14 +149,23 @@ def _access(order: Sequence[Candidate], ctx: Context) -> Boosting:
     return of
 
 
-def _templates(order: Sequence[Candidate], ctx: Context) -> Boosting:
-    settings = ctx.settings.boost.templates
+def in_templates(settings: Templates) -> Callable[[str], str]:
+    """Which folder of templates a note lies in, by its path; nothing where in none."""
     names = {name.casefold() for name in settings.folders}
 
+    def of(path: str) -> str:
+        return next((name for name in path.split("/")[:-1] if name.casefold() in names), "")
+
+    return of
+
+
+def _templates(order: Sequence[Candidate], ctx: Context) -> Boosting:
+    settings = ctx.settings.boost.templates
+    folder = in_templates(settings)
+
     def of(each: Candidate) -> Term | None:
-        folders = each.note.path.split("/")[:-1]
-        found = next((name for name in folders if name.casefold() in names), None)
-        if found is None:
+        found = folder(each.note.path)
+        if not found:
             return None
         return Term("templates", settings.factor - 1, 1.0, "multiply", f"a template, in {found}")
 
