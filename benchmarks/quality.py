@@ -8,7 +8,7 @@
 
 Without RAGVAULT_BENCH_DATA the sample vault is asked, and that is said. Questions of all corpora
 are pooled in the order given; every difference is against the first profile, with the 95 % interval
-of a paired bootstrap.
+of a paired bootstrap. Collections are told one by one besides (beir.py).
 """
 
 from __future__ import annotations
@@ -136,8 +136,14 @@ def measure(
         print(parts_table(found), flush=True)
         _keep(f"{kind}-parts", found, flags, about)
         return
-    found = rows(compare(some, wanted, flags))
-    print(table(found), flush=True)
+    if kind == "beir":
+        from benchmarks import beir
+
+        found = beir.rows({each.name: compare([each], wanted, flags) for each in some})
+        print(beir.table(found), flush=True)
+    else:
+        found = rows(compare(some, wanted, flags))
+        print(table(found), flush=True)
     _keep(kind, found, flags, about)
 
 

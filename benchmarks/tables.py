@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import peers, quality, record, seeds, speed
+from benchmarks import beir, peers, quality, record, seeds, speed
 
 PAGES = (Path(__file__).parent / "README.md", Path(__file__).parent.parent / "README.md")
 _PLACE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
@@ -40,7 +40,7 @@ SEEDS = """| the seeds' own figures | |
 TABLES: Mapping[str, Callable[[Any], str]] = {
     "quality": quality.table,
     "quality-parts": quality.parts_table,
-    "beir": quality.table,
+    "beir": beir.table,
     "beir-parts": quality.parts_table,
     "peers": peers.table,
     "peers-beir": peers.table,

@@ -7,7 +7,9 @@ import re
 
 import pytest
 
-from benchmarks import corpora, plot, record, tables
+from benchmarks import beir, corpora, plot, record, tables
+from ragvault.evaluate.answers import Answer
+from ragvault.evaluate.questions import Judged, Question
 
 
 @pytest.mark.parametrize("page", tables.PAGES, ids=["benchmarks", "top"])
@@ -97,6 +99,26 @@ def test_a_part_of_a_collection_holds_all_that_is_judged(collection):
     assert "000000.md" in kept
     assert one == again
     assert one.root != collection.root
+
+
+def answer(corpus, name, value):
+    return Answer(Question(f"{corpus}:{name}", "?", (Judged("a.md", 1),)), {"ndcg@10": value})
+
+
+def test_a_gain_on_one_collection_does_not_hide_a_loss_on_another():
+    ours = {"up": [answer("up", n, 0.8) for n in "abc"], "down": [answer("down", "d", 0.2)]}
+    other = {"up": [answer("up", n, 0.5) for n in "abc"], "down": [answer("down", "d", 0.4)]}
+    found = beir.rows({name: {"a": ours[name], "b": other[name]} for name in ours})
+
+    lines = beir.table(found).splitlines()
+
+    assert lines[0] == "| nDCG@10 | up (3) | down (1) | all (4) |"
+    assert lines[2] == "| a | 0.800 | 0.200 | 0.650 |"
+    assert [cell.split(" [")[0].strip() for cell in lines[3].split("|")[2:5]] == [
+        "0.500, -0.300",
+        "0.400, +0.200",
+        "0.475, -0.175",
+    ]
 
 
 def test_pictures_of_nothing_are_not_drawn(tmp_path, monkeypatch):
