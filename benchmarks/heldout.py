@@ -1,0 +1,229 @@
+"""What the default is worth on questions that nothing was chosen by.
+
+    python -m benchmarks.heldout                       every corpus left out in turn
+    python -m benchmarks.heldout --corpora obsidian-tasks,jackyzha0-garden,ir/cranfield
+
+The weights of the default were chosen on the judged questions they are reported on. Here they are
+chosen again, blindly: of a fixed random set of weights (seed 0, the default not among them) the one
+with the best mean nDCG@10 over all other corpora, and then it answers the corpus that was left out.
+The same for confidence: its curves are fitted to the first three answers of one vault, and judged
+by the Brier score on the other. `fuse` and `boost` alone choose; answers go through every stage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace as changed
+from typing import Any
+
+from msgspec.structs import replace
+
+from benchmarks import corpora, quality, record
+from benchmarks.corpora import Corpus
+from ragvault.candidate import Candidate, Context
+from ragvault.config import Config
+from ragvault.evaluate import report
+from ragvault.evaluate.answers import Answer
+from ragvault.evaluate.metrics import RELEVANT, score
+from ragvault.evaluate.rehearse import Rehearsal
+from ragvault.evaluate.space import Values, turned
+from ragvault.rank.calibrate import calibrate
+from ragvault.rank.pipeline import STAGES, run
+
+COLLECTIONS = ("ir/cranfield", "ir/cacm", "ir/med")
+TRIED = 60
+# Wide: from nothing to twice what anybody proposed.
+CHOICES = {
+    "fuse.evidence.passage": (0.0, 0.1, 0.2, 0.4),
+    "fuse.evidence.note": (0.0, 0.1, 0.2, 0.4),
+    "fuse.evidence.title": (0.0, 0.1, 0.2),
+    "fuse.evidence.coverage": (0.0, 0.1, 0.2, 0.4),
+    "fuse.evidence.trust": (0.0, 0.5, 1.0, 1.5),
+    "fuse.evidence.code": (0.0, 0.05, 0.1),
+    "boost.backlinks.weight": (0.0, 0.003, 0.006, 0.012),
+    "boost.max_rise": (0, 1, 2, 4),
+}
+CURVES = {
+    "calibrate.vector.threshold": (0.62, 0.65, 0.68, 0.71, 0.74),
+    "calibrate.vector.steepness": (8.0, 12.0, 16.0, 24.0),
+    "calibrate.keyword.threshold": (0.5, 0.6, 0.7, 0.8),
+    "calibrate.keyword.steepness": (4.0, 6.0, 9.0, 14.0),
+}
+
+
+class Left:
+    """A corpus that was searched once, and is ranked as often as weights are tried."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.corpus = corpus
+        index = corpus.vault().reading()
+        self.config = index.config
+        self.rehearsal = Rehearsal(corpus.questions, index, corpora.NOW, corpus.relevant)
+        self._asked = [(each, found) for each, found, _ in self.rehearsal.traced(self.config)]
+
+    def mean(self, values: Values) -> float:
+        """nDCG@10 after fusion and boosts."""
+        config, told = turned(self.config, values), []
+        for question, prepared in self._asked:
+            context = replace(prepared.context, settings=config)
+            kept = run(prepared.candidates, context, STAGES[:2])[0].kept
+            notes = [each.note.path for each in kept if each.note.path not in question.without]
+            told.append(score(notes, question.grades, relevant=self.corpus.relevant))
+        found = [each["ndcg@10"] for each in told if "ndcg@10" in each]
+        return sum(found) / len(found)
+
+    def answers(self, values: Values) -> list[Answer]:
+        """Through every stage, with ids that no other corpus has."""
+        found = self.rehearsal.under(turned(self.config, values))
+        name = self.corpus.name
+        return [
+            changed(a, question=replace(a.question, id=f"{name}:{a.question.id}")) for a in found
+        ]
+
+    def firsts(self) -> Iterator[tuple[Candidate, bool]]:
+        """The first three answers to each question, and whether a judge agrees."""
+        for question, _, stages in self.rehearsal.traced(self.config):
+            for each in stages[-1].ranked.kept[:3]:
+                yield each, question.grades.get(each.note.path, 0) >= RELEVANT
+
+
+def tried() -> list[dict[str, float]]:
+    chance = random.Random(0)
+    return [{key: chance.choice(of) for key, of in CHOICES.items()} for _ in range(TRIED)]
+
+
+def weights(some: Sequence[Left]) -> list[dict[str, Any]]:
+    """One row a corpus: what was chosen without it, beside the default and the better leg."""
+    settings = tried()
+    means = {each.corpus.name: [each.mean(values) for values in settings] for each in some}
+    found, every = [], {"chosen": [], "default": [], "leg": []}  # type: ignore[var-annotated]
+    for left in some:
+        print(f"{left.corpus.name}: answered by others' weights", file=sys.stderr, flush=True)
+        others = [of for name, of in means.items() if name != left.corpus.name]
+        at = max(range(TRIED), key=lambda i: sum(of[i] for of in others))
+        told = {
+            "chosen": left.answers(settings[at]),
+            "default": left.answers({}),
+            "leg": _better_leg(left.corpus),
+        }
+        found.append(_row(left.corpus.name, told) | {"values": settings[at]})
+        every = {name: [*answers, *told[name]] for name, answers in every.items()}
+    return [*found, _row("all", every)]
+
+
+def _better_leg(corpus: Corpus) -> list[Answer]:
+    found = quality.compare([corpus], list(quality.LEGS), ())
+    return max(found.values(), key=lambda answers: report.summary(answers)["ndcg@10"])
+
+
+def _row(name: str, told: Mapping[str, Sequence[Answer]]) -> dict[str, Any]:
+    def against(other: str) -> dict[str, Any]:
+        kept = report.comparison("", told["chosen"], "", told[other])
+        return {key: kept[key] for key in ("n", "mean", "low", "high")}
+
+    means = {key: report.summary(answers) for key, answers in told.items()}
+    return {
+        "corpus": name,
+        **{key: {m: of[m] for m in ("ndcg@10", "mrr@10")} for key, of in means.items()},
+        "over_leg": against("leg"),
+        "over_default": against("default"),
+    }
+
+
+def confidence(some: Sequence[Left]) -> list[dict[str, Any]]:
+    """One row a vault: curves fitted to the other vaults' answers, judged on its own."""
+    firsts = {each.corpus.name: list(each.firsts()) for each in some}
+    curves = [dict(zip(CURVES, of, strict=True)) for of in itertools.product(*CURVES.values())]
+    config = some[0].config
+    costs = {
+        name: [brier(of, turned(config, each)) for each in curves] for name, of in firsts.items()
+    }
+    rows = []
+    for name, of in firsts.items():
+        others = [costs[other] for other in firsts if other != name]
+        at = min(range(len(curves)), key=lambda i: sum(each[i] for each in others))
+        rows.append(
+            {
+                "corpus": name,
+                "answers": len(of),
+                "chosen": costs[name][at],
+                "default": brier(of, config),
+                "best_here": min(costs[name]),
+                "base_rate": _base(of),
+                "values": curves[at],
+            }
+        )
+    return rows
+
+
+def brier(firsts: Sequence[tuple[Candidate, bool]], config: Config) -> float:
+    """The mean square of confidence less truth."""
+    sure = calibrate([each for each, _ in firsts], Context(settings=config)).kept
+    return sum(
+        ((each.confidence or 0.0) - right) ** 2
+        for each, (_, right) in zip(sure, firsts, strict=True)
+    ) / len(firsts)
+
+
+def _base(firsts: Sequence[tuple[Candidate, bool]]) -> float:
+    """What it would cost to say the share of right answers every time."""
+    share = sum(right for _, right in firsts) / len(firsts)
+    return share * (1 - share)
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = [
+        "| left out | chosen elsewhere: nDCG@10, MRR@10 | the default | the better leg "
+        "| chosen less leg [95 %] | chosen less default [95 %] |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        means = [f"{row[k]['ndcg@10']:.3f}, {row[k]['mrr@10']:.3f}" for k in ("chosen", "default")]
+        shifts = [
+            f"{d['mean']:+.3f} [{d['low']:+.3f}, {d['high']:+.3f}]"
+            for d in (row["over_leg"], row["over_default"])
+        ]
+        cells = [row["corpus"], *means, f"{row['leg']['ndcg@10']:.3f}", *shifts]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def confidence_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = [
+        "| Brier score on | first answers | fitted elsewhere | the default | fitted here "
+        "| always the mean |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    names = ("chosen", "default", "best_here", "base_rate")
+    for row in rows:
+        told = " | ".join(f"{row[name]:.3f}" for name in names)
+        lines.append(f"| {row['corpus']} | {row['answers']} | {told} |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    asked = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    asked.add_argument("--corpora", default=",".join((*corpora.JUDGED, *COLLECTIONS)))
+    args = asked.parse_args(arguments)
+    some = [corpora.corpus(name) for name in args.corpora.split(",")]
+    for corpus in some:
+        corpus.index()
+    left = [Left(corpus) for corpus in some]
+    about = {"corpora": {each.name: len(each.questions) for each in some}}
+    found = weights(left)
+    print(table(found), flush=True)
+    record.save("heldout", found, **about)
+    vaults = [each for each in left if not each.corpus.name.startswith("ir/")]
+    if len(vaults) > 1:
+        sure = confidence(vaults)
+        print(confidence_table(sure), flush=True)
+        asked_of = {each.corpus.name: len(each.corpus.questions) for each in vaults}
+        record.save("heldout-confidence", sure, corpora=asked_of)
+
+
+if __name__ == "__main__":
+    main()
