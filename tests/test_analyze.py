@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from unicodedata import normalize
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragvault.errors import ConfigError
 from ragvault.index.analyze import GAP, Analyzer
+from ragvault.index.code import CodeAnalyzer
 from ragvault.index.keyword_fold import fold
 from ragvault.index.keyword_mark import highlight
 from ragvault.types import AnyOf, Not, Phrase, Words
@@ -133,6 +136,18 @@ def test_every_term_of_a_query_word_is_one_it_is_indexed_by(text):
         assert asked <= indexed
         assert set(word.phrase) <= set(word.tokens)
         assert all(0 <= place < word.width for _, place in word.tokens)
+
+
+SEVERAL = [c for c in map(chr, range(0x10000)) if c.isalpha() and " " in normalize("NFKC", c)]
+
+
+@pytest.mark.parametrize("analyzer", [ENGLISH, CodeAnalyzer()], ids=["words", "code"])
+def test_a_letter_that_stands_for_several_words_is_one_term(analyzer):
+    assert len(SEVERAL) > 10
+    for letter in SEVERAL:
+        terms = [term for term, _ in analyzer.tokens([f"a{letter}b {letter}"])]
+        assert terms
+        assert not any(sign.isspace() for term in terms for sign in term)
 
 
 @given(texts)

@@ -13,11 +13,10 @@ Most words of a vault repeat, so what a chunk gives is worked out once and kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
-from typing import TypeVar
 
 from ragvault.index import cjk
 from ragvault.index.keyword_fold import STOP_WORDS, fold, marked, stemmer
@@ -30,7 +29,7 @@ from ragvault.index.keyword_words import (
     split,
 )
 
-VERSION = 1  # of what a text gives: an index made by another one is made again
+VERSION = 2  # of what a text gives: an index made by another one is made again
 GAP = 100  # places between two texts of one field: no phrase crosses it
 KEPT = 1 << 17  # chunks kept; measured at 1 kB each, so about 130 MB when full
 STEM = "~"  # never the first character of a form
@@ -40,7 +39,6 @@ PART_WEIGHT = 0.5
 # Of single characters beside their pairs. On Chinese questions 0 gives .965, 0.2 .969, 0.4 .970.
 SINGLE_WEIGHT = 0.2
 
-Made = TypeVar("Made")
 Place = tuple[str, int]
 Entry = tuple[int, tuple[Place, ...]]  # width and tokens, as in Word
 
@@ -91,22 +89,12 @@ class Analyzer:
 
     def tokens(self, texts: Sequence[str]) -> list[Place]:
         """Every term with its place, in order of place."""
-        return self.tokens_as(lambda term, place, *_: (term, place), texts)
-
-    def tokens_as(
-        self, make: Callable[[str, int, int, int], Made], texts: Sequence[str]
-    ) -> list[Made]:
-        """The same, each made by an engine itself: anything in between would cost as much again.
-
-        It is given a term, its place, and two zeros for where it stands in a text.
-        """
-        kept, at = self._kept, 0
-        found: list[Made] = []
+        at = 0
+        found: list[Place] = []
         for text in texts:
             for chunk in self.chunks(text).findall(text):
-                width, tokens = kept.get(chunk) or self._keep(chunk)
-                for term, place in tokens:
-                    found.append(make(term, at + place, 0, 0))
+                width, tokens = self.entry(chunk)
+                found += [(term, at + place) for term, place in tokens]
                 at += width
             at += GAP
         return found

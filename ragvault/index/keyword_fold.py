@@ -34,10 +34,14 @@ STOP_WORDS = frozenset(_STOPS.split())
 
 
 def marked(word: str) -> str:
-    """Small letters with their accents, and one kind of apostrophe."""
+    """Small letters with their accents, one kind of apostrophe, and never a space.
+
+    Some letters of Arabic stand for several words: a word of ours stays one word.
+    """
     if word.isascii():
         return word.casefold()
-    return unicodedata.normalize("NFKC", word).casefold().replace("’", "'")
+    small = unicodedata.normalize("NFKC", word).casefold().replace("’", "'")
+    return "".join(small.split())
 
 
 def fold(word: str) -> str:

@@ -18,6 +18,7 @@ from ragvault.index.keyword_fields import Fields
 from ragvault.index.keyword_plan import Every, Has, Match, Row, Some, Term, Without
 
 ABSENT = "\x00"  # the one word of an empty field, which counts as one word long
+PLACES = "places"  # tantivy's name for what cuts our text (keyword_tantivy_draft.py)
 
 
 class Level:
@@ -127,7 +128,7 @@ def schema(texts: Iterable[str], columns: Iterable[str]) -> Any:
     """Text that is cut by us, and numbers to find, filter and read by."""
     builder = tantivy.SchemaBuilder()
     for name in texts:
-        builder.add_text_field(name, stored=False, tokenizer_name="raw", index_option="position")
+        builder.add_text_field(name, stored=False, tokenizer_name=PLACES, index_option="position")
     for name in columns:
         # Signed: deleting by an unsigned number deletes nothing (tantivy 0.27).
         builder.add_integer_field(name, stored=False, indexed=True, fast=True)

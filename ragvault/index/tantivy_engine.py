@@ -4,11 +4,11 @@
     passages/   one document a passage    and their mean length from the whole of an index
     stamp       revision, settings, and the files as they were at the last commit
 
-Text goes in as tokens of our own analyzer with their places, several at one place, so that words,
-stems and phrases mean the same as on Whoosh. k1 and b are compiled in, and the length of a field is
-kept in one byte: exact up to 40 words, cut down by less than an eighth above. A commit is two
-commits and a stamp: a writer killed between them leaves the old stamp, and what is put again is put
-by id.
+Text goes in cut by our own analyzer, several terms at one place (keyword_tantivy_draft.py), so that
+words, stems and phrases mean the same as on Whoosh. k1 and b are compiled in, and the length of a
+field is kept in one byte: exact up to 40 words, cut down by less than an eighth above. A commit is
+two commits and a stamp: a writer killed between them leaves the old stamp, and what is put again is
+put by id.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from ragvault.index.keyword_hits import scaled
 from ragvault.index.keyword_mark import highlight
 from ragvault.index.keyword_plan import Every, Planner, Without, check_fields, typos
 from ragvault.index.keyword_spell import near
+from ragvault.index.keyword_tantivy_draft import Draft
 from ragvault.index.keyword_tantivy_files import LEVELS, Stamps
 from ragvault.index.keyword_tantivy_find import SET, Allow, Detail, Search
-from ragvault.index.keyword_tantivy_query import ABSENT, Asking, Level, schema
+from ragvault.index.keyword_tantivy_query import ABSENT, PLACES, Asking, Level, schema
 from ragvault.ports import CacheBroken
 from ragvault.types import KeywordAnswer, KeywordHit, KeywordNote, KeywordPassage, Sought
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from ragvault.ports import Allowed, ReadKeywords
 
 HEAP = 100_000_000  # bytes a writer may hold before it writes a segment
+SLICE = 20_000  # documents put again at a time: a draft holds them all, some 2 kB each
 
 
 class TantivyIndex:
@@ -51,7 +53,8 @@ class TantivyIndex:
     def __init__(self, folder: Path, fields: Fields, analyzer: Analyzer, settings: Keyword) -> None:
         self._folder, self._fields = folder, fields
         self._analyzer, self._settings = analyzer, settings
-        made_by = f"tantivy {version('tantivy')} {analyzer.name} {' '.join(fields.names())}"
+        engine = f"tantivy {version('tantivy')} {PLACES}"
+        made_by = f"{engine} {analyzer.name} {' '.join(fields.names())}"
         self._stamps = Stamps(folder, made_by)
         self._boosts = {"note": dict(fields.note), "passage": dict(fields.passage)}
         self._schemas = {
@@ -59,6 +62,7 @@ class TantivyIndex:
             "passage": schema(fields.passage, ["id", "note"]),
         }
         self._writers: dict[str, Any] = {}
+        self._drafts = self._no_drafts()
         for each in (folder.parent, folder):  # parents=True would leave those above open to others
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._stamp = self._stamps.read()
@@ -160,23 +164,29 @@ class TantivyIndex:
 
     def put(self, notes: Iterable[KeywordNote], passages: Iterable[KeywordPassage]) -> None:
         for note in notes:
-            self._put("note", {"id": note.id}, note.fields)
+            self._drafts["note"].put({"id": note.id}, note.fields)
         for passage in passages:
-            self._put("passage", {"id": passage.id, "note": passage.note}, passage.fields)
+            ids = {"id": passage.id, "note": passage.note}
+            self._drafts["passage"].put(ids, passage.fields)
 
     def remove(self, notes: Iterable[int], passages: Iterable[int]) -> None:
         for level, ids in (("note", notes), ("passage", passages)):
             for id_ in ids:
+                self._drafts[level].drop(id_)
                 self._writer(level).delete_documents_by_term("id", id_)
 
     def commit(self, revision: int) -> None:
         for level in LEVELS:
+            if self._drafts[level]:
+                with self._writing():
+                    self._drafts[level].hand_over(self._indexes[level], self._writer(level))
             if level in self._writers:
                 writer = self._writers.pop(level)
                 with self._writing():
                     writer.commit()
                     writer.garbage_collect_files()
                     writer.wait_merging_threads()
+        self._drafts = self._no_drafts()
         self._stamps.write(revision, self._stamp)
         self.refresh()
 
@@ -193,31 +203,20 @@ class TantivyIndex:
     def compact(self, read: ReadKeywords) -> None:
         """Put again what shares a segment with something removed; tantivy drops empty segments."""
         notes, passages = (self._beside_removed(level) for level in LEVELS)
-        if notes or passages:
-            fresh_notes, fresh_passages = read(notes, passages)
-            self.remove(notes, passages)
-            self.put(fresh_notes, fresh_passages)
+        for start in range(0, max(len(notes), len(passages)), SLICE):
+            some = notes[start : start + SLICE], passages[start : start + SLICE]
+            fresh = read(*some)
+            self.remove(*some)
+            self.put(*fresh)
             self.commit(self.revision)
 
     def close(self) -> None:
         for writer in self._writers.values():
             writer.rollback()
-        self._writers = {}
+        self._writers, self._drafts = {}, self._no_drafts()
 
-    def _put(
-        self, level: str, ids: Mapping[str, int], texts: Mapping[str, tuple[str, ...]]
-    ) -> None:
-        writer = self._writer(level)
-        writer.delete_documents_by_term("id", ids["id"])
-        document = tantivy.Document()
-        for name, value in ids.items():
-            document.add_integer(name, value)
-        for name in self._boosts[level]:
-            tokens = self._analyzer.tokens_as(tantivy.Token, texts.get(name, ()))
-            text = tantivy.PreTokenizedString("", tokens or [tantivy.Token(ABSENT, 0, 0, 0)])
-            document.add_pre_tokenized_text(name, text)
-        with self._writing():
-            writer.add_document(document)
+    def _no_drafts(self) -> dict[str, Draft]:
+        return {level: Draft(self._analyzer, self._boosts[level]) for level in LEVELS}
 
     def _writer(self, level: str) -> Any:
         if level not in self._writers:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragvault.errors import ModelUnusable
 from ragvault.models import shelf as shelves
+from ragvault.models.pieces import Pieces
 from ragvault.models.registry import Build
 from ragvault.models.text import plain
 from ragvault.ports import Role
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_PIECE = 1024  # texts tokenised at once: enough to keep every core busy, little to hold
+    _Loaded = tuple[Any, Pieces, NDArray[np.float32]]  # tokenizer, its numbers, their vectors
 
 
 class StaticEmbedder:
@@ -31,7 +32,7 @@ class StaticEmbedder:
     def __init__(self, build: Build, shelf: Path) -> None:
         self._build, self._shelf = build, shelf
         self._lock = Lock()
-        self._loaded: tuple[Any, NDArray[np.float32], int | None] | None = None
+        self._loaded: _Loaded | None = None
         self.name = build.full_name
         self.dim = build.model.dim
         self.max_tokens = 0
@@ -40,42 +41,28 @@ class StaticEmbedder:
         """Queries and passages are read alike."""
         import numpy as np
 
+        _, pieces, table = self._parts()
         rows = np.zeros((len(texts), self.dim), dtype=np.float32)
-        for start in range(0, len(texts), _PIECE):
-            for at, ids in enumerate(self._tokens(texts[start : start + _PIECE]), start):
-                rows[at] = self._mean(ids)
+        for at, ids in enumerate(pieces.of(texts)):
+            table.take(ids, axis=0).sum(axis=0, out=rows[at])
+        length = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
+        # Nothing in it is known, and any unit vector is as far from everything as another.
+        rows[length[:, 0] == 0, 0] = length[length == 0] = 1.0
+        rows /= length
         return rows
 
     def count_tokens(self, text: str) -> int:
         """How many tokens a text has, also those that have no vector."""
-        tokenizer, _, _ = self._parts()
+        tokenizer = self._parts()[0]
         return len(tokenizer.encode(plain(text), add_special_tokens=False).ids)
 
-    def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        tokenizer, _, unknown = self._parts()
-        read = tokenizer.encode_batch_fast(
-            [plain(text) for text in texts], add_special_tokens=False
-        )
-        return [[id_ for id_ in each.ids if id_ != unknown] for each in read]
-
-    def _mean(self, ids: list[int]) -> NDArray[np.float32]:
-        import numpy as np
-
-        _, table, _ = self._parts()
-        total = table[ids].sum(axis=0)
-        length = float(np.linalg.norm(total))
-        if length == 0:
-            # Nothing in it is known, and any unit vector is as far from everything as another.
-            total, length = np.eye(1, self.dim)[0], 1.0
-        return np.asarray(total / length, dtype=np.float32)
-
-    def _parts(self) -> tuple[Any, NDArray[np.float32], int | None]:
+    def _parts(self) -> _Loaded:
         with self._lock:
             if self._loaded is None:
                 self._loaded = self._load()
             return self._loaded
 
-    def _load(self) -> tuple[Any, NDArray[np.float32], int | None]:
+    def _load(self) -> _Loaded:
         words = shelves.read(self._build, "tokenizer.json", self._shelf)
         weights = shelves.read(self._build, "model.safetensors", self._shelf)
         try:
@@ -84,9 +71,7 @@ class StaticEmbedder:
             raise ModelUnusable(self._build.model.name, f"it cannot be read ({error})") from error
 
 
-def _opened(words: bytes, weights: bytes) -> tuple[Any, NDArray[np.float32], int | None]:
-    import json
-
+def _opened(words: bytes, weights: bytes) -> _Loaded:
     import numpy as np
     from safetensors.numpy import load
     from tokenizers import Tokenizer
@@ -95,5 +80,4 @@ def _opened(words: bytes, weights: bytes) -> tuple[Any, NDArray[np.float32], int
     tokenizer.no_padding()
     tokenizer.no_truncation()
     table = load(weights)["embeddings"].astype(np.float32, copy=False)
-    unknown = json.loads(words)["model"].get("unk_token")
-    return tokenizer, table, None if unknown is None else tokenizer.token_to_id(unknown)
+    return tokenizer, Pieces(tokenizer, words), table

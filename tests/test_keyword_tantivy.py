@@ -1,0 +1,67 @@
+"""What tantivy cuts out of our text is what our analyzer found in it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from keyword_shelves import Shelf, note, passage
+
+from ragvault.config import Keyword
+from ragvault.index.analyze import Analyzer
+from ragvault.index.code import CodeAnalyzer
+from ragvault.types import Phrase, Words
+
+pytest.importorskip("tantivy")
+engine = pytest.importorskip("ragvault.index.tantivy_engine")
+draft = pytest.importorskip("ragvault.index.keyword_tantivy_draft")
+
+signs = st.sampled_from("aB1 ._-/+#'@&é黑豹ส\u0301नम्\nC~\x01\x00ﷺ")
+texts = st.text(signs, max_size=40) | st.text(max_size=40)
+ANALYZERS = {"words": Analyzer(), "code": CodeAnalyzer()}
+
+
+@pytest.mark.parametrize("name", ANALYZERS)
+@given(found=st.lists(texts, max_size=3))
+def test_tantivy_cuts_out_every_term_and_no_other(name, found):
+    waiting = draft.Draft(ANALYZERS[name], ["body"])
+    text = waiting._chunks.text(found)
+
+    cut = waiting._cutter().analyze(text)
+
+    assert cut == [term for term, _ in ANALYZERS[name].tokens(found)] or cut == [draft.ABSENT]
+
+
+@pytest.mark.parametrize(
+    ("phrase", "found"),
+    [
+        ("the Node.js server", [1]),
+        ("the node js server", [1]),
+        ("node.js server", [1]),
+        ("js the", []),
+        ("user manual", [2]),
+        ("user's manual", [2]),
+        ("résumé of it", [3]),
+        ("resume of it", [3]),
+    ],
+)
+def test_terms_of_one_place_are_in_one_place(tmp_path, phrase, found):
+    shelf = Shelf(tmp_path, Keyword(engine="tantivy"))
+    shelf.put(
+        note(1),
+        passage(1, 1, "runs the Node.js server"),
+        passage(2, 1, "a user's manual"),
+        passage(3, 1, "the Résumé of it"),
+    )
+
+    assert shelf.ids(Phrase(phrase)) == found
+    shelf.index.close()
+
+
+def test_compaction_in_slices_loses_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "SLICE", 3)
+    shelf = Shelf(tmp_path, Keyword(engine="tantivy"))
+    shelf.put(note(1, "Bread"), note(2, "Canary"), *(passage(i, 1, "loaf") for i in range(10)))
+    shelf.remove(notes=[2], passages=[4]).compact()
+
+    assert sorted(shelf.ids(Words("loaf"))) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+    assert shelf.index.rubbish() == 0
+    shelf.index.close()
