@@ -2,12 +2,13 @@
 
     python -m benchmarks.process --notes 2000                        part of the large corpus
     python -m benchmarks.process --vault ~/notes --home ~/.rv        a vault, an index that is kept
-    python -m benchmarks.process --notes 0 --home /tmp/h             all 14,593 notes
+    python -m benchmarks.process --notes 0 --home /tmp/h --edits 10  all 14,593 notes
 
 In one run: wall time and peak memory of processes that answer by themselves ("cold": no watcher, a
 warm file cache) and of processes that a watcher answers ("warm"), where the time
 goes in each, what the watcher itself needs, and how much CPU it takes with nothing happening. With
---home an index that is there is used as it is; without it one is made in a temporary folder.
+--home an index that is there is used as it is; without it one is made in a temporary folder. With
+--edits a note is written into the vault (following.py), and removed in the end.
 """
 
 from __future__ import annotations
@@ -204,20 +205,29 @@ def environ_of(home: Path, models: Path | None) -> dict[str, str]:
     return {**kept, **more, "RAGVAULT_HOME": str(home)}
 
 
-def measure(root: Path, environ: dict[str, str], tier: str, runs: int, idle: float) -> None:
+def measure(
+    root: Path, environ: dict[str, str], tier: str, runs: int, idle: float, edits: int
+) -> None:
+    from benchmarks import following
+
     command = [RAGVAULT, "index", str(root), "--tier", tier]
     subprocess.run(command, env=environ, check=True, stdout=sys.stderr)
     environ = {**environ, "RAGVAULT_WATCH__TIER": tier}
     cold, cold_steps = searches(root, environ, runs), where_cold(root, environ, runs)
+    edit_steps = following.where(root, environ, edits) if edits else []
     with watcher(root, environ) as pid:
         warm, warm_steps = searches(root, environ, runs), where_warm(root, environ, runs)
         before = cpu_seconds(pid)
         time.sleep(idle)
         share = (cpu_seconds(pid) - before) / idle
+        edited = following.edits(root, environ, edits) if edits else []
         held = peak_megabytes(pid)
     print(table([("cold, without a watcher", cold), ("warm, answered by it", warm)]))
     print(steps("where the time goes, cold", cold_steps))
     print(steps("where the time goes, warm", warm_steps))
+    if edits:
+        print(following.told(edited))
+        print(steps("taking an edit in, after the debounce", edit_steps))
     print(f"\nthe watcher: at most {held:.0f} MB; idle {share:.2%} of a core over {idle:.0f} s")
 
 
@@ -232,11 +242,13 @@ def main() -> None:
     parser.add_argument("--tier", default="full", choices=("keyword", "static", "full"))
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--idle", type=float, default=30.0, help="seconds to watch it do nothing")
+    parser.add_argument("--edits", type=int, default=0, help="of a note that is written for it")
     asked = parser.parse_args()
+    more = (asked.tier, asked.runs, asked.idle, asked.edits)
     with tempfile.TemporaryDirectory() as folder:
         root = asked.vault or vault_of(asked.notes, Path(folder))
         home = asked.home or Path(folder) / "home"
-        measure(root, environ_of(home, asked.models), asked.tier, asked.runs, asked.idle)
+        measure(root, environ_of(home, asked.models), *more)
 
 
 if __name__ == "__main__":

@@ -65,9 +65,9 @@ def follow_vectors(catalogue: Catalogue, index: VectorIndex, better: str = "") -
     import numpy as np
 
     with catalogue.snapshot():
-        revision, wanted = catalogue.revision, catalogue.chunk_ids()
-        if better:
-            wanted = np.array(catalogue.lacking(better), np.int64)
+        revision = catalogue.revision
+        lacking = np.array(catalogue.lacking(better), np.int64) if better else None
+        wanted = catalogue.chunk_ids() if lacking is None else lacking
         held = index.ids()
         gone = np.setdiff1d(held, wanted, assume_unique=True)
         taken = 0

@@ -102,9 +102,7 @@ def _stale(seen: Mapping[str, Seen], changes: Changes, wanted: str) -> list[str]
     """Notes that were cut by other settings and are not about to be read anyway."""
     gone = {*changes.removed, *(move.old for move in changes.moved)}
     gone.update(file.path for file in changes.changed)
-    return [
-        path for path, file in sorted(seen.items()) if file.recipe != wanted and path not in gone
-    ]
+    return sorted(path for path, file in seen.items() if file.recipe != wanted and path not in gone)
 
 
 def _dating(root: Path, catalogue: Catalogue, config: Config, anything_new: bool) -> Dating:
