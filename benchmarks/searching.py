@@ -123,13 +123,15 @@ def measured(index: Opened, asked: Sequence[str]) -> Times:
             found.ranked()
             times["stages"].append(1000 * (time.perf_counter() - began))
     times["embed"] = list(_embedding(index, asked))
-    return times
+    return {part: found for part, found in times.items() if found}
 
 
 def _embedding(index: Opened, asked: Sequence[str]) -> Iterator[float]:
+    if index.tier == "keyword":
+        return
     for query in asked:
         began = time.perf_counter()
-        index.embedders["full"].embed([query], "query")
+        index.embedders[index.tier].embed([query], "query")
         yield 1000 * (time.perf_counter() - began)
 
 

@@ -1,187 +1,155 @@
-"""How fast and how large, and how that grows with the vault.
+"""How fast and how large, and how that grows with the vault: one line a size.
 
-    python -m benchmarks.speed                              1,000 notes, static tier
+    python -m benchmarks.speed                                     1,000 notes, static tier
     python -m benchmarks.speed --sizes 1000,5000,0 --tier full     0 is all 14,593 notes
-    python -m benchmarks.speed --vectors 1000000            vectors alone, made by jitter
+    python -m benchmarks.speed --vectors 1000000                   vectors alone (million.py)
 
-Each step is a `ragvault` command in a process of its own (process.py), so that seconds and memory
-are what a user would see: the first index, an index with nothing to do, one after an edit, a search
-that answers by itself (cold) and one that a watcher answers (warm). `in process` is the search of
-an index that is open, without the start of a program. Vectors are real ones, moved aside by noise:
-recall on random vectors means nothing. Without RAGVAULT_BENCH_DATA the sample vault is measured.
+Nothing is measured here that another benchmark measures: the first index, one with nothing to do,
+one after an edit and the bytes of that are writing.py's; searches of an open index, with their legs
+and stages, searching.py's; whole commands without and with a watcher process.py's. In the full tier
+the vectors of passages are made by hash, so that the transformer does not take hours: `index_s` is
+without it (benchmarks.embed has its speed), and queries are really embedded. Without
+RAGVAULT_BENCH_DATA the sample vault is measured.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import shutil
+import os
 import sys
-import tempfile
-import time
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
-from benchmarks import corpora, process, record
-from benchmarks.vectors import Matrix, Shelf, unit
-from ragvault.config import Vector
-
-EDIT = "\n\nA line that was added by hand, about nothing in particular.\n"
-# Searches of an index that is open, in a fresh process: milliseconds each.
-OPEN = """
-import json, sys
-from datetime import datetime, timezone
-from ragvault.search import Asked, search
+from benchmarks import corpora, million, process, record, searching, writing
 from ragvault.vault import Vault
-now, times = datetime.now(timezone.utc), []
-with Vault.open(sys.argv[1]).reading() as index:
-    for query in json.loads(sys.argv[2]) * int(sys.argv[3]):
-        times.append(search(Asked(query, now), index).took_ms)
-print(json.dumps(times[len(json.loads(sys.argv[2])):]))
-"""
+
+# How `writing` indexes for each tier.
+HOW = {"static": "static", "full": "stand-in"}
+LEGS = ("vector", "keyword", "code", "graph", "stages", "embed")
+# Column -> what it is called in the table; the rest is in the JSON.
+SHOWN = {
+    "notes": "notes",
+    "passages": "passages",
+    "index_s": "first index, s",
+    "index_mb": "its memory, MB",
+    "again_s": "nothing changed, s",
+    "edit_s": "one note changed, s",
+    "edit_wrote_mb": "written then, MB",
+    "disk_mb": "index, MB",
+    "disk_x": "× Markdown",
+    "search_ms": "search p50, ms",
+    "search_p95_ms": "p95, ms",
+    "stages_ms": "stages p50, ms",
+    "cold_ms": "whole command, cold, ms",
+    "warm_ms": "with a watcher, ms",
+    "search_mb": "its memory, MB",
+}
 
 
-def grown(size: int, tier: str, runs: int, models: Path | None) -> dict[str, Any]:
+def grown(size: int, tier: str, runs: int, queries: int) -> dict[str, Any]:
     """One vault of so many notes, from nothing to a warm search."""
-    with tempfile.TemporaryDirectory() as work:
-        folder = Path(work)
-        root, environ = _vault(size, folder), process.environ_of(folder / "home", models)
-        index = [process.RAGVAULT, "index", str(root), "--tier", tier, "--json"]
-        first, again = process.run(index, environ), process.run(index, environ)
-        _edit(root)
-        edited = process.run(index, environ)
-        times, memory = _opened(root, environ, runs)
+    source = None if corpora.available() else corpora.HERE.parent / "sample_vault"
+    with writing.scene(size, corpus=source) as (root, home), _at_home(home):
+        written = _written(root, home, HOW[tier])
+        with Vault.open(root).reading() as index:
+            count = min(queries, len(index.catalogue.chunk_ids()))
+            times = searching.measured(index, searching.queries(index, count))
+        environ = process.environ_of(home, None) | {"RAGVAULT_WATCH__TIER": tier}
         cold = process.searches(root, environ, runs)
-        with process.watcher(root, {**environ, "RAGVAULT_WATCH__TIER": tier}):
+        with process.watcher(root, environ):
             warm = process.searches(root, environ, runs)
-        kept = folder / "home" / "vaults"  # models are not of one vault
-        disk = sum(path.stat().st_size for path in kept.rglob("*") if path.is_file())
-        return {
-            "notes": json.loads(first.out)["added"],
-            "tier": tier,
-            "index_s": round(first.seconds, 2),
-            "index_mb": round(first.megabytes),
-            "again_s": round(again.seconds, 2),
-            "edit_s": round(edited.seconds, 2),
-            "search_ms": round(median(times), 1),
-            "search_p95_ms": round(float(np.percentile(times, 95)), 1),
-            "search_mb": round(memory),
-            "cold_ms": round(1000 * median(each.seconds for each in cold)),
-            "warm_ms": round(1000 * median(each.seconds for each in warm)),
-            "disk_mb": round(disk / 1e6, 1),
-        }
+        return {"tier": tier, **written, **_searched(times), **_commands(cold, warm)}
 
 
-def _vault(size: int, folder: Path) -> Path:
-    """A copy, since an edit is made in it."""
-    root = folder / "notes"
-    if corpora.available():
-        made = process.vault_of(size, folder)
-        return made if size else Path(shutil.copytree(made, root))
-    return Path(shutil.copytree(corpora.HERE.parent / "sample_vault", root))
-
-
-def _edit(root: Path) -> None:
-    path = sorted(root.rglob("*.md"))[0]
-    path.write_text(path.read_text("utf-8") + EDIT, "utf-8")
-
-
-def _opened(root: Path, environ: dict[str, str], runs: int) -> tuple[list[float], float]:
-    """Milliseconds of searches of an open index, without the first round, and its memory."""
-    asked = json.dumps(process.QUERIES)
-    ran = process.run([sys.executable, "-c", OPEN, str(root), asked, str(runs + 1)], environ)
-    return json.loads(ran.out), ran.megabytes
-
-
-def many_vectors(count: int, queries: int = 100) -> dict[str, Any]:
-    """So many passage vectors: how long they take to write, and to search, and what is missed."""
-    real = _real_vectors()
-    chance = np.random.default_rng(2)
-    noise = 0.6 / np.sqrt(real.shape[1])  # a cosine of about 0.86 to the passage it is made of
-    copies = -(-count // len(real))
-    made = [unit(real + chance.normal(0, noise, real.shape)) for _ in range(copies)]
-    vectors = np.concatenate(made)[:count]
-    asked = unit(vectors[chance.integers(0, count, queries)] + chance.normal(0, noise, 384))
-    shelf = Shelf(vectors)
-    with tempfile.TemporaryDirectory() as folder:
-        index = shelf.create(Path(folder), Vector())
-        began = time.perf_counter()
-        shelf.fill(index)
-        wrote = time.perf_counter() - began
-        times, found = _timed(partial(index.search, limit=10), asked)
-        size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
-    truth = [np.argpartition(-(vectors @ query), 10)[:10].tolist() for query in asked]
-    shared = [len({*a} & {*b}) / 10 for a, b in zip(found, truth, strict=True)]
+def _written(root: Path, home: Path, how: str) -> dict[str, Any]:
+    """What indexing takes, and what lies on disk after it."""
+    flag = "keyword.engine=whoosh"
+    first = writing.run(root, home, flag, how)
+    disk, markdown = writing.bytes_of(home / "vaults"), writing.bytes_of(root)
+    again = writing.run(root, home, flag, how)
+    writing.changed(root)
+    edit = writing.run(root, home, flag, how)
     return {
-        "vectors": count,
-        "real": len(real),
-        "write_s": round(wrote, 1),
-        "search_ms": round(median(times), 1),
-        "search_p95_ms": round(float(np.percentile(times, 95)), 1),
-        "recall@10": round(float(np.mean(shared)), 4),
-        "disk_mb": round(size / 1e6),
+        "notes": first["notes"],
+        "passages": first["passages"],
+        "index_s": round(first["seconds"], 2),
+        "index_cpu_s": round(first["cpu"], 2),
+        "index_mb": round(first["memory"]),
+        "again_s": round(again["seconds"], 2),
+        "edit_s": round(edit["seconds"], 2),
+        "edit_wrote_mb": round(edit["wrote"] / 1e6, 2),
+        "disk_mb": round(disk / 1e6, 1),
+        "disk_x": round(disk / markdown, 2),
     }
 
 
-def _timed(search: Any, queries: Matrix) -> tuple[list[float], list[list[int]]]:
-    times, found = [], []
-    for query in queries:
-        began = time.perf_counter()
-        ids, _ = search(query)
-        times.append(1000 * (time.perf_counter() - began))
-        found.append(ids.tolist())
-    return times, found
+def _searched(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    told = {"search_ms": _at(times["search"], 50), "search_p95_ms": _at(times["search"], 95)}
+    return told | {f"{leg}_ms": _at(times[leg], 50) for leg in LEGS if leg in times}
 
 
-def _real_vectors() -> Matrix:
-    """Passages of real notes, as the default model sees them, from indexes that are there."""
-    names = corpora.JUDGED if corpora.available() else ("sample",)
-    found = []
-    for name in names:
-        with corpora.corpus(name).index().catalogue() as catalogue:
-            rows = catalogue.chunk_vectors(catalogue.fact("full"), catalogue.chunk_ids())
-        found.append(rows[~np.isnan(rows[:, 0])])
-    return unit(np.concatenate(found))
+def _commands(cold: Sequence[process.Ran], warm: Sequence[process.Ran]) -> dict[str, float]:
+    return {
+        "cold_ms": round(1000 * median(each.seconds for each in cold)),
+        "warm_ms": round(1000 * median(each.seconds for each in warm)),
+        "search_mb": round(max(each.megabytes for each in cold)),
+    }
 
 
-def table(rows: Sequence[dict[str, Any]]) -> str:
-    head = list(rows[0])
-    lines = [f"| {' | '.join(head)} |", f"|{'---:|' * len(head)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(map(str, row.values()))} |" for row in rows)])
+def _at(times: Sequence[float], percentile: int) -> float:
+    return round(float(np.percentile(times, percentile)), 1)
+
+
+@contextmanager
+def _at_home(home: Path) -> Iterator[None]:
+    """Searches of this process use the index that was just made."""
+    before = os.environ.get("RAGVAULT_HOME")
+    os.environ["RAGVAULT_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        os.environ.pop("RAGVAULT_HOME")
+        os.environ.update({"RAGVAULT_HOME": before} if before is not None else {})
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What every row tells, under readable names."""
+    keys = [key for key in SHOWN if key in rows[0]] if "notes" in rows[0] else list(rows[0])
+    lines = [f"| {' | '.join(SHOWN.get(key, key) for key in keys)} |", f"|{'---:|' * len(keys)}"]
+    return "\n".join(
+        [*lines, *(f"| {' | '.join(_told(row[key]) for key in keys)} |" for row in rows)]
+    )
+
+
+def _told(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     asked = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     asked.add_argument("--sizes", default="1000", help="numbers of notes; 0 is all of them")
-    asked.add_argument("--tier", default="static", choices=("keyword", "static", "full"))
-    asked.add_argument("--runs", type=int, default=10)
-    asked.add_argument("--models", type=Path, help="a folder that has the models already")
+    asked.add_argument("--tier", default="static", choices=list(HOW))
+    asked.add_argument("--runs", type=int, default=10, help="whole commands, cold and warm")
+    asked.add_argument("--queries", type=int, default=searching.QUERIES)
     asked.add_argument("--vectors", type=int, default=0, help="so many vectors alone instead")
     args = asked.parse_args(arguments)
     if args.vectors:
-        row = many_vectors(args.vectors)
-        print(table([row]))
-        record.save("vectors", [row])
-        return
-    if not corpora.available():
-        print("RAGVAULT_BENCH_DATA is not set: the sample vault is measured", file=sys.stderr)
-    sizes = [int(size) for size in args.sizes.split(",")] if corpora.available() else [0]
-    models = args.models or _models()
-    rows = [grown(size, args.tier, args.runs, models) for size in sizes]
-    print(table(rows))
-    name = "speed" if corpora.available() else "speed-sample"
-    record.save(f"{name}-{args.tier}", rows)
-
-
-def _models() -> Path | None:
-    """The models that other benchmarks keep, rather than fetching them again."""
-    shelf = record.home() / "models"
-    return shelf if shelf.is_dir() else None
+        found = [million.many_vectors(args.vectors)]
+        name = "vectors"
+    else:
+        os.environ["RAGVAULT_HOME"] = str(record.home())  # the models that benchmarks keep
+        if not corpora.available():
+            print("RAGVAULT_BENCH_DATA is not set: the sample vault is measured", file=sys.stderr)
+        sizes = [int(size) for size in args.sizes.split(",")] if corpora.available() else [0]
+        found = [grown(size, args.tier, args.runs, args.queries) for size in sizes]
+        name = f"speed-{args.tier}" if corpora.available() else f"speed-sample-{args.tier}"
+    print(table(found))
+    record.save(name, found)
 
 
 if __name__ == "__main__":

@@ -50,47 +50,47 @@ PARAGRAPH = "\n\nA paragraph about a zeppelinwright that was added a moment ago.
 
 def static(notes: int, engine: str) -> None:
     """From nothing to hybrid answers of the static tier, then one changed note."""
-    with _scene(notes) as (root, home):
+    with scene(notes) as (root, home):
         flag = f"keyword.engine={engine}"
-        first = _run(root, home, flag, "static")
-        size = _bytes(root)
+        first = run(root, home, flag, "static")
+        size = bytes_of(root)
         print(f"{first['notes']:,} notes, {first['passages']:,} passages, {size / 1e6:.1f} MB")
         print(f"{engine}, static tier: {_told(first)}")
         for name, (wall, cpu) in first["steps"].items():
             print(f"  {name:28} {wall:7.1f} s {cpu:7.1f} s of CPU in its thread")
         print(f"  searchable by keyword after {first['keyword']:.1f} s")
         _sizes(home, size)
-        print(f"nothing changed: {_told(_run(root, home, flag, 'static'))}")
-        note = _changed(root)
-        change = _run(root, home, flag, "static")
+        print(f"nothing changed: {_told(run(root, home, flag, 'static'))}")
+        note = changed(root)
+        change = run(root, home, flag, "static")
         print(f"{note.name} changed, process start to end: {_told(change)}")
         print(f"  {change['wrote'] / 1e6:.2f} MB written; index: {_opened(root, home, flag)}")
         note.unlink()
-        gone = _run(root, home, flag, "static")
+        gone = run(root, home, flag, "static")
         print(f"{note.name} deleted: {_told(gone)}, {gone['wrote'] / 1e6:.2f} MB written")
 
 
 def both(notes: int) -> None:
     """What lies on disk when every passage has been read by the transformer too."""
-    with _scene(notes) as (root, home):
-        _run(root, home, "keyword.engine=whoosh", "static")
-        half = _run(root, home, "keyword.engine=whoosh", "half")
+    with scene(notes) as (root, home):
+        run(root, home, "keyword.engine=whoosh", "static")
+        half = run(root, home, "keyword.engine=whoosh", "half")
         print(f"on the way, with vectors of both tiers: {_told(half)}")
-        _sizes(home, _bytes(root))
-        done = _run(root, home, "keyword.engine=whoosh", "stand-in")
+        _sizes(home, bytes_of(root))
+        done = run(root, home, "keyword.engine=whoosh", "stand-in")
         print(f"full tier: {_told(done)}")
-        _sizes(home, _bytes(root))
-        _changed(root)
-        change = _run(root, home, "keyword.engine=whoosh", "stand-in")
+        _sizes(home, bytes_of(root))
+        changed(root)
+        change = run(root, home, "keyword.engine=whoosh", "stand-in")
         print(f"one changed note: {_told(change)}, {change['wrote'] / 1e6:.2f} MB written")
 
 
 def full(passages: int) -> None:
     """An index of so many passages with the transformer, beside embedding the same texts alone."""
-    with _scene(0, passages) as (root, home):
+    with scene(0, passages) as (root, home):
         for turn in range(2):
             shutil.rmtree(home / "vaults", ignore_errors=True)
-            done = _run(root, home, "keyword.engine=whoosh", "bare" if turn else "bare first")
+            done = run(root, home, "keyword.engine=whoosh", "bare" if turn else "bare first")
             ratio, cpu = done["index"] / done["bare"], done["index_cpu"] / done["bare_cpu"]
             print(
                 f"{done['passages']:,} passages: index {done['index']:.1f} s, bare "
@@ -185,23 +185,16 @@ class Steps:
 
 
 def _stand_in(stops: bool) -> None:
-    """A transformer that reads nothing and answers at once, with vectors as long as bge-small's."""
-    import numpy as np
-
+    """A transformer that reads nothing and answers at once, with vectors as long as its own."""
+    from benchmarks.searching import Hashed
     from ragvault.engines import Engines
+    from ragvault.models.choose import same_model
 
-    chance = np.random.default_rng(0)
     real = Engines.embedder
 
-    class StandIn:
-        name, dim, max_tokens = "stand-in@1", 384, 0
-
-        def embed(self, texts: list[str], kind: str) -> Any:
-            rows = chance.normal(size=(len(texts), self.dim)).astype(np.float32)
-            return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
     def embedder(self: Engines, name: str, **options: Any) -> Any:
-        return real(self, name, **options) if name.startswith("potion") else StandIn()
+        made = real(self, name, **options)
+        return Hashed(made) if same_model(made.name, self.config.models.embedder) else made
 
     Engines.embedder = embedder  # type: ignore[method-assign, assignment]
     if stops:  # just before the rough vectors go
@@ -248,9 +241,9 @@ def _written() -> int:
 
 
 @contextmanager
-def _scene(notes: int, passages: int = 0) -> Iterator[tuple[Path, Path]]:
+def scene(notes: int, passages: int = 0, corpus: Path | None = None) -> Iterator[tuple[Path, Path]]:
     """A vault of so many notes of the corpus (0: all), and an empty home with the models."""
-    corpus = data.scale()
+    corpus = corpus or data.scale()
     with tempfile.TemporaryDirectory() as work:
         home, root = Path(work, "home"), Path(work, "vault")
         home.mkdir()
@@ -264,7 +257,7 @@ def _scene(notes: int, passages: int = 0) -> Iterator[tuple[Path, Path]]:
         yield root, home
 
 
-def _run(root: Path, home: Path, flag: str, how: str) -> dict[str, Any]:
+def run(root: Path, home: Path, flag: str, how: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.writing", "one", str(root), flag, how]
     environ = {**os.environ, "RAGVAULT_HOME": str(home)}
     began = time.perf_counter()
@@ -277,7 +270,7 @@ def _told(run: dict[str, Any]) -> str:
     return f"{run['seconds']:.1f} s, {run['cpu']:.1f} s of CPU, {run['memory']:,.0f} MB of memory"
 
 
-def _changed(root: Path) -> Path:
+def changed(root: Path) -> Path:
     """One note of middling size gets another paragraph."""
     every = sorted(root.rglob("*.md"), key=lambda path: path.stat().st_size)
     note = every[len(every) // 2]
@@ -310,7 +303,7 @@ def _opened(root: Path, home: Path, flag: str) -> str:
 
 def _sizes(home: Path, markdown: int) -> None:
     index = next((home / "vaults").iterdir())
-    parts = {path.name: _bytes(path) for path in sorted(index.iterdir())}
+    parts = {path.name: bytes_of(path) for path in sorted(index.iterdir())}
     total = sum(parts.values())
     print(f"  on disk {total / 1e6:.1f} MB, {total / markdown:.2f} x the Markdown:")
     for name, size in sorted(parts.items(), key=lambda part: -part[1]):
@@ -318,7 +311,7 @@ def _sizes(home: Path, markdown: int) -> None:
             print(f"    {name:24} {size / 1e6:8.1f} MB {size / markdown:6.2f} x")
 
 
-def _bytes(path: Path) -> int:
+def bytes_of(path: Path) -> int:
     inside = path.rglob("*") if path.is_dir() else [path]
     return sum(each.stat().st_size for each in inside if each.is_file())
 
