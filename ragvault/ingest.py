@@ -25,6 +25,7 @@ from ragvault.caches import bring_vectors, bring_words
 from ragvault.compact import tidy
 from ragvault.engines import Engines
 from ragvault.errors import ModelUnavailable, ModelUnusable
+from ragvault.ports import Embedder
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.aside import Stop, aside
 from ragvault.write.graph import follow_links
@@ -87,7 +88,7 @@ class _Run:
 
     def words_and_static(self) -> None:
         """Rough vectors for what has no good one yet, made while words are indexed."""
-        with aside(self.catalogue.folder, self._embed_static) as embedded:
+        with aside(self.catalogue.folder, self._static, self._embed_static) as embedded:
             self.words()
             try:
                 model, new = embedded()
@@ -102,8 +103,12 @@ class _Run:
             self.say("searchable now, by keyword and by meaning (static)")
         self._vocabulary(model)
 
-    def _embed_static(self, catalogue: Catalogue, stop: Stop) -> tuple[str, int]:
-        embedder = self.engines.embedder(self.engines.config.models.static)
+    def _static(self) -> Embedder:
+        return self.engines.embedder(self.engines.config.models.static)
+
+    def _embed_static(
+        self, catalogue: Catalogue, embedder: Embedder, stop: Stop
+    ) -> tuple[str, int]:
         telling = self._telling("embedding (static)")
 
         def tell(done: int, total: int) -> None:

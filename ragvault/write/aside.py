@@ -1,12 +1,12 @@
 """Aside: embedding goes on in a thread of its own while words are indexed.
 
-    with aside(folder, work) as result:
+    with aside(folder, fetch, work) as result:
         …                       the caller's own work, which writes nothing to the catalogue
         result()                waits, and raises what the work raised
 
 The two share no connection, since one belongs to the thread that opened it. Indexing words is
-Python from end to end and keeps one core busy; a static model's tokenizer and its sums are not, and
-use the other.
+Python from end to end and keeps one core busy; a static model's sums and SQLite are not, and use
+the other.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import TypeVar
 from ragvault.store.catalogue import Catalogue
 
 T = TypeVar("T")
+M = TypeVar("M")
 Stop = Callable[[], None]
 
 
@@ -29,14 +30,18 @@ class Stopped(Exception):
 
 
 @contextmanager
-def aside(folder: Path, work: Callable[[Catalogue, Stop], T]) -> Iterator[Callable[[], T]]:
-    """Run `work` in a thread with a catalogue of its own; it calls what it is given now and then.
+def aside(
+    folder: Path, fetch: Callable[[], M], work: Callable[[Catalogue, M, Stop], T]
+) -> Iterator[Callable[[], T]]:
+    """Run `work` on what `fetch` brings, in a thread with a catalogue of its own.
 
-    When the caller ends early, so does the work, the next time it calls. It is not waited for:
-    a download may take as long as it likes, and whoever was interrupted wants to leave.
+    The work calls what it is given now and then: when the caller ends early, it ends there, and is
+    waited for, since whoever holds the writer's lock gives it back next. What is still being
+    fetched is not: a download may take as long as it likes, and no work begins after it.
     """
     result: Future[T] = Future()
-    leaving = threading.Event()
+    leaving, turn = threading.Event(), threading.Lock()
+    writing = threading.Event()
 
     def stop() -> None:
         if leaving.is_set():
@@ -44,13 +49,21 @@ def aside(folder: Path, work: Callable[[Catalogue, Stop], T]) -> Iterator[Callab
 
     def run() -> None:
         try:
+            fetched = fetch()
+            with turn:
+                stop()
+                writing.set()
             with Catalogue.open(folder, write=True) as catalogue:
-                result.set_result(work(catalogue, stop))
+                result.set_result(work(catalogue, fetched, stop))
         except BaseException as error:
             result.set_exception(error)
 
-    threading.Thread(target=run, name="aside", daemon=True).start()
+    thread = threading.Thread(target=run, name="aside", daemon=True)
+    thread.start()
     try:
         yield result.result
     finally:
-        leaving.set()
+        with turn:
+            leaving.set()
+        if writing.is_set():
+            thread.join()
