@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import re
 import shutil
-import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ragvault.configure import Loaded
 from ragvault.models.cache import SLAB
@@ -23,11 +21,8 @@ from ragvault.models.kit import Kit
 from ragvault.models.talk import Quiet, Talk
 from ragvault.ports import CacheBroken, Embedder, KeywordIndex, Reranker, VectorIndex
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.fetch import Fetch
 from ragvault.store.private import write_file
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 CACHES = ("keyword", "code", "vectors")
 STAMP = "caches"  # which catalogue the caches are of
@@ -136,8 +131,9 @@ class Engines:
         """The vectors of one model. `catalogue` must be of the thread that searches or writes."""
         from ragvault.index.vector import FaissIndex
 
-        fetch = _Fetch(catalogue, model)
-        how = {"model": model, "dim": dim, "fetch": fetch, "settings": self.config.vector}
+        fetch = Fetch(catalogue, model)
+        how = {"model": model, "dim": dim, "settings": self.config.vector}
+        how |= {"fetch": fetch, "done": fetch.close}
         folder = self.vector_folder(model)
         try:
             return FaissIndex.open(folder, **how)  # type: ignore[arg-type]
@@ -208,25 +204,3 @@ class Engines:
 def _made(cache: str, which: str) -> str:
     """The fact that a cache has been made, and should be there."""
     return f"made {cache} {which}"
-
-
-class _Fetch:
-    """Reads vectors of passages, in whatever thread a search runs: a connection belongs to one."""
-
-    def __init__(self, catalogue: Catalogue, model: str) -> None:
-        self._model = model
-        self._folder = catalogue.folder
-        self._owner = threading.get_ident()
-        self._own = catalogue
-        self._others = threading.local()
-
-    def __call__(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        return self._catalogue().chunk_vectors(self._model, ids)
-
-    def _catalogue(self) -> Catalogue:
-        if threading.get_ident() == self._owner:
-            return self._own
-        if not hasattr(self._others, "catalogue"):
-            self._others.catalogue = Catalogue.open(self._folder)
-        found: Catalogue = self._others.catalogue
-        return found

@@ -35,6 +35,7 @@ class Opened:
         self.pool = ThreadPoolExecutor(max_workers=3, thread_name_prefix="leg")
         self.keyword = self._words("keyword")
         self.code = self._words("code") if engines.config.code.enabled else None
+        self._vectors: dict[str, VectorIndex] = {}
         self._open_tiers()
         self._reranker: Reranker | None = None
         self.accesses = Accesses()
@@ -157,6 +158,8 @@ class Opened:
 
     def _open_tiers(self) -> None:
         self.missing = {k: why for k, why in self.missing.items() if not k.startswith("vector")}
+        for outdated in self._vectors.values():
+            outdated.close()
         self._opened_models = self._models()
         self._vectors = dict(self._open_vectors())
         self.tiers = Tiers(self._vectors)

@@ -15,7 +15,7 @@ trusted it raises CacheBroken and the caller makes it again from the catalogue.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,14 +28,22 @@ from ragvault.index.vector_state import Part, State
 from ragvault.index.vector_write import Edits, Limits, Writer, due
 from ragvault.ports import Allowed, CacheBroken, FetchVectors
 
+Done = Callable[[], None]
+
 
 class FaissIndex:
     """An open vector index; keeps the promises of ports.VectorIndex."""
 
     def __init__(
-        self, folder: Path, state: State, fetch: FetchVectors, settings: Vector, limits: Limits
+        self,
+        folder: Path,
+        state: State,
+        fetch: FetchVectors,
+        settings: Vector,
+        limits: Limits,
+        done: Done,
     ) -> None:
-        self._folder, self._state, self._fetch = folder, state, fetch
+        self._folder, self._state, self._fetch, self._done = folder, state, fetch, done
         self._settings, self._limits = settings, limits
         self._edits = Edits()
         self._writer = Writer(folder, state.manifest.dim, fetch, settings)
@@ -52,11 +60,15 @@ class FaissIndex:
         fetch: FetchVectors,
         settings: Vector | None = None,
         limits: Limits | None = None,
+        done: Done = lambda: None,
     ) -> FaissIndex:
-        """Open what is there. Raises CacheBroken when it is missing, damaged or not of `model`."""
+        """Open what is there; `done` is called when it is closed.
+
+        Raises CacheBroken when it is missing, damaged or not of `model`.
+        """
         state = vector_state.load(folder)
         _same_model(state, model, dim)
-        return cls(folder, state, fetch, settings or Vector(), limits or Limits())
+        return cls(folder, state, fetch, settings or Vector(), limits or Limits(), done)
 
     @classmethod
     def create(
@@ -68,6 +80,7 @@ class FaissIndex:
         fetch: FetchVectors,
         settings: Vector | None = None,
         limits: Limits | None = None,
+        done: Done = lambda: None,
     ) -> FaissIndex:
         """Begin an empty one, in place of whatever is in the folder."""
         files.make_folder(folder)
@@ -76,7 +89,7 @@ class FaissIndex:
         manifest = files.Manifest(files.FORMAT, model, dim, 0, number + 1, log)
         files.write_manifest(folder, manifest)
         files.sweep(folder, manifest)
-        return cls(folder, State(manifest), fetch, settings or Vector(), limits or Limits())
+        return cls(folder, State(manifest), fetch, settings or Vector(), limits or Limits(), done)
 
     # --- Asking ---
 
@@ -194,6 +207,7 @@ class FaissIndex:
         with self._changing:
             self._edits = Edits()
             self._state = State(self._state.manifest)
+        self._done()
 
     def _publish(self, parts: Iterable[Part], log: files.Piece | None = None) -> None:
         """The same passages in other files. What is not yet committed stays so."""

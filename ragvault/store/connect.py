@@ -42,12 +42,15 @@ def writer(folder: Path) -> Connection:
     return db
 
 
-def reader(folder: Path) -> Connection:
-    """Open for reading. Raises IndexMissing when nothing has been indexed."""
+def reader(folder: Path, *, shared: bool = False) -> Connection:
+    """Open for reading; `shared` by threads that take turns, which is for them to see to.
+
+    Raises IndexMissing when nothing has been indexed.
+    """
     if not (folder / CATALOGUE).exists():
         raise _missing(folder)
     with told(folder):
-        db = _readable(folder)
+        db = _readable(folder, shared)
         with _closed_on_failure(db):
             built = format_of(db, folder)
             db.execute("PRAGMA temp_store = MEMORY")
@@ -57,26 +60,32 @@ def reader(folder: Path) -> Connection:
     raise _outdated(folder, built) if built else _missing(folder)
 
 
-def _readable(folder: Path) -> Connection:
+def _readable(folder: Path, shared: bool) -> Connection:
     """A read-only connection, also where the folder allows no -wal and -shm beside the file."""
-    db = _connect(folder, "ro")
+    db = _connect(folder, "ro", shared)
     try:
         db.execute("SELECT count(*) FROM sqlite_master")
     except sqlite3.OperationalError:
         db.close()
         if has_wal(folder):  # without it the file may be older than what was finished, or torn
             raise
-        db = _connect(folder, "ro&immutable=1")
+        db = _connect(folder, "ro&immutable=1", shared)
     except BaseException:
         db.close()
         raise
     return db
 
 
-def _connect(folder: Path, mode: str) -> Connection:
+def _connect(folder: Path, mode: str, shared: bool = False) -> Connection:
     uri = f"{(folder / CATALOGUE).absolute().as_uri()}?mode={mode}"
     # Autocommit: transactions begin and end where the code says so, and nowhere else.
-    return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_MS / 1000)
+    return sqlite3.connect(
+        uri,
+        uri=True,
+        isolation_level=None,
+        timeout=BUSY_MS / 1000,
+        check_same_thread=not shared,
+    )
 
 
 def has_wal(folder: Path) -> bool:

@@ -34,12 +34,14 @@ class Door:
         self._db = db
 
     @classmethod
-    def open(cls: type[D], folder: Path, write: bool = False) -> D:
+    def open(cls: type[D], folder: Path, write: bool = False, *, shared: bool = False) -> D:
         """Open the catalogue of an index folder; a writer makes or upgrades it where needed.
 
-        Raises IndexMissing, IndexTooNew or IndexUnusable.
+        A reader may be `shared` by threads that take turns. Raises IndexMissing, IndexTooNew or
+        IndexUnusable.
         """
-        return cls(folder, connect.writer(folder) if write else connect.reader(folder))
+        db = connect.writer(folder) if write else connect.reader(folder, shared=shared)
+        return cls(folder, db)
 
     def close(self) -> None:
         self._db.close()
