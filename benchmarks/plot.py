@@ -57,7 +57,7 @@ def _label(axis: Any, points: Sequence[tuple[float, float, str]]) -> None:
     """Names beside their points, moved up or down until none covers another; a line leads back."""
     scale = 72 / axis.figure.dpi
     places = [(*(axis.transData.transform((x, y)) * scale), name) for x, y, name in points]
-    taken = [(x - 3, y - 3, x + 3, y + 3) for x, y, _ in places]
+    taken = [(x - 6, y - 6, x + 6, y + 6) for x, y, _ in places]
     for (x, y, name), at in sorted(zip(places, points, strict=True), key=lambda each: -each[0][1]):
         width = LETTER * len(name)
         offsets = [(dx, dy) for dy in SHIFTS for dx in (7, -width - 7)]
