@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import beir, peers, quality, record, seeds, speed
+from benchmarks import beir, heldout, peers, quality, record, relating, seeds, speed
 
 PAGES = (Path(__file__).parent / "README.md", Path(__file__).parent.parent / "README.md")
 _PLACE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
@@ -45,6 +45,9 @@ TABLES: Mapping[str, Callable[[Any], str]] = {
     "peers": peers.table,
     "peers-beir": peers.table,
     "seeds": seeds.table,
+    "heldout": heldout.table,
+    "heldout-confidence": heldout.confidence_table,
+    "related": relating.table,
     "speed-static": growth,
     "speed-full": growth,
     "vectors": speed.table,

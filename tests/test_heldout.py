@@ -1,0 +1,75 @@
+"""Held-out figures: nothing that is reported was chosen on what it is reported on."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from rank_kit import candidate, context
+
+from benchmarks import heldout, relating
+from ragvault.evaluate.answers import Answer
+from ragvault.evaluate.questions import Judged, Question
+from ragvault.related import Reason
+
+
+class Told:
+    """A corpus that likes one of the settings best, and answers with what it is asked under."""
+
+    def __init__(self, name, likes):
+        self.corpus = SimpleNamespace(name=name)
+        self._likes = likes
+
+    def mean(self, values):
+        return float(values == heldout.tried()[self._likes])
+
+    def answers(self, values):
+        return [answer(f"{self.corpus.name}:q", 0.9 if not values else 0.7)]
+
+
+def answer(name, value):
+    asked = Question(name, "?", (Judged("a.md", 2),))
+    return Answer(asked, {"ndcg@10": value, "mrr@10": value})
+
+
+def test_weights_are_chosen_on_the_other_corpora(monkeypatch):
+    monkeypatch.setattr(heldout, "_better_leg", lambda corpus: [answer(f"{corpus.name}:q", 0.5)])
+
+    one, other, all_ = heldout.weights([Told("one", 3), Told("other", 8)])
+
+    assert one["values"] == heldout.tried()[8]
+    assert other["values"] == heldout.tried()[3]
+    assert all_["chosen"]["ndcg@10"] == pytest.approx(0.7)
+    assert all_["over_default"]["mean"] == pytest.approx(-0.2)
+    assert all_["over_leg"]["mean"] == pytest.approx(0.2)
+
+
+def test_the_settings_that_are_tried_are_always_the_same():
+    assert heldout.tried() == heldout.tried()
+    assert all(each.keys() == heldout.CHOICES.keys() for each in heldout.tried())
+
+
+def test_who_is_sure_and_right_costs_nothing():
+    settings = context("default").settings
+    sure = candidate(scores={"vector": 5.0})
+    unsure = candidate("b", scores={"vector": -5.0})
+
+    assert heldout.brier([(sure, True), (unsure, False)], settings) == pytest.approx(0, abs=1e-3)
+    assert heldout.brier([(sure, False), (unsure, True)], settings) > 0.95
+
+
+def test_a_hidden_link_is_hidden_both_ways_and_no_other():
+    rows = [(1, 2, "link"), (2, 1, "link"), (1, 3, "link")]
+    catalogue = SimpleNamespace(link_rows_of=lambda notes: rows, other="kept")
+
+    hidden = relating.Hidden(catalogue, frozenset((1, 2)))
+
+    assert hidden.link_rows_of([1]) == [(1, 3, "link")]
+    assert hidden.other == "kept"
+
+
+def test_a_note_that_is_linked_directly_is_no_wrong_answer():
+    near = Reason("links", 1, "")
+    found = ({7: near}, {8: near}, {8: near, 9: near}, {})
+
+    assert relating.order(found, relating.DEFAULT) == [8, 9]
