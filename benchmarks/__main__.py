@@ -24,13 +24,15 @@ SMALL = (
     ("quality", [*_ASKED, "--ablate"]),
     ("speed", ["--sizes", "300", "--tier", "static", "--runs", "3"]),
     ("peers", [*_ASKED, "--peers", "faiss,whoosh"]),
+    ("relating", [*_ASKED, "--pairs", "40"]),
     ("tables", []),
     ("plot", []),
 )
 WITH_DATA = (
     ("quality", ["--corpora", "ir/xquad-en", "--limit", "60"]),
+    ("heldout", ["--corpora", "obsidian-tasks,ir/xquad-en", "--limit", "60", "--tried", "12"]),
     ("reading", None),
-    ("speed", ["--vectors", "100000"]),
+    ("speed", [*_ASKED, "--vectors", "100000"]),
 )
 
 

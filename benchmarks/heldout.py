@@ -91,26 +91,26 @@ class Left:
                 yield each, question.grades.get(each.note.path, 0) >= RELEVANT
 
 
-def tried() -> list[dict[str, float]]:
+def tried(count: int = TRIED) -> list[dict[str, float]]:
+    """So many settings by a fixed chance."""
     chance = random.Random(0)
-    return [{key: chance.choice(of) for key, of in CHOICES.items()} for _ in range(TRIED)]
+    return [{key: chance.choice(of) for key, of in CHOICES.items()} for _ in range(count)]
 
 
-def weights(some: Sequence[Left]) -> list[dict[str, Any]]:
+def weights(some: Sequence[Left], settings: Sequence[Values]) -> list[dict[str, Any]]:
     """One row a corpus: what was chosen without it, beside the default and the better leg."""
-    settings = tried()
     means = {each.corpus.name: [each.mean(values) for values in settings] for each in some}
     found, every = [], {"chosen": [], "default": [], "leg": []}  # type: ignore[var-annotated]
     for left in some:
         print(f"{left.corpus.name}: answered by others' weights", file=sys.stderr, flush=True)
         others = [of for name, of in means.items() if name != left.corpus.name]
-        at = max(range(TRIED), key=lambda i: sum(of[i] for of in others))
+        at = max(range(len(settings)), key=lambda i: sum(of[i] for of in others))
         told = {
             "chosen": left.answers(settings[at]),
             "default": left.answers({}),
             "leg": _better_leg(left.corpus),
         }
-        found.append(_row(left.corpus.name, told) | {"values": settings[at]})
+        found.append(_row(left.corpus.name, told) | {"values": dict(settings[at])})
         every = {name: [*answers, *told[name]] for name, answers in every.items()}
     return [*found, _row("all", every)]
 
@@ -208,13 +208,15 @@ def confidence_table(rows: Sequence[Mapping[str, Any]]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     asked = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     asked.add_argument("--corpora", default=",".join((*corpora.JUDGED, *COLLECTIONS)))
+    asked.add_argument("--limit", type=int, default=0, help="questions of a BEIR collection")
+    asked.add_argument("--tried", type=int, default=TRIED, help="settings to choose from")
     args = asked.parse_args(arguments)
-    some = [corpora.corpus(name) for name in args.corpora.split(",")]
+    some = [corpora.corpus(name, args.limit) for name in args.corpora.split(",")]
     for corpus in some:
         corpus.index()
     left = [Left(corpus) for corpus in some]
     about = {"corpora": {each.name: len(each.questions) for each in some}}
-    found = weights(left)
+    found = weights(left, tried(args.tried))
     print(table(found), flush=True)
     record.save("heldout", found, **about)
     vaults = [each for each in left if not each.corpus.name.startswith("ir/")]

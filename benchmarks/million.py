@@ -10,6 +10,7 @@ from __future__ import annotations
 import resource
 import tempfile
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -25,9 +26,9 @@ NOISE = 0.6  # times the length of a vector: a cosine of about 0.86 to the passa
 BEST = 10
 
 
-def many_vectors(count: int, queries: int = 100) -> dict[str, Any]:
+def many_vectors(count: int, names: Sequence[str], queries: int = 100) -> dict[str, Any]:
     """So many vectors, and queries beside them; what is missed is counted against all of them."""
-    real = real_vectors()
+    real = real_vectors(names)
     vectors = jittered(real, count)
     asked = _aside(vectors, queries)
     before = _memory()
@@ -92,9 +93,8 @@ def _memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def real_vectors() -> Matrix:
+def real_vectors(names: Sequence[str]) -> Matrix:
     """Passages of real notes, as the default model sees them, from indexes that are kept."""
-    names = corpora.JUDGED if corpora.available() else ("sample",)
     found = []
     for name in names:
         with corpora.corpus(name).index().catalogue() as catalogue:

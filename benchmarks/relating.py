@@ -111,15 +111,18 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     asked = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     asked.add_argument("--pairs", type=int, default=200, help="of each vault")
+    asked.add_argument("--corpora", default="", help="names, with commas between")
     args = asked.parse_args(arguments)
-    some = [corpora.corpus(name) for name in quality.default_corpora()]
+    names = args.corpora.split(",") if args.corpora else quality.default_corpora()
+    some = [corpora.corpus(name) for name in names]
     pairs = []
     for corpus in some:
         print(f"{corpus.name}: hiding links", file=sys.stderr, flush=True)
         pairs += list(lists(corpus, args.pairs))
     found = rows(pairs)
     print(table(found))
-    record.save("related" if corpora.available() else "related-sample", found)
+    name = "related" if corpora.available() else "related-sample"
+    record.save(name, found, vaults=names)
 
 
 if __name__ == "__main__":

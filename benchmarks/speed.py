@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import corpora, million, process, record, searching, writing
+from benchmarks import corpora, million, process, quality, record, searching, writing
 from ragvault.vault import Vault
 
 # How `writing` indexes for each tier.
@@ -137,9 +137,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked.add_argument("--runs", type=int, default=10, help="whole commands, cold and warm")
     asked.add_argument("--queries", type=int, default=searching.QUERIES)
     asked.add_argument("--vectors", type=int, default=0, help="so many vectors alone instead")
+    asked.add_argument("--corpora", default="", help="whose vectors they are made of")
     args = asked.parse_args(arguments)
     if args.vectors:
-        found = [million.many_vectors(args.vectors)]
+        names = args.corpora.split(",") if args.corpora else quality.default_corpora()
+        found = [million.many_vectors(args.vectors, names)]
         name = "vectors"
     else:
         os.environ["RAGVAULT_HOME"] = str(record.home())  # the models that benchmarks keep

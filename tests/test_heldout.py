@@ -35,7 +35,7 @@ def answer(name, value):
 def test_weights_are_chosen_on_the_other_corpora(monkeypatch):
     monkeypatch.setattr(heldout, "_better_leg", lambda corpus: [answer(f"{corpus.name}:q", 0.5)])
 
-    one, other, all_ = heldout.weights([Told("one", 3), Told("other", 8)])
+    one, other, all_ = heldout.weights([Told("one", 3), Told("other", 8)], heldout.tried())
 
     assert one["values"] == heldout.tried()[8]
     assert other["values"] == heldout.tried()[3]
