@@ -33,8 +33,9 @@ class Opened:
         self.catalogue, self.engines = catalogue, engines
         self.missing: dict[str, str] = {}
         self.pool = ThreadPoolExecutor(max_workers=3, thread_name_prefix="leg")
-        self.keyword = self._words("keyword")
-        self.code = self._words("code") if engines.config.code.enabled else None
+        self._words: dict[str, KeywordIndex | None] = {}
+        for name in engines.word_indexes():
+            self._open_words(name)
         self._vectors: dict[str, VectorIndex] = {}
         self._open_tiers()
         self._reranker: Reranker | None = None
@@ -46,11 +47,18 @@ class Opened:
     def config(self) -> Config:
         return self.engines.config
 
+    @property
+    def keyword(self) -> KeywordIndex | None:
+        return self._words["keyword"]
+
+    @property
+    def code(self) -> KeywordIndex | None:
+        return self._words.get("code")
+
     def refresh(self) -> None:
         """See what was committed since."""
-        for index in (self.keyword, self.code):
-            if index is not None:
-                index.refresh()
+        for name in self._words:
+            self._refresh_words(name)
         self._refresh_tiers()
         if _counts_opening(self.config):
             self._read_accesses()
@@ -131,20 +139,44 @@ class Opened:
             self.accesses = Accesses()
             self.missing["access"] = f"{error}; {error.fix}"
 
-    def _words(self, name: str) -> KeywordIndex | None:
+    def _open_words(self, name: str) -> None:
         try:
-            index = self.engines.keyword() if name == "keyword" else self.engines.code()
+            self._words[name] = self.engines.keyword() if name == "keyword" else self.engines.code()
         except CacheBroken as broken:
+            self._words[name] = None
             self.missing[name] = f"{broken}; run: {broken.fix}"
-            return None
-        return index
+            return
+        self._tell_if_empty(name)
+
+    def _refresh_words(self, name: str) -> None:
+        """A run may have deleted the index, to make it again from the catalogue."""
+        index = self._words[name]
+        if index is None:
+            self._open_words(name)
+            return
+        try:
+            index.refresh()
+            self._tell_if_empty(name)
+        except CacheBroken:
+            index.close()
+            self._open_words(name)
+
+    def _tell_if_empty(self, name: str) -> None:
+        """An index without a single commit answers, and would find nothing without a word."""
+        index = self._words[name]
+        if index is not None and not index.revision and self.catalogue.revision:
+            self.missing[name] = f"the {name} index has not been made yet; run: ragvault index"
+        else:
+            self.missing.pop(name, None)
 
     def _refresh_tiers(self) -> None:
         """A run may have finished a better tier, and deleted the one that it outdoes."""
         try:
             self.tiers.refresh()
             # Asked last: a snapshot begins here, and must not be older than what was refreshed.
-            if self._models() == self._opened_models:
+            if self._models() == self._opened_models and len(self._vectors) == len(
+                self._opened_models
+            ):
                 return
         except CacheBroken:
             pass  # opened again, it answers or is named as missing

@@ -7,7 +7,7 @@ import threading
 from datetime import datetime, timezone
 
 import pytest
-from write_kit import models, opened, prose, write
+from write_kit import models, notes, opened, prose, write
 
 from ragvault.search import Asked
 from tests.keyword_shelves import ENGINES
@@ -104,3 +104,27 @@ def test_an_index_that_stays_open_follows_when_a_better_tier_replaces_the_one_it
         answer = vault.answer(asked, index)
     assert (answer.tier, answer.failed) == ("full", {})
     assert all("vector" in result.scores for result in answer.results)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_reader_is_told_that_a_rebuild_has_not_made_the_words_yet(tmp_path, models, engine):
+    write(tmp_path / "vault", notes(4))
+    vault = opened(tmp_path / "vault", tmp_path / "home", f"keyword.engine={engine}")
+    vault.index("static")
+    asked = Asked("bread flour winter", datetime.now(timezone.utc))
+    with vault.reading() as index:
+        before = vault.answer(asked, index)
+        vault.engines().empty()  # as a rebuild begins
+
+        during = vault.answer(asked, index)
+        with vault.reading() as fresh:
+            opened_then = vault.answer(asked, fresh)
+        vault.index("static")
+        after = vault.answer(asked, index)
+
+    assert not before.failed
+    assert {"keyword", "code"} <= set(during.failed)
+    assert {"keyword", "code"} <= set(opened_then.failed)
+    assert "run: ragvault index" in during.failed["keyword"]
+    assert not after.failed
+    assert [r.id for r in after.results] == [r.id for r in before.results]

@@ -126,7 +126,10 @@ class TantivyIndex:
         self._stamp = self._stamps.read()
         levels = {}
         for level, index in self._indexes.items():
-            index.reload()
+            try:
+                index.reload()
+            except ValueError as error:
+                raise CacheBroken(f"the keyword index: tantivy cannot read it ({error})") from error
             levels[level] = Level(index.schema, index.searcher(), self._boosts[level])
         self._asking = Asking(levels["note"], levels["passage"], self._fields)
 
