@@ -255,6 +255,48 @@ def test_what_cannot_be_read_is_told_and_the_rest_goes_on(vault, folder):
     }
 
 
+def test_a_file_that_holds_no_text_is_read_once(vault, folder, monkeypatch):
+    write(vault, {"a.md": "fine", "b.md": ""})
+    (vault / "b.md").write_bytes(bytes(range(256)))
+    os.utime(vault / "b.md", (LONG_AGO, LONG_AGO))
+    first = index(vault, folder)
+
+    with counted(monkeypatch) as opened:
+        again = index(vault, folder)
+
+    assert opened == []
+    assert again.skipped == first.skipped
+    assert (again.added, again.unchanged) == (0, 1)
+    assert [skip.path for skip in first.skipped] == ["b.md"]
+
+
+def test_a_file_that_held_no_text_is_read_when_it_changes_and_forgotten_when_it_goes(vault, folder):
+    for name in ("b.md", "c.md"):
+        (vault / name).write_bytes(bytes(range(256)))
+        os.utime(vault / name, (LONG_AGO, LONG_AGO))
+    index(vault, folder)
+    (vault / "b.md").write_text("words at last")
+    (vault / "c.md").unlink()
+
+    report = index(vault, folder)
+
+    assert (report.added, report.removed, report.skipped) == (1, 0, ())
+    with Catalogue.open(folder) as catalogue:
+        assert "c.md" not in catalogue.fact("binaries")
+
+
+def test_a_note_that_becomes_binary_is_told_in_every_run(vault, folder):
+    write(vault, {"a.md": "fine"})
+    index(vault, folder)
+    (vault / "a.md").write_bytes(bytes(range(256)))
+    os.utime(vault / "a.md", (LONG_AGO, LONG_AGO))
+
+    runs = [index(vault, folder) for _ in range(3)]
+
+    assert {run.removed for run in runs} == {0}
+    assert {run.skipped for run in runs} == {runs[0].skipped}
+
+
 def test_a_file_that_vanishes_between_walk_and_read_is_skipped(vault, folder, monkeypatch):
     write(vault, {"a.md": "here", "b.md": "gone soon"})
     real = prepare.read

@@ -25,6 +25,7 @@ from ragvault.notes.walk import Walked, walk
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.read import Seen
 from ragvault.types import File, Skipped
+from ragvault.write.binaries import remember_binaries, without_binaries
 from ragvault.write.dating import Dates, Dating, dating
 from ragvault.write.prepare import Prepared, cut, prepare_all, recipe
 
@@ -69,10 +70,11 @@ def follow_notes(
     """Bring the catalogue up to date with the vault. The caller holds the writer's lock."""
     began, now_ns = time.perf_counter(), time.time_ns()
     tell("looking for notes", 0, 0)
-    walked = look() if look else walk(root, config.walk)
-    seen = catalogue.files()
+    found = look() if look else walk(root, config.walk)
+    seen, how = catalogue.files(), recipe(config)
+    walked = without_binaries(catalogue, found, seen, how)
     changes = _compare(root, seen, walked, config)
-    stale = _stale(seen, changes, recipe(config))
+    stale = _stale(seen, changes, how)
     dates = _dating(root, catalogue, config, bool(changes))
 
     unread = _store(root, catalogue, changes, config, dates, tell)
@@ -86,6 +88,7 @@ def follow_notes(
     report.seconds = time.perf_counter() - began
     if list(report.skipped) != catalogue.skipped():
         catalogue.set_skipped(report.skipped)
+    remember_binaries(catalogue, found.files, report.skipped, how, now_ns)
     catalogue.set_fact("git_head", dates.git_head)
     return report
 
