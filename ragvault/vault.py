@@ -201,8 +201,9 @@ def known(environ: Mapping[str, str] | None = None) -> list[layout.Known]:
 
 def _mend(folder: Path, look: bool, say: Callable[[str], None]) -> None:
     """Make a damaged catalogue again, or go on with that; only a rebuild looks for damage."""
-    from ragvault.store.remake import damage, is_unfinished, remake
+    from ragvault.store.remake import damage, is_unfinished, put_back, remake
 
+    put_back(folder)
     wrong = damage(folder) if look else ""
     if wrong:
         say(f"{wrong}; it is made again from the vault")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.remake import is_unfinished, remake
+from ragvault.store.remake import DAMAGED, is_unfinished, put_back, remake
 
 HASHES = [bytes((number,)) * 16 for number in range(3)]
 
@@ -41,3 +42,42 @@ def test_what_can_be_read_is_saved_past_what_means_nothing(folder, monkeypatch, 
     assert not is_unfinished(folder)
     with Catalogue.open(folder) as catalogue:
         assert catalogue.get_vectors("fine@1", HASHES[:1]).tolist() == [[1.0, 0.0, 0.0, 0.0]]
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("moves", [1, 2])
+def test_a_run_killed_while_it_moved_the_damaged_files_loses_nothing(tmp_path, monkeypatch, moves):
+    """The last change is in the journal alone, as after a writer that was killed too."""
+    with Catalogue.open(tmp_path / "from", write=True) as catalogue:
+        catalogue.put_vectors("fine@1", 4, HASHES, np.eye(4, dtype=np.float32)[:3])
+        shutil.copytree(tmp_path / "from", tmp_path / "to")
+    folder, done = tmp_path / "to", []
+
+    def move(source, target):
+        if len(done) == moves:
+            raise Killed
+        done.append(source)
+        if source.exists():
+            source.replace(target)
+
+    monkeypatch.setattr("ragvault.store.remake._move", move)
+    with pytest.raises(Killed):
+        remake(folder)
+    monkeypatch.undo()
+    assert not is_unfinished(folder)
+
+    put_back(folder)
+
+    assert not list(folder.glob(f"{DAMAGED}*"))
+    with Catalogue.open(folder) as catalogue:
+        assert catalogue.have("fine@1", HASHES) == set(HASHES)
+
+
+def test_what_was_moved_whole_is_left_to_be_saved(folder):
+    (folder / "catalogue.sqlite").replace(folder / DAMAGED)
+    put_back(folder)
+    assert is_unfinished(folder)
+    assert remake(folder) == 4

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ragvault.errors import IndexUnusable
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.connect import has_wal
 from ragvault.store.failures import AGAIN, told
 from ragvault.store.layout import CATALOGUE
 from ragvault.store.private import unusable
@@ -60,6 +61,23 @@ def remake(folder: Path) -> int:
     except OSError as error:
         raise unusable(folder, error) from error
     return saved
+
+
+def put_back(folder: Path) -> None:
+    """Undo a beginning: a run was killed when it had moved the journal and not yet the file.
+
+    Without its journal the file is older than it was, and nobody else would ever delete what is
+    left of it, with the text of notes inside.
+    """
+    journal = folder / f"{DAMAGED}-wal"
+    try:
+        if is_unfinished(folder):
+            return
+        if (folder / CATALOGUE).exists() and not has_wal(folder):
+            _move(journal, folder / f"{CATALOGUE}-wal")
+        discard_damaged(folder)
+    except OSError as error:
+        raise unusable(folder, error) from error
 
 
 def is_unfinished(folder: Path) -> bool:
