@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from vault_kit import indexed_sample, ragvault, sample, vault
 
-from ragvault.config import Config
+from ragvault.config import Config, Walk
 from ragvault.doctor import alive, machine
 from ragvault.doctor.findings import Finding, exit_code, fine
 from ragvault.vault import Vault
@@ -208,10 +208,21 @@ def test_a_vault_with_more_folders_than_may_be_watched_is_told(tmp_path, monkeyp
     monkeypatch.setattr(machine, "INOTIFY", limit)
     monkeypatch.setattr(machine.sys, "platform", "linux")
 
-    finding = machine.watching(tmp_path)
+    finding = machine.watching(tmp_path, Walk())
 
     assert finding.state == "note"
     assert "sysctl" in finding.cure
+
+
+def test_ignored_folders_are_none_that_are_watched(tmp_path, monkeypatch):
+    limit = tmp_path / "limit"
+    limit.write_text("8\n")
+    for name in ("notes", "node_modules/a/b/c/d", ".git/objects/00"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.setattr(machine, "INOTIFY", limit)
+    monkeypatch.setattr(machine.sys, "platform", "linux")
+
+    assert "2 folders of 8" in machine.watching(tmp_path, Walk()).said
 
 
 def test_the_worst_finding_is_the_exit_code():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from ragvault.config import Models
 from ragvault.errors import ModelUnknown
 from ragvault.models import load
-from ragvault.models.kit import Kit
+from ragvault.models.kit import KEPT, Kit
 from ragvault.models.load import opening
 from ragvault.models.talk import Quiet
 
@@ -74,3 +76,15 @@ def test_a_model_that_takes_long_to_come_keeps_nobody_from_the_others(monkeypatc
         finally:
             may_end.set()
         assert coming.result() is here
+
+
+def test_models_of_settings_that_nobody_uses_any_more_are_let_go():
+    kit = Kit()
+    mine = kit.embedder("fake", SETTINGS, HOW)
+    first = weakref.ref(kit.embedder("fake", Models(embedder="fake", threads=1), HOW))
+    for threads in range(2, 2 + KEPT):
+        kit.embedder("fake", Models(embedder="fake", threads=threads), HOW)
+        assert kit.embedder("fake", SETTINGS, HOW) is mine
+    gc.collect()
+
+    assert first() is None

@@ -76,6 +76,14 @@ def test_a_default_that_was_removed_is_none(place):
     registry.set_default(chosen)
     registry.remove(chosen)
     assert registry.default(place / "data") is None
+    assert not (place / "data" / "vaults" / "default").exists()
+
+
+def test_removing_another_vault_leaves_the_default(place):
+    first, second = known(place / "data")
+    registry.set_default(first)
+    registry.remove(second)
+    assert registry.default(place / "data") == first
 
 
 @pytest.mark.parametrize("damage", [b"", b"\xff\xfe", b"../../elsewhere", b"no-such-folder"])

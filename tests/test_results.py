@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -286,3 +287,43 @@ def test_no_text_is_too_odd_to_be_wrapped_and_none_of_it_is_lost(text, width):
 def test_a_name_that_is_not_unicode_is_written_as_the_bytes_it_is():
     assert encoded(os.fsdecode(b"a\xff.md"), "utf-8") == b"a\xff.md"
     assert encoded("é\udcff", "ascii") == b"\\xe9\\udcff"
+
+
+@pytest.mark.parametrize("format_", ["context", "markdown"])
+def test_a_name_of_several_lines_is_cited_on_one(tmp_path, monkeypatch, format_):
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
+    root = tmp_path / "odd"
+    root.mkdir()
+    (root / "two\nlines\x1b.md").write_text("quokka\n")
+    Vault.open(root).index("keyword")
+    lines = ask(root, "quokka", "--format", format_).out.splitlines()
+
+    assert "two\\nlines\\x1b.md:1-1" in lines[0]
+    assert lines[-1] == "quokka"
+
+
+@pytest.mark.parametrize("is_writing", [True, False])
+def test_an_empty_answer_says_that_the_first_indexing_goes_on(tmp_path, monkeypatch, is_writing):
+    from ragvault.store.lock import WriterLock
+
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
+    root = tmp_path / "young"
+    root.mkdir()
+    (root / "note.md").write_text("quokka\n")
+    vault = Vault.open(root)
+    with pytest.raises(KeyboardInterrupt):
+        vault.index("keyword", tell=_interrupting)
+    with WriterLock(vault.folder, "a test") if is_writing else nullcontext():
+        reply = ask(root, "quokka")
+
+    assert reply.code == 1
+    told = "still being indexed" if is_writing else "to go on with it: ragvault index"
+    assert any(told in line for line in reply.err)
+    vault.index("keyword")
+    assert ask(root, "quokka").code == 0
+    assert not any("index" in line for line in ask(root, "tag:none").err)
+
+
+def _interrupting(what: str, done: int, total: int) -> None:
+    if what == "reading notes":
+        raise KeyboardInterrupt

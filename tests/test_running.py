@@ -94,6 +94,16 @@ def test_a_process_that_only_has_the_pid_is_not_the_watcher(environ, tmp_path):
         assert running(environ) is None
 
 
+def test_a_watcher_of_another_release_that_tells_more_is_seen(environ, tmp_path):
+    with Place(environ) as place:
+        place.tell([tmp_path], "unix")
+        me = running(environ)
+        card = asdict(me) | {"version": "9.9", "protocol": 9, "colour": "green"}
+        (place.folder / RECORD).write_text(json.dumps(card))
+
+        assert running(environ) == replace(me, version="9.9", protocol=9)
+
+
 @pytest.mark.parametrize("contents", [b"", b"{}", b"[1]", b'{"pid": 1}', b"\xff"])
 def test_a_record_that_makes_no_sense_is_no_watcher(environ, contents):
     with Place(environ) as place:

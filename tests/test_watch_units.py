@@ -41,6 +41,24 @@ def test_the_unit_starts_the_watcher_with_every_path_quoted():
     assert shlex.split(lines["Environment"]) == ["RAGVAULT_HOME=/home/me/rag vault & more"]
 
 
+def test_a_dollar_is_doubled_in_the_command_and_nowhere_else(monkeypatch):
+    """systemd puts variables into commands, and into no other line."""
+    monkeypatch.setenv("RAGVAULT_HOME", "/home/me/100% $HOME")
+
+    assert 'Environment="RAGVAULT_HOME=/home/me/100%% $HOME"' in systemd(ODD)
+
+
+def test_the_places_that_folders_depend_on_are_told(monkeypatch):
+    monkeypatch.delenv("RAGVAULT_HOME")
+    monkeypatch.setenv("XDG_DATA_HOME", "/data/me")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1")
+
+    assert "Environment=XDG_DATA_HOME=/data/me" in systemd(ODD)
+    assert "XDG_RUNTIME_DIR" not in systemd(ODD)
+    found = plistlib.loads(launchd(ODD).encode())
+    assert found["EnvironmentVariables"]["XDG_DATA_HOME"] == "/data/me"
+
+
 def test_a_home_named_from_the_current_folder_is_named_in_full(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RAGVAULT_HOME", "home")

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragvault import __version__
 from ragvault.service import wire
 from ragvault.service.client import Unanswered, ask
-from ragvault.service.record import SOCKET
+from ragvault.service.record import PROTOCOL, RECORD, SOCKET
 from ragvault.service.running import Place
 from ragvault.service.server import Server
 
@@ -167,3 +168,40 @@ def test_an_error_while_answering_is_left_to_the_asking_process(environ):
             ask(str(found.folder), {"op": "search", "args": [], "around": {}})
 
     assert [type(each) for each in said] == [ZeroDivisionError]
+
+
+def test_not_even_the_end_of_a_program_ends_the_socket(environ):
+    """A library that calls sys.exit while it answers would take the thread of all sockets along."""
+    said: list[BaseException] = []
+
+    def answer(args: list[str], around: object) -> dict[str, object]:
+        if args == ["exit"]:
+            raise SystemExit(3)
+        return {"out": "here", "err": [], "code": 0}
+
+    with (
+        Place(environ) as found,
+        Server(
+            found.folder,
+            answer=answer,
+            aside=lambda root: (_ for _ in ()).throw(AssertionError),
+            status=dict,
+            failed=said.append,
+        ) as server,
+    ):
+        found.tell([], server.address)
+        with pytest.raises(Unanswered, match="leaves this search to you"):
+            ask(str(found.folder), {"op": "search", "args": ["exit"], "around": {}})
+        told = ask(str(found.folder), {"op": "search", "args": [], "around": {}})
+
+    assert told["out"] == "here"
+    assert [type(each) for each in said] == [SystemExit]
+
+
+@pytest.mark.parametrize("card", [{}, {"address": 7}, {"address": "127.0.0.1:x", "token": None}])
+def test_a_record_without_a_proper_address_is_no_watcher_to_ask(place, card):
+    known = {"protocol": PROTOCOL, "version": __version__}
+    (place.folder / RECORD).write_bytes(wire.packed(known | card)[4:])
+
+    with pytest.raises(Unanswered):
+        ask(str(place.folder), {"op": "status"})

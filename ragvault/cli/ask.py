@@ -118,7 +118,8 @@ def _answer(
         response = vault.answer(asked, index)
         shown, spelled = snippets(response, index), disks(response, index)
     counter = None if response.plan.listing else index.count_tokens()
-    told = (response, pending, partial, shown, counter, spelled)
+    unfinished = "" if response.results else _unfinished(vault, index)
+    told = (response, pending, partial, unfinished, shown, counter, spelled)
     return Answer(vault.name, vault.root, index.config, *told)
 
 
@@ -138,6 +139,17 @@ def _is_counted(ask: Ask, index: Opened) -> bool:
     """Programs are always told whether an index is behind; people where it takes no time."""
     told = ask.format == "json" or ask.require_fresh
     return told or (not ask.quiet and index.catalogue.note_count() <= FEW)
+
+
+def _unfinished(vault: Vault, index: Opened) -> str:
+    """Why a vault that was never indexed to its end may lack notes; empty for any other."""
+    from ragvault.store.lock import owner
+
+    if index.catalogue.last_run():
+        return ""
+    if owner(vault.folder):
+        return "still being indexed; ask again when that is done (ragvault status)"
+    return "its first indexing was not finished; to go on with it: ragvault index"
 
 
 def _partial(index: Opened) -> str:

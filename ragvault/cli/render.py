@@ -26,6 +26,7 @@ from ragvault.errors import RagvaultError
 if TYPE_CHECKING:
     from ragvault.configure import Loaded
 
+_BREAKING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _STEERING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
 # 0 with --quiet, 2 with --verbose; a thread that answers somebody else has its own
 _volume: ContextVar[int] = ContextVar("volume", default=1)
@@ -169,7 +170,16 @@ def printable_lines(text: str) -> str:
 
 def harmless(text: str) -> str:
     """A text as it is, but for characters that steer a terminal or turn its writing around."""
-    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _STEERING.sub(_escaped, text)
+
+
+def one_line(text: str) -> str:
+    """A name as it is, but for characters that would end its line."""
+    return _BREAKING.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
 
 
 def printable(text: str) -> str:

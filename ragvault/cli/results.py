@@ -77,7 +77,7 @@ def as_markdown(shown: Shown) -> str:
     """Sections under headings of their own."""
     parts = []
     for each in shown.results:
-        title = each.each.note.title or each.each.note.path
+        title = render.one_line(each.each.note.title or each.each.note.path)
         parts.append(f"## {title} ({_cited(shown, each)})\n\n{each.each.text.strip()}\n")
     return _shown(shown, "\n".join(parts).rstrip("\n"))
 
@@ -86,7 +86,7 @@ def as_context(shown: Shown) -> str:
     """Sections with numbered citations, ready to paste into a model's prompt."""
     parts = []
     for number, each in enumerate(shown.results, 1):
-        heading = " > ".join(each.each.headings) or each.each.note.title
+        heading = render.one_line(" > ".join(each.each.headings) or each.each.note.title)
         head = f"[{number}] {_cited(shown, each)} | {heading}"
         parts.append(f"{head}\n{each.each.text.strip()}\n")
     return _shown(shown, "\n".join(parts).rstrip("\n"))
@@ -209,7 +209,8 @@ def _plain(text: str) -> str:
 def _cited(shown: Shown, found: Found) -> str:
     first, last = found.each.lines
     vault = f"{found.answer.vault}: " if shown.several else ""
-    return f"{vault}{found.each.note.path}:{first}-{last}"
+    # On one line, whatever the name: it ends where the text begins.
+    return render.one_line(f"{vault}{found.each.note.path}:{first}-{last}")
 
 
 def _line(found: Found) -> str:

@@ -139,8 +139,7 @@ def _format(named: Format, json: bool, nul: bool) -> str:
 @app.command()
 @wraps(asked)
 def search(**typed: Any) -> None:
-    ask = replace(asked(**typed), quiet=render.is_quiet(), verbose=render.is_verbose())
-    reply = found(ask, surroundings())
+    reply = found(_as_loud(asked(**typed)), surroundings())
     write(reply)
     if reply.code:
         raise typer.Exit(reply.code)
@@ -155,10 +154,20 @@ def parse(args: Sequence[str], around: Surroundings) -> Ask | None:
         return None
     try:
         # A copy of the context: how loud this process is stays as it is.
-        ask = copy_context().run(_parser().main, list(args[1:]), "search", standalone_mode=False)
+        return copy_context().run(_parsed, args[1:])
     except Exception:
         return None
-    return ask if isinstance(ask, Ask) else None
+
+
+def _parsed(args: Sequence[str]) -> Ask | None:
+    render.reset()
+    ask = _parser().main(list(args), "search", standalone_mode=False)
+    return _as_loud(ask) if isinstance(ask, Ask) else None
+
+
+def _as_loud(ask: Ask) -> Ask:
+    """Of -q and -v, wherever they stand, the last one counts."""
+    return replace(ask, quiet=render.is_quiet(), verbose=render.is_verbose())
 
 
 @cache

@@ -30,6 +30,7 @@ class Answer:
     response: Response
     pending: int | None
     partial: str  # what of the index cannot answer for all notes
+    unfinished: str  # why notes may be missing that have never been indexed yet
     snippets: Mapping[int, tuple[Snippet, int]]  # passage -> the snippet, and its line in the file
     count_tokens: Callable[[str], int] | None = None
     disks: Mapping[str, str] = field(default_factory=dict)  # path -> how the disk spells it
@@ -157,5 +158,8 @@ def said(shown: Shown) -> Iterator[str]:
     yield from shown.said
     if not shown.results:
         yield f"nothing found for {shown.answers[0].response.plan.parse}"
+        for answer in shown.answers:
+            if answer.unfinished:
+                yield f"{answer.vault}: {answer.unfinished}"
     elif all(found.each.band == "noise" for found in shown.results):
         yield "nothing here is likely to answer that; this is what comes nearest"

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 HERE = ("-h", "--help")  # for the process in which they were typed
+LOUD = ("-q", "--quiet", "-v", "--verbose")  # may stand before the command, too
 
 
 def run() -> None:
@@ -27,7 +28,8 @@ def run() -> None:
 
 def warm(args: Sequence[str]) -> int | None:
     """Have the watcher answer a search; None where it is to be answered here."""
-    if args[:1] != ["search"] or os.environ.get("RAGVAULT_ALONE") or set(HERE) & set(args):
+    args = _search(args)
+    if not args or os.environ.get("RAGVAULT_ALONE") or set(HERE) & set(args):
         return None
     from ragvault.cli.around import surroundings
     from ragvault.runtime import runtime_folder
@@ -35,7 +37,7 @@ def warm(args: Sequence[str]) -> int | None:
 
     try:
         around = surroundings()._asdict()
-        told = ask(runtime_folder(), {"op": "search", "args": list(args), "around": around})
+        told = ask(runtime_folder(), {"op": "search", "args": args, "around": around})
         return _written(told)
     except Unanswered as unanswered:
         if unanswered.why and {"-v", "--verbose"} & set(args):
@@ -43,6 +45,16 @@ def warm(args: Sequence[str]) -> int | None:
         return None
     except KeyboardInterrupt:
         return 130
+
+
+def _search(args: Sequence[str]) -> list[str]:
+    """The command line with `search` as its first word; empty for any other command."""
+    before = 0
+    while args[before : before + 1] and args[before] in LOUD:
+        before += 1
+    if args[before : before + 1] != ["search"]:
+        return []
+    return ["search", *args[:before], *args[before + 1 :]]
 
 
 def _written(told: Mapping[str, Any]) -> int:

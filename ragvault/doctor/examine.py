@@ -59,7 +59,7 @@ def _index(vault: Vault, now: datetime) -> Iterator[Finding]:
     engines = Engines(vault.folder, vault.settings)
     status = vault.status()
     if not status.pending.why:
-        yield watching(Path(status.root))
+        yield watching(Path(status.root), vault.settings.config.walk)
     with vault.catalogue() as catalogue:
         found = list(integrity(catalogue, engines, status))
     yield from found

@@ -16,9 +16,10 @@ from importlib import import_module
 from pathlib import Path
 
 from ragvault import __version__, folders
-from ragvault.config import Config
+from ragvault.config import Config, Walk
 from ragvault.doctor.findings import Finding, fine
 from ragvault.errors import RagvaultError
+from ragvault.notes.rewalk import Rewalk
 
 LIBRARIES = {  # module: what it is for
     "numpy": "vectors",
@@ -152,12 +153,14 @@ def _existing(folder: Path) -> Path:
     return next(above for above in (folder, *folder.parents) if above.exists())
 
 
-def watching(root: Path) -> Finding:
-    """Whether the system lets a watcher see every folder of a vault."""
+def watching(root: Path, settings: Walk) -> Finding:
+    """Whether the system lets a watcher see every folder of a vault that is not ignored."""
     if sys.platform != "linux" or not INOTIFY.exists():
         return fine("watching", "this system tells of changes by itself")
     limit = int(INOTIFY.read_text())
-    count = sum(1 for _ in os.walk(root))
+    seen = Rewalk(root, settings)
+    seen.walk()
+    count = seen.folders
     if count > limit // 2:  # other programs of the same user share the limit
         said = f"{count:,} folders, and the system allows {limit:,} watches; ragvault watch polls"
         cure = f"sudo sysctl fs.inotify.max_user_watches={max(count * 4, 524_288)}"

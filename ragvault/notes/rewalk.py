@@ -78,6 +78,11 @@ class Rewalk:
             if folder:
                 self._told.anew.add(f"{path}/")
 
+    @property
+    def folders(self) -> int:
+        """How many folders were listed, the vault itself included: all but the ignored ones."""
+        return len(self._parts)
+
     def walk(self) -> Walked:
         """What `walk` finds; the very same object while nothing is another. Raises as it does."""
         with self._walking:

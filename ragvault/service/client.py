@@ -33,18 +33,18 @@ class Unanswered(Exception):
         self.why = why
 
 
-def record(folder: str) -> dict[str, Any]:
-    """What the watcher of a runtime folder wrote about itself. Raises Unanswered."""
+def record(folder: str) -> dict[str, str]:
+    """Where the watcher of a runtime folder answers, as it wrote. Raises Unanswered."""
     try:
         with open(os.path.join(folder, RECORD), "rb") as file:  # noqa: PTH118, PTH123
             found = json.loads(file.read())
         if found["protocol"] != PROTOCOL or found["version"] != __version__:
             raise Unanswered(f"it is ragvault {found['version']}, and this is {__version__}")
+        return {"address": str(found["address"]), "token": str(found.get("token", ""))}
     except (FileNotFoundError, NotADirectoryError):
         raise Unanswered from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Unanswered(f"its record cannot be read ({error})") from None
-    return dict(found)
 
 
 def ask(folder: str, request: Mapping[str, object]) -> dict[str, Any]:

@@ -188,8 +188,10 @@ class Kept:
         leaving = _Leaving(self.talk, leave)
         engines = self.vault.engines(talk=leaving, kit=self._kit, slab=SLAB)
         self.runs += 1
-        report = self.vault.index(tier, tell=leaving.tell, engines=engines, look=self._walk)
-        self.runs += 1
+        try:
+            report = self.vault.index(tier, tell=leaving.tell, engines=engines, look=self._walk)
+        finally:
+            self.runs += 1
         self._said = ""
         return report
 

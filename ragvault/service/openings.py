@@ -1,8 +1,9 @@
 """Openings: indexes kept open between searches, for each thread that answers.
 
 An Opened belongs to one thread, and its settings are part of what it is. The few used last are kept
-for each thread; one whose index was made again meanwhile, or has gained a tier, is opened anew.
-Models are in the kit, shared by all of them.
+for each thread; one whose index was made again meanwhile, or has gained a tier, is opened anew. An
+open file outlives its deletion, so a thread that has nothing to do lets go of what was removed
+(`tidy`). Models are in the kit, shared by all of them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ class _Held(NamedTuple):
     stamp: tuple[object, ...]
 
 
+class Declined(Exception):
+    """The settings of a vault leave its searches to the process in which they were typed."""
+
+
 class Openings:
     """Gives each thread an index that is open already. Use as a function of a vault."""
 
@@ -39,10 +44,12 @@ class Openings:
 
     @contextmanager
     def __call__(self, vault: Vault) -> Iterator[Opened]:
-        shelf: OrderedDict[tuple[Path, bytes], _Held] = self._shelf()
+        if not vault.settings.config.watch.answer:
+            raise Declined
+        shelf = self._shelf()
         key = (vault.folder, msgspec.json.encode(vault.settings.config))
         held = shelf.pop(key, None)
-        if held is not None and not _is_current(held, vault):
+        if held is not None and not _is_current(held, vault.folder):
             held.opened.close()
             held = None
         if held is None:
@@ -56,10 +63,18 @@ class Openings:
         while len(shelf) > KEPT:
             shelf.popitem(last=False)[1].opened.close()
 
+    def tidy(self) -> None:
+        """Let this thread's indexes follow their files, or close them where those are gone."""
+        shelf = self._shelf()
+        for key, held in list(shelf.items()):
+            if not _is_current(held, key[0]):
+                del shelf[key]
+                held.opened.close()
+
     def _opened(self, vault: Vault) -> _Held:
         opened = vault.reading(kit=self._kit)
         try:
-            return _Held(opened, _stamp(vault, opened.catalogue))
+            return _Held(opened, _stamp(vault.folder, opened.catalogue))
         except BaseException:  # it was deleted this very moment
             opened.close()
             raise
@@ -71,19 +86,19 @@ class Openings:
         return shelf
 
 
-def _is_current(held: _Held, vault: Vault) -> bool:
+def _is_current(held: _Held, folder: Path) -> bool:
     if held.opened.missing:
         return False
     try:
         held.opened.refresh()
-        return held.stamp == _stamp(vault, held.opened.catalogue)
+        return held.stamp == _stamp(folder, held.opened.catalogue)
     except Exception:  # whatever it is: who opens it anew is told what is wrong, if it still is
         return False
 
 
-def _stamp(vault: Vault, catalogue: Catalogue) -> tuple[object, ...]:
+def _stamp(folder: Path, catalogue: Catalogue) -> tuple[object, ...]:
     """What must be the same for an open index to answer: the file, the models of its tiers."""
-    file = (vault.folder / layout.CATALOGUE).stat()
+    file = (folder / layout.CATALOGUE).stat()
     models = (catalogue.fact("full"), catalogue.fact("static"))
     dims = catalogue.model_dims()
     return file.st_dev, file.st_ino, catalogue.identity, *((m, dims.get(m)) for m in models)

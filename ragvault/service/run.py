@@ -14,12 +14,13 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 from ragvault.models.kit import Kit
 from ragvault.service.kept import Kept
 from ragvault.service.logs import Log, unexpected
-from ragvault.service.openings import Openings
+from ragvault.service.openings import Declined, Openings
 from ragvault.service.pending import Pending
 from ragvault.service.running import Place
 from ragvault.service.server import Server
@@ -33,7 +34,6 @@ Answering = Callable[[list[str], Mapping[str, Any], Openings, Pending], Mapping[
 
 def run(vaults: Sequence[Vault], answering: Answering, log: Log) -> None:
     """Watch until a signal comes. Raises WatcherRunning when another one does so already."""
-    settings = vaults[0].settings.config.watch
     kit = Kit()
     openings = Openings(kit)
     with Place() as place, ExitStack() as stack:
@@ -41,13 +41,12 @@ def run(vaults: Sequence[Vault], answering: Answering, log: Log) -> None:
         pending = Pending(kept)
         server = Server(
             place.folder,
-            answer=lambda args, around: (
-                answering(args, around, openings, pending) if settings.answer else None
-            ),
+            answer=partial(_answered, answering, openings, pending),
+            idle=openings.tidy,
             aside=lambda root: watch.aside(root),
-            status=lambda: _status(kept, server),
+            status=lambda: _status(watch, server),
             failed=lambda error: log.say(unexpected(error)),
-            threads=settings.threads,
+            threads=max(vault.settings.config.watch.threads for vault in vaults),
         )
         watch = Watch(kept, busy=lambda: server.busy)
         stack.enter_context(_ended_by_signals(watch))
@@ -58,7 +57,20 @@ def run(vaults: Sequence[Vault], answering: Answering, log: Log) -> None:
         log.say("stopped")
 
 
-def _status(kept: Sequence[Kept], server: Server) -> dict[str, Any]:
+def _answered(
+    answering: Answering,
+    openings: Openings,
+    pending: Pending,
+    args: list[str],
+    around: Mapping[str, Any],
+) -> Mapping[str, Any] | None:
+    try:
+        return answering(args, around, openings, pending)
+    except Declined:
+        return None
+
+
+def _status(watch: Watch, server: Server) -> dict[str, Any]:
     """How each vault is, in plain values."""
     return {
         "answered": server.answered,
@@ -69,11 +81,11 @@ def _status(kept: Sequence[Kept], server: Server) -> dict[str, Any]:
                 "events": "polling" if each.polling else "native",
                 "why": each.polling,
                 "away": each.away,
-                "waiting": each.batch.waiting or each.unfinished,
+                "waiting": each.batch.waiting or each.unfinished or watch.is_writing(each),
                 "indexed": each.indexed or None,
                 "paused": bool(each.paused),
             }
-            for each in kept
+            for each in watch.vaults
         ],
         "now": time.time(),
     }

@@ -15,7 +15,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from types import TracebackType
 
@@ -161,6 +161,7 @@ def _is_locked(folder: Path) -> bool:
 def _recorded(folder: Path) -> Running | None:
     try:
         card = json.loads((folder / RECORD).read_bytes())
-        return Running(**{**card, "vaults": tuple(card["vaults"])})
+        known = {each.name: card[each.name] for each in fields(Running) if each.name in card}
+        return Running(**{**known, "vaults": tuple(card["vaults"])})  # another release tells more
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -17,7 +17,6 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -26,9 +25,11 @@ from typing import Any
 from ragvault import __version__
 from ragvault.service import wire
 from ragvault.service.record import PROTOCOL, SOCKET
+from ragvault.service.threads import Threads
 
 BEAT = 1.0  # seconds between two signs of life
 HEARD = 5.0  # seconds for a question to arrive whole
+IDLE = 10.0  # seconds without work after which a thread looks after what it keeps
 
 # What was typed, and where, to what is to be printed; None is for the asking process to answer.
 Answer = Callable[[list[str], Mapping[str, Any]], Mapping[str, Any] | None]
@@ -36,7 +37,10 @@ Aside = Callable[[Path], AbstractContextManager[None]]
 
 
 class Server:
-    """Answers from `with` on. `failed` is told the kind of an error that nobody expected."""
+    """Answers from `with` on. `failed` is told the kind of an error that nobody expected.
+
+    `idle` is called now and then in each thread that answers, when it has nothing to do.
+    """
 
     def __init__(
         self,
@@ -46,13 +50,14 @@ class Server:
         aside: Aside,
         status: Callable[[], Mapping[str, Any]],
         failed: Callable[[BaseException], None],
+        idle: Callable[[], None] = lambda: None,
         threads: int = 3,
         unix: bool | None = None,
     ) -> None:
         self._folder = folder
         self._answer, self._aside, self._status, self._failed = answer, aside, status, failed
         self._unix = wire.has_unix() if unix is None else unix
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="answer")
+        self._pool = Threads(threads, "answer", idle, IDLE)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="socket", daemon=True)
         self._token = "" if self._unix else secrets.token_hex(32)
@@ -94,7 +99,7 @@ class Server:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(wait=False)
 
     async def _open(self) -> None:
         start = asyncio.start_unix_server if self._unix else asyncio.start_server
@@ -177,7 +182,7 @@ class Server:
     def _answered(self, args: list[str], around: Mapping[str, Any]) -> Mapping[str, Any] | None:
         try:
             reply = self._answer(args, around)
-        except Exception as error:
+        except BaseException as error:  # one that ends a program would end the socket's thread
             self._failed(error)
             return None  # the asking process will meet the same, and can show it
         self.answered += 1

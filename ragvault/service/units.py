@@ -11,11 +11,12 @@ from xml.sax.saxutils import escape
 from ragvault.folders import settled
 
 LABEL = "ragvault.watch"
+PLACES = ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 
 
 def systemd(vaults: Sequence[Path]) -> str:
-    """A user unit. % and $ mean something to systemd, so they are doubled."""
-    command = " ".join(_quoted(part) for part in _command(vaults))
+    """A user unit. % means something to systemd, and $ in commands, so they are doubled."""
+    command = " ".join(_quoted(part.replace("$", "$$")) for part in _command(vaults))
     lines = [
         "# systemd user unit: save it as ~/.config/systemd/user/ragvault.service, then",
         "#     systemctl --user enable --now ragvault",
@@ -76,9 +77,10 @@ def _environ() -> list[tuple[str, str]]:
 
 
 def _is_ours(name: str) -> bool:
-    return name.startswith("RAGVAULT_") and name != "RAGVAULT_DEBUG"
+    """Whether folders or settings depend on it. XDG_RUNTIME_DIR is given by the login itself."""
+    return name in PLACES or (name.startswith("RAGVAULT_") and name != "RAGVAULT_DEBUG")
 
 
 def _quoted(part: str) -> str:
-    plain = part.replace("%", "%%").replace("$", "$$").replace("\\", "\\\\")
+    plain = part.replace("%", "%%").replace("\\", "\\\\")
     return plain if shlex.quote(part) == part else '"' + plain.replace('"', '\\"') + '"'

@@ -53,6 +53,10 @@ class Watch:
         """Whether an index is being written."""
         return self._writing is not None
 
+    def is_writing(self, kept: Kept) -> bool:
+        """Whether it is the index of this vault."""
+        return self._writing is kept
+
     def wake(self) -> None:
         """There may be work."""
         with self._condition:

@@ -89,7 +89,11 @@ def unset_default(data: Path) -> None:
 
 def remove(vault: Known, *, keep: bool = False) -> None:
     """Forget a vault, and delete its index unless that is kept. Its notes are not touched."""
+    data = vault.folder.parent.parent
     try:
+        chosen = default(data)
+        if chosen is not None and chosen.folder == vault.folder:
+            unset_default(data)
         # First its card: what is left by a deletion that was stopped belongs to no vault.
         (vault.folder / layout.VAULT).unlink(missing_ok=True)
         if not keep:
