@@ -49,6 +49,7 @@ class WhooshIndex:
         self._analyzer, self._settings = analyzer, settings
         self._made_by = f"whoosh {analyzer.name} {' '.join(fields.names())}"
         self._segments: dict[str, Segment] = {}
+        self._manifest = Manifest(-1, "")  # none yet
         for each in (folder.parent, folder):  # parents=True would leave those above open to others
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._changes = self._no_changes()
@@ -139,6 +140,8 @@ class WhooshIndex:
     def _show(self, manifest: Manifest) -> None:
         """Let searches see this commit from now on."""
         keyword_shelf.check(self._folder, manifest)
+        if manifest == self._manifest:
+            return  # every search looks whether there is another
         try:
             segments = [
                 self._segments.get(entry.name) or Segment(self._folder, entry.name)

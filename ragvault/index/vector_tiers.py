@@ -48,10 +48,11 @@ class Tiers:
     def members(self) -> dict[str, NDArray[np.int64]]:
         """The passages each tier answers for, ascending, the best tier first."""
         own = {name: self._indexes[name].ids() for name in self._worst_first}
-        seen = np.empty(0, np.int64)
+        seen: list[NDArray[np.int64]] = []
         for name in self._indexes:
-            own[name] = np.setdiff1d(own[name], seen, assume_unique=True)
-            seen = np.union1d(seen, own[name])
+            if seen and len(own[name]):  # asked by every search, and most vaults have one tier
+                own[name] = np.setdiff1d(own[name], np.concatenate(seen), assume_unique=True)
+            seen.append(own[name])
         return {name: own[name] for name in self._indexes}
 
     def search(
