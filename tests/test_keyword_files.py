@@ -337,3 +337,26 @@ def test_a_segment_of_which_a_file_was_swept_away_leaves_no_file_open(tmp_path):
         Segment(posts.parent, posts.stem)
 
     gc.collect()  # a file that was left open is a ResourceWarning, and so an error
+
+
+def test_a_segment_is_on_disk_before_a_manifest_names_it(tmp_path, monkeypatch):
+    events = []
+    sync, replace = os.fsync, keyword_shelf.replace
+
+    def synced(handle):
+        events.append(os.fstat(handle).st_ino)
+        sync(handle)
+
+    def named(fresh, manifest):
+        events.append("named")
+        replace(fresh, manifest)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(keyword_shelf, "replace", named)
+    shelf = Shelf(tmp_path, Keyword()).put(note(1, "Bread"), passage(1, 1, "loaf"))
+    shelf.index.close()
+
+    before = events[: events.index("named")]
+    parts = [path for path in files(tmp_path) if path.name.startswith(keyword_shelf.INDEX)]
+    assert parts
+    assert {path.stat().st_ino for path in parts} <= set(before)

@@ -13,6 +13,7 @@ scores, and not which of its documents were removed since.
 
 from __future__ import annotations
 
+import os
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -160,7 +161,14 @@ def write(
         np.savez(file, **narrow)
     for path in paths(folder, name):
         path.chmod(0o600)
+        _to_disk(path)
     return name
+
+
+def _to_disk(path: Path) -> None:
+    """Before a manifest names it: after a power cut the name would be of an empty file."""
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())
 
 
 def _narrow(column: NDArray[np.int64]) -> NDArray[Any]:
