@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from write_kit import (
     write,
 )
 
+from ragvault import compact
 from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable
 from ragvault.models.fake import FakeEmbedder
@@ -282,6 +284,48 @@ def test_going_back_to_the_old_model_embeds_nothing(vault, tmp_path, models):
 
     assert models.seen == []
     assert answers(vault) == before
+
+
+def held(vault):
+    with vault.catalogue() as catalogue:
+        return {model.partition("@")[0] for model in catalogue.model_dims()} - {"rough"}
+
+
+def test_vectors_of_a_replaced_model_go_after_a_day(vault, tmp_path, monkeypatch):
+    vault.index()
+    newer = opened(vault.root, tmp_path / "home", "models.embedder=newer")
+    newer.index()
+    newer.index()
+    assert held(vault) == {"fine", "newer"}
+
+    now = time.time()
+    monkeypatch.setattr(compact.time, "time", lambda: now + compact.GRACE + 1)
+    newer.index()
+
+    assert held(vault) == {"newer"}
+    assert passages(newer) > 0
+    assert newer.search("bread").tier == "full"
+
+
+def test_vectors_of_a_model_that_answers_again_stay(vault, tmp_path, monkeypatch):
+    vault.index()
+    opened(vault.root, tmp_path / "home", "models.embedder=newer").index()
+    vault.index()  # back again; now the newer one is the replaced one
+    now = time.time()
+    monkeypatch.setattr(compact.time, "time", lambda: now + compact.GRACE + 1)
+    vault.index()
+
+    assert held(vault) == {"fine"}
+
+
+def test_forgetting_a_note_drops_vectors_of_a_replaced_model_at_once(vault, tmp_path):
+    vault.index()
+    newer = opened(vault.root, tmp_path / "home", "models.embedder=newer")
+    newer.index()
+
+    newer.forget("0001.md")
+
+    assert held(vault) == {"newer"}
 
 
 # --- No model ---

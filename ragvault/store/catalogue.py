@@ -368,6 +368,10 @@ class Catalogue(Door):
         """Delete a model's vectors of texts that have one of a better model."""
         return self._write(vectors.drop_outdone, model, by)
 
+    def drop_model(self, model: str) -> int:
+        """Delete all vectors of a model; how many those were."""
+        return self._write(vectors.drop_model, model)
+
     def drop_unused_vectors(self, removed_before: float | None = None) -> int:
         """Delete the vectors of texts no chunk holds any more, or of those gone before a moment."""
         return self._write(vectors.drop_unused, removed_before)

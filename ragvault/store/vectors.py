@@ -128,6 +128,16 @@ def drop_outdone(db: Connection, model: str, by: str) -> int:
     return db.execute(f"DELETE FROM vectors WHERE model = ? AND {outdone}", values).rowcount
 
 
+def drop_model(db: Connection, model: str) -> int:
+    """Delete all vectors of a model, and that it was ever known; how many those were."""
+    known = _model(db, model)
+    if not known:
+        return 0
+    dropped = db.execute("DELETE FROM vectors WHERE model = ?", known[:1]).rowcount
+    db.execute("DELETE FROM models WHERE id = ?", known[:1])
+    return dropped
+
+
 def drop_unused(db: Connection, removed_before: float | None = None) -> int:
     """Delete the vectors of texts no chunk holds any more; returns how many those were.
 
