@@ -25,7 +25,10 @@ from ragvault import compact
 from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable
 from ragvault.models.fake import FakeEmbedder
+from ragvault.plan import Has
 from ragvault.store.catalogue import Catalogue
+from ragvault.types import Words
+from ragvault.write import words
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]
@@ -245,6 +248,21 @@ def test_communities_that_could_not_be_stored_are_found_by_the_next_run(
         groups = {place.community for place in catalogue.standings().values()}
     assert groups
     assert None not in groups
+
+
+@pytest.mark.parametrize("page", [1, 2000])
+def test_the_code_index_takes_every_block_of_code_and_nothing_else(vault, monkeypatch, page):
+    monkeypatch.setattr(words, "PAGE", page)
+    vault.index("keyword")
+
+    with vault.catalogue() as catalogue:
+        code = catalogue.kept_passages(Has("code")).tolist()
+        index = vault.engines().code()
+    found = index.search(Words("get def"), limit=1000).hits
+    index.close()
+
+    assert code
+    assert sorted(hit.passage for hit in found) == code
 
 
 # --- Another model ---

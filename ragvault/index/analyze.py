@@ -116,8 +116,11 @@ class Analyzer:
 
     def _entry(self, chunk: str) -> Entry:
         """How many places a chunk takes, and its terms."""
-        if chunk.isascii() and chunk.isalpha() and chunk[1:].islower():
-            return 1, tuple((term, 0) for term in self.forms(chunk))
+        if chunk.isascii() and (
+            (chunk.isalpha() and (chunk[1:].islower() or chunk.isupper())) or chunk.isdigit()
+        ):
+            own = (chunk,) if _is_shouted(chunk) else ()
+            return 1, tuple((term, 0) for term in (*self.forms(chunk), *own))
         if UNSPACED_RUN.match(chunk):
             return len(cjk.characters(chunk)), _unspaced(chunk).tokens
         parts, compounds = split(chunk)

@@ -14,7 +14,7 @@ Knows letters, not meaning: folding, stemming and stop words come after.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ragvault.index.cjk import UNSPACED
 
@@ -54,8 +54,7 @@ def chunker(text: str) -> re.Pattern[str]:
     return _WIDE if _HAS_MARKS.search(text) else _PLAIN
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """One simple word inside a chunk, [start, end)."""
 
     text: str
@@ -63,8 +62,7 @@ class Part:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Compound:
+class Compound(NamedTuple):
     """Several parts, from number `first` on, written as one. `parts` says how many."""
 
     text: str

@@ -14,8 +14,10 @@ from typing import TypeVar
 
 from ragvault.index.code import code_words
 from ragvault.index.keyword_fields import note_words, passage_words
+from ragvault.plan import Has, Part
 from ragvault.ports import KeywordIndex
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.history import ChunkRef
 from ragvault.store.read import Passage
 from ragvault.types import KeywordNote, KeywordPassage, Note
 
@@ -28,20 +30,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """What an index takes of a note and of a passage; None is nothing."""
+    """What an index takes of a note and of a passage; `has` names what a passage must hold."""
 
     note: Callable[[int, Note], KeywordNote] | None
-    passage: Callable[[Passage], KeywordPassage | None]
-
-
-def _code(passage: Passage) -> KeywordPassage | None:
-    chunk = passage.chunk
-    return code_words(passage.id, passage.note_id, chunk) if "code" in chunk.has else None
+    passage: Callable[[Passage], KeywordPassage]
+    has: Part | None = None
 
 
 TAKING = {
     "keyword": Taking(note_words, lambda p: passage_words(p.id, p.note_id, p.chunk)),
-    "code": Taking(None, _code),
+    "code": Taking(None, lambda p: code_words(p.id, p.note_id, p.chunk), has="code"),
 }
 
 
@@ -79,22 +77,33 @@ def _put_passages(
     since: int,
     tell: Callable[[int, int], None],
 ) -> int:
-    wanted = catalogue.chunks_since(since)
-    done = taken = 0
+    wanted = _wanted(catalogue, taking, since)
+    done = 0
     for page in _pages(wanted, PAGE):
-        words = _taken(catalogue, taking, [chunk.id for chunk in page])
-        index.put([], words)
-        taken += len(words)
+        index.put([], _taken(catalogue, taking, [chunk.id for chunk in page]))
         done += len(page)
         if done < len(wanted) and done % COMMIT == 0:
             index.commit(wanted[done].revision - 1)  # ids grow with revisions: all before is there
         tell(done, len(wanted))
-    return taken
+    return done
+
+
+def _wanted(catalogue: Catalogue, taking: Taking, since: int) -> list[ChunkRef]:
+    """What is new, and of much of it only what will be taken: reading the rest takes long."""
+    wanted = catalogue.chunks_since(since)
+    if taking.has is None or len(wanted) <= PAGE:
+        return wanted
+    kept = catalogue.kept_passages(Has(taking.has))
+    chosen = set() if kept is None else set(kept.tolist())
+    return [chunk for chunk in wanted if chunk.id in chosen]
 
 
 def _taken(catalogue: Catalogue, taking: Taking, ids: Sequence[int]) -> list[KeywordPassage]:
-    words = (taking.passage(passage) for passage in catalogue.passages(ids).values())
-    return [passage for passage in words if passage]
+    return [
+        taking.passage(passage)
+        for passage in catalogue.passages(ids).values()
+        if taking.has is None or taking.has in passage.chunk.has
+    ]
 
 
 def compact_words(index: KeywordIndex, catalogue: Catalogue, taking: Taking) -> None:
