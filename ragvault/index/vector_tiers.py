@@ -32,6 +32,7 @@ class Tiers:
         self._worst_first = list(self._indexes)[::-1]
         # By tier: what was compared, and what came of it. It changes with a commit, not a search.
         self._moving: dict[str, tuple[list[NDArray[np.int64]], NDArray[np.int64]]] = {}
+        self._members: tuple[list[NDArray[np.int64]], dict[str, NDArray[np.int64]]] | None = None
 
     @property
     def revision(self) -> int:
@@ -47,13 +48,11 @@ class Tiers:
 
     def members(self) -> dict[str, NDArray[np.int64]]:
         """The passages each tier answers for, ascending, the best tier first."""
-        own = {name: self._indexes[name].ids() for name in self._worst_first}
-        seen: list[NDArray[np.int64]] = []
-        for name in self._indexes:
-            if seen and len(own[name]):  # asked by every search, and most vaults have one tier
-                own[name] = np.setdiff1d(own[name], np.concatenate(seen), assume_unique=True)
-            seen.append(own[name])
-        return {name: own[name] for name in self._indexes}
+        held = [self._indexes[name].ids() for name in self._worst_first]
+        known = self._members
+        if known is None or not _same(held, known[0]):
+            known = self._members = held, self._split(held)
+        return known[1]
 
     def search(
         self,
@@ -117,6 +116,17 @@ class Tiers:
     def close(self) -> None:
         for index in self._indexes.values():
             index.close()
+
+    def _split(self, held: list[NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
+        """Each passage to the best tier that holds it."""
+        by_tier = dict(zip(self._worst_first, held, strict=True))
+        seen: list[NDArray[np.int64]] = []
+        for name in self._indexes:
+            own = by_tier[name]
+            hidden = [permits(better, own) for better in seen]
+            seen.append(own)
+            by_tier[name] = own[~np.logical_or.reduce(hidden)] if hidden else own
+        return {name: by_tier[name] for name in self._indexes}
 
     def _above(self, tier: str, asked: Container[str]) -> NDArray[np.int64]:
         """What is in this tier and in a better one that is asked too, for as long as it moves."""
