@@ -11,7 +11,8 @@
 
 `best_first` is the only order there is. Nothing here opens a file or knows an engine. What exists
 once a candidate is a msgspec Struct: a frozen dataclass takes twenty times as long to copy, and
-a search makes a thousand of them.
+a search makes a thousand of them. Those that can be in no ring say so (`gc=False`), which keeps
+the collector from walking over all of them in the middle of a search.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
     from ragvault.ports import Reranker
 
 Exact = Literal["", "title", "alias", "phrase"]
+Key = tuple[float, str, int, int]
 
 
-class Hit(Struct, frozen=True):
+class Hit(Struct, frozen=True, gc=False):
     """One passage as one leg found it; `rank` counts from 1, `score` is in the leg's own units."""
 
     chunk: int
@@ -42,7 +44,7 @@ class Hit(Struct, frozen=True):
     score: float
 
 
-class NoteFacts(Struct, frozen=True):
+class NoteFacts(Struct, frozen=True, gc=False):
     """What a note brings to ranking, whatever the query."""
 
     id: int
@@ -59,7 +61,10 @@ class NoteFacts(Struct, frozen=True):
 
 
 class Passage(Struct, frozen=True):
-    """What was matched: a chunk, with the note it is of."""
+    """What was matched: a chunk, with the note it is of.
+
+    `source` is its text, or what reads it: of the hundreds that are found few are ever looked at.
+    """
 
     id: int
     note: NoteFacts
@@ -67,11 +72,15 @@ class Passage(Struct, frozen=True):
     section: int = 0  # id of the section it is in
     headings: tuple[str, ...] = ()
     kind: Kind = "prose"
-    text: str = ""
+    source: str | Callable[[], str] = ""
     lines: tuple[int, int] = (1, 1)
 
+    @property
+    def text(self) -> str:
+        return self.source if isinstance(self.source, str) else self.source()
 
-class Stretch(Struct, frozen=True):
+
+class Stretch(Struct, frozen=True, gc=False):
     """What can be shown. `before` and `after` are the ids of its neighbours in the note."""
 
     id: int
@@ -82,7 +91,7 @@ class Stretch(Struct, frozen=True):
     after: int | None = None
 
 
-class Term(Struct, frozen=True):
+class Term(Struct, frozen=True, gc=False):
     """One reason for a score. `multiply` makes it (1 + amount) times as much, `add` adds amount."""
 
     name: str
@@ -96,7 +105,7 @@ class Term(Struct, frozen=True):
         return self.value * self.weight
 
 
-class Step(Struct, frozen=True):
+class Step(Struct, frozen=True, gc=False):
     """What one stage did to one candidate: the score it had, the reasons, the score it got.
 
     `before` is 0 for a stage that makes a new score of its terms alone.
@@ -216,15 +225,6 @@ class Ranked(Sequence[Candidate]):
         return self.kept[at]
 
 
-@runtime_checkable
-class Fetches(Protocol):
-    """A mapping that reads its values from somewhere, better together than one by one."""
-
-    def fetch(self, ids: Sequence[int]) -> None:
-        """Read these now: they will be looked up, and perhaps no others."""
-        ...
-
-
 class Context(Struct, frozen=True):
     """Everything a stage may know beside the candidates: settings, query, clock, and what to ask.
 
@@ -245,19 +245,27 @@ class Context(Struct, frozen=True):
     count_tokens: Callable[[str], int] | None = None
 
 
+def together(values: Mapping[int, Any], ids: Sequence[int]) -> None:
+    """Say what will be looked up, and perhaps nothing else: a lazy mapping reads it in one go."""
+    fetch: Callable[[Sequence[int]], None] | None = getattr(values, "fetch", None)
+    if fetch is not None:
+        fetch(ids)
+
+
 def total(before: float, terms: Iterable[Term]) -> float:
     """A score and its terms: first what multiplies, then what adds."""
-    score, added = before, []
+    score, parts = before, [0.0]
     for term in terms:
         if term.how == "multiply":
             score *= 1 + term.value * term.weight
         else:
-            added.append(term.value * term.weight)
+            parts.append(term.value * term.weight)
+    parts[0] = score
     # fsum: plain addition would let the order of the legs break a tie.
-    return fsum((score, *added))
+    return fsum(parts)
 
 
-def key(candidate: Candidate, score: float | None = None) -> tuple[float, str, int, int]:
+def key(candidate: Candidate, score: float | None = None) -> Key:
     """Where a candidate stands: by score; equal scores by note and place in it."""
     passage = candidate.passage
     shown = candidate.score if score is None else score

@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import field
 
-from ragvault.config_table import Above0, AtLeast0, DateOf, From0To1, Open, Positive
+from ragvault.config_table import Above0, AtLeast0, Count, DateOf, From0To1, Open, Positive
 
 
 class Weights(Open, frozen=True):
@@ -116,6 +116,7 @@ class Fuse(Open, frozen=True):
     method: Literal["evidence", "rrf", "weighted", "features", "union"] = "evidence"
     level: Literal["passage", "note"] = "passage"
     exact: AtLeast0 = 1.0
+    keep: Count = 12
     k: Positive = 60
     mode: Literal["off", "speed", "balanced", "quality", "auto"] = "off"
     order: list[str] = field(default_factory=lambda: ["vector", "graph", "keyword", "code"])

@@ -35,28 +35,40 @@ class Library:
 
     def __init__(self, catalogue: Catalogue, accesses: Accesses) -> None:
         self._catalogue, self._accesses = catalogue, accesses
+        self._version = catalogue.data_version
         self._facts: dict[int, NoteFacts] = {}
         self._bodies = Bodies(catalogue.body)
         self._names: dict[int, tuple[frozenset[str], frozenset[str]]] = {}  # its own, its aliases
 
-    def candidates(self, ids: Sequence[int]) -> dict[int, Passage]:
-        """The passages of these ids, with the facts of their notes; one that is gone is absent."""
-        found = self._catalogue.passages(ids, self._bodies)
-        facts = self._notes(sorted({passage.note_id for passage in found.values()}))
+    def candidates(self, ids: Sequence[int], soon: Sequence[int] = ()) -> dict[int, Passage]:
+        """The passages of these ids, with the facts of their notes; one that is gone is absent.
+
+        What those of `soon` say is read at once, what others say when it is asked for.
+        """
+        found = self._catalogue.places(ids)
+        facts = self._notes(sorted({place.note_id for place in found}))
+        said = self._catalogue.passages(soon, self._bodies) if soon else {}
         return {
-            id_: Passage(
-                id_,
-                facts[each.note_id],
-                each.chunk.ordinal,
-                each.note_id * SECTIONS + each.chunk.section,
-                each.chunk.headings,
-                each.chunk.kind,
-                each.chunk.text,
-                each.chunk.lines,
+            place.id: Passage(
+                place.id,
+                facts[place.note_id],
+                place.ordinal,
+                place.note_id * SECTIONS + place.section,
+                place.headings,
+                place.kind,
+                said[place.id].chunk.text if place.id in said else Said(self.said, place.id),
+                place.lines,
             )
-            for id_, each in found.items()
-            if each.note_id in facts
+            for place in found
+            if place.note_id in facts
         }
+
+    def said(self, id_: int) -> str:
+        """What a passage says; nothing when it is gone since it was found."""
+        with self._catalogue.snapshot():
+            as_found = self._catalogue.data_version == self._version
+            found = self._catalogue.passages([id_], self._bodies if as_found else None)
+        return found[id_].chunk.text if id_ in found else ""
 
     def notes_of(self, ids: Sequence[int]) -> dict[int, int]:
         """The note of each passage."""
@@ -163,6 +175,21 @@ class Library:
             own = frozenset((_plain(fact.title), _plain(stem)))
             self._names[fact.id] = own, frozenset(map(_plain, fact.aliases)) - {""}
         return {note: self._facts[note] for note in ids if note in self._facts}
+
+
+class Said:
+    """What a passage says, read when it is first asked for."""
+
+    __slots__ = ("_id", "_read", "_text")
+
+    def __init__(self, read: Callable[[int], str], id_: int) -> None:
+        self._read, self._id = read, id_
+        self._text: str | None = None
+
+    def __call__(self) -> str:
+        if self._text is None:
+            self._text = self._read(self._id)
+        return self._text
 
 
 class Bodies:

@@ -98,6 +98,7 @@ def search(asked: Asked, index: Opened) -> Response:
     with index.catalogue.snapshot():
         found = prepare(asked, index)
         ranked, stages = found.ranked()
+        _read_shown(stages)
         revision = index.catalogue.revision
     runs = found.gathered.runs
     failed = {run.leg: run.failed for run in runs if run.failed}
@@ -225,6 +226,12 @@ def _context(
         # A list loads no model: it must not depend on what an earlier search has loaded.
         count_tokens=None if plan.listing else index.count_tokens(),
     )
+
+
+def _read_shown(stages: tuple[Outcome, ...]) -> None:
+    """What may be shown is read now, while all that is read is of one moment."""
+    for each in stages[-2].ranked:
+        _ = each.passage.text
 
 
 def _said(stages: tuple[Outcome, ...]) -> tuple[str, ...]:

@@ -186,6 +186,8 @@ def _id(note: int, ordinal: int) -> int:
 def located(passage: Passage, chunks: Sequence[Chunk]) -> tuple[Chunk | None, bool]:
     """Where a passage stands among those of its note now, and whether it says the very same."""
     said = passage.text.strip()
+    if not said:  # the index has changed as well, and has it no longer
+        return None, False
     same = [chunk for chunk in chunks if said in chunk.text]
     if same:
         return min(same, key=lambda chunk: abs(chunk.lines[0] - passage.lines[0])), True

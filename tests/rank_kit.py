@@ -45,8 +45,9 @@ def candidate(
     """A candidate of the note `name`, found by the legs in `ranks`."""
     facts = of or note(name)
     number = facts.id * 1000 + ordinal if id is None else id
-    about: dict[str, Any] = {"section": number, "text": f"the text of {name} {ordinal}"}
-    found = Passage(number, facts, ordinal, **(about | (passage or {})))
+    about: dict[str, Any] = {"section": number, **(passage or {})}
+    about["source"] = about.pop("text", f"the text of {name} {ordinal}")
+    found = Passage(number, facts, ordinal, **about)
     return Candidate(found, ranks, scores or {}, evidence or {}, exact, score)
 
 

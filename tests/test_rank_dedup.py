@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_kit import candidate, context, few, ids, names, note, pools
 
-from ragvault.rank.alike import _maybe, grams, jaccard, same_grams
+from ragvault.rank.alike import SameGrams, _maybe, grams, jaccard, sketched
 from ragvault.rank.dedup import dedup
 
 ALONE = {
@@ -102,8 +102,8 @@ def test_the_sketch_misses_no_pair(texts, threshold):
     pairs = {(i, j) for i, a in enumerate(texts) for j, b in enumerate(texts[:i])
              if jaccard(grams(a, 3), grams(b, 3)) >= threshold}  # fmt: skip
 
-    assert pairs <= set(_maybe(texts, 3, threshold))
-    found = same_grams([text(str(at), each) for at, each in enumerate(texts)], 3, threshold)
+    assert pairs <= set(_maybe(sketched(texts, 3), threshold))
+    found = SameGrams(3, threshold)([text(str(at), each) for at, each in enumerate(texts)])
     assert {(i, j) for i, before in found.items() for j in before} == pairs
 
 

@@ -237,11 +237,11 @@ def chunk(text: str, line: int = 1) -> Chunk:
 
 
 def test_of_two_copies_of_a_passage_the_nearer_is_meant():
-    passage = Passage(1, NoteFacts(1, "a.md"), text="the same", lines=(30, 30))
+    passage = Passage(1, NoteFacts(1, "a.md"), source="the same", lines=(30, 30))
     assert located(passage, [chunk("the same", 3), chunk("the same", 28)])[0].lines == (28, 28)
 
 
 def test_a_passage_without_words_is_found_only_word_for_word():
-    passage = Passage(1, NoteFacts(1, "a.md"), text="---", lines=(1, 1))
+    passage = Passage(1, NoteFacts(1, "a.md"), source="---", lines=(1, 1))
     assert located(passage, [chunk("***")]) == (None, False)
     assert located(passage, [chunk("---")])[1]

@@ -1,23 +1,20 @@
 """Which candidates say the same: by text, by letters, by meaning. For dedup.
 
-Each function returns, for the candidates that repeat an earlier one, which ones those are and how
+Each of them returns, for the candidates that repeat an earlier one, which ones those are and how
 alike they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from ragvault.candidate import Candidate, Fetches
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from ragvault.candidate import Candidate, together
 
 Alike = dict[int, dict[int, str]]
 # A sketch has two to this many bits; 1,500 characters have about 900 different trigrams.
 _BITS = 10
+_ROUNDING = 1e-6
 
 
 def same_text(candidates: Sequence[Candidate]) -> Alike:
@@ -31,19 +28,30 @@ def same_text(candidates: Sequence[Candidate]) -> Alike:
     return alike
 
 
-def same_grams(candidates: Sequence[Candidate], n: int, threshold: float) -> Alike:
-    """Candidates whose character n-grams are nearly the same."""
-    texts = [each.passage.text for each in candidates]
-    sets: dict[int, frozenset[str]] = {}
-    alike: Alike = {}
-    for at, before in _maybe(texts, n, threshold):
-        for each in (at, before):
-            if each not in sets:
-                sets[each] = grams(texts[each], n)
-        found = jaccard(sets[at], sets[before])
-        if found >= threshold:
-            alike.setdefault(at, {})[before] = f"{found:.2f} of the {n}-grams are the same"
-    return alike
+class SameGrams:
+    """Candidates whose character n-grams are nearly the same. What it learns of one it keeps."""
+
+    def __init__(self, n: int, threshold: float) -> None:
+        self._n, self._threshold = n, threshold
+        self._sketches: dict[int, Sketch] = {}
+        self._grams: dict[int, frozenset[str]] = {}
+
+    def __call__(self, candidates: Sequence[Candidate]) -> Alike:
+        new = [each for each in candidates if each.id not in self._sketches]
+        sketches = sketched([each.passage.text for each in new], self._n)
+        self._sketches.update(zip((each.id for each in new), sketches, strict=True))
+        alike: Alike = {}
+        for at, before in _maybe([self._sketches[each.id] for each in candidates], self._threshold):
+            found = jaccard(self._of(candidates[at]), self._of(candidates[before]))
+            if found >= self._threshold:
+                why = f"{found:.2f} of the {self._n}-grams are the same"
+                alike.setdefault(at, {})[before] = why
+        return alike
+
+    def _of(self, each: Candidate) -> frozenset[str]:
+        if each.id not in self._grams:
+            self._grams[each.id] = grams(each.passage.text, self._n)
+        return self._grams[each.id]
 
 
 def same_meaning(
@@ -52,13 +60,15 @@ def same_meaning(
     """Candidates whose vectors are nearly the same."""
     import numpy as np
 
-    if isinstance(vectors, Fetches):
-        vectors.fetch([each.id for each in candidates])
-    known = [at for at, each in enumerate(candidates) if each.id in vectors]
+    together(vectors, [each.id for each in candidates])
+    found = [
+        (at, row) for at, each in enumerate(candidates) if (row := vectors.get(each.id)) is not None
+    ]
     alike: Alike = {}
-    if len(known) < 2:
+    if len(found) < 2:
         return alike
-    matrix = np.stack([vectors[candidates[at].id] for at in known])
+    known = [at for at, _ in found]
+    matrix = np.stack([row for _, row in found])
     cosines = np.einsum("ik,jk->ij", matrix, matrix)  # few: BLAS would wait for its threads
     for i, j in np.argwhere(np.tril(cosines >= threshold, -1)).tolist():
         alike.setdefault(known[i], {})[known[j]] = f"cosine {cosines[i, j]:.3f}"
@@ -76,27 +86,34 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
     return shared / (len(a) + len(b) - shared) if shared else 0.0
 
 
-def _maybe(texts: Sequence[str], n: int, threshold: float) -> Iterable[tuple[int, int]]:
+def _maybe(sketches: Sequence[Sketch], threshold: float) -> Iterator[tuple[int, int]]:
     """Pairs that may pass the threshold: never one too few, and seldom one too many.
 
-    A text is sketched as the bits that its n-grams hash to. A bit that A has and B has not is at
-    least one n-gram that only A has; so A and B differ in at least d n-grams, share at most s, and
-    their Jaccard is at most s / (s + d). One product of two matrices says it of all pairs.
+    A bit that A has and B has not is at least one n-gram that only A has; so A and B differ in at
+    least d n-grams, share at most s, and their Jaccard is at most s / (s + d). Two whole numbers
+    are compared in a fraction of a microsecond; a product of matrices would wake threads for it.
     """
-    import numpy as np
-
-    bits = _sketches(texts, n)
-    both, own = np.einsum("ik,jk->ij", bits, bits), bits.sum(1)
-    only = own[:, None] - both  # bits of the row that the column has not
-    sizes = np.array([max(0, len(text) - n + 1) for text in texts], np.float32)[:, None]
-    shared = np.minimum(sizes - only, (sizes - only).T)
-    bound = shared / np.maximum(shared + only + only.T, 1.0)
-    # A little less than the threshold: these are 32-bit numbers.
-    return [(i, j) for i, j in np.argwhere(np.tril(bound >= threshold - 1e-4, -1)).tolist()]
+    for i, (mine, own, spare) in enumerate(sketches):
+        for j, (other, others, others_spare) in enumerate(sketches[:i]):
+            both = (mine & other).bit_count()
+            shared = both + min(spare, others_spare)
+            apart = own + others - 2 * both
+            if shared + _ROUNDING >= threshold * (shared + apart):
+                yield i, j
 
 
-def _sketches(texts: Sequence[str], n: int) -> NDArray[np.float32]:
-    """One row of bits a text, all texts hashed in one sweep."""
+class Sketch(NamedTuple):
+    """A text as the bits that its n-grams hash to; `spare` are n-grams that share a bit."""
+
+    bits: int
+    size: int
+    spare: int
+
+
+def sketched(texts: Sequence[str], n: int) -> list[Sketch]:
+    """One sketch a text, all texts hashed in one sweep."""
+    if not texts:
+        return []
     import numpy as np
 
     letters = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)
@@ -109,6 +126,11 @@ def _sketches(texts: Sequence[str], n: int) -> NDArray[np.float32]:
     rows = np.repeat(np.arange(len(texts)), sizes)[:count]
     ends = np.cumsum(sizes)[rows]
     inside = np.arange(count) + n <= ends  # not across the end of one text into the next
-    bits = np.zeros((len(texts), 1 << _BITS), np.float32)
-    bits[rows[inside], mixed[inside] >> np.uint32(32 - _BITS)] = 1.0
-    return bits
+    bits = np.zeros((len(texts), 1 << _BITS), bool)
+    bits[rows[inside], mixed[inside] >> np.uint32(32 - _BITS)] = True
+    found = [int.from_bytes(row.tobytes(), "little") for row in np.packbits(bits, axis=1)]
+    grams_of = np.maximum(sizes - n + 1, 0).tolist()
+    return [
+        Sketch(row, row.bit_count(), most - row.bit_count())
+        for row, most in zip(found, grams_of, strict=True)
+    ]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from math import inf, nextafter
 
-from ragvault.candidate import Candidate, Context, Ranked, Term, best_first, key, total
+from ragvault.candidate import Candidate, Context, Key, Ranked, Term, best_first, key, total
 from ragvault.rank.boosts import boosts
 from ragvault.rank.succession import give_way
 
@@ -41,8 +41,9 @@ def _boosted(candidate: Candidate, score: float, terms: list[Term]) -> Candidate
 def _bound(order: list[Candidate], terms: list[list[Term]], scores: list[float], most: int) -> None:
     """Hold back those that would rise too far: just below the one they may not pass."""
     above = (-inf, "", 0, 0)
-    for at in _allowed_order(order, scores, most):
-        here = key(order[at], scores[at])
+    keys = [key(each, score) for each, score in zip(order, scores, strict=True)]
+    for at in _allowed_order(order, keys, most):
+        here = keys[at]
         if here < above:
             held = nextafter(-above[0], -inf)
             why = f"rises at most {most} ranks, and passes no exact hit"
@@ -52,14 +53,14 @@ def _bound(order: list[Candidate], terms: list[list[Term]], scores: list[float],
         above = here
 
 
-def _allowed_order(order: Sequence[Candidate], scores: Sequence[float], most: int) -> list[int]:
+def _allowed_order(order: Sequence[Candidate], keys: Sequence[Key], most: int) -> list[int]:
     """For each place the best of those that may stand there."""
-    waiting: list[tuple[tuple[float, str, int, int], int]] = []
+    waiting: list[tuple[Key, int]] = []
     placed: list[int] = []
     entered, barrier = 0, -1  # an exact hit that has no place yet: nobody enters behind it
     while len(placed) < len(order):
         while entered < len(order) and entered <= len(placed) + most and barrier < 0:
-            heappush(waiting, (key(order[entered], scores[entered]), entered))
+            heappush(waiting, (keys[entered], entered))
             barrier = entered if order[entered].exact else -1
             entered += 1
         at = heappop(waiting)[1]

@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import log1p
 
-from ragvault.candidate import Candidate, Context, Term
+from ragvault.candidate import Candidate, Context, NoteFacts, Term
 from ragvault.config_rank import Backlinks, Recency, Templates
 from ragvault.rank import ages, weights
 
-Boosting = Callable[[Candidate], "Term | None"]
+Boosting = Callable[[NoteFacts], "Term | None"]
 
 
 def boosts(order: Sequence[Candidate], ctx: Context) -> list[list[Term]]:
@@ -37,7 +37,12 @@ def boosts(order: Sequence[Candidate], ctx: Context) -> list[list[Term]]:
         )
         if wanted
     ]
-    return [[term for boosting in active if (term := boosting(each))] for each in order]
+    known: dict[int, list[Term]] = {}  # passages of one note have the same
+    for each in order:
+        note = each.passage.note
+        if note.id not in known:
+            known[note.id] = [term for of in active if (term := of(note))]
+    return [known[each.passage.note.id].copy() for each in order]
 
 
 def linked(count: int, settings: Backlinks) -> float:
@@ -61,8 +66,8 @@ def _backlinks(order: Sequence[Candidate], ctx: Context) -> Boosting:
     settings = ctx.settings.boost.backlinks
     by_notes = settings.count == "notes"
 
-    def of(each: Candidate) -> Term | None:
-        count = each.note.linkers if by_notes else each.note.links
+    def of(note: NoteFacts) -> Term | None:
+        count = note.linkers if by_notes else note.links
         if not count:
             return None
         why = f"{count} notes link here" if by_notes else f"{count} links lead here"
@@ -74,8 +79,8 @@ def _backlinks(order: Sequence[Candidate], ctx: Context) -> Boosting:
 def _recency(order: Sequence[Candidate], ctx: Context) -> Boosting:
     settings = ctx.settings.boost.recency
 
-    def of(each: Candidate) -> Term | None:
-        found = ages.age(each.note, settings.date, ctx.now)
+    def of(note: NoteFacts) -> Term | None:
+        found = ages.age(note, settings.date, ctx.now)
         if found is None:
             return None
         if settings.shape == "tiers":
@@ -112,10 +117,10 @@ def _community(order: Sequence[Candidate], ctx: Context) -> Boosting:
         if community is not None:
             notes.setdefault(community, set()).add(note)
 
-    def of(each: Candidate) -> Term | None:
-        mine = each.note.community
+    def of(note: NoteFacts) -> Term | None:
+        mine = note.community
         # A top note is not its own company: it is boosted by another of its community.
-        if mine not in notes or notes[mine] == {each.note.id}:
+        if mine not in notes or notes[mine] == {note.id}:
             return None
         why = f"in community {mine}, like one of the top {len(top)} notes"
         return Term("community", settings.factor - 1, 1.0, settings.how, why)
@@ -128,10 +133,10 @@ def _importance(order: Sequence[Candidate], ctx: Context) -> Boosting:
     k, _ = weights.damping(ctx.settings.fuse, ctx.note_length)
     value = 1 / (k + 1) - 1 / (k + 1 + settings.ranks)
 
-    def of(each: Candidate) -> Term | None:
-        if each.note.importance not in settings.levels:
+    def of(note: NoteFacts) -> Term | None:
+        if note.importance not in settings.levels:
             return None
-        return Term("importance", value, 1.0, settings.how, each.note.importance)
+        return Term("importance", value, 1.0, settings.how, note.importance)
 
     return of
 
@@ -140,11 +145,11 @@ def _access(order: Sequence[Candidate], ctx: Context) -> Boosting:
     settings = ctx.settings.boost.access
     most = max((each.note.access for each in order), default=0)
 
-    def of(each: Candidate) -> Term | None:
+    def of(note: NoteFacts) -> Term | None:
         if not most:
             return None
-        value = (each.note.access + 1) / (most + 1)
-        return Term("access", value, settings.weight, settings.how, f"opened {each.note.access}x")
+        value = (note.access + 1) / (most + 1)
+        return Term("access", value, settings.weight, settings.how, f"opened {note.access}x")
 
     return of
 
@@ -152,9 +157,15 @@ def _access(order: Sequence[Candidate], ctx: Context) -> Boosting:
 def in_templates(settings: Templates) -> Callable[[str], str]:
     """Which folder of templates a note lies in, by its path; nothing where in none."""
     names = {name.casefold() for name in settings.folders}
+    kept: dict[str, str] = {}  # many notes lie in one folder
 
     def of(path: str) -> str:
-        return next((name for name in path.split("/")[:-1] if name.casefold() in names), "")
+        folder = path.rpartition("/")[0]
+        if folder not in kept:
+            kept[folder] = next(
+                (part for part in folder.split("/") if part.casefold() in names), ""
+            )
+        return kept[folder]
 
     return of
 
@@ -163,8 +174,8 @@ def _templates(order: Sequence[Candidate], ctx: Context) -> Boosting:
     settings = ctx.settings.boost.templates
     folder = in_templates(settings)
 
-    def of(each: Candidate) -> Term | None:
-        found = folder(each.note.path)
+    def of(note: NoteFacts) -> Term | None:
+        found = folder(note.path)
         if not found:
             return None
         return Term("templates", settings.factor - 1, 1.0, "multiply", f"a template, in {found}")

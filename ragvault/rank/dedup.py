@@ -17,7 +17,7 @@ from math import inf
 from msgspec.structs import replace
 
 from ragvault.candidate import Candidate, Context, Ranked, Removal, Term, best_first
-from ragvault.rank.alike import Alike, same_grams, same_meaning, same_text
+from ragvault.rank.alike import Alike, SameGrams, same_meaning, same_text
 from ragvault.rank.limit import wanted
 
 _Way = Callable[[Sequence[Candidate]], Alike]
@@ -31,10 +31,10 @@ def dedup(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     enough = _enough(len(candidates), ctx)
     kept: list[Candidate] = []
     removed: list[Removal] = []
-    rest = list(candidates)
+    rest, ways = list(candidates), _ways(ctx)
     while rest and len(kept) < enough:
         more = enough - len(kept)
-        kept, gone = _distinct([*kept, *rest[:more]], _ways(ctx), settings.keep == "newest")
+        kept, gone = _distinct([*kept, *rest[:more]], ways, settings.keep == "newest")
         removed += gone
         rest = rest[more:]
     return Ranked((*kept, *rest), tuple(removed))
@@ -51,7 +51,7 @@ def _ways(ctx: Context) -> list[_Way]:
     if settings.hash:
         ways.append(same_text)
     if settings.ngram:
-        ways.append(lambda kept: same_grams(kept, settings.n, settings.jaccard))
+        ways.append(SameGrams(settings.n, settings.jaccard))
     if settings.cosine:
         ways.append(lambda kept: same_meaning(kept, ctx.vectors, settings.similarity))
     return ways

@@ -8,17 +8,18 @@
 
 RRF needs no unit, and forgets how good a hit is: a keyword list made of stray words outvotes what
 the vector leg alone knew. Evidence keeps it, because a score divided by its bound means the same in
-every query.
+every query. What is far below the wanted results goes no further (`keep`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ragvault.candidate import Candidate, Context, Ranked, Term, best_first, key, total
+from ragvault.candidate import Candidate, Context, Ranked, Removal, Term, best_first, key, total
 from ragvault.rank import weights
 from ragvault.rank.features import features
 from ragvault.rank.legacy import weighted
+from ragvault.rank.limit import wanted
 from ragvault.rank.note_level import by_note
 
 _Terms = list[list[Term]]
@@ -35,8 +36,12 @@ def fuse(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
         terms = by_note(candidates, terms, method, ctx)
     if settings.exact:
         terms = _exact_first(candidates, terms, settings.exact)
-    scored = (c.after("fuse", t, before=0.0) for c, t in zip(candidates, terms, strict=True))
-    return Ranked(tuple(best_first(scored)))
+    order = best_first(
+        c.after("fuse", t, before=0.0) for c, t in zip(candidates, terms, strict=True)
+    )
+    most = settings.keep * wanted(ctx) or len(order)
+    reason = f"not among the best {most}"
+    return Ranked(tuple(order[:most]), tuple(Removal(each, reason) for each in order[most:]))
 
 
 def rrf(candidates: Sequence[Candidate], ctx: Context) -> _Terms:
@@ -105,6 +110,8 @@ def _exact_first(candidates: Sequence[Candidate], terms: _Terms, lift: float) ->
 
     A title or an alias names a note and not a passage, so only its best passage is lifted.
     """
+    if not any(each.exact for each in candidates):
+        return terms
     scores = [total(0.0, each) for each in terms]
     chosen = _lifted(candidates, scores)
     above = lift + max(scores, default=0.0) - min(scores, default=0.0)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass, field, replace
+from heapq import nlargest
+from math import fsum
 from typing import Protocol
 
 from ragvault.candidate import Candidate, Exact, Hit, Passage
@@ -22,6 +24,8 @@ from ragvault.plan import QueryPlan
 from ragvault.ports import Allowed
 from ragvault.retrieve.legs import Found
 from ragvault.retrieve.neighbours import Links, graph_hits
+
+SOON = 50  # passages whose text is read with them: the stages look at about thirty
 
 
 class Leg(Protocol):
@@ -40,7 +44,7 @@ class Leg(Protocol):
 class Library(Links, Protocol):
     """What is asked of the catalogue, in the thread that searches."""
 
-    def candidates(self, ids: Sequence[int]) -> dict[int, Passage]: ...
+    def candidates(self, ids: Sequence[int], soon: Sequence[int]) -> dict[int, Passage]: ...
 
     def notes_of(self, ids: Sequence[int]) -> dict[int, int]: ...
 
@@ -224,10 +228,22 @@ def _candidates(plan: QueryPlan, found: Mapping[str, Found], library: Library) -
             scores[hit.chunk][leg] = hit.score
         for chunk in ranks.keys() & answer.evidence.keys():
             evidence[chunk].update(answer.evidence[chunk])
-    passages = library.candidates(sorted(ranks))
+    soon = list(ranks) if plan.phrases else _at_a_glance(scores, evidence)
+    passages = library.candidates(sorted(ranks), soon)
     return [
         Candidate(
             passage, ranks[chunk], scores[chunk], evidence[chunk], library.exact(plan, passage)
         )
         for chunk, passage in sorted(passages.items())
     ]
+
+
+def _at_a_glance(
+    scores: Mapping[int, Mapping[str, float]], evidence: Mapping[int, Mapping[str, float]]
+) -> list[int]:
+    """The passages that look best before anything is ranked. Another one is read when it is."""
+    glance = {
+        chunk: of_legs.get("vector", 0.0) + 0.2 * fsum(evidence[chunk].values())
+        for chunk, of_legs in scores.items()
+    }
+    return nlargest(SOON, glance, key=glance.__getitem__)

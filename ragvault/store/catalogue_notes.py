@@ -12,7 +12,7 @@ from ragvault.spans import Span
 from ragvault.store import history, read
 from ragvault.store.counts import Counts, counts
 from ragvault.store.door import Door
-from ragvault.store.read import Body, Passage, Seen, Stored
+from ragvault.store.read import Body, Passage, Place, Seen, Stored
 from ragvault.types import Chunk, Note, Section, Skipped
 
 
@@ -66,6 +66,10 @@ class Notes(Door):
     def passages(self, ids: Iterable[int], body: Body | None = None) -> dict[int, Passage]:
         """Passages by id; an id that is gone is absent. `body` stands in for `Catalogue.body`."""
         return self._read(read.passages, ids, body)
+
+    def places(self, ids: Sequence[int]) -> list[Place]:
+        """Where passages stand, without what they say, by id; one that is gone is absent."""
+        return self._read(read.places, ids)
 
     def body(self, note_id: int) -> tuple[str, tuple[Span, ...]]:
         """The whole text of a note, and what of it is not indexed."""

@@ -16,7 +16,7 @@ from ragvault.spans import Span, cut
 from ragvault.store import rows
 from ragvault.store.keys import stem
 from ragvault.store.values import sql, text, unpack, unwords
-from ragvault.types import Chunk, Date, File, Heading, Note, Section, Skipped
+from ragvault.types import Chunk, Date, File, Heading, Kind, Note, Section, Skipped
 
 # A note's text and what of it is not indexed, by id: `whole`, or what somebody keeps of it.
 Body = Callable[[int], tuple[str, tuple[Span, ...]]]
@@ -60,6 +60,18 @@ class Passage:
     path: str
     hash: bytes
     chunk: Chunk
+
+
+class Place(NamedTuple):
+    """Where a chunk stands, without what it says."""
+
+    id: int
+    note_id: int
+    ordinal: int
+    section: int
+    headings: tuple[str, ...]
+    kind: Kind
+    lines: tuple[int, int]
 
 
 def files(db: Connection) -> dict[str, Seen]:
@@ -174,6 +186,20 @@ def passages(db: Connection, ids: Iterable[int], body: Body | None = None) -> di
         part = wanted[first : first + VARIABLES]
         marks = ", ".join("?" * len(part))
         found.update({p.id: p for p in _passages(db, f"chunks.id IN ({marks})", part, body)})
+    return found
+
+
+def places(db: Connection, ids: Sequence[int]) -> list[Place]:
+    """Where these passages stand, by id; one that is gone is absent."""
+    found: list[Place] = []
+    columns = "id, note_id, ordinal, section, headings, kind, line_first, line_last"
+    for first in range(0, len(ids), VARIABLES):
+        part = ids[first : first + VARIABLES]
+        marks = ", ".join("?" * len(part))
+        query = f"SELECT {columns} FROM chunks WHERE id IN ({marks}) ORDER BY id"
+        for id_, note, ordinal, section, headings, kind, *lines in db.execute(query, part):
+            where = lines[0], lines[1]
+            found.append(Place(id_, note, ordinal, section, unwords(headings), kind, where))
     return found
 
 

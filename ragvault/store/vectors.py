@@ -103,18 +103,19 @@ def of_chunks(db: Connection, model: str, ids: NDArray[np.int64]) -> NDArray[np.
     import numpy as np
 
     model_id, dim, stored_as = _model(db, model) or (-1, 1, "float32")
-    matrix = np.full((len(ids), dim), np.nan, np.float32)
+    found: dict[int, bytes] = {}
     query = """
         SELECT chunks.id, vector FROM chunks
         JOIN vectors ON model = ? AND vectors.text_hash = chunks.text_hash
         WHERE chunks.id IN ({})"""
-    places = {int(chunk): place for place, chunk in enumerate(ids)}
-    wanted = list(places)
+    wanted: list[int] = ids.tolist()
     for first in range(0, len(wanted), VARIABLES - 1):
         part = wanted[first : first + VARIABLES - 1]
-        found = db.execute(query.format(", ".join("?" * len(part))), (model_id, *part))
-        for chunk, vector in found:
-            matrix[places[chunk]] = np.frombuffer(vector, LITTLE_ENDIAN[stored_as])
+        found.update(db.execute(query.format(", ".join("?" * len(part))), (model_id, *part)))
+    stored = np.dtype(LITTLE_ENDIAN[stored_as])
+    absent = np.full(dim, np.nan, stored).tobytes()
+    rows = b"".join([found.get(chunk, absent) for chunk in wanted])
+    matrix: NDArray[np.float32] = np.frombuffer(rows, stored).reshape(-1, dim).astype(np.float32)
     return matrix
 
 
