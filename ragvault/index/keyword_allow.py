@@ -24,6 +24,7 @@ def allowed_rows(allowed: Allowed, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
     if given.dtype == bool:
         inside = given[np.minimum(ids, len(given) - 1)]
         return np.asarray((ids < len(given)) & inside, dtype=bool)
-    given = np.sort(given)
-    at = np.minimum(np.searchsorted(given, ids), len(given) - 1)
-    return np.asarray(given[at] == ids, dtype=bool)
+    beyond = int(given.max()) + 1
+    marks = np.zeros(beyond + 1, dtype=bool)  # a look into a table, not a search for each
+    marks[given] = True
+    return np.asarray(marks[np.minimum(ids, beyond)], dtype=bool)

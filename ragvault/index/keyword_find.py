@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -45,17 +46,27 @@ class Finder:
         seconds: float,
     ) -> KeywordAnswer:
         """The best of the allowed passages that match."""
+        key = (sought, fuzzy, *self._fields.boosts.items())
+        matched = self._view.remembered(key) or self._matched(sought, fuzzy, seconds)
+        if matched is None:
+            return KeywordAnswer()
+        if matched.complete:  # its scores are soon asked for again, of what other legs found
+            self._view.remember(key, matched, len(matched.rows))
+        may = allowed_rows(allowed, self._view.ids["passage"][matched.rows])
+        hits = self._hits(matched.of(may), limit, per_note)
+        return KeywordAnswer(hits, matched.scores.bounds, matched.spellings, matched.complete)
+
+    def _matched(self, sought: Sought, fuzzy: bool, seconds: float) -> _Matched | None:
+        """Every living passage that is found, whatever may be returned."""
         scorer = Scorer(self._view, self._fields, self._bm25, time.monotonic() + seconds)
         spellings = self._spellings(sought) if fuzzy else {}
         plan = self._planner(spellings).plan(sought)
         if plan.match is None:
-            return KeywordAnswer()
+            return None
         scores = scorer.scores(plan)
-        may = self._view.alive["passage"] & allowed_rows(allowed, self._view.ids["passage"])
-        rows = np.flatnonzero(may & scorer.mask(plan.match))
+        rows = np.flatnonzero(self._view.alive["passage"] & scorer.mask(plan.match))
         exact = self._exact(sought, scorer, rows) if spellings else np.ones(len(rows), dtype=bool)
-        hits = self._hits(scores, rows, exact, limit, per_note)
-        return KeywordAnswer(hits, scores.bounds, spellings, scorer.complete)
+        return _Matched(rows, exact, scores(rows), spellings, scorer.complete)
 
     def _planner(self, spellings: Mapping[str, tuple[str, ...]]) -> Planner:
         return Planner(self._analyzer, self._settings.exact, spellings)
@@ -69,7 +80,7 @@ class Finder:
         """Near spellings of the words that are found nowhere."""
         found: dict[str, tuple[str, ...]] = {}
         for form, field in typos(sought, self._analyzer):
-            names = [field] if field else self._fields.names()
+            names = [field] if field else self._likeliest_first()
             terms = {form, *(term for term, _ in self._analyzer.word(form).main)}
             if any(self._view.holders(name, term) for name in names for term in terms):
                 continue
@@ -83,31 +94,43 @@ class Finder:
                 found[form] = words
         return found
 
+    def _likeliest_first(self) -> list[str]:
+        main = self._fields.main
+        return [main, *(name for name in self._fields.names() if name != main)]
+
     def _beginning(self, names: list[str], letters: str) -> set[str]:
         return {word for name in names for word in self._view.spellings(name, letters)}
 
-    def _hits(
-        self,
-        scores: Scores,
-        rows: NDArray[np.int64],
-        exact: NDArray[np.bool_],
-        limit: int,
-        per_note: int,
-    ) -> tuple[KeywordHit, ...]:
-        view, fields = self._view, scores.fields
-        ids, notes = view.ids["passage"][rows], view.passage_notes[rows]
-        total = np.zeros(len(rows))
-        for by_row in fields.values():
-            total += by_row[rows]
-        scale = below_exact(total, exact)
+    def _hits(self, matched: _Matched, limit: int, per_note: int) -> tuple[KeywordHit, ...]:
+        view, fields = self._view, matched.scores.fields
+        ids, notes = view.ids["passage"][matched.rows], view.passage_notes[matched.rows]
+        total = np.zeros(len(matched.rows))
+        for own in fields.values():
+            total += own
+        scale = below_exact(total, matched.exact)
         return tuple(
             hit(
                 self._fields,
                 int(ids[at]),
                 int(notes[at]),
-                {name: float(by_row[rows[at]] * scale[at]) for name, by_row in fields.items()},
-                float(scores.coverage[rows[at]]),
-                not exact[at],
+                {name: float(own[at] * scale[at]) for name, own in fields.items()},
+                float(matched.scores.coverage[at]),
+                not matched.exact[at],
             )
             for at in best(total * scale, ids, notes, limit, per_note)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Matched:
+    """The passages that a query finds, as rows of a view; `exact` are found as it was typed."""
+
+    rows: NDArray[np.int64]
+    exact: NDArray[np.bool_]
+    scores: Scores
+    spellings: dict[str, tuple[str, ...]]
+    complete: bool
+
+    def of(self, which: NDArray[np.bool_]) -> _Matched:
+        rows, exact, scores = self.rows[which], self.exact[which], self.scores.of(which)
+        return _Matched(rows, exact, scores, self.spellings, self.complete)

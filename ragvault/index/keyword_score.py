@@ -7,6 +7,7 @@ kept per field and level; a passage's score is its own fields' plus those of its
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,13 +24,18 @@ if TYPE_CHECKING:
 NEAR_COVERS = 0.5  # how much of a word a near spelling covers
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Scores:
-    """One row a passage; `fields` one array a field, by passage too."""
+    """What some passages earned, in the order of their rows; `fields` is one array a field."""
 
     fields: dict[str, NDArray[np.float64]]
     coverage: NDArray[np.float64]
     bounds: dict[str, float]
+
+    def of(self, which: NDArray[np.bool_]) -> Scores:
+        """The same of fewer passages."""
+        fields = {name: own[which] for name, own in self.fields.items()}
+        return Scores(fields, self.coverage[which], self.bounds)
 
 
 class Scorer:
@@ -44,24 +50,30 @@ class Scorer:
         self._boosts = fields.boosts
         self._masks: dict[Has, NDArray[np.bool_]] = {}
 
-    def scores(self, plan: Plan) -> Scores:
-        """Add up every term of the plan, rarest first, until the time is over."""
+    def scores(self, plan: Plan) -> Callable[[NDArray[np.int64]], Scores]:
+        """Add up every term of the plan, rarest first, until the time is over.
+
+        Returns what says it of some rows: a field of notes is looked up for those alone.
+        """
         view = self._view
         by_field = {
             name: np.zeros(len(view.ids[level]) + (level == "note"))
             for name, level in view.level_of.items()
         }
-        out = Scores({}, np.zeros(len(view.ids["passage"])), dict.fromkeys(by_field, 0.0))
+        out = Scores(by_field, np.zeros(len(view.ids["passage"])), dict.fromkeys(by_field, 0.0))
         whole = 0.0
         for term in self._rarest_first(plan.terms):
             if self._late():
                 break
-            self._add(term, by_field, out)
+            self._add(term, out)
             whole += self._cover(term, out)
-        if whole:
-            out.coverage = np.minimum(out.coverage / whole, 1.0)
-        out.fields = {name: self._by_passage(name, s) for name, s in by_field.items()}
-        return out
+        return lambda rows: self._at(rows, out, whole or 1.0)
+
+    def _at(self, rows: NDArray[np.int64], out: Scores, whole: float) -> Scores:
+        places = {"passage": rows, "note": self._view.note_of[rows]}
+        of = self._view.level_of
+        fields = {name: own[places[of[name]]] for name, own in out.fields.items()}
+        return Scores(fields, np.minimum(out.coverage[rows] / whole, 1.0), out.bounds)
 
     def _rarest_first(self, terms: tuple[Term, ...]) -> list[Term]:
         main = self._fields.main
@@ -73,7 +85,7 @@ class Scorer:
             self.complete = False
         return not self.complete
 
-    def _add(self, term: Term, by_field: dict[str, NDArray[np.float64]], out: Scores) -> None:
+    def _add(self, term: Term, out: Scores) -> None:
         for name in self._names(term.field):
             found = self._view.found(name, term.text)
             if not len(found.rows):
@@ -82,7 +94,7 @@ class Scorer:
             scale = term.weight * self._boosts[name]
             lengths = self._view.lengths[name][found.rows]
             own = self._bm25.scores(rarity, found.counts, lengths, self._view.averages[name])
-            by_field[name][found.rows] += scale * own
+            out.fields[name][found.rows] += scale * own
             out.bounds[name] += scale * self._bm25.bound(rarity)
 
     def _cover(self, term: Term, out: Scores) -> float:
@@ -93,11 +105,8 @@ class Scorer:
         holders = len(self._view.found(field, term.text).rows)
         rarity = term.weight * idf(holders, self._view.documents[self._view.level_of[field]])
         mask = self.mask(Has(term.text, term.field))
-        out.coverage += (NEAR_COVERS * rarity if term.near else rarity) * mask
+        out.coverage[mask] += NEAR_COVERS * rarity if term.near else rarity
         return 0.0 if term.near or (term.optional and not mask.any()) else rarity
-
-    def _by_passage(self, name: str, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return scores[self._view.note_of] if self._view.level_of[name] == "note" else scores
 
     def _names(self, field: str) -> list[str]:
         return [field] if field else list(self._boosts)

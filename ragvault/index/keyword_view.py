@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KEPT = 2_000_000  # postings of recent terms kept decoded; 16 bytes each
+REMEMBERED = 500_000  # passages that a query matched, of the last two queries; 80 bytes each
+COUNTED = 50_000  # recent terms whose holders were counted
 LEVELS = ("note", "passage")
 
 
@@ -56,7 +58,9 @@ class View:
         self._measure(fields)
         self._kept: OrderedDict[tuple[str, str], Found] = OrderedDict()
         self._kept_size = 0
+        self._holders: dict[tuple[str, str], int] = {}
         self._lock = threading.Lock()
+        self._answers: dict[object, object] = {}
 
     def _column(self, name: str) -> NDArray[np.int64]:
         return _joined([own.columns[name] for own in self.segments if name in own.columns])
@@ -92,7 +96,15 @@ class View:
 
     def holders(self, field: str, term: str) -> int:
         """How many hold a term, removed ones too: quick, and near enough to sort by."""
-        return sum(segment.holders(field, term) for segment in self.segments)
+        key = (field, term)
+        read, counted = self._kept.get(key), self._holders
+        if read is not None:
+            return len(read.rows)
+        if key not in counted:
+            if len(counted) > COUNTED:
+                counted = self._holders = {}
+            counted[key] = sum(segment.holders(field, term) for segment in self.segments)
+        return counted[key]
 
     def counted(self, field: str) -> Counter[str]:
         """The same for every term of a field."""
@@ -132,6 +144,16 @@ class View:
             while self._kept_size > KEPT and len(self._kept) > 1:
                 _, oldest = self._kept.popitem(last=False)
                 self._kept_size -= len(oldest.rows)
+
+    def remember(self, key: object, answer: object, size: int) -> None:
+        """Keep what was worked out for a query of a moment ago, if it is not too much."""
+        if size <= REMEMBERED:
+            with self._lock:
+                self._answers = {**dict(list(self._answers.items())[-1:]), key: answer}
+
+    def remembered(self, key: object) -> Any:
+        """What was worked out for a query, while it is remembered."""
+        return self._answers.get(key)
 
     def places(self, field: str, term: str) -> NDArray[np.int64]:
         """Where a term stands: row * 65536 + place, sorted, removed rows too."""
