@@ -5,7 +5,7 @@ How it is read is in read.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ragvault.spans import Span
