@@ -282,3 +282,13 @@ def test_the_terms_of_a_score_add_up_to_it(method, pool):
     for each in fuse(pool, context("default", fuse__method=method)):
         assert each.steps[-1].total == pytest.approx(each.score, abs=1e-9)
         assert sum(t.value * t.weight for t in each.steps[-1].terms) == pytest.approx(each.score)
+
+
+def test_what_is_far_below_the_wanted_results_goes_no_further():
+    many = [candidate(f"n{at}", vector=at + 1) for at in range(40)]
+    ranked = fuse(many, context(fuse__keep=3, limit__n=5))
+    assert len(ranked.kept) == 15
+    assert [gone.reason for gone in ranked.removed] == ["not among the best 15"] * 25
+    assert len(fuse(many, context(fuse__keep=3, limit__n=5, limit=8)).kept) == 24
+    assert len(fuse(many, context(fuse__keep=3, limit__n=5, limit=1)).kept) == 15
+    assert len(fuse(many, context(fuse__keep=0)).kept) == 40

@@ -39,7 +39,7 @@ def fuse(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     order = best_first(
         c.after("fuse", t, before=0.0) for c, t in zip(candidates, terms, strict=True)
     )
-    most = settings.keep * wanted(ctx) or len(order)
+    most = settings.keep * max(wanted(ctx), ctx.settings.limit.n) or len(order)
     reason = f"not among the best {most}"
     return Ranked(tuple(order[:most]), tuple(Removal(each, reason) for each in order[most:]))
 
