@@ -126,3 +126,9 @@ def test_tags_found_are_clean_tags(text):
 def test_fields_met_twice_become_a_list_and_frontmatter_comes_first():
     merged = fields.merge({"rating": 5}, "rating:: 4\nmade:: 2024-03-14\n(soft:: true)")
     assert merged == {"rating": [5, 4], "made": dt.date(2024, 3, 14), "soft": True}
+
+
+@given(st.text(st.sampled_from("#a1/[](): <>\\&-_é\n^!x|"), max_size=30))
+def test_no_tag_is_missed_by_the_look_for_a_likely_one(text):
+    met = (tags.clean(match[1] or "") for match in tags._TAG.finditer(text))
+    assert list(tags.find(text)) == [tag for tag in met if tag]

@@ -25,11 +25,13 @@ _TAG = re.compile(
     rf"|(?<![\w/#&\\-])#([^{_STOP}]+)",
     re.M,
 )
+# Where one could be: most notes have a `#` and no tag, and what is above takes long to say so.
+_LIKELY = re.compile(rf"#(?<![\w/#&\\-]#)[^{_STOP}]")
 
 
 def find(text: str) -> Iterator[str]:
     """Every tag in a text, as written, without its `#`."""
-    if "#" not in text:
+    if not _LIKELY.search(text):
         return
     for match in _TAG.finditer(text):
         tag = clean(match[1] or "")
