@@ -8,9 +8,9 @@
                        -> tidy         what was removed is in no file any more
 
 Each step follows the one before it from wherever it was left, so that a run may be stopped at any
-moment, and whoever is told of a step may raise: the next run goes on from there and ends with the
-same index. The catalogue is the truth, and everything after it can be made again without embedding
-a text twice.
+moment, and whoever is told may raise (between two steps nothing in particular is told, for that).
+The next run goes on from there and ends with the same index. The catalogue is the truth, and
+everything after it can be made again without embedding a text twice.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ def ingest(
         run.words()
     else:
         run.words_and_static()
-    tell("following links", 0, 0)
+    tell("", 0, 0)
     follow_links(catalogue, engines.config.graph)
     if tier == "full":
         run.full()
-    tell("tidying up", 0, 0)
+    tell("", 0, 0)
     report.tier = _searched_by(catalogue)
     tidy(catalogue, engines, report)
     report.seconds = time.perf_counter() - began
@@ -96,7 +96,7 @@ class _Run:
                 self._go_without(missing)
                 return
         self.report.embedded += new
-        self.tell("following vectors (static)", 0, 0)
+        self.tell("", 0, 0)
         bring_vectors(model, self.catalogue, self.engines, self._better(model))
         self.catalogue.set_fact("static", model)
         if new:
@@ -130,7 +130,7 @@ class _Run:
 
     def full(self) -> None:
         """The transformer's vectors. Another model takes over when it has read everything."""
-        self.tell("embedding", 0, 0)
+        self.tell("", 0, 0)
         choice = self.engines.choice(self.catalogue)
         try:
             embedder = self.engines.embedder(choice.embeds)
@@ -148,7 +148,7 @@ class _Run:
         except (ModelUnavailable, ModelUnusable) as missing:
             self._go_without(missing)
             return
-        self.tell("following vectors", 0, 0)
+        self.tell("", 0, 0)
         bring_vectors(embedder.name, self.catalogue, self.engines)
         self.catalogue.set_fact("full", embedder.name)
         self._retire_static()

@@ -156,15 +156,41 @@ def test_a_mistake_in_the_settings_does_not_disturb_completion(tmp_path, monkeyp
     assert completed("ragvault links ") == []
 
 
-def test_the_completion_script_can_be_shown():
-    said = subprocess.run(
-        [sys.executable, "-m", "ragvault", "--show-completion", "bash"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+@pytest.mark.parametrize(
+    ("shell", "file", "line"),
+    [
+        ("bash", ".bash_completions/ragvault.sh", "complete -o default -F _ragvault_completion"),
+        ("zsh", ".zfunc/_ragvault", "compdef _ragvault_completion ragvault"),
+        ("fish", ".config/fish/completions/ragvault.fish", "complete --command ragvault"),
+    ],
+)
+def test_what_is_installed_for_a_shell_asks_ragvault(tmp_path, shell, file, line):
+    # The shell is told and not detected: a test has none around it.
+    how = {"HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    command = [sys.executable, "-m", "ragvault", "--install-completion", shell]
+    subprocess.run(command, capture_output=True, check=True, env=os.environ | how)
+    script = (tmp_path / file).read_text()
 
-    assert "complete -o default -F" in said.stdout
+    assert line in script
+    assert f"_RAGVAULT_COMPLETE=complete_{shell}" in script
+
+
+def offered(shell: str, line: str) -> str:
+    """What zsh or fish is told to offer at the end of a line, asked as its script asks."""
+    how = {"_TYPER_COMPLETE_ARGS": line, "_RAGVAULT_COMPLETE": f"complete_{shell}"}
+    environ = os.environ | how | {"_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    command = [sys.executable, "-c", "from ragvault.cli.start import run; run()"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_complete_commands_options_and_names(shell, sample):
+    assert "status" in offered(shell, "ragvault st")
+    assert "search" not in offered(shell, "ragvault st")
+    assert "--rebuild" in offered(shell, "ragvault index --reb")
+    assert "vault" in offered(shell, "ragvault status --vault va")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,14 @@ def loaded_after(code):
     return set(said.stdout.splitlines()[-1].split())
 
 
+def test_nothing_that_speaks_http_is_loaded_before_a_download():
+    code = "import sys, ragvault.models.load; print(*({'http.client', 'ssl'} & set(sys.modules)))"
+    command = [sys.executable, "-c", code]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert said.stdout.strip() == ""
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -13,7 +13,8 @@ that could be mistaken for something else is shown behind `| `. Lines that are n
 command go to the shell. `pytest --update-transcripts` rewrites the files with what is printed now.
 
 In a file whose name ends in `-terminal` commands run on a terminal of 100 columns, in colour and
-with the real clock. What they write comes as it does there, both streams in one.
+with the real clock. What stands there at the end is shown, both streams in one: a bar that was
+drawn and wiped away is not. A line `> y` under such a command is typed when it asks.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from ragvault.cli.main import main
 
 FOLDER = Path(__file__).parent / "transcripts"
 SAMPLE = Path(__file__).parent.parent / "sample_vault"
-MARKS = ("$ ", "# ", "! ", "| ", "(exit ")
+MARKS = ("$ ", "# ", "! ", "| ", "> ", "(exit ")
 SHELL = set("|<>;&`*") | {"$("}
 WRITTEN, NOW = (datetime(2026, month, 1, tzinfo=timezone.utc).timestamp() for month in (2, 3))
 MEASURED = re.compile(r"\(([0-9.]+) s\)|( *[0-9.]+ to +[0-9.]+) ms|\(([0-9.]+ [kM]B) in ")
@@ -50,7 +51,8 @@ RUNS = (  # what else differs between two runs of the same commands
     (r'("bytes": )(\d+|\{[^}]*\})', r"\1<n>"),
 )
 TERMINAL = "-terminal"
-Run = Callable[[str, "Room"], tuple[str, str, int]]
+CURSOR = re.compile(r"\x1b\[(\?25[hl]|2K|\d*A)|\r")
+Run = Callable[[str, "Room", str], tuple[str, str, int]]
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,12 @@ def test_transcript(path: Path, room: Room, request: pytest.FixtureRequest) -> N
 
 def replay(transcript: str, room: Room, on: Run | None = None) -> Iterator[str]:
     """The transcript again, with the output that its commands have now."""
-    for line in transcript.splitlines():
+    lines = transcript.splitlines()
+    for at, line in enumerate(lines):
         if line.startswith("$ "):
-            yield line
-            yield from shown(*(on or run)(line[2:], room), room)
+            typed = [each for each in lines[at + 1 : at + 2] if each.startswith("> ")]
+            yield from (line, *typed)
+            yield from shown(*(on or run)(line[2:], room, "".join(typed)[2:]), room)
         elif line.startswith("# ") or not line:
             yield line
 
@@ -125,7 +129,7 @@ def shown(out: str, err: str, code: int, room: Room) -> Iterator[str]:
         yield f"(exit {code})"
 
 
-def run(command: str, room: Room) -> tuple[str, str, int]:
+def run(command: str, room: Room, typed: str = "") -> tuple[str, str, int]:
     """Run a plain ragvault command in this process, which is quick; the rest in a shell."""
     words = shlex.split(command)
     if not words or words[0] != "ragvault" or any(mark in command for mark in SHELL):
@@ -139,7 +143,7 @@ def run(command: str, room: Room) -> tuple[str, str, int]:
     return out.getvalue(), err.getvalue(), code
 
 
-def on_a_terminal(command: str, room: Room) -> tuple[str, str, int]:
+def on_a_terminal(command: str, room: Room, typed: str = "") -> tuple[str, str, int]:
     """Run a command in a shell whose three streams are one terminal."""
     import fcntl
     import pty
@@ -158,8 +162,27 @@ def on_a_terminal(command: str, room: Room) -> tuple[str, str, int]:
         with suppress(OSError):  # how Linux tells that the other end is closed
             while piece := os.read(ours, 65536):
                 said += piece
+                if typed and said.endswith(b": "):
+                    os.write(ours, f"{typed}\n".encode())
+                    typed = ""
         os.close(ours)
-    return said.decode().replace("\r\n", "\n"), "", child.returncode
+    return at_the_end(said.decode().replace("\r\n", "\n")), "", child.returncode
+
+
+def at_the_end(said: str) -> str:
+    """What stands on a terminal when everything was written, drawn over and wiped away."""
+    lines, row = [""], 0
+    for part in re.split(r"(\n|" + CURSOR.pattern.replace("(", "(?:") + ")", said):
+        if part == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif part.endswith("A") and CURSOR.fullmatch(part):
+            row = max(row - int(part[2:-1] or 1), 0)
+        elif part.endswith("2K"):
+            lines[row] = ""
+        elif not CURSOR.fullmatch(part):
+            lines[row] += part
+    return "\n".join(lines).rstrip("\n")
 
 
 def test_a_transcript_notices_when_the_output_changes(room):

@@ -38,6 +38,8 @@ def progress() -> Iterator[Tell]:
         tasks: dict[str, TaskID] = {}
 
         def tell(what: str, done: int, total: int) -> None:
+            if not what:
+                return  # for those who may want to stop
             if what not in tasks:
                 tasks[what] = bars.add_task(what, total=total or None, rate="")
             task = tasks[what]

@@ -14,6 +14,7 @@ Knows letters, not meaning: folding, stemming and stop words come after.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 from ragvault.index.cjk import UNSPACED
@@ -27,13 +28,13 @@ _LETTER = rf"[^\W{UNSPACED}]"
 _JOINT = "[-./+'’@&]"
 
 
+@cache  # made when the first text needs it: either takes as long as a keyword search
 def _chunk(letter: str) -> re.Pattern[str]:
     return re.compile(rf"[{UNSPACED}]+|[@.]?{letter}+(?:{_JOINT}{letter}+)*(?:\+\+|[+#])?")
 
 
 _ASCII = re.compile(rf"[@.]?\w+(?:{_JOINT}\w+)*(?:\+\+|[+#])?", re.ASCII)
-_PLAIN = _chunk(_LETTER)
-_WIDE = _chunk(rf"(?:{_LETTER}|[{_MARKS}])")  # slower, and needed by few texts
+_WIDE = rf"(?:{_LETTER}|[{_MARKS}])"  # slower, and needed by few texts
 _HAS_MARKS = re.compile(rf"[{_MARKS}]")
 UNSPACED_RUN = re.compile(rf"[{UNSPACED}]")
 
@@ -51,7 +52,7 @@ def chunker(text: str) -> re.Pattern[str]:
     """The expression whose matches in this text are its chunks."""
     if text.isascii():
         return _ASCII
-    return _WIDE if _HAS_MARKS.search(text) else _PLAIN
+    return _chunk(_WIDE if _HAS_MARKS.search(text) else _LETTER)
 
 
 class Part(NamedTuple):

@@ -2,6 +2,8 @@
 
 HF_ENDPOINT names another hub of the same kind, and HF_HUB_OFFLINE forbids asking, as for every
 other program that talks to it. The usual proxy variables hold. Files are hashed by the caller.
+What speaks HTTP is imported when something is downloaded: a search that has its model waits 50 ms
+less.
 """
 
 from __future__ import annotations
@@ -10,16 +12,16 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import Any
-from urllib.error import HTTPError, URLError
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-from urllib.request import Request, urlopen
 
 from ragvault.models.failure import SourceError
 from ragvault.models.registry import Source
 from ragvault.models.talk import Talk
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
 
 HUB = "https://huggingface.co"
 TIMEOUT_S = 30  # of silence, not of the whole download
@@ -71,6 +73,8 @@ def read_json(address: str) -> dict[str, Any]:
 
 
 def _opened(address: str) -> HTTPResponse:
+    from urllib.request import Request, urlopen
+
     request = Request(address, headers={"User-Agent": "ragvault"})
     answer: HTTPResponse = urlopen(request, timeout=TIMEOUT_S)
     return answer
@@ -79,6 +83,9 @@ def _opened(address: str) -> HTTPResponse:
 @contextmanager
 def _reasons(address: str) -> Iterator[None]:
     """Whatever goes wrong on the way, in words."""
+    from http.client import HTTPException
+    from urllib.error import HTTPError, URLError
+
     name = address.rpartition("/")[2]
     try:
         yield

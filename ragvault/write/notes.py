@@ -29,7 +29,8 @@ from ragvault.write.binaries import remember_binaries, without_binaries
 from ragvault.write.dating import Dates, Dating, dating
 from ragvault.write.prepare import Prepared, cut, prepare_all, recipe
 
-Tell = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
+# What is being done ("" is nothing but a chance to stop), how many are done, of how many.
+Tell = Callable[[str, int, int], None]
 Look = Callable[[], Walked]  # what a walk finds, by whoever need not walk to know
 T = TypeVar("T")
 COMMIT_EVERY = 64  # notes: a commit costs as much as storing ten of them
