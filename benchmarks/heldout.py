@@ -100,7 +100,8 @@ def tried(count: int = TRIED) -> list[dict[str, float]]:
 def weights(some: Sequence[Left], settings: Sequence[Values]) -> list[dict[str, Any]]:
     """One row a corpus: what was chosen without it, beside the default and the better leg."""
     means = {each.corpus.name: [each.mean(values) for values in settings] for each in some}
-    found, every = [], {"chosen": [], "default": [], "leg": []}  # type: ignore[var-annotated]
+    found: list[dict[str, Any]] = []
+    every: dict[str, list[Answer]] = {"chosen": [], "default": [], "leg": []}
     for left in some:
         print(f"{left.corpus.name}: answered by others' weights", file=sys.stderr, flush=True)
         others = [of for name, of in means.items() if name != left.corpus.name]
