@@ -5,11 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from rank_kit import candidate, context
+from hypothesis import given
+from msgspec.structs import replace
+from rank_kit import candidate, context, ids, pools
 
 from benchmarks import heldout, relating
 from ragvault.evaluate.answers import Answer
 from ragvault.evaluate.questions import Judged, Question
+from ragvault.rank.fuse import fuse
 from ragvault.related import Reason
 
 
@@ -42,6 +45,19 @@ def test_weights_are_chosen_on_the_other_corpora(monkeypatch):
     assert all_["chosen"]["ndcg@10"] == pytest.approx(0.7)
     assert all_["over_default"]["mean"] == pytest.approx(-0.2)
     assert all_["over_leg"]["mean"] == pytest.approx(0.2)
+
+
+@given(pools())
+def test_what_chooses_sums_as_fusion_does(pool):
+    """Exact hits aside, of which fusion lifts the best passage of a note only."""
+    plain = [replace(each, exact="") for each in pool]
+    ctx = context("default", fuse__exact=0)
+
+    evidence, _ = heldout.known(plain)
+    sums = dict(zip(ids(plain), heldout.summed(evidence, ctx.settings.fuse.evidence), strict=True))
+
+    for each in fuse(plain, ctx):
+        assert sums[each.id] == pytest.approx(each.score)
 
 
 def test_the_settings_that_are_tried_are_always_the_same():
