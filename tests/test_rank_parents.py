@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rank_kit import candidate, context, few, ids, names, pools
 
 from ragvault.candidate import Stretch
@@ -127,6 +128,18 @@ def test_the_last_one_is_cut_at_a_sentence():
     assert [c.text for c in found][1] == "First sentence. Second one!"
     assert (found[1].cut, found[1].passage.text) == (True, pool[1].text)
     assert found.said == ("the last result is cut to fit the budget",)
+
+
+@pytest.mark.parametrize(("last", "ends"), [(13, 11), (17, 15)])  # and with a comment of four
+def test_the_lines_of_what_is_cut_hold_it_whatever_is_not_shown(last, ends):
+    (one,) = sized("First.\nSecond.\nThird is too long.\nFourth.\n")
+    shown = replace(one, shown=Stretch(1, one.text, (10, last), ()))
+    (found,) = budget(
+        [shown], context(budget__enabled=True, budget__tokens=5, budget__least=1)
+    ).kept
+
+    assert found.text == "First.\nSecond."
+    assert found.lines == (10, ends)
 
 
 def test_where_no_sentence_fits_it_is_left_out():

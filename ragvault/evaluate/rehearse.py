@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from types import TracebackType
 from typing import Any
 
 from msgspec.structs import replace
@@ -96,12 +95,7 @@ class Rehearsal:
     def __enter__(self) -> Rehearsal:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self._index.close()
 
 

@@ -68,7 +68,10 @@ def _cut(candidate: Candidate, room: int, count: Callable[[str], int]) -> list[C
 
 
 def _shortened(candidate: Candidate, part: str) -> Candidate:
-    first, last = candidate.lines
-    lines = first, min(last, first + part.count("\n"))
+    (first, last), text = candidate.lines, candidate.text
+    # Comments are not shown and have lines too. Where they stand is not known here, so that the
+    # lines told hold all of the part, and at most those of the comments besides.
+    unseen = max(0, last - first - text.count("\n") + text.endswith("\n"))
+    lines = first, min(last, first + part.count("\n") + unseen)
     shown = candidate.shown or Stretch(candidate.id, "", lines, candidate.headings)
     return replace(candidate, shown=replace(shown, text=part, lines=lines), cut=True)

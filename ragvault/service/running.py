@@ -17,7 +17,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from types import TracebackType
 
 from filelock import FileLock, Timeout
 
@@ -125,12 +124,7 @@ class Place:
         me = Running(pid, started(pid), self._since, __version__, roots, address, token)
         write_file(self.folder / RECORD, json.dumps(asdict(me)).encode())
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         (self.folder / RECORD).unlink(missing_ok=True)
         self._lock.release()
 

@@ -19,7 +19,6 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from ragvault import __version__
@@ -87,12 +86,7 @@ class Server:
         asyncio.run_coroutine_threadsafe(self._open(), self._loop).result()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         with contextlib.suppress(OSError):
             (self._folder / SOCKET).unlink(missing_ok=True)
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()

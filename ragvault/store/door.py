@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from sqlite3 import Connection
-from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
 
 from ragvault.errors import IndexUnusable
@@ -49,12 +48,7 @@ class Door:
     def __enter__(self: D) -> D:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.close()
 
     @contextmanager
