@@ -22,6 +22,8 @@ from ragvault.store.access import Accesses
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.terms import Chosen, Vocabulary
 
+# Three of a search; a thread is made when none is free, and a leg that is late still holds its own.
+LEGS_AT_ONCE = 12
 TIERS = ("full", "static")  # the best first
 
 
@@ -31,7 +33,7 @@ class Opened:
     def __init__(self, catalogue: Catalogue, engines: Engines) -> None:
         self.catalogue, self.engines = catalogue, engines
         self.missing: dict[str, str] = {}
-        self.pool = ThreadPoolExecutor(max_workers=3, thread_name_prefix="leg")
+        self.pool = ThreadPoolExecutor(max_workers=LEGS_AT_ONCE, thread_name_prefix="leg")
         self._words: dict[str, KeywordIndex | None] = {}
         for name in engines.word_indexes():
             self._open_words(name)

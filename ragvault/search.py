@@ -101,7 +101,7 @@ def search(asked: Asked, index: Opened) -> Response:
         _read_shown(stages)
         revision = index.catalogue.revision
     runs = found.gathered.runs
-    failed = {run.leg: run.failed for run in runs if run.failed}
+    failed = found.gathered.trouble | {run.leg: run.failed for run in runs if run.failed}
     return Response(
         plan=found.plan,
         results=ranked.kept,

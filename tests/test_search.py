@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from datetime import datetime, timezone
@@ -17,8 +18,9 @@ from ragvault import profiles
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.opened import Opened
+from ragvault.ports import CacheBroken
 from ragvault.query.understand import understand
-from ragvault.retrieve.legs import KeywordLeg, VectorLeg
+from ragvault.retrieve.legs import CodeLeg, KeywordLeg, VectorLeg
 from ragvault.search import Asked, Response, search
 from ragvault.vault import Vault
 
@@ -156,6 +158,34 @@ def test_a_leg_that_fails_is_named_and_the_search_goes_on(vault, monkeypatch):
         response = ask(index, "gluten")
     assert "the disk is gone" in response.failed["vector"]
     assert paths(response)[0] == "Science/Gluten.md"
+
+
+@pytest.mark.parametrize("leg", ["vector", "keyword"])
+def test_a_leg_that_breaks_after_its_answer_is_named_and_keeps_its_hits(vault, monkeypatch, leg):
+    def broken(*_: object, **__: object) -> None:
+        raise CacheBroken("a file is gone")
+
+    with with_settings(vault) as index:
+        before = ask(index, "gluten")
+        if leg == "vector":
+            monkeypatch.setattr(VectorLeg, "_of", broken)
+        else:
+            monkeypatch.setattr(type(index.keyword), "score_of", broken)
+        response = ask(index, "gluten")
+    assert "a file is gone" in response.failed[leg]
+    assert paths(response)[0] == paths(before)[0]
+    assert {run.leg for run in response.runs if run.hits} >= {"vector", "keyword"}
+
+
+def test_a_leg_that_hangs_does_not_hold_up_the_next_searches(vault, monkeypatch):
+    waiting = threading.Event()
+    real = CodeLeg.search
+    with with_settings(vault, "retrieve.seconds=0.3") as index:
+        assert ask(index, "gluten").results  # models are loaded
+        monkeypatch.setattr(CodeLeg, "search", lambda *a: waiting.wait(30) and real(*a))
+        hung = [ask(index, "gluten") for _ in range(3)]
+        waiting.set()
+    assert [set(response.failed) for response in hung] == [{"code"}] * 3
 
 
 def test_a_leg_that_is_late_is_named_and_the_search_goes_on(vault, monkeypatch):

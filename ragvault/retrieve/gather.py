@@ -18,10 +18,11 @@ from heapq import nlargest
 from math import fsum
 from typing import Protocol
 
-from ragvault.candidate import Candidate, Exact, Hit, Passage
+from ragvault.candidate import Candidate, Exact, Passage
 from ragvault.config_query import Retrieve
 from ragvault.plan import QueryPlan
 from ragvault.ports import Allowed
+from ragvault.retrieve.fill import fill, scored
 from ragvault.retrieve.legs import Found
 from ragvault.retrieve.neighbours import Links, graph_hits
 
@@ -70,6 +71,7 @@ class Gathered:
     runs: list[Run] = field(default_factory=list)
     tiers: dict[int, str] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
+    trouble: dict[str, str] = field(default_factory=dict)  # legs that answered, but not wholly
 
 
 def gather(
@@ -90,14 +92,13 @@ def gather(
     found = _ask(plan, legs, settings, allowed, pool, seconds, clock, gathered)
     if "graph" in settings.legs and settings.graph:
         found["graph"] = _graph(found, library, settings, depth, allowed, clock, gathered)
-    _fill(found, settings)
+    fill(found, settings.fill, gathered.trouble)
     gathered.candidates = _candidates(plan, found, library)
     for answer in found.values():
         gathered.tiers.update(answer.tiers)
         gathered.said += answer.said
     gathered.runs = [
-        Run(run.leg, run.start - began, run.end - began, run.hits, run.failed)
-        for run in gathered.runs
+        replace(run, start=run.start - began, end=run.end - began) for run in gathered.runs
     ]
     return gathered
 
@@ -161,7 +162,7 @@ def _graph(
         ids = [chunk for chunk in ids if permitted(chunk)]
         if not ids or vector is None or vector.score_of is None:
             return ids[0] if ids else None
-        known = vector.score_of(ids).hits
+        known = scored(vector, ids, "vector", gathered.trouble).hits
         return min(known, key=lambda hit: (-hit.score, hit.chunk)).chunk if known else ids[0]
 
     hits = graph_hits(library, seeds, nearest, depth=depth, limit=settings.graph)
@@ -185,33 +186,6 @@ def _seeds(found: Mapping[str, Found], library: Library) -> list[int]:
     order = sorted(best, key=lambda chunk: (min(best[chunk]), -len(best[chunk]), chunk))
     notes = library.notes_of(order)
     return list(dict.fromkeys(notes[chunk] for chunk in order if chunk in notes))
-
-
-def _fill(found: dict[str, Found], settings: Retrieve) -> None:
-    """Give every candidate the true score of each leg that missed it, where that can be had."""
-    if settings.fill == "off":
-        return
-    every = {hit.chunk for answer in found.values() for hit in answer.hits}
-    every.update(chunk for answer in found.values() for chunk in answer.also)
-    for leg, answer in found.items():
-        missing = sorted(every - {hit.chunk for hit in answer.hits})
-        if missing and answer.score_of is not None:
-            more = answer.score_of(missing)
-            found[leg] = replace(
-                answer,
-                hits=_ranked(answer.hits, more.hits) if settings.fill == "rank" else answer.hits,
-                more=more.hits,
-                evidence={**more.evidence, **answer.evidence},
-                tiers={**more.tiers, **answer.tiers},
-            )
-
-
-def _ranked(hits: Sequence[Hit], more: Sequence[Hit]) -> tuple[Hit, ...]:
-    """All of them in one list, by score; equal scores share a rank."""
-    scores = sorted({hit.score for hit in (*hits, *more)}, reverse=True)
-    rank = {score: place for place, score in enumerate(scores, 1)}
-    order = sorted((*hits, *more), key=lambda hit: (-hit.score, hit.chunk))
-    return tuple(Hit(hit.chunk, rank[hit.score], hit.score) for hit in order)
 
 
 def _candidates(plan: QueryPlan, found: Mapping[str, Found], library: Library) -> list[Candidate]:
