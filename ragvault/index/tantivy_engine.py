@@ -32,11 +32,12 @@ from ragvault.index.keyword_fields import Fields
 from ragvault.index.keyword_hits import scaled
 from ragvault.index.keyword_mark import highlight
 from ragvault.index.keyword_plan import Every, Planner, Without, check_fields, typos
+from ragvault.index.keyword_shelf import Manifest
 from ragvault.index.keyword_spell import near
 from ragvault.index.keyword_tantivy_draft import Draft
 from ragvault.index.keyword_tantivy_files import LEVELS, Stamps
 from ragvault.index.keyword_tantivy_find import SET, Allow, Detail, Search
-from ragvault.index.keyword_tantivy_query import ABSENT, PLACES, Asking, Level, schema
+from ragvault.index.keyword_tantivy_query import ABSENT, PLACES, Asking, Level, only_words, schema
 from ragvault.ports import CacheBroken
 from ragvault.types import KeywordAnswer, KeywordHit, KeywordNote, KeywordPassage, Sought
 
@@ -66,6 +67,7 @@ class TantivyIndex:
         for each in (folder.parent, folder):  # parents=True would leave those above open to others
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._stamp = self._stamps.read()
+        self._shown: Manifest | None = None  # the commit that searches see
         self._indexes = {level: self._open(level) for level in LEVELS}
         self.refresh()
 
@@ -85,7 +87,9 @@ class TantivyIndex:
         fuzzy: bool = True,
         boosts: Mapping[str, float] | None = None,
         seconds: float | None = None,
+        wanted: Sequence[int] | None = None,
     ) -> KeywordAnswer:
+        """As in the port. Of `wanted` passages, words need no search: they have scores or none."""
         deadline = time.monotonic() + (self._settings.seconds if seconds is None else seconds)
         check_fields(sought, self._fields)
         fields = self._fields.boosted(boosts)
@@ -97,6 +101,9 @@ class TantivyIndex:
             return KeywordAnswer()
         search = Search(asking, plan, self._allow(asking, allowed), deadline)
         detail = Detail(asking, fields, plan)
+        if wanted is not None and plan.match == plain and only_words(plan.match):
+            told = [hit for hit in detail.hits(search.notes_of(wanted), fuzzy=False) if hit.score]
+            return KeywordAnswer(tuple(_in_order(told)), detail.bounds(BM25()))
         exact = search.best(plain, limit, per_note) if plain else []
         hits = _in_order(detail.hits(exact, fuzzy=False))
         if spellings and len(hits) < limit:
@@ -110,7 +117,7 @@ class TantivyIndex:
         self, sought: Sought, passages: Sequence[int], *, boosts: Mapping[str, float] | None = None
     ) -> KeywordAnswer:
         ids = np.array(passages, dtype=np.int64)
-        return self.search(sought, limit=len(ids), allowed=ids, boosts=boosts)
+        return self.search(sought, limit=len(ids), allowed=ids, boosts=boosts, wanted=passages)
 
     def highlight(self, text: str, sought: Sought) -> list[tuple[int, int]]:
         return highlight(text, sought, self._analyzer)
@@ -124,6 +131,8 @@ class TantivyIndex:
 
     def refresh(self) -> None:
         self._stamp = self._stamps.read()
+        if self._stamp == self._shown:
+            return  # every search looks whether there is another
         levels = {}
         for level, index in self._indexes.items():
             try:
@@ -132,6 +141,7 @@ class TantivyIndex:
                 raise CacheBroken(f"the keyword index: tantivy cannot read it ({error})") from error
             levels[level] = Level(index.schema, index.searcher(), self._boosts[level])
         self._asking = Asking(levels["note"], levels["passage"], self._fields)
+        self._shown = self._stamp
 
     def _spellings(self, asking: Asking, sought: Sought) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
