@@ -39,6 +39,7 @@ class Opened:
             self._open_words(name)
         self._vectors: dict[str, VectorIndex] = {}
         self._open_tiers()
+        self._tell_empty_words()
         self._reranker: Reranker | None = None
         self.accesses = Accesses()
         self._library: tuple[tuple[int, int], Library] | None = None
@@ -61,6 +62,7 @@ class Opened:
         for name in self._words:
             self._refresh_words(name)
         self._refresh_tiers()
+        self._tell_empty_words()
         if _counts_opening(self.config):
             self._read_accesses()
 
@@ -141,8 +143,6 @@ class Opened:
         except CacheBroken as broken:
             self._words[name] = None
             self.missing[name] = f"{broken}; run: {broken.fix}"
-            return
-        self._tell_if_empty(name)
 
     def _refresh_words(self, name: str) -> None:
         """A run may have deleted the index, to make it again from the catalogue."""
@@ -152,18 +152,22 @@ class Opened:
             return
         try:
             index.refresh()
-            self._tell_if_empty(name)
         except CacheBroken:
             index.close()
             self._open_words(name)
 
-    def _tell_if_empty(self, name: str) -> None:
-        """An index without a single commit answers, and would find nothing without a word."""
-        index = self._words[name]
-        if index is not None and not index.revision and self.catalogue.revision:
-            self.missing[name] = f"the {name} index has not been made yet; run: ragvault index"
-        else:
-            self.missing.pop(name, None)
+    def _tell_empty_words(self) -> None:
+        """An index without a single commit answers, and would find nothing without a word.
+
+        Asked after everything is refreshed: the catalogue's snapshot begins with a question.
+        """
+        for name, index in self._words.items():
+            if index is None:
+                continue
+            if not index.revision and self.catalogue.revision:
+                self.missing[name] = f"the {name} index has not been made yet; run: ragvault index"
+            else:
+                self.missing.pop(name, None)
 
     def _refresh_tiers(self) -> None:
         """A run may have finished a better tier, and deleted the one that it outdoes."""
