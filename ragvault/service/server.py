@@ -28,7 +28,7 @@ from ragvault.service.threads import Threads
 
 BEAT = 1.0  # seconds between two signs of life
 HEARD = 5.0  # seconds for a question to arrive whole
-IDLE = 10.0  # seconds without work after which a thread looks after what it keeps
+IDLE = 30.0  # seconds without work after which a thread looks after what it keeps: 1 ms each
 
 # What was typed, and where, to what is to be printed; None is for the asking process to answer.
 Answer = Callable[[list[str], Mapping[str, Any]], Mapping[str, Any] | None]
