@@ -9,7 +9,7 @@ in double precision, from what tantivy gives for each field.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,9 +125,11 @@ class Detail:
     def hits(self, picked: Sequence[tuple[int, int]], fuzzy: bool) -> list[KeywordHit]:
         passages = [passage for passage, _ in picked]
         notes = list(dict.fromkeys(note for _, note in picked))
-        own = self._by_field(self._asking.passages, self._fields.passage, passages)
-        of_note = self._by_field(self._asking.notes, self._fields.note, notes)
-        covered = self._coverage(picked, passages, notes)
+        held, inside = self._held(self._asking.passages, passages)
+        held_by_note, inside_notes = self._held(self._asking.notes, notes)
+        own = self._by_field(self._asking.passages, inside, passages)
+        of_note = self._by_field(self._asking.notes, inside_notes, notes)
+        covered = self._coverage([held[p] | held_by_note[n] for p, n in picked])
         return [
             hit(
                 self._fields,
@@ -155,7 +157,7 @@ class Detail:
         return bounds
 
     def _by_field(
-        self, level: Level, names: Sequence[str] | Any, ids: Sequence[int]
+        self, level: Level, names: Iterable[str], ids: Sequence[int]
     ) -> dict[str, dict[int, float]]:
         found: dict[str, dict[int, float]] = {}
         for name in names:
@@ -166,38 +168,47 @@ class Detail:
                 found[name] = {int(id_): score for score, id_ in rows}
         return found
 
-    def _coverage(
-        self, picked: Sequence[tuple[int, int]], passages: Sequence[int], notes: Sequence[int]
-    ) -> list[float]:
-        counting = [term for term in self._terms if term.counts]
-        whole = sum(self._rarity(term) for term in counting if self._is_counted(term))
-        covered = [0.0] * len(picked)
-        for start in range(0, len(counting), BITS):
-            terms = counting[start : start + BITS]
-            own = self._held(self._asking.passages, terms, passages)
-            of_note = self._held(self._asking.notes, terms, notes)
-            for at, (passage, note) in enumerate(picked):
-                bits = own.get(passage, 0) | of_note.get(note, 0)
-                covered[at] += sum(
-                    self._rarity(term) * (NEAR_COVERS if term.near else 1.0)
-                    for bit, term in enumerate(terms)
-                    if bits >> bit & 1
-                )
-        return [min(1.0, share / whole) if whole else 0.0 for share in covered]
+    def _coverage(self, held: Sequence[int]) -> list[float]:
+        """How much of the query each holds, by the rarity of its words."""
+        counting = [(bit, term) for bit, term in enumerate(self._terms) if term.counts]
+        whole = sum(self._rarity(term) for _, term in counting if self._is_counted(term))
+        share = [(1 << bit, self._share(term)) for bit, term in counting]
+        known = {each: sum(part for bit, part in share if each & bit) for each in set(held)}
+        return [min(1.0, known[each] / whole) if whole else 0.0 for each in held]
 
-    def _held(self, level: Level, terms: Sequence[Term], ids: Sequence[int]) -> dict[int, int]:
-        """Which of up to 20 terms each document holds: each adds its own power of two."""
-        clauses = []
-        for bit, term in enumerate(terms):
-            fields = [(Occur.Should, level.term(n, term.text)) for n in level.names(term.field)]
-            if fields:
-                held = Query.const_score_query(Query.boolean_query(fields), float(1 << bit))
-                clauses.append((Occur.Should, held))
-        if not clauses or not ids:
-            return {}
+    def _share(self, term: Term) -> float:
+        return self._rarity(term) * (NEAR_COVERS if term.near else 1.0)
+
+    def _held(self, level: Level, ids: Sequence[int]) -> tuple[dict[int, int], list[str]]:
+        """Which terms each document holds, as bits, and the fields that hold any of them."""
+        pairs = [
+            (bit, name, term.text)
+            for bit, term in enumerate(self._terms)
+            for name in level.names(term.field)
+            if level.holders(name, term.text)
+        ]
+        held = dict.fromkeys(ids, 0)
+        inside: set[str] = set()
+        for start in range(0, len(pairs) if ids else 0, BITS):
+            some = pairs[start : start + BITS]
+            for id_, mask in self._masks(level, [pair[1:] for pair in some], ids):
+                for at, (bit, name, _) in enumerate(some):
+                    if mask >> at & 1:
+                        held[id_] |= 1 << bit
+                        inside.add(name)
+        return held, sorted(inside)
+
+    def _masks(
+        self, level: Level, pairs: Sequence[tuple[str, str]], ids: Sequence[int]
+    ) -> list[tuple[int, int]]:
+        """Which of up to 20 terms of fields each document holds: each adds its power of two."""
+        clauses = [
+            (Occur.Should, Query.const_score_query(level.term(name, text), float(1 << bit)))
+            for bit, (name, text) in enumerate(pairs)
+        ]
         these = Query.const_score_query(level.of("id", ids), 0.0)
         rows = level.ask(filtered(Query.boolean_query(clauses), these), len(ids), "id")
-        return {int(id_): int(score) for score, id_ in rows}
+        return [(int(id_), int(score)) for score, id_ in rows]
 
     def _is_counted(self, term: Term) -> bool:
         return not term.near and not (term.optional and not self._holders(term))
