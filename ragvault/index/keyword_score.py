@@ -155,7 +155,10 @@ class Scorer:
             beginnings = keys if beginnings is None else _both(beginnings, keys)
             if not len(beginnings):
                 break
-        return np.unique(beginnings >> 16) if beginnings is not None else np.zeros(0, np.int64)
+        if beginnings is None:
+            return np.zeros(0, np.int64)
+        rows = beginnings >> 16  # ascending; np.unique would import numpy.ma for it
+        return rows[np.flatnonzero(np.diff(rows, prepend=-1))]
 
     def _blank(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Nothing found yet: among the passages, and among the notes."""

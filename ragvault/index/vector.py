@@ -131,7 +131,7 @@ class FaissIndex:
     def scores_of(self, query: NDArray[np.float32], passages: ArrayLike) -> NDArray[np.float64]:
         ids = np.asarray(passages, np.int64)
         scores = np.full(len(ids), np.nan)
-        here = np.isin(ids, self._state.ids)
+        here = vector_state.among(ids, self._state.ids)
         if here.any():
             scores[here] = vector_best.cosines(self._unit(query)[0], self._fetch)(ids[here])
         return scores

@@ -18,7 +18,7 @@ from collections.abc import Container, Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragvault.index.vector_state import permits, settled
+from ragvault.index.vector_state import among, permits, settled
 from ragvault.ports import Allowed, VectorIndex
 
 Found = tuple[NDArray[np.int64], NDArray[np.float64]]
@@ -82,7 +82,7 @@ class Tiers:
         for name in self._worst_first:
             if name in queries:
                 own = self._indexes[name].scores_of(queries[name], ids)
-                scores[name] = np.where(np.isin(ids, self._above(name, queries)), np.nan, own)
+                scores[name] = np.where(among(ids, self._above(name, queries)), np.nan, own)
         return {name: scores[name] for name in self._indexes if name in scores}
 
     def add(self, tier: str, passages: ArrayLike, vectors: NDArray[np.float32]) -> None:
@@ -161,7 +161,7 @@ def _once(lists: dict[str, Found]) -> dict[str, Found]:
     """What moved up between two searches was found by both, and stays in the better list."""
     seen = np.empty(0, np.int64)
     for name, (ids, scores) in lists.items():
-        new = ~np.isin(ids, seen)
+        new = ~among(ids, seen)
         lists[name] = ids[new], scores[new]
-        seen = np.concatenate([seen, ids])
+        seen = np.sort(np.concatenate([seen, ids]))
     return lists

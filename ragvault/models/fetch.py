@@ -17,8 +17,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from ragvault.errors import ModelUnavailable, ModelUnusable
 from ragvault.models import shelf as shelves
 from ragvault.models.failure import SourceError
@@ -123,6 +121,8 @@ def _attempts(model: Model, builds: Sequence[Build], ways: Ways) -> Iterator[_At
 @contextmanager
 def alone(name: str, shelf: Path, talk: Talk) -> Iterator[None]:
     """Only one process pulls this model. The lock goes with its owner, even a killed one."""
+    from filelock import FileLock, Timeout  # 40 ms that a search without a download is spared
+
     locks = shelf / ".locks"
     shelf.mkdir(mode=0o700, parents=True, exist_ok=True)
     locks.mkdir(mode=0o700, exist_ok=True)
