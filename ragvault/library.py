@@ -36,9 +36,14 @@ class Library:
     def __init__(self, catalogue: Catalogue, accesses: Accesses) -> None:
         self._catalogue, self._accesses = catalogue, accesses
         self._version = catalogue.data_version
+        self._closed = False
         self._facts: dict[int, NoteFacts] = {}
         self._bodies = Bodies(catalogue.body)
         self._names: dict[int, tuple[frozenset[str], frozenset[str]]] = {}  # its own, its aliases
+
+    def close(self) -> None:
+        """Read nothing more: the catalogue is closed."""
+        self._closed = True
 
     def candidates(self, ids: Sequence[int], soon: Sequence[int] = ()) -> dict[int, Passage]:
         """The passages of these ids, with the facts of their notes; one that is gone is absent.
@@ -64,7 +69,9 @@ class Library:
         }
 
     def said(self, id_: int) -> str:
-        """What a passage says; nothing when it is gone since it was found."""
+        """What a passage says; nothing when it is gone since it was found, or the index closed."""
+        if self._closed:
+            return ""
         with self._catalogue.snapshot():
             as_found = self._catalogue.data_version == self._version
             found = self._catalogue.passages([id_], self._bodies if as_found else None)

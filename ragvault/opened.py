@@ -118,6 +118,8 @@ class Opened:
 
     def close(self) -> None:
         self.pool.shutdown(wait=False, cancel_futures=True)
+        if self._library is not None:
+            self._library[1].close()
         for index in (self.keyword, self.code, self.tiers if self._vectors else None):
             if index is not None:
                 index.close()

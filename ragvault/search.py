@@ -98,7 +98,7 @@ def search(asked: Asked, index: Opened) -> Response:
     with index.catalogue.snapshot():
         found = prepare(asked, index)
         ranked, stages = found.ranked()
-        _read_shown(stages)
+        read_shown(stages)
         revision = index.catalogue.revision
     runs = found.gathered.runs
     failed = found.gathered.trouble | {run.leg: run.failed for run in runs if run.failed}
@@ -228,7 +228,7 @@ def _context(
     )
 
 
-def _read_shown(stages: tuple[Outcome, ...]) -> None:
+def read_shown(stages: Sequence[Outcome]) -> None:
     """What may be shown is read now, while all that is read is of one moment."""
     for each in stages[-2].ranked:
         _ = each.passage.text

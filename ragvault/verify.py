@@ -30,7 +30,7 @@ from ragvault.freshness import Disk
 from ragvault.library import SECTIONS
 from ragvault.opened import Opened
 from ragvault.rank.pipeline import Outcome, run
-from ragvault.search import LISTING, Asked, Response
+from ragvault.search import LISTING, Asked, Response, read_shown
 from ragvault.spans import cut
 from ragvault.types import Chunk, Section
 from ragvault.write.prepare import Prepared
@@ -50,6 +50,7 @@ def verified(response: Response, asked: Asked, index: Opened, root: Path) -> Res
     kept = [now for each in _before(response) if (now := review.now(each))]
     context = _context(asked, response, index, review)
     _, stages = run(kept, context, LISTING)
+    read_shown(stages)
     outcome = Outcome(STAGE, Ranked(tuple(kept), tuple(review.removed)))
     said = [line for stage in stages for line in stage.ranked.said]
     earlier = [line for stage in response.stages[-3:] for line in stage.ranked.said]

@@ -293,6 +293,32 @@ def test_digits_and_short_words_are_never_guessed_at(shelf, word):
     assert not any(hit.fuzzy for hit in shelf.ask(Words(word)).hits)
 
 
+def test_what_was_asked_before_does_not_change_an_answer(shelf):
+    shelf.put(note(1), passage(1, 1, "a sourdaugh"), passage(2, 1, "a sourdough and rye"))
+    shelf.remove(passages=[1])
+    first = shelf.ask(Words("sourdaugh"))
+    for other in ("rye", "sourdough", "and a"):
+        shelf.ask(Words(other))
+    again, anew = shelf.ask(Words("sourdaugh")), shelf.reopened().ask(Words("sourdaugh"))
+    assert (first.hits, first.spellings) == (again.hits, again.spellings)
+    assert (first.hits, first.spellings) == (anew.hits, anew.spellings)
+
+
+def test_scores_of_given_passages_are_those_of_a_search(shelf):
+    bodies = ("bread and rye", "rye", "bread bread wheat", "nothing of it", "wheat bread")
+    shelf.put(note(1, "Bread"), note(2, "Rye", tags="bread"))
+    shelf.put(*(passage(at, 1 + at % 2, body) for at, body in enumerate(bodies, 1)))
+    for query in ("bread", "rye wheat", "bread rye nothing", "zebra"):
+        found = {hit.passage: hit for hit in shelf.ask(Words(query)).hits}
+        for some in ([1, 2, 3, 4, 5], [4], [5, 2]):
+            told = shelf.index.score_of(Words(query), some)
+            assert {hit.passage for hit in told.hits} == found.keys() & set(some)
+            for hit in told.hits:
+                assert hit.score == pytest.approx(found[hit.passage].score, rel=1e-6)
+                assert hit.coverage == pytest.approx(found[hit.passage].coverage, rel=1e-6)
+                assert hit.fields.keys() == found[hit.passage].fields.keys()
+
+
 def test_a_word_that_is_found_is_not_guessed_at(shelf):
     shelf.put(note(1), passage(1, 1, "kuberntes"), passage(2, 1, "kubernetes " * 9))
     assert shelf.ids(Words("kuberntes")) == [1]

@@ -119,3 +119,8 @@ def test_dedup_twice_is_dedup_once(keep, reach, pool):
 
     assert dedup(once, ctx).kept == once.kept
     assert sorted(ids(once) + [r.candidate.id for r in once.removed]) == sorted(ids(pool))
+
+
+def test_texts_that_could_not_be_read_are_no_copies_of_each_other():
+    gone = [text("a", "", score=0.9), text("b", "", score=0.8)]
+    assert len(dedup(gone, context(dedup__enabled=True, dedup__hash=True)).kept) == 2

@@ -359,3 +359,12 @@ def test_no_leg_returns_what_the_filter_excludes(vault, leg, condition):
 def test_one_leg_is_enough_to_pass_a_floor(vault):
     with with_settings(vault, 'retrieve.legs=["keyword"]', "calibrate.floor=0.3") as index:
         assert paths(ask(index, "falling number enzymes"))
+
+
+def test_a_response_may_be_read_after_its_index_is_closed(vault):
+    with with_settings(vault, "dedup.enabled=false") as index:
+        response = ask(index, "bread", limit=3)
+        texts = [each.passage.text for each in response.results]
+    assert all(texts)
+    assert [each.passage.text for each in response.results] == texts
+    assert all(isinstance(each.passage.text, str) for each in response.stages[0].ranked)

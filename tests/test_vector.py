@@ -426,3 +426,13 @@ def test_of_a_small_filter_every_list_is_searched_whatever_share_is_set(tmp_path
         every, _ = segment.scan(query, 1, keep, probe=1.0, threads=1)
         few, _ = segment.scan(query, 1, keep, probe=0.1, threads=1)
         assert few == every
+
+
+def test_segments_searched_side_by_side_give_the_same_answer(tmp_path, shelf):
+    index = create(tmp_path, shelf)
+    for part in range(4):
+        fill(index, shelf, rows_of(40, first=40 * part), revision=part + 1)
+    several = reopen(tmp_path, shelf, config=Vector(threads=3))
+    assert len(several._state.parts) > 1
+    for word in WORDS[:5]:
+        assert found(several, vector_of(word)) == found(index, vector_of(word))

@@ -88,7 +88,8 @@ class Rehearsal:
         """What is found for a question, or why it cannot be asked."""
         deep = Reader(self.config, self._length).deep
         try:
-            return self._kept.shared(prepare(Asked(question.query, now, deep), self._index))
+            with self._index.catalogue.snapshot():  # it is ranked later, when notes have changed
+                return self._kept.shared(prepare(Asked(question.query, now, deep), self._index))
         except UsageError as error:
             return str(error)
 
@@ -110,8 +111,7 @@ class _Kept:
 
     def shared(self, prepared: Prepared) -> Prepared:
         candidates = [
-            replace(each, passage=self._passages.setdefault(each.id, each.passage))
-            for each in prepared.candidates
+            replace(each, passage=self._passage(each.passage)) for each in prepared.candidates
         ]
         context = replace(
             prepared.context,
@@ -124,6 +124,11 @@ class _Kept:
         return dataclasses.replace(
             prepared, candidates=candidates, context=context, gathered=gathered
         )
+
+    def _passage(self, passage: Passage) -> Passage:
+        if passage.id not in self._passages:
+            self._passages[passage.id] = replace(passage, source=passage.text)
+        return self._passages[passage.id]
 
     def _shared(self, vectors: Mapping[int, Any]) -> dict[int, Any]:
         # A copy: a row of a matrix would keep the whole matrix.

@@ -82,7 +82,8 @@ class Finder:
         for form, field in typos(sought, self._analyzer):
             names = [field] if field else self._likeliest_first()
             terms = {form, *(term for term, _ in self._analyzer.word(form).main)}
-            if any(self._view.holders(name, term) for name in names for term in terms):
+            # The living ones: a word that only a removed passage holds is found nowhere.
+            if any(len(self._view.found(name, term).rows) for name in names for term in terms):
                 continue
             words = near(
                 form,

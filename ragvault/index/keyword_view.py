@@ -96,10 +96,7 @@ class View:
 
     def holders(self, field: str, term: str) -> int:
         """How many hold a term, removed ones too: quick, and near enough to sort by."""
-        key = (field, term)
-        read, counted = self._kept.get(key), self._holders
-        if read is not None:
-            return len(read.rows)
+        key, counted = (field, term), self._holders
         if key not in counted:
             if len(counted) > COUNTED:
                 counted = self._holders = {}

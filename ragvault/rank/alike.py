@@ -22,8 +22,9 @@ def same_text(candidates: Sequence[Candidate]) -> Alike:
     first: dict[str, int] = {}
     alike: Alike = {}
     for at, each in enumerate(candidates):
-        before = first.setdefault(each.passage.text.strip(), at)
-        if before != at:
+        said = each.passage.text.strip()
+        before = first.setdefault(said, at)
+        if before != at and said:
             alike[at] = {before: "the same text"}
     return alike
 
