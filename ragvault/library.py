@@ -7,7 +7,7 @@ when a stage looks them up. Belongs to the thread that opened its catalogue.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,7 +18,6 @@ from ragvault.spans import Span, cut
 from ragvault.store.access import Accesses
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.keys import fold
-from ragvault.store.read import Body
 from ragvault.store.standing import Standing
 
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 V = TypeVar("V")
+Whole = tuple[str, tuple[Span, ...]]
+Reading = Callable[[Sequence[int]], Mapping[int, Whole]]
 CHARACTERS = 4_000_000  # of notes, kept unpacked: as many as a thousand notes have
 SECTIONS = 1 << 20  # more than any note has: a section's id is its note's times this, and its place
 
@@ -38,7 +39,7 @@ class Library:
         self._version = catalogue.data_version
         self._closed = False
         self._facts: dict[int, NoteFacts] = {}
-        self._bodies = Bodies(catalogue.body)
+        self._bodies = Bodies(catalogue.bodies)
         self._names: dict[int, tuple[frozenset[str], frozenset[str]]] = {}  # its own, its aliases
 
     def close(self) -> None:
@@ -52,6 +53,8 @@ class Library:
         """
         found = self._catalogue.places(ids)
         facts = self._notes(sorted({place.note_id for place in found}))
+        early = set(soon)
+        self._bodies.fetch(place.note_id for place in found if place.id in early)
         said = self._catalogue.passages(soon, self._bodies) if soon else {}
         return {
             place.id: Passage(
@@ -202,19 +205,27 @@ class Said:
 class Bodies:
     """The texts of notes, of which the last few million characters are kept unpacked."""
 
-    def __init__(self, read: Body, most: int = CHARACTERS) -> None:
+    def __init__(self, read: Reading, most: int = CHARACTERS) -> None:
         self._read, self._room = read, most
-        self._kept: OrderedDict[int, tuple[str, tuple[Span, ...]]] = OrderedDict()
+        self._kept: OrderedDict[int, Whole] = OrderedDict()
 
-    def __call__(self, note: int) -> tuple[str, tuple[Span, ...]]:
-        if note in self._kept:
-            self._kept.move_to_end(note)
-            return self._kept[note]
-        body = self._kept[note] = self._read(note)
-        self._room -= len(body[0])
+    def __call__(self, note: int) -> Whole:
+        if note not in self._kept:
+            body = self._read([note])[note]
+            self._keep({note: body})
+            return body  # it may be too long to be kept
+        self._kept.move_to_end(note)
+        return self._kept[note]
+
+    def fetch(self, notes: Iterable[int]) -> None:
+        """Read these in one go: they will be asked for."""
+        self._keep(self._read([note for note in dict.fromkeys(notes) if note not in self._kept]))
+
+    def _keep(self, bodies: Mapping[int, Whole]) -> None:
+        self._kept.update(bodies)
+        self._room -= sum(len(text) for text, _ in bodies.values())
         while self._room < 0:
             self._room += len(self._kept.popitem(last=False)[1][0])
-        return body
 
 
 class Lazy(Mapping[int, V]):

@@ -71,6 +71,10 @@ class Notes(Door):
         """Where passages stand, without what they say, by id; one that is gone is absent."""
         return self._read(read.places, ids)
 
+    def bodies(self, notes: Sequence[int]) -> dict[int, tuple[str, tuple[Span, ...]]]:
+        """The whole texts of notes, as `body` gives them; one that is gone is absent."""
+        return self._read(read.wholes, notes)
+
     def body(self, note_id: int) -> tuple[str, tuple[Span, ...]]:
         """The whole text of a note, and what of it is not indexed."""
         return self._read(read.whole, note_id)

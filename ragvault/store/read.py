@@ -141,10 +141,19 @@ def is_stored(db: Connection, path: str) -> bool:
 
 def whole(db: Connection, wanted: int) -> tuple[str, tuple[Span, ...]]:
     """A note's text and what of it is not indexed. KeyError when there is no such id."""
-    found = db.execute("SELECT text, excluded FROM bodies WHERE note_id = ?", (wanted,)).fetchone()
-    if found is None:
-        raise KeyError(wanted)
-    return unpack(found[0]), rows.to_spans(found[1])
+    return wholes(db, [wanted])[wanted]
+
+
+def wholes(db: Connection, wanted: Sequence[int]) -> dict[int, tuple[str, tuple[Span, ...]]]:
+    """The same of several notes; one that is gone is absent."""
+    found = {}
+    for first in range(0, len(wanted), VARIABLES):
+        part = wanted[first : first + VARIABLES]
+        marks = ", ".join("?" * len(part))
+        query = f"SELECT note_id, text, excluded FROM bodies WHERE note_id IN ({marks})"
+        for note_id_, packed, excluded in db.execute(query, part):
+            found[note_id_] = unpack(packed), rows.to_spans(excluded)
+    return found
 
 
 def anchors(db: Connection, path: str) -> tuple[tuple[Heading, ...], dict[str, int]]:

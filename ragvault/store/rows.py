@@ -131,7 +131,7 @@ def to_headings(stored: str) -> tuple[Heading, ...]:
 
 def to_spans(stored: str) -> tuple[Span, ...]:
     """The stretches of column `excluded`."""
-    return tuple((first, last) for first, last in json.loads(stored))
+    return tuple((first, last) for first, last in json.loads(stored)) if stored != "[]" else ()
 
 
 def to_section(row: Sequence[Any]) -> Section:
