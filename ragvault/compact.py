@@ -8,8 +8,8 @@
 It runs by itself at the end of an indexing run: at once after a note was removed where that writes
 little, as in most vaults, and in a large one when much was removed or a day has passed. An edit of
 one note alone writes nothing more than the edit. What was removed may come back (an undo, a `git
-checkout`), so the vectors of texts are kept by their hashes for a day, and so are those of a model
-that another one has replaced; `ragvault forget` waits for nothing.
+checkout`), so the vectors of texts are kept by their hashes for a day; `ragvault forget` waits for
+nothing. Vectors of a model that another one has replaced are kept for a day as well.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable
 from ragvault.models.choose import same_model
 from ragvault.store.catalogue import Catalogue
+from ragvault.write.answering import replaced
 from ragvault.write.meanings import follow_vectors
 from ragvault.write.notes import Report
 from ragvault.write.vocabulary import prune_vocabulary
@@ -56,7 +57,6 @@ def compact(catalogue: Catalogue, engines: Engines) -> None:
     engines.drop_unused(catalogue)
     compact_caches(catalogue, engines)
     catalogue.drop_unused_vectors()
-    _drop_replaced(catalogue, engines)
     catalogue.set_fact(SCRUB, "due")  # first: once no tombstone is left, nothing else says so
     catalogue.set_fact("compacted", str(catalogue.revision))
     catalogue.forget_tombstones(catalogue.revision)
@@ -125,24 +125,12 @@ def _drop_old_vectors(catalogue: Catalogue, before: float) -> int:
     return dropped
 
 
-def _drop_replaced(catalogue: Catalogue, engines: Engines, before: float | None = None) -> int:
-    """Forget the vectors of models that answer no more and are not about to.
-
-    With a moment, only of those that were found to be replaced before it.
-    """
-    answering = engines.models(catalogue)
+def _drop_replaced(catalogue: Catalogue, engines: Engines, before: float) -> int:
+    """Forget the vectors of models that another one replaced before a moment, and nobody wants."""
     wanted = (engines.choice(catalogue).embeds, engines.config.models.static)
-    dropped = 0
-    for model in catalogue.model_dims():
-        fact = f"replaced {model}"
-        since = catalogue.fact(fact)
-        if model in answering or any(same_model(model, name) for name in wanted):
-            now = ""
-        elif before is None or (since and float(since) < before):
-            dropped += catalogue.drop_model(model)
-            now = ""
-        else:
-            now = since or str(time.time())
-        if now != since:
-            catalogue.set_fact(fact, now)
-    return dropped
+    gone = (
+        model
+        for model in replaced(catalogue, before)
+        if not any(same_model(model, name) for name in wanted)
+    )
+    return sum(catalogue.drop_model(model) for model in gone)

@@ -27,6 +27,7 @@ from ragvault.engines import Engines
 from ragvault.errors import ModelUnavailable, ModelUnusable
 from ragvault.ports import Embedder
 from ragvault.store.catalogue import Catalogue
+from ragvault.write.answering import take_over
 from ragvault.write.aside import Stop, aside
 from ragvault.write.graph import follow_links
 from ragvault.write.meanings import PAGE, embed
@@ -98,7 +99,7 @@ class _Run:
         self.report.embedded += new
         self.tell("", 0, 0)
         bring_vectors(model, self.catalogue, self.engines, self._better(model))
-        self.catalogue.set_fact("static", model)
+        take_over(self.catalogue, "static", model)
         if new:
             self.say("searchable now, by keyword and by meaning (static)")
         self._vocabulary(model)
@@ -135,7 +136,7 @@ class _Run:
         try:
             embedder = self.engines.embedder(choice.embeds)
             if choice.answers is None:
-                self.catalogue.set_fact("full", embedder.name)
+                take_over(self.catalogue, "full", embedder.name)
             # Before the first vector: a search that sees one looks for the index, too.
             self.engines.vectors(embedder.name, embedder.dim, self.catalogue, write=True).close()
             new = embed(
@@ -150,7 +151,7 @@ class _Run:
             return
         self.tell("", 0, 0)
         bring_vectors(embedder.name, self.catalogue, self.engines)
-        self.catalogue.set_fact("full", embedder.name)
+        take_over(self.catalogue, "full", embedder.name)
         self._retire_static()
         self.report.embedded += new
         if new:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -336,14 +338,70 @@ def test_vectors_of_a_model_that_answers_again_stay(vault, tmp_path, monkeypatch
     assert held(vault) == {"fine"}
 
 
-def test_forgetting_a_note_drops_vectors_of_a_replaced_model_at_once(vault, tmp_path):
+def test_forgetting_a_note_drops_its_vectors_and_no_others_of_a_replaced_model(vault, tmp_path):
+    """A model that does not answer may be on its way: its vectors took hours, and say nothing of
+    a note that was forgotten once those of its own texts are gone."""
     vault.index()
     newer = opened(vault.root, tmp_path / "home", "models.embedder=newer")
     newer.index()
 
     newer.forget("0001.md")
 
-    assert held(vault) == {"newer"}
+    for model in ("fine@1", "newer@1"):
+        assert 0 < vectors_of(vault, model) == passages(vault)
+
+
+def vectors_of(vault, model):
+    with closing(sqlite3.connect(vault.folder / "catalogue.sqlite")) as db:
+        query = "SELECT count(*) FROM vectors JOIN models ON models.id = model WHERE name = ?"
+        return db.execute(query, (model,)).fetchone()[0]
+
+
+def halfway(vault):
+    """Index until the first vectors of the model that is wanted are there."""
+
+    def stop(what, done, total):
+        if what == "embedding" and done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        vault.index(tell=stop)
+
+
+def forgets(vault, monkeypatch):
+    vault.forget("0001.md")
+    (vault.root / "0001.md").unlink()
+
+
+def indexes_a_day_later(vault, monkeypatch):
+    now = time.time()
+    for days in (0, 1):
+        later = now + days * (compact.GRACE + 1)
+        monkeypatch.setattr(compact.time, "time", lambda later=later: later)
+        vault.index()
+
+
+@pytest.mark.parametrize("meanwhile", [forgets, indexes_a_day_later])
+@pytest.mark.parametrize("once", [False, True], ids=["to a new one", "back to an old one"])
+def test_a_change_of_model_that_was_stopped_goes_on_where_it_was(
+    vault, tmp_path, models, monkeypatch, meanwhile, once
+):
+    """Whoever works with other settings in between has not heard of the model at all."""
+    newer = opened(vault.root, tmp_path / "home", "models.embedder=newer")
+    if once:
+        newer.index()
+    vault.index()
+    write(vault.root, {"late.md": note(99)})
+    models.forget()
+    halfway(newer)
+    assert models["newer"].seen
+
+    meanwhile(vault, monkeypatch)
+    newer.index()
+
+    seen = models["newer"].seen
+    assert len(seen) == len(set(seen))
+    assert vectors_of(vault, "newer@1") == passages(vault)
 
 
 # --- No model ---

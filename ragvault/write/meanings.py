@@ -17,6 +17,7 @@ from ragvault.models.cache import SLAB, embed_missing
 from ragvault.notes.chunk import embedding_text
 from ragvault.ports import Embedder, VectorIndex
 from ragvault.store.catalogue import Catalogue
+from ragvault.write.answering import begin
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,6 +41,7 @@ def embed(
     What has a vector of the model `better` needs none of this one. A slab is what is stored at
     once, and so what a crash can cost.
     """
+    begin(catalogue, embedder.name)
     lacking = catalogue.lacking(embedder.name, better)
     for start in range(0, len(lacking), PAGE):
         page = lacking[start : start + PAGE]
