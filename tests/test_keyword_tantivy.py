@@ -27,7 +27,8 @@ def test_tantivy_cuts_out_every_term_and_no_other(name, found):
 
     cut = waiting._cutter().analyze(text)
 
-    assert cut == [term for term, _ in ANALYZERS[name].tokens(found)] or cut == [draft.ABSENT]
+    terms = [term for term, _ in ANALYZERS[name].tokens(found)]
+    assert cut == (terms or [draft.ABSENT])  # which stands where there is no term, and only there
 
 
 @pytest.mark.parametrize(
