@@ -118,11 +118,14 @@ class Vault:
         """
         from ragvault.forget import forget
         from ragvault.store.lock import WriterLock
+        from ragvault.store.remake import put_back
 
         engines = self.engines(talk=talk)
-        self.catalogue().close()  # IndexMissing, before a lock makes a folder
-        with WriterLock(self.folder, "ragvault forget"), self.catalogue(write=True) as catalogue:
-            return forget(self.root, catalogue, engines, note)
+        self._demand_index()  # before a lock makes a folder
+        with WriterLock(self.folder, "ragvault forget"):
+            put_back(self.folder)  # before anything is opened without its journal
+            with self.catalogue(write=True) as catalogue:
+                return forget(self.root, catalogue, engines, note)
 
     def reading(self, *, talk: Talk | None = None, kit: Kit | None = None) -> Opened:
         """The index opened for searching; closed by whoever asked for it."""
@@ -189,9 +192,13 @@ class Vault:
 
     def catalogue(self, write: bool = False) -> Catalogue:
         """The catalogue itself; closed by whoever asked for it."""
-        if not write and not (self.folder / layout.CATALOGUE).exists():
-            raise IndexMissing(self.root)
+        if not write:
+            self._demand_index()
         return Catalogue.open(self.folder, write=write)
+
+    def _demand_index(self) -> None:
+        if not (self.folder / layout.CATALOGUE).exists():
+            raise IndexMissing(self.root)
 
 
 def known(environ: Mapping[str, str] | None = None) -> list[layout.Known]:

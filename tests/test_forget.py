@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 
 import numpy as np
@@ -12,6 +13,7 @@ from ragvault import compact
 from ragvault.errors import IndexUnusable, UsageError
 from ragvault.models.fake import FakeEmbedder
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.remake import DAMAGED
 from tests.keyword_shelves import ENGINES
 
 pytestmark = pytest.mark.usefixtures("models")
@@ -19,6 +21,7 @@ __all__ = ["models"]
 
 CANARY = "xylocanaryphone"
 NAME = "quokkafile"
+LATE = "zorillacanary"
 SECRET = f"""---
 title: {CANARY}title
 aliases: [{CANARY}alias]
@@ -194,6 +197,25 @@ def test_what_a_search_still_read_goes_with_the_next_run(vault, monkeypatch):
 
 
 # --- When it happens by itself ---
+
+
+def test_what_a_killed_rebuild_had_moved_aside_is_forgotten_too(vault, tmp_path):
+    """The last change is in the journal alone, and that has another name by now."""
+    vault.index()
+    write(vault.root, {"late.md": f"# {LATE}\n\n{prose('late')}"})
+    with vault.catalogue() as reading, reading.snapshot():
+        vault.index()
+        for name in ("catalogue.sqlite", "catalogue.sqlite-wal"):
+            shutil.copy(vault.folder / name, tmp_path / name)
+    for path in vault.folder.glob("catalogue.sqlite*"):
+        path.unlink()
+    (tmp_path / "catalogue.sqlite").replace(vault.folder / "catalogue.sqlite")
+    (tmp_path / "catalogue.sqlite-wal").replace(vault.folder / f"{DAMAGED}-wal")
+    assert f"{DAMAGED}-wal" in " ".join(traces(vault, LATE))
+
+    assert vault.forget("late.md").notes == ("late.md",)
+
+    assert traces(vault, LATE[:9]) == {}
 
 
 def test_in_a_large_vault_a_removed_note_waits_until_a_day_has_passed(vault, monkeypatch):
