@@ -11,8 +11,12 @@ from ragvault.service.threads import Threads
 from tests.watch_kit import soon
 
 
+def fail(error: BaseException) -> None:
+    raise AssertionError(error)
+
+
 def test_work_is_done_and_its_error_is_the_callers():
-    threads = Threads(2, "test", lambda: None, 10.0)
+    threads = Threads(2, "test", lambda: None, 10.0, fail)
 
     assert threads.submit(sum, [1, 2]).result() == 3
     with pytest.raises(ZeroDivisionError):
@@ -23,7 +27,7 @@ def test_work_is_done_and_its_error_is_the_callers():
 
 def test_each_thread_that_has_nothing_to_do_says_so():
     idle: set[int] = set()
-    threads = Threads(3, "test", lambda: idle.add(threading.get_ident()), 0.01)
+    threads = Threads(3, "test", lambda: idle.add(threading.get_ident()), 0.01, fail)
     barrier = threading.Barrier(3)
     busy = [threads.submit(barrier.wait) for _ in range(3)]
     wait(busy)
@@ -32,8 +36,19 @@ def test_each_thread_that_has_nothing_to_do_says_so():
     threads.shutdown()
 
 
+def test_a_thread_outlives_an_error_of_what_it_does_while_nobody_asks():
+    failed: list[BaseException] = []
+    threads = Threads(1, "test", lambda: 1 / 0, 0.01, failed.append)
+    threads.submit(sum, [1]).result()
+
+    assert soon(lambda: len(failed) > 1)
+    assert {type(error) for error in failed} == {ZeroDivisionError}
+    assert threads.submit(sum, [1, 2]).result(60) == 3
+    threads.shutdown()
+
+
 def test_what_was_handed_over_before_the_end_is_done_and_nothing_after_it():
-    threads = Threads(1, "test", lambda: None, 10.0)
+    threads = Threads(1, "test", lambda: None, 10.0, fail)
     last = threads.submit(sum, [1])
     threads.shutdown()
 

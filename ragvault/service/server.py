@@ -56,7 +56,7 @@ class Server:
         self._folder = folder
         self._answer, self._aside, self._status, self._failed = answer, aside, status, failed
         self._unix = wire.has_unix() if unix is None else unix
-        self._pool = Threads(threads, "answer", idle, IDLE)
+        self._pool = Threads(threads, "answer", idle, IDLE, failed)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="socket", daemon=True)
         self._token = "" if self._unix else secrets.token_hex(32)

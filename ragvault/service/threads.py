@@ -1,7 +1,8 @@
 """Threads: a few that do work as it comes, and something else in each of them while none comes.
 
 What a thread keeps open belongs to that thread, so nobody else can let go of it: `idle` is called
-in each thread about every `every` seconds in which it had nothing to do.
+in each thread about every `every` seconds in which it had nothing to do. An error of it is told to
+`failed`, and the thread goes on.
 """
 
 from __future__ import annotations
@@ -19,8 +20,15 @@ Job = Callable[[], None]
 class Threads(Executor):
     """As ThreadPoolExecutor is. The threads start with the first piece of work."""
 
-    def __init__(self, count: int, name: str, idle: Callable[[], None], every: float) -> None:
-        self._idle, self._every = idle, every
+    def __init__(
+        self,
+        count: int,
+        name: str,
+        idle: Callable[[], None],
+        every: float,
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self._idle, self._every, self._failed = idle, every, failed
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._threads = [
             threading.Thread(target=self._work, name=f"{name}_{number}", daemon=True)
@@ -65,8 +73,14 @@ class Threads(Executor):
             try:
                 job = self._jobs.get(timeout=self._every)
             except Empty:
-                self._idle()
+                self._look_after()
                 continue
             if job is None:
                 return
             job()
+
+    def _look_after(self) -> None:
+        try:
+            self._idle()
+        except Exception as error:
+            self._failed(error)
