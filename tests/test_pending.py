@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +12,11 @@ import pytest
 from ragvault import freshness
 from ragvault.freshness import waiting
 from ragvault.models.kit import Kit
+from ragvault.service.events import Native
 from ragvault.service.kept import Kept
 from ragvault.service.pending import Pending
 from ragvault.vault import Vault
-from tests.watch_kit import SMALL
+from tests.watch_kit import SMALL, soon
 from tests.write_kit import Heard
 
 
@@ -88,6 +90,53 @@ def test_a_time_that_only_changed_waits_until_it_was_taken_over(kept):
     assert counted(pending, kept.vault) == 0
 
 
+def test_a_folder_that_obsidian_excludes_no_more_counts_is_taken_in_and_is_heard(kept):
+    """Nobody hears of Obsidian's settings: a count finds out, and wakes whoever indexes."""
+    if not kept._native.misses_nothing:
+        pytest.skip("this system may pass over events")
+    exclude(kept.root, "Archive/")
+    (kept.root / "Archive").mkdir()
+    (kept.root / "Archive" / "old.md").write_text("old\n")
+    kept.listen()
+    kept.catch_up(lambda: False)
+    pending = Pending([kept])
+    assert counted(pending, kept.vault) == 0
+
+    exclude(kept.root)
+    assert counted(pending, kept.vault) == 1
+    assert kept.batch.waiting
+    (kept.root / "Archive" / "more.md").write_text("more\n")
+    assert counted(pending, kept.vault) == 2
+    kept.catch_up(lambda: False)
+    assert counted(pending, kept.vault) == 0
+    assert not kept.batch.waiting
+    (kept.root / "Archive" / "old.md").write_text("edited\n")
+    assert soon(lambda: kept.batch.waiting)
+
+
+def test_a_folder_that_cannot_be_listened_to_is_listened_for_once(kept, monkeypatch):
+    if not kept._native.misses_nothing:
+        pytest.skip("this system may pass over events")
+    (kept.root / "deaf").mkdir()
+    (kept.root / "deaf" / "note.md").write_text("x\n")
+    monkeypatch.setattr(Native, "heard", property(lambda _: lambda: frozenset({""})))
+    kept.listen()
+    listened: list[int] = []
+    listen = kept.listen
+    monkeypatch.setattr(kept, "listen", lambda: (listened.append(1), listen()))
+    for number in range(4):
+        kept.catch_up(lambda: False)
+        (kept.root / "deaf" / "note.md").write_text("x" * number)
+        assert counted(Pending([kept]), kept.vault) == 1
+
+    assert len(listened) == 1
+
+
+def exclude(root: Path, *folders: str) -> None:
+    (root / ".obsidian").mkdir(exist_ok=True)
+    (root / ".obsidian" / "app.json").write_text(json.dumps({"userIgnoreFilters": folders}))
+
+
 def test_other_settings_count_by_a_walk_of_their_own(kept):
     (kept.root / "list.txt").write_text("x\n")
     other = Vault.open(kept.root, flags=['walk.extensions=[".md", ".txt"]'])
@@ -101,24 +150,46 @@ def test_a_vault_that_nobody_watches_is_walked(kept):
     assert counted(Pending([]), kept.vault) == 1
 
 
-def test_several_threads_may_count_while_the_index_follows(kept):
-    pending, wrong = Pending([kept]), []
+def test_several_threads_count_what_a_walk_counts_whenever_nothing_moves(kept):
+    """They count while files change and the index follows; at each standstill it must be true."""
+    pending, still = Pending([kept]), threading.Barrier(4, timeout=60)
+    moving, over = threading.Event(), threading.Event()
+    said: list[int] = []
 
     def count() -> None:
         with kept.vault.reading() as index:
-            for _ in range(20):
+            while True:
+                while moving.is_set():
+                    index.refresh()
+                    pending(kept.vault, index)
+                still.wait()
+                if over.is_set():
+                    return
                 index.refresh()
-                if not 0 <= pending(kept.vault, index) <= 10:
-                    wrong.append(1)
+                said.append(pending(kept.vault, index))
+                still.wait()  # what was said is compared
+                still.wait()  # and something moves again
 
+    moving.set()
     threads = [threading.Thread(target=count) for _ in range(3)]
     for thread in threads:
         thread.start()
     for number in range(10):
-        (kept.root / f"new {number}.md").write_text("new\n")
-        kept.catch_up(lambda: False)
+        for name in ("taken in", "waiting")[: 1 + number % 2]:
+            (kept.root / f"{name} {number}.md").write_text("new\n")
+            if name == "taken in":
+                kept.catch_up(lambda: False)
+        moving.clear()
+        still.wait()
+        still.wait()
+        with kept.vault.catalogue() as catalogue:
+            walked = sum(waiting(kept.root, catalogue, kept.vault.settings.config))
+        assert said == [walked] * 3 == [number % 2] * 3
+        said.clear()
+        moving.set()
+        still.wait()
+    over.set()
+    moving.clear()
+    still.wait()
     for thread in threads:
         thread.join()
-
-    assert not wrong
-    assert counted(pending, kept.vault) == 0

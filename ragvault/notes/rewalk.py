@@ -7,14 +7,19 @@ For whoever hears of changes as they happen. What it was told of, and nothing el
     an ignore file           everything: it decides about whatever lies below it
     a link, something that   its folder, each time: what becomes of it may happen elsewhere
     could not be read
+    a folder nobody hears    that folder, each time
+    a second name of a file  everything, when it is first seen: the first may be anywhere
 
 The outcome is that of `walk` itself, to the letter, as long as every change was told: listing and
-sorting out are walk.py's, done folder by folder. Knows no events, and nothing of what is indexed.
+sorting out are walk.py's, done folder by folder. What nobody can tell of is a name that a note is
+given outside the vault, and what is then written through it. Knows no events, and nothing of what
+is indexed.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -38,11 +43,13 @@ class Part(NamedTuple):
     unreadable: frozenset[str]
     warnings: tuple[str, ...]
     links: int
+    shared: frozenset[tuple[int, int]]
 
     @property
     def is_unsure(self) -> bool:
         """Whether it may be another without anything happening in it."""
-        return bool(self.links or self.unreadable or self.blockless or self.warnings)
+        odd = self.links or self.shared or self.unreadable or self.blockless or self.warnings
+        return bool(odd)
 
 
 @dataclass(slots=True)
@@ -55,13 +62,18 @@ class Told:
 
 
 class Rewalk:
-    """The walk of one vault, again and again. Told and asked by any thread."""
+    """The walk of one vault, again and again. Told and asked by any thread.
+
+    `heard` says of which folders changes are told, as `disk` of a Folder is; None is all of them.
+    """
 
     def __init__(self, root: Path, settings: config.Walk) -> None:
         self._root, self.settings = root, settings
         self._parts: dict[str, Part] = {}
         self._walked: Walked | None = None
-        self._base: tuple[Layers, list[str]] | None = None
+        self.heard: Callable[[], frozenset[str]] | None = None
+        self._base: tuple[Layers, tuple[str, ...]] | None = None
+        self._more_shared = False
         self._rules: frozenset[str] = frozenset()
         self._told = Told(everything=True)
         self._telling, self._walking = threading.Lock(), threading.Lock()
@@ -83,6 +95,24 @@ class Rewalk:
         """How many folders were listed, the vault itself included: all but the ignored ones."""
         return len(self._parts)
 
+    def unheard(self) -> frozenset[str] | None:
+        """Folders that can be listed and are not heard; None while it cannot be said.
+
+        The rules of now let them in, and those of the one who listens did not.
+        """
+        if self.heard is None:
+            return frozenset()
+        with self._walking:
+            heard = self.heard()
+            with self._telling:
+                if self._told != Told():
+                    return None
+            return frozenset(
+                disk
+                for disk in self._parts.keys() - heard
+                if self._parts[disk].folder.path not in self._parts[disk].unreadable
+            )
+
     def walk(self) -> Walked:
         """What `walk` finds; the very same object while nothing is another. Raises as it does."""
         with self._walking:
@@ -96,18 +126,26 @@ class Rewalk:
 
     def _look(self, told: Told) -> Walked:
         state, top = begin(self._root, self.settings)
-        base = (top.layers, state.warnings)
+        base = (top.layers, tuple(state.warnings))  # the list itself will have every folder's
         if told.everything or self._walked is None or base != self._base:
-            self._parts, self._base, self._rules = {}, base, state.ignore_files
-            self._walked = None
-            todo = [top]
+            self._base, self._rules = base, state.ignore_files
+            self._list_all(top, state)
         else:
-            todo = self._doubtful(told)
-        while todo:
-            todo.extend(self._list(todo.pop(), state))
+            self._more_shared = False
+            self._list_each(self._doubtful(told), state)
+            if self._more_shared:
+                self._list_all(top, state)
         if self._walked is None:
             self._walked = finish(self._joined(state))
         return self._walked
+
+    def _list_all(self, top: Folder, state: Walk) -> None:
+        self._parts, self._walked = {}, None
+        self._list_each([top], state)
+
+    def _list_each(self, todo: list[Folder], state: Walk) -> None:
+        while todo:
+            todo.extend(self._list(todo.pop(), state))
 
     def _doubtful(self, told: Told) -> list[Folder]:
         """The folders to list: those told of, as far as they are known, and those never sure."""
@@ -115,6 +153,8 @@ class Rewalk:
             self._forget(folder)
         wanted = {self._nearest(folder) for folder in told.listed}
         wanted.update(disk for disk, part in self._parts.items() if part.is_unsure)
+        if self.heard is not None:
+            wanted.update(self._parts.keys() - self.heard())
         return [self._parts[disk].folder for disk in sorted(wanted)]
 
     def _nearest(self, folder: str) -> str:
@@ -134,6 +174,10 @@ class Rewalk:
             self._parts[folder.disk] = now
             for gone in was.inner - now.inner if was else ():
                 self._forget(gone)
+            self._more_shared |= bool(now.shared - was.shared if was else now.shared)
+        for each in inner:  # other rules than it was listed by
+            if each.disk in self._parts and self._parts[each.disk].folder != each:
+                self._forget(each.disk)
         return [each for each in inner if each.disk not in self._parts]
 
     def _forget(self, folder: str) -> None:
@@ -170,4 +214,5 @@ def _part(folder: Folder, inner: list[Folder], state: Walk) -> Part:
         frozenset(state.unreadable),
         tuple(state.warnings),
         state.links,
+        frozenset(state.shared),
     )

@@ -69,6 +69,7 @@ class Walk:
     unreadable: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
     links: int = 0
+    shared: set[tuple[int, int]] = field(default_factory=set)  # files with more than one name
 
     def skip(self, path: str, reason: str, detail: str = "") -> None:
         self.skipped.append(Skipped(printable(path), reason, detail))
@@ -162,6 +163,8 @@ def note(state: Walk, path: str, disk: str, entry: os.DirEntry[str]) -> None:
         state.skip(path, read.SPECIAL, "a pipe, a socket or a device")
     else:
         status = entry.stat(follow_symlinks=False)
+        if status.st_nlink > 1:
+            state.shared.add((status.st_dev, status.st_ino))
         take(state, File(path, disk, status.st_size, status.st_mtime_ns), status)
 
 

@@ -57,7 +57,10 @@ class Native:
         self.outdated = False  # rules have changed: other folders may have to be listened to
         kind = network(root)
         if kind:
-            raise Unheard(f"it is on a network file system ({kind}), which tells no changes")
+            raise Unheard(
+                f"it is on a network file system ({kind}) or has one below it, "
+                "which tells no changes"
+            )
         try:
             self._observer = _observer(sieve)
             self._emitter = self._start()
@@ -97,6 +100,11 @@ class Native:
             time.sleep(0.001)
         return False
 
+    @property
+    def heard(self) -> Callable[[], frozenset[str]] | None:
+        """Says which folders are listened to; None where it is all of them."""
+        return (lambda: self._emitter.heard) if self.misses_nothing else None
+
     def close(self) -> None:
         self._observer.stop()
         self._observer.join(timeout=5)
@@ -131,7 +139,8 @@ def _observer(sieve: Sieve) -> BaseObserver:
 
         from ragvault.service.inotify import PrunedEmitter
 
-        return Base(partial(PrunedEmitter, enters=sieve.enters))  # type: ignore[arg-type]
+        pruned = partial(PrunedEmitter, enters=sieve.enters, forget=sieve.forget)
+        return Base(pruned)  # type: ignore[arg-type]
     from watchdog.observers import Observer
 
     observer: BaseObserver = Observer()

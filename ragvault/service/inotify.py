@@ -3,7 +3,8 @@
 watchdog's own emitter watches every folder below the vault, so that a node_modules or a .git can
 take thousands of the watches a user has; it does not watch a folder that is moved in from outside,
 and passes over the kernel's word that events were lost. This one asks `enters` about each folder
-before it watches it. Everything above it (threads, queue, handlers) is watchdog's.
+before it watches it, and says so to `forget` when one came or went: its rules may be others.
+Everything above it (threads, queue, handlers) is watchdog's.
 
     a folder appears      it is watched, with what is in it; so is one with other permissions
     a folder is renamed   what was watched below it is watched anew under its name
@@ -66,12 +67,15 @@ class PrunedEmitter(EventEmitter):
         timeout: float = 1.0,
         event_filter: list[type[FileSystemEvent]] | None = None,
         enters: Callable[[str], bool],
+        forget: Callable[[str], None],
     ) -> None:
         super().__init__(event_queue, watch, timeout=timeout, event_filter=event_filter)
-        self._enters = enters
+        self._enters, self._forget = enters, forget
         self._root = os.fsencode(watch.path)
         self._fd = self._hangup = self._line = -1
         self._paths: dict[int, bytes] = {}
+        self._turn = 0  # counts up whenever they are others
+        self._heard: tuple[int, frozenset[str]] = (-1, frozenset())
         self._passing = False  # read from the kernel, and not yet handed on
         self.failed: OSError | None = None  # why it ended by itself
 
@@ -79,6 +83,15 @@ class PrunedEmitter(EventEmitter):
     def folders(self) -> int:
         """How many folders are watched."""
         return len(self._paths)
+
+    @property
+    def heard(self) -> frozenset[str]:
+        """The folders that are watched, relative to the vault and with a `/`; "" is the vault."""
+        turn = self._turn  # first: what our thread changes meanwhile makes this one of the past
+        if self._heard[0] != turn:
+            inside = (self._relative(path) for path in self._paths.copy().values())
+            self._heard = turn, frozenset(f"{path}/" if path else "" for path in inside)
+        return self._heard[1]
 
     @property
     def has_told_all(self) -> bool:
@@ -137,13 +150,17 @@ class PrunedEmitter(EventEmitter):
             if told.mask & In.IN_Q_OVERFLOW:
                 yield FileModifiedEvent(os.fsdecode(self._root))
             elif told.mask & In.IN_IGNORED:
-                if self._paths.pop(told.watch, b"") == self._root:
+                gone = self._paths.pop(told.watch, b"")
+                self._turn += 1
+                if gone == self._root:
                     raise FileNotFoundError(errno.ENOENT, "the vault's folder was taken away")
             elif told.watch in self._paths and told.name:
                 yield from self._event(told, self._paths[told.watch] + b"/" + told.name)
 
     def _event(self, told: Told, path: bytes) -> Iterator[FileSystemEvent]:
         name: Any = os.fsdecode(path)
+        if told.mask & In.IN_ISDIR:
+            self._forget(self._relative(path))
         if not told.mask & In.IN_ISDIR:
             made, gone = told.mask & APPEARED, told.mask & GONE
             yield (FileCreatedEvent if made else FileDeletedEvent if gone else FileModifiedEvent)(
@@ -177,6 +194,7 @@ class PrunedEmitter(EventEmitter):
         watch = inotify_add_watch(self._fd, folder, MASK)
         if watch >= 0:
             self._paths[watch] = folder
+            self._turn += 1
             return True
         error = _refused(folder)
         if error.errno in (errno.ENOSPC, errno.ENOMEM) or folder == self._root:
@@ -189,6 +207,7 @@ class PrunedEmitter(EventEmitter):
         for watch, path in list(self._paths.items()):
             if path == top or path.startswith(below):
                 del self._paths[watch]
+                self._turn += 1
                 inotify_rm_watch(self._fd, watch)
 
     def _relative(self, folder: bytes) -> str:

@@ -57,6 +57,7 @@ class Kept:
         self.paused = 0  # others who write this index now
         self._native: Native | None = None
         self._rewalk = Rewalk(vault.root, vault.settings.config.walk)
+        self._unheard: frozenset[str] = frozenset()  # folders, as far as listening anew was tried
         self.runs = 0  # of indexing, each counted as it begins and as it ends
         self._identity: tuple[int, int] | None = None
         self._not_before = 0.0
@@ -79,7 +80,8 @@ class Kept:
         reason = "watch.events is polling" if settings.watch.events == "polling" else ""
         try:
             if not reason:
-                self._native = Native(self.root, self._sieve, self.changed, self._rewalk.tell)
+                native = Native(self.root, self._sieve, self.changed, self._rewalk.tell)
+                self._rewalk.heard, self._native = native.heard, native
         except Unheard as unheard:
             reason = str(unheard)
         if reason and reason != self.polling:
@@ -203,13 +205,34 @@ class Kept:
         native, rewalk = self._native, self._rewalk
         if native is None or rewalk.settings != settings or not native.has_told_all(TOLD):
             return None
-        return rewalk.walk()
+        if native.outdated:
+            return None
+        walked = rewalk.walk()
+        self._mind_unheard(native, rewalk)
+        return walked
 
     def _walk(self) -> Walked:
         """The vault as it is; only what was told of is looked at where all of it is told."""
-        if self._native is None or not self._native.misses_nothing:
-            self._rewalk.tell("")
-        return self._rewalk.walk()
+        native, rewalk = self._native, self._rewalk
+        if native is None or not native.misses_nothing:
+            rewalk.tell("")
+        walked = rewalk.walk()
+        if native is not None:
+            self._mind_unheard(native, rewalk)
+        return walked
+
+    def _mind_unheard(self, native: Native, rewalk: Rewalk) -> None:
+        """Listen anew where a folder has notes and is not listened to; once for the same folders.
+
+        Obsidian's settings say what is ignored, and lie where nobody listens.
+        """
+        unheard = rewalk.unheard() if native.has_told_all(0) else None
+        if unheard is None:
+            return
+        before, self._unheard = self._unheard, unheard
+        if unheard - before:
+            native.outdated = True
+            self.changed(at_once=True)
 
     def _reopen(self) -> None:
         """Settings may have changed, and with them what is watched."""

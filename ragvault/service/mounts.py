@@ -1,4 +1,7 @@
-"""Mounts: whether a folder lies on another machine, whose changes no kernel here is told of."""
+"""Mounts: whether a folder lies on another machine, whose changes no kernel here is told of.
+
+Also where only a part of it does: what is mounted below it.
+"""
 
 from __future__ import annotations
 
@@ -16,29 +19,33 @@ NETWORK = frozenset(
 
 
 def network(folder: Path, table: Path = TABLE) -> str:
-    """The kind of network file system a folder is on; empty for a local one or an unknown one."""
+    """The kind of network file system a folder is on, or has below it; empty for none known."""
     if str(folder).startswith("\\\\"):
         return "a Windows share"
     try:
         lines = table.read_text("utf-8", "surrogateescape").splitlines()
     except OSError:
         return ""
-    kind = _kind(lines, folder.resolve())
-    return kind if kind in NETWORK else ""
+    mounted, folder = _mounted(lines), folder.resolve()
+    nearest = max((p for p in mounted if folder.is_relative_to(p)), key=_depth, default=None)
+    below = (p for p in mounted if p != folder and p.is_relative_to(folder))
+    kinds = [mounted[point] for point in (nearest, *below) if point]
+    return next((kind for kind in kinds if kind in NETWORK), "")
 
 
-def _kind(lines: list[str], folder: Path) -> str:
-    """The type of the mount with the longest path above the folder; of two, the later one."""
-    best, kind = -1, ""
+def _mounted(lines: list[str]) -> dict[Path, str]:
+    """The type of file system at each mount point; of two, the later one."""
+    found: dict[Path, str] = {}
     for line in lines:
         left, _, right = line.partition(" - ")
         fields, kinds = left.split(), right.split()
-        if len(fields) < 5 or not kinds:
-            continue
-        point = Path(_unescaped(fields[4]))
-        if folder.is_relative_to(point) and len(point.parts) >= best:
-            best, kind = len(point.parts), kinds[0]
-    return kind
+        if len(fields) >= 5 and kinds:
+            found[Path(_unescaped(fields[4]))] = kinds[0]
+    return found
+
+
+def _depth(point: Path) -> int:
+    return len(point.parts)
 
 
 def _unescaped(field: str) -> str:

@@ -2,8 +2,8 @@
 
 The same rules as the walk's, asked about one path at a time: what happens in an ignored folder is
 nobody's work, and such a folder is not watched at all. Rules are read once a folder, and again
-after `forget`, when an ignore file has changed. Paths are relative to the vault, as the disk has
-them.
+after `forget`, when an ignore file has changed or the folder has come or gone. Paths are relative
+to the vault, as the disk has them.
 """
 
 from __future__ import annotations
@@ -51,10 +51,12 @@ class Sieve:
         """Whether this file decides what matters."""
         return path.rpartition("/")[2] in self._rules or path == VAULT_FILE
 
-    def forget(self) -> None:
-        """Read all rules again."""
+    def forget(self, folder: str = "") -> None:
+        """Read the rules again in this folder and below it; "" is the vault itself."""
         with self._lock:
-            self._known.clear()
+            for each in list(self._known):
+                if not folder or each == folder or each.startswith(f"{folder}/"):
+                    del self._known[each]
 
     def _layers(self, folder: str) -> Layers | None:
         """The rules inside a folder; None for a folder that is ignored."""
