@@ -5,7 +5,8 @@
 
 A note of its own is written into the vault, edited and removed in the end. A watcher runs; it is
 asked for a word that only the last edit has, over its socket as `ragvault search` asks, until the
-answer names the note. The steps are those of the same work in one process, without a watcher.
+answer names the note. The steps are those of the same work in one process, without a watcher; they
+are kept as `following`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
+from typing import Any
 
+from benchmarks import record
 from benchmarks.process import environ_of, steps, watcher
 
 NAME = "ragvault-benchmark.md"
@@ -36,7 +39,8 @@ from ragvault.models.talk import Quiet
 from ragvault.service.kept import Kept
 from ragvault.vault import Vault
 
-NAMES = {"follow_notes": "look, compare, read, store", "bring_words": "words, searchable",
+NAMES = {"_walk": "look for what changed", "follow_notes": "the same, compare, read, store",
+         "bring_words": "words, searchable",
          "bring_vectors": "vectors", "follow_links": "links", "_searched_by": "is all of it there",
          "tidy": "tidy", "remember": "remember"}
 took = {}
@@ -49,7 +53,8 @@ def timed(name, work):
             took[NAMES[name]] = took.get(NAMES[name], 0) + time.perf_counter() - began
     return call
 for name in NAMES:
-    setattr(ingest, name, timed(name, getattr(ingest, name)))
+    at = Kept if name == "_walk" else ingest
+    setattr(at, name, timed(name, getattr(at, name)))
 
 root, edits = Path(sys.argv[1]), int(sys.argv[2])
 note = root / sys.argv[3]
@@ -132,6 +137,12 @@ def told(seconds: Sequence[float]) -> str:
     )
 
 
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Without the empty line that sets it apart on a screen."""
+    named = [(row["step"], row["ms"]) for row in rows]
+    return steps("taking an edit in, after the debounce", named).lstrip("\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -144,8 +155,11 @@ def main() -> None:
     environ = environ_of(asked.home, asked.models)
     rows = where(asked.vault, environ, asked.edits)
     with watcher(asked.vault, environ):
-        print(told(edits(asked.vault, environ, asked.edits)))
-    print(steps("where the time goes after the debounce", rows))
+        seconds = edits(asked.vault, environ, asked.edits)
+    print(told(seconds))
+    kept = [{"step": step, "ms": round(ms, 1)} for step, ms in rows]
+    print(f"\n{table(kept)}")
+    record.save("following", kept, edit_seconds=[round(each, 3) for each in seconds])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ In one run: wall time and peak memory of processes that answer by themselves ("c
 warm file cache) and of processes that a watcher answers ("warm"), where the time
 goes in each, what the watcher itself needs, and how much CPU it takes with nothing happening. With
 --home an index that is there is used as it is; without it one is made in a temporary folder. With
---edits a note is written into the vault (following.py), and removed in the end.
+--edits a note is written into the vault (following.py), and removed in the end. Kept as `process`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from benchmarks import data
+from benchmarks import data, record
 
 PYTHON = sys.executable
 RAGVAULT = str(Path(PYTHON).with_name("ragvault"))
@@ -170,14 +170,19 @@ def _json_search(root: Path, turn: int) -> list[str]:
     return [RAGVAULT, "search", query, "--vault", str(root), "-n", "5", "--json"]
 
 
-def table(rows: Sequence[tuple[str, list[Ran]]]) -> str:
-    lines = ["| process | median s | best s | worst s | peak MB |", "|---|---:|---:|---:|---:|"]
-    for name, ran in rows:
-        seconds = [each.seconds for each in ran]
-        peak = max(each.megabytes for each in ran)
+def told(name: str, ran: Sequence[Ran]) -> dict[str, Any]:
+    """A row of the table."""
+    seconds = [round(each.seconds, 4) for each in ran]
+    return {"process": name, "seconds": seconds, "peak_mb": max(each.megabytes for each in ran)}
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = ["| | median s | best s | worst s | peak MB |", "|---|---:|---:|---:|---:|"]
+    for row in rows:
+        seconds = row["seconds"]
         lines.append(
-            f"| {name} | {median(seconds):.3f} | {min(seconds):.3f} | {max(seconds):.3f} "
-            f"| {peak:.0f} |"
+            f"| {row['process']} | {median(seconds):.3f} | {min(seconds):.3f} "
+            f"| {max(seconds):.3f} | {row['peak_mb']:.0f} |"
         )
     return "\n".join(lines)
 
@@ -222,13 +227,18 @@ def measure(
         share = (cpu_seconds(pid) - before) / idle
         edited = following.edits(root, environ, edits) if edits else []
         held = peak_megabytes(pid)
-    print(table([("cold, without a watcher", cold), ("warm, answered by it", warm)]))
+    rows = [told("a search, cold: without a watcher", cold), told("warm: answered by it", warm)]
+    if edits:
+        after = [Ran(seconds, held, b"") for seconds in edited]
+        rows.append(told("an edit until it is found; the watcher", after))
+    print(table(rows))
     print(steps("where the time goes, cold", cold_steps))
     print(steps("where the time goes, warm", warm_steps))
     if edits:
-        print(following.told(edited))
         print(steps("taking an edit in, after the debounce", edit_steps))
     print(f"\nthe watcher: at most {held:.0f} MB; idle {share:.2%} of a core over {idle:.0f} s")
+    where = {"cold_ms": dict(cold_steps), "warm_ms": dict(warm_steps), "edit_ms": dict(edit_steps)}
+    record.save("process", rows, **where, tier=tier, watcher_mb=held, idle_share=share)
 
 
 def main() -> None:

@@ -16,7 +16,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import beir, heldout, peers, quality, record, relating, seeds, speed
+from benchmarks import (
+    beir,
+    following,
+    heldout,
+    peers,
+    process,
+    quality,
+    record,
+    relating,
+    seeds,
+    speed,
+)
 
 PAGES = (Path(__file__).parent / "README.md", Path(__file__).parent.parent / "README.md")
 _PLACE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
@@ -51,6 +62,8 @@ TABLES: Mapping[str, Callable[[Any], str]] = {
     "speed-static": growth,
     "speed-full": growth,
     "vectors": speed.table,
+    "process": process.table,
+    "following": following.table,
 }
 
 

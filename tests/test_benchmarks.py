@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from benchmarks import beir, corpora, plot, record, tables
+from benchmarks import beir, corpora, plot, process, record, tables
 from ragvault.evaluate.answers import Answer
 from ragvault.evaluate.questions import Judged, Question
 
@@ -46,6 +46,18 @@ def test_rewriting_twice_is_rewriting_once(tmp_path, monkeypatch):
     assert "| one | 0.500 |" in once
     assert "old" not in once
     assert tables.rewritten(once) == once
+
+
+def test_a_run_that_was_kept_is_the_table_that_was_printed():
+    ran = [
+        process.Ran(seconds, megabytes, b"") for seconds, megabytes in ((2, 10), (1, 30), (4, 20))
+    ]
+    rows = json.loads(json.dumps([process.told("cold", ran)]))
+
+    assert tables.TABLES["process"](rows).splitlines()[2:] == [
+        "| cold | 2.000 | 1.000 | 4.000 | 30 |"
+    ]
+    assert tables.TABLES["following"]([{"step": "links", "ms": 9.6}]).endswith("|\n| links | 10 |")
 
 
 def test_the_newest_result_of_a_name_counts(tmp_path, monkeypatch):
