@@ -41,7 +41,7 @@ from ragvault.vault import Vault
 
 NAMES = {"_walk": "look for what changed", "follow_notes": "the same, compare, read, store",
          "bring_words": "words, searchable",
-         "bring_vectors": "vectors", "follow_links": "links", "_searched_by": "is all of it there",
+         "bring_vectors": "vectors", "follow_links": "links", "searched_by": "is all of it there",
          "tidy": "tidy", "remember": "remember"}
 took = {}
 def timed(name, work):
@@ -53,7 +53,7 @@ def timed(name, work):
             took[NAMES[name]] = took.get(NAMES[name], 0) + time.perf_counter() - began
     return call
 for name in NAMES:
-    at = Kept if name == "_walk" else ingest
+    at = {"_walk": Kept, "searched_by": ingest._Run}.get(name, ingest)
     setattr(at, name, timed(name, getattr(at, name)))
 
 root, edits = Path(sys.argv[1]), int(sys.argv[2])

@@ -64,6 +64,7 @@ def static(notes: int, engine: str) -> None:
         note = changed(root)
         change = run(root, home, flag, "static")
         print(f"{note.name} changed, process start to end: {_told(change)}")
+        print(f"  searchable by keyword {change['searchable']:.1f} s after process start")
         print(f"  {change['wrote'] / 1e6:.2f} MB written; index: {_opened(root, home, flag)}")
         note.unlink()
         gone = run(root, home, flag, "static")
@@ -127,6 +128,7 @@ def one(root: Path, flag: str, how: str) -> None:
         "passages": counts.chunks,
         "memory": max(_peak(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) / 1024,
         "keyword": heard.since(began, "by keyword"),
+        "clock": time.time() - (time.perf_counter() - began),
         "wrote": _written(),
         "cpu": _cpu(),
     }
@@ -267,9 +269,10 @@ def scene(notes: int, passages: int = 0, corpus: Path | None = None) -> Iterator
 def run(root: Path, home: Path, flag: str, how: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.writing", "one", str(root), flag, how]
     environ = {**os.environ, "RAGVAULT_HOME": str(home)}
-    began = time.perf_counter()
+    began, clock = time.perf_counter(), time.time()
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environ)
     told: dict[str, Any] = json.loads(done.stdout)
+    told["searchable"] = told["clock"] + told["keyword"] - clock  # two processes share no other
     return told | {"seconds": time.perf_counter() - began}
 
 

@@ -65,7 +65,7 @@ def ingest(
     if tier == "full":
         run.full()
     tell("", 0, 0)
-    report.tier = _searched_by(catalogue)
+    report.tier = run.searched_by()
     tidy(catalogue, engines, report)
     report.seconds = time.perf_counter() - began
     remember(catalogue, report)
@@ -80,6 +80,7 @@ class _Run:
     ) -> None:
         self.catalogue, self.engines, self.report = catalogue, engines, report
         self.tell, self.say = tell, say
+        self.reached: Tier = "keyword"  # the best tier that this run saw every passage into
 
     def words(self) -> None:
         for name in self.engines.word_indexes():
@@ -100,6 +101,7 @@ class _Run:
         self.tell("", 0, 0)
         bring_vectors(model, self.catalogue, self.engines, self._better(model))
         take_over(self.catalogue, "static", model)
+        self.reached = "static"
         if new:
             self.say("searchable now, by keyword and by meaning (static)")
         self._vocabulary(model)
@@ -152,6 +154,7 @@ class _Run:
         self.tell("", 0, 0)
         bring_vectors(embedder.name, self.catalogue, self.engines)
         take_over(self.catalogue, "full", embedder.name)
+        self.reached = "full"
         self._retire_static()
         self.report.embedded += new
         if new:
@@ -175,6 +178,18 @@ class _Run:
             bring_vectors(static, self.catalogue, self.engines, full)
             self.catalogue.drop_outdone_vectors(static, full)
 
+    def searched_by(self) -> Tier:
+        """The best tier that every passage is in, or in a better one.
+
+        Only what this run did not see to is asked for: that looks at every passage.
+        """
+        full, static = self.catalogue.fact("full"), self.catalogue.fact("static")
+        if self.reached == "full" or (full and not self.catalogue.is_lacking(full)):
+            return "full"
+        if self.reached == "static" or (static and not self.catalogue.is_lacking(static, full)):
+            return "static"
+        return "keyword"
+
     def _better(self, model: str) -> str:
         full = self.catalogue.fact("full")
         return full if full != model else ""
@@ -185,11 +200,3 @@ class _Run:
 
     def _telling(self, what: str) -> Callable[[int, int], None]:
         return lambda done, total: self.tell(what, done, total)
-
-
-def _searched_by(catalogue: Catalogue) -> Tier:
-    """The best tier that every passage is in, or in a better one."""
-    full, static = catalogue.fact("full"), catalogue.fact("static")
-    if full and not catalogue.lacking(full):
-        return "full"
-    return "static" if static and not catalogue.lacking(static, full) else "keyword"

@@ -404,6 +404,44 @@ def test_a_change_of_model_that_was_stopped_goes_on_where_it_was(
     assert vectors_of(vault, "newer@1") == passages(vault)
 
 
+def test_something_is_lacking_where_anything_is(vault, tmp_path):
+    write(vault.root, {"0001.md": ""})
+    vault.index("static")
+    halfway(opened(vault.root, tmp_path / "home", "models.embedder=newer"))
+    write(vault.root, {"first.md": note(99)})
+    vault.index("keyword")
+    combined = [(), ("rough@1",), ("newer@1",), ("none@1",), ("rough@1", "newer@1")]
+
+    with vault.catalogue() as catalogue:
+        lacked = {models: len(catalogue.lacking(*models)) for models in combined}
+        assert len(set(lacked.values())) > 1
+        assert all(catalogue.is_lacking(*models) == bool(lacked[models]) for models in combined)
+    vault.index("static")
+    with vault.catalogue() as catalogue:
+        assert not catalogue.is_lacking("rough@1", "newer@1")
+
+
+def test_a_tier_that_a_run_saw_every_passage_into_is_not_looked_through_again(vault, monkeypatch):
+    asked = []
+    for name in ("lacking", "is_lacking"):
+        real = getattr(Catalogue, name)
+
+        def noted(self, *models, real=real, name=name):
+            asked.append((name, *filter(None, models)))
+            return real(self, *models)
+
+        monkeypatch.setattr(Catalogue, name, noted)
+
+    assert vault.index("static").tier == "static"
+    assert asked == [("lacking", "rough@1")]  # what is to be embedded
+    asked.clear()
+    assert vault.index("keyword").tier == "static"
+    assert asked == [("is_lacking", "rough@1")]  # what was not looked at
+    asked.clear()
+    assert vault.index().tier == "full"
+    assert asked[-1] == ("lacking", "fine@1")
+
+
 # --- No model ---
 
 

@@ -56,6 +56,10 @@ class Vectors(Door):
         """Ids of the chunks whose text has a vector of none of these models."""
         return self._read(vectors.lacking, models)
 
+    def is_lacking(self, *models: str) -> bool:
+        """Whether there is such a chunk; at once where it is one of the newest."""
+        return self._read(vectors.is_lacking, models)
+
     def chunk_vectors(self, model: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         """One row a chunk, in the order given; NaN for one that is gone or has no vector."""
         return self._read(vectors.of_chunks, model, ids)

@@ -89,13 +89,23 @@ def count_chunks(db: Connection) -> int:
 
 def lacking(db: Connection, models: Sequence[str]) -> list[int]:
     """Ids of the chunks whose text has a vector of none of these models, ascending."""
+    query, known = _lacking(db, models)
+    return [chunk for (chunk,) in db.execute(f"{query} ORDER BY id", known)]
+
+
+def is_lacking(db: Connection, models: Sequence[str]) -> bool:
+    """Whether there is such a chunk: the newest first, which is mostly the one."""
+    query, known = _lacking(db, models)
+    return db.execute(f"{query} ORDER BY id DESC LIMIT 1", known).fetchone() is not None
+
+
+def _lacking(db: Connection, models: Sequence[str]) -> tuple[str, list[int]]:
     known = [found[0] for model in models if (found := _model(db, model))]
     query = f"""
         SELECT id FROM chunks WHERE NOT EXISTS (
             SELECT 1 FROM vectors WHERE model IN ({", ".join("?" * len(known))})
-            AND vectors.text_hash = chunks.text_hash)
-        ORDER BY id"""
-    return [chunk for (chunk,) in db.execute(query, known)]
+            AND vectors.text_hash = chunks.text_hash)"""
+    return query, known
 
 
 def of_chunks(db: Connection, model: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:
