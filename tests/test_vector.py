@@ -428,7 +428,7 @@ def test_of_a_small_filter_every_list_is_searched_whatever_share_is_set(tmp_path
         assert few == every
 
 
-def test_segments_searched_side_by_side_give_the_same_answer(tmp_path, shelf):
+def test_several_threads_give_the_same_answer(tmp_path, shelf):
     index = create(tmp_path, shelf)
     for part in range(4):
         fill(index, shelf, rows_of(40, first=40 * part), revision=part + 1)

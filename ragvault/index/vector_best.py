@@ -12,10 +12,7 @@ makes the answer approximate.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +20,6 @@ from numpy.typing import NDArray
 from ragvault.index.vector_state import Part, settled
 from ragvault.ports import Allowed, FetchVectors
 
-T = TypeVar("T")
 Ids = NDArray[np.int64]
 Scores = NDArray[np.float64]
 
@@ -52,11 +48,8 @@ def bounds(
 
     def scan(width: int) -> Bounds:
         ids, upper, rest = [np.empty(0, np.int64)], [np.empty(0)], -np.inf
-        found = _side_by_side(
-            [partial(s.scan, query, width, keep, probe=probe, threads=1) for s, keep in masked],
-            threads,
-        )
-        for (segment, _), (rows, scores) in zip(masked, found, strict=True):
+        for segment, keep in masked:
+            rows, scores = segment.scan(query, width, keep, probe=probe, threads=threads)
             ids.append(segment.ids[rows])
             upper.append(scores.astype(np.float64) + segment.error * length)
             if len(rows) == width:
@@ -65,22 +58,6 @@ def bounds(
         return Bounds(np.concatenate(ids)[order], np.concatenate(upper)[order], rest)
 
     return scan
-
-
-def _side_by_side(calls: Sequence[Callable[[], T]], threads: int) -> list[T]:
-    """What each of them returns. FAISS lets other threads run while it searches.
-
-    Its own threads share out the rows of every segment, and wait for each other at the end of each:
-    two of them take longer than one.
-    """
-    if threads == 1 or len(calls) == 1:
-        return [call() for call in calls]
-    return list(_pool(threads).map(lambda call: call(), calls))
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="segments")
 
 
 def best(

@@ -11,6 +11,7 @@ keeps its place, and nothing passes an exact hit.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import inf, nextafter
 
 from ragvault.candidate import Candidate, Term, key
@@ -20,66 +21,60 @@ def give_way(
     order: Sequence[Candidate], terms: list[list[Term]], scores: list[float], *, inherits: bool
 ) -> None:
     """Change scores, and say so in terms, so that no replaced note is before its successor."""
+    field = _Field(order, terms, scores)
     replaced = {c.note.id: c.note.superseded_by for c in order if c.note.superseded_by}
     newest_first = _newest_first(replaced)
     if inherits:  # the oldest first, so that a place is handed on
         for note in reversed(newest_first):
-            _inherit(order, terms, scores, note, replaced[note])
+            field.inherit(note, replaced[note])
     for note in newest_first:
-        _step_back(order, terms, scores, note, replaced[note])
+        field.step_back(note, replaced[note])
 
 
-def _inherit(
-    order: Sequence[Candidate],
-    terms: list[list[Term]],
-    scores: list[float],
-    note: int,
-    successors: Sequence[int],
-) -> None:
-    """The best passage of a successor gets the best score of the note it replaces."""
-    new = _passages(order, scores, successors)
-    old = _plain(order, _passages(order, scores, [note]))
-    if not new or not old:
-        return
-    place = min(scores[old[0]], _ceiling(order, scores))
-    if scores[new[0]] < place:
-        why = f"takes the place of {order[old[0]].note.title}, which it replaces"
-        terms[new[0]].append(Term("superseded", place - scores[new[0]], why=why))
-        scores[new[0]] = place
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """The candidates with the scores that are being changed, and the reasons for them."""
 
+    order: Sequence[Candidate]
+    terms: list[list[Term]]
+    scores: list[float]
 
-def _step_back(
-    order: Sequence[Candidate],
-    terms: list[list[Term]],
-    scores: list[float],
-    note: int,
-    successors: Sequence[int],
-) -> None:
-    """Passages of a replaced note stand behind the best passage of a note replacing it."""
-    new = _passages(order, scores, successors)
-    best = scores[new[0]] if new else inf
-    for at in _plain(order, _passages(order, scores, [note])):
-        if scores[at] >= best:
-            best = nextafter(best, -inf)
-            terms[at].append(Term("superseded", best - scores[at], why="a newer note is found"))
-            scores[at] = best
+    def inherit(self, note: int, successors: Sequence[int]) -> None:
+        """The best passage of a successor gets the best score of the note it replaces."""
+        new, old = self._passages(successors), self._plain([note])
+        if not new or not old:
+            return
+        place = min(self.scores[old[0]], self._ceiling())
+        if self.scores[new[0]] < place:
+            title = self.order[old[0]].note.title
+            self._put(new[0], place, f"takes the place of {title}, which it replaces")
 
+    def step_back(self, note: int, successors: Sequence[int]) -> None:
+        """Passages of a replaced note stand behind the best passage of a note replacing it."""
+        new = self._passages(successors)
+        best = self.scores[new[0]] if new else inf
+        for at in self._plain([note]):
+            if self.scores[at] >= best:
+                best = nextafter(best, -inf)
+                self._put(at, best, "a newer note is found")
 
-def _passages(order: Sequence[Candidate], scores: Sequence[float], of: Sequence[int]) -> list[int]:
-    """Where the passages of some notes are, the best first."""
-    found = [at for at, each in enumerate(order) if each.note.id in of]
-    return sorted(found, key=lambda at: key(order[at], scores[at]))
+    def _put(self, at: int, score: float, why: str) -> None:
+        self.terms[at].append(Term("superseded", score - self.scores[at], why=why))
+        self.scores[at] = score
 
+    def _passages(self, of: Sequence[int]) -> list[int]:
+        """Where the passages of some notes are, the best first."""
+        found = [at for at, each in enumerate(self.order) if each.note.id in of]
+        return sorted(found, key=lambda at: key(self.order[at], self.scores[at]))
 
-def _plain(order: Sequence[Candidate], places: Sequence[int]) -> list[int]:
-    """Without what was asked for by its name: that is neither held back nor handed on."""
-    return [at for at in places if not order[at].exact]
+    def _plain(self, of: Sequence[int]) -> list[int]:
+        """Without what was asked for by its name: that is neither held back nor handed on."""
+        return [at for at in self._passages(of) if not self.order[at].exact]
 
-
-def _ceiling(order: Sequence[Candidate], scores: Sequence[float]) -> float:
-    """Just below every exact hit."""
-    exact = [score for score, each in zip(scores, order, strict=True) if each.exact]
-    return nextafter(min(exact), -inf) if exact else inf
+    def _ceiling(self) -> float:
+        """Just below every exact hit."""
+        exact = [s for s, each in zip(self.scores, self.order, strict=True) if each.exact]
+        return nextafter(min(exact), -inf) if exact else inf
 
 
 def _newest_first(replaced: Mapping[int, Sequence[int]]) -> list[int]:
