@@ -61,12 +61,6 @@ class Search:
                 return [(int(ids[at]), int(notes[at])) for at in order]
             size *= 4
 
-    def notes_of(self, passages: Sequence[int]) -> list[tuple[int, int]]:
-        """(passage, note) of those that are there."""
-        level = self._asking.passages
-        rows = level.ask(level.of("id", passages), len(passages), "id", "note")
-        return [(int(passage), int(note)) for _, passage, note in rows]
-
     def _read(
         self, constraint: Any | None, size: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], float]:

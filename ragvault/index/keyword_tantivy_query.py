@@ -84,6 +84,12 @@ class Asking:
         passages = Level(self.passages.schema, self.passages.searcher, fields.passage)
         return Asking(notes, passages, fields)
 
+    def notes_of(self, passages: Sequence[int]) -> list[tuple[int, int]]:
+        """(passage, note) of those that are there."""
+        ids = self.passages.of("id", passages)
+        rows = self.passages.ask(ids, len(passages), "id", "note")
+        return [(int(passage), int(note)) for _, passage, note in rows]
+
     def matching(self, match: Match) -> Any:
         """The passages that a tree matches, as a query that scores nothing."""
         return Query.const_score_query(self._match(match), 0.0)

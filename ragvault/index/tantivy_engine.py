@@ -87,9 +87,7 @@ class TantivyIndex:
         fuzzy: bool = True,
         boosts: Mapping[str, float] | None = None,
         seconds: float | None = None,
-        wanted: Sequence[int] | None = None,
     ) -> KeywordAnswer:
-        """As in the port. Of `wanted` passages, words need no search: they have scores or none."""
         deadline = time.monotonic() + (self._settings.seconds if seconds is None else seconds)
         check_fields(sought, self._fields)
         fields = self._fields.boosted(boosts)
@@ -101,9 +99,6 @@ class TantivyIndex:
             return KeywordAnswer()
         search = Search(asking, plan, self._allow(asking, allowed), deadline)
         detail = Detail(asking, fields, plan)
-        if wanted is not None and plan.match == plain and only_words(plan.match):
-            told = [hit for hit in detail.hits(search.notes_of(wanted), fuzzy=False) if hit.score]
-            return KeywordAnswer(tuple(_in_order(told)), detail.bounds(BM25()))
         exact = search.best(plain, limit, per_note) if plain else []
         hits = _in_order(detail.hits(exact, fuzzy=False))
         if spellings and len(hits) < limit:
@@ -116,8 +111,19 @@ class TantivyIndex:
     def score_of(
         self, sought: Sought, passages: Sequence[int], *, boosts: Mapping[str, float] | None = None
     ) -> KeywordAnswer:
-        ids = np.array(passages, dtype=np.int64)
-        return self.search(sought, limit=len(ids), allowed=ids, boosts=boosts, wanted=passages)
+        check_fields(sought, self._fields)
+        fields = self._fields.boosted(boosts)
+        asking = self._asking.boosted(fields)
+        plan = Planner(self._analyzer, self._settings.exact).plan(sought)
+        guesses = self._settings.fuzzy and self._spellings(asking, sought)
+        if plan.match is None or not only_words(plan.match) or guesses or not passages:
+            ids = np.array(passages, dtype=np.int64)
+            return self.search(sought, limit=len(ids), allowed=ids, boosts=boosts)
+        # Words need no search: each of these passages has a score for them, or none.
+        detail = Detail(asking, fields, plan)
+        hits = detail.hits(asking.notes_of(passages), fuzzy=False)
+        told = _in_order(hit for hit in hits if hit.score)
+        return KeywordAnswer(tuple(told), detail.bounds(BM25()))
 
     def highlight(self, text: str, sought: Sought) -> list[tuple[int, int]]:
         return highlight(text, sought, self._analyzer)
