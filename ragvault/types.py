@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Kind = Literal["prose", "code", "table", "list", "callout"]
 LinkKind = Literal["link", "embed", "property"]
@@ -262,14 +262,13 @@ class Not:
 Sought = Words | Phrase | AllOf | AnyOf | Not
 
 
-@dataclass(frozen=True, slots=True)
-class KeywordHit:
+class KeywordHit(NamedTuple):
     """One passage found by word.
 
-    `fields` says how much each field gave: what the note's own fields gave is `note_score`, what
-    the passage's gave `passage_score`, and the two make `score`. `coverage` is how much of the
-    query was found, from 0 to 1, each word weighing its rarity. A hit that only near spellings
-    found is `fuzzy`, and then its score is below that of every exact hit.
+    What the note's own fields gave is `note_score`, the title's part of it `title_score`; what the
+    passage's fields gave is `passage_score`, and notes and passages make `score`. `coverage` is how
+    much of the query was found, from 0 to 1, each word weighing its rarity. A hit that only near
+    spellings found is `fuzzy`, and then its score is below that of every exact hit.
     """
 
     passage: int
@@ -278,7 +277,7 @@ class KeywordHit:
     note_score: float
     passage_score: float
     coverage: float
-    fields: Mapping[str, float]
+    title_score: float = 0.0
     fuzzy: bool = False
 
 

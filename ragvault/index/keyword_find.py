@@ -15,7 +15,7 @@ from ragvault.index.analyze import Analyzer
 from ragvault.index.keyword_allow import allowed_rows
 from ragvault.index.keyword_bm25 import BM25
 from ragvault.index.keyword_fields import Fields
-from ragvault.index.keyword_hits import below_exact, hit
+from ragvault.index.keyword_hits import below_exact
 from ragvault.index.keyword_pick import best
 from ragvault.index.keyword_plan import Planner, typos
 from ragvault.index.keyword_score import Scorer, Scores
@@ -103,23 +103,16 @@ class Finder:
         return {word for name in names for word in self._view.spellings(name, letters)}
 
     def _hits(self, matched: _Matched, limit: int, per_note: int) -> tuple[KeywordHit, ...]:
-        view, fields = self._view, matched.scores.fields
+        view, scores = self._view, matched.scores
         ids, notes = view.ids["passage"][matched.rows], view.passage_notes[matched.rows]
-        total = np.zeros(len(matched.rows))
-        for own in fields.values():
-            total += own
-        scale = below_exact(total, matched.exact)
-        return tuple(
-            hit(
-                self._fields,
-                int(ids[at]),
-                int(notes[at]),
-                {name: float(own[at] * scale[at]) for name, own in fields.items()},
-                float(matched.scores.coverage[at]),
-                not matched.exact[at],
-            )
-            for at in best(total * scale, ids, notes, limit, per_note)
-        )
+        of_note, own = scores.of_fields(self._fields.note), scores.of_fields(self._fields.passage)
+        title = scores.of_fields(["title"])
+        scale = below_exact(of_note + own, matched.exact)
+        total = (of_note + own) * scale
+        at = best(total, ids, notes, limit, per_note)
+        told = (ids, notes, total, of_note * scale, own * scale, scores.coverage, title * scale)
+        rows = zip(*(each[at].tolist() for each in (*told, ~matched.exact)), strict=True)
+        return tuple(KeywordHit(*row) for row in rows)
 
 
 @dataclass(frozen=True, slots=True)

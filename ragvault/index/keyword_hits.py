@@ -1,46 +1,24 @@
-"""Hits: scores by field become what an engine answers, alike for every engine."""
+"""Hits: how those that only near spellings found stay below the exact ones."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from math import fsum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragvault.index.keyword_fields import Fields
 from ragvault.types import KeywordHit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def hit(
-    fields: Fields,
-    passage: int,
-    note: int,
-    scores: Mapping[str, float],
-    coverage: float,
-    fuzzy: bool = False,
-) -> KeywordHit:
-    """One hit, its score the sum of what its fields gave; fields that gave nothing are left out."""
-    given = {name: score for name, score in scores.items() if score}
-    of_note = fsum(given.get(name, 0.0) for name in fields.note)
-    of_passage = fsum(given.get(name, 0.0) for name in fields.passage)
-    return KeywordHit(
-        passage, note, of_note + of_passage, of_note, of_passage, coverage, given, fuzzy
-    )
-
-
 def scaled(hit: KeywordHit, by: float) -> KeywordHit:
     """The same hit with every score multiplied."""
-    return replace(
-        hit,
+    return hit._replace(
         score=hit.score * by,
         note_score=hit.note_score * by,
         passage_score=hit.passage_score * by,
-        fields={name: score * by for name, score in hit.fields.items()},
+        title_score=hit.title_score * by,
     )
 
 

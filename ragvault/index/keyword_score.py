@@ -7,7 +7,7 @@ kept per field and level; a passage's score is its own fields' plus those of its
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,13 @@ class Scores:
         """The same of fewer passages."""
         fields = {name: own[which] for name, own in self.fields.items()}
         return Scores(fields, self.coverage[which], self.bounds)
+
+    def of_fields(self, names: Iterable[str]) -> NDArray[np.float64]:
+        """What these fields gave together."""
+        total = np.zeros(len(self.coverage))
+        for name in names:
+            total += self.fields.get(name, 0.0)
+        return total
 
 
 class Scorer:

@@ -19,6 +19,10 @@ from ragvault.index.keyword_plan import Every, Has, Match, Row, Some, Term, With
 
 ABSENT = "\x00"  # the one word of an empty field, which counts as one word long
 PLACES = "places"  # tantivy's name for what cuts our text (keyword_tantivy_draft.py)
+# Numbers up to which asking for each beats tantivy's query for a set of them, which walks through
+# the dictionary of every segment: 143 of 107,880 passages took 0.9 and 2.5 ms, 1,200 notes 2.6 and
+# 1.8.
+FEW = 500
 
 
 class Level:
@@ -58,7 +62,10 @@ class Level:
 
     def of(self, column: str, ids: Sequence[int]) -> Any:
         """The documents whose number in a column is one of these."""
-        return Query.term_set_query(self.schema, column, list(ids))
+        if len(ids) > FEW:
+            return Query.term_set_query(self.schema, column, list(ids))
+        each = [(Occur.Should, Query.term_query(self.schema, column, id_)) for id_ in ids]
+        return Query.boolean_query(each)
 
     def ask(self, query: Any, limit: int, *columns: str) -> list[tuple[float, ...]]:
         """(score, number, ...) of the best, with what the columns hold for them."""
@@ -84,15 +91,9 @@ class Asking:
         passages = Level(self.passages.schema, self.passages.searcher, fields.passage)
         return Asking(notes, passages, fields)
 
-    def notes_of(self, passages: Sequence[int]) -> list[tuple[int, int]]:
-        """(passage, note) of those that are there."""
-        ids = self.passages.of("id", passages)
-        rows = self.passages.ask(ids, len(passages), "id", "note")
-        return [(int(passage), int(note)) for _, passage, note in rows]
-
     def matching(self, match: Match) -> Any:
         """The passages that a tree matches, as a query that scores nothing."""
-        return Query.const_score_query(self._match(match), 0.0)
+        return unscored(self._match(match))
 
     def _match(self, match: Match) -> Any:
         if isinstance(match, Has):
@@ -116,6 +117,11 @@ class Asking:
             if rows:
                 found.append((Occur.Should, self.passages.of("note", [int(i) for _, i in rows])))
         return Query.boolean_query(found) if found else Query.empty_query()
+
+
+def unscored(query: Any) -> Any:
+    """The same documents, none of them better than another."""
+    return Query.const_score_query(query, 0.0)
 
 
 def filtered(query: Any | None, *filters: Any | None) -> Any:

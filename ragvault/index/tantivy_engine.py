@@ -36,7 +36,7 @@ from ragvault.index.keyword_shelf import Manifest
 from ragvault.index.keyword_spell import near
 from ragvault.index.keyword_tantivy_draft import Draft
 from ragvault.index.keyword_tantivy_files import LEVELS, Stamps
-from ragvault.index.keyword_tantivy_find import SET, Allow, Detail, Search
+from ragvault.index.keyword_tantivy_find import SET, Allow, Detail, Search, Sums
 from ragvault.index.keyword_tantivy_query import ABSENT, PLACES, Asking, Level, only_words, schema
 from ragvault.ports import CacheBroken
 from ragvault.types import KeywordAnswer, KeywordHit, KeywordNote, KeywordPassage, Sought
@@ -121,7 +121,7 @@ class TantivyIndex:
             return self.search(sought, limit=len(ids), allowed=ids, boosts=boosts)
         # Words need no search: each of these passages has a score for them, or none.
         detail = Detail(asking, fields, plan)
-        hits = detail.hits(asking.notes_of(passages), fuzzy=False)
+        hits = detail.hits(Sums(asking, plan).of(passages), fuzzy=False)
         told = _in_order(hit for hit in hits if hit.score)
         return KeywordAnswer(tuple(told), detail.bounds(BM25()))
 

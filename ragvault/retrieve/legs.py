@@ -176,7 +176,7 @@ def _evidence(
         "coverage": hit.coverage,
         "passage": hit.passage_score / passage,
         "note": hit.note_score / note if note > 0 else 0.0,
-        "title": hit.fields.get("title", 0.0) / title if title else 0.0,
+        "title": hit.title_score / title if title else 0.0,
     }
     return {name: min(max(value, 0.0), 1.0) for name, value in parts.items()}
 
