@@ -413,9 +413,26 @@ def segment_of(tmp_path, rows, **kwargs):
 def test_the_error_of_a_segment_bounds_every_score(tmp_path):
     rows, query = vectors_of([f"{i} {i % 7}" for i in range(500)]), vector_of("3 4")
     segment = segment_of(tmp_path, rows, in_lists=False)
-    at, scores = segment.scan(query, 500, None, probe=1.0, threads=1)
-    assert len(at) == 500
-    assert np.abs(scores - rows[at] @ query).max() <= segment.error
+    look = segment.scan(query, 500, None, probe=1.0, threads=1)
+    assert len(look.rows) == 500
+    assert np.abs(look.scores - rows[look.rows] @ query).max() <= look.slack
+    sharp = segment.sharpened(look, 300)
+    assert sharp.rows.tolist() == look.rows[:300].tolist()
+    assert np.abs(sharp.scores - rows[sharp.rows] @ query).max() <= segment.error < look.slack
+
+
+@given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4), st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None)
+def test_whole_numbers_move_a_score_no_further_than_they_say(words, seed):
+    some = np.random.default_rng(seed)
+    texts = [" ".join(some.choice(WORDS, some.integers(1, 5))) for _ in range(80)]
+    rows, query = vectors_of(texts), vector_of(" ".join(words))
+    rows[:, some.integers(DIM)] = 0.0  # a dimension in which all are alike
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    with tempfile.TemporaryDirectory() as folder:
+        segment = segment_of(Path(folder), rows, in_lists=False)
+        look = segment.scan(query, 80, None, probe=1.0, threads=1)
+        assert np.abs(look.scores - rows[look.rows] @ query).max() <= look.slack
 
 
 def test_of_a_small_filter_every_list_is_searched_whatever_share_is_set(tmp_path):
@@ -423,9 +440,9 @@ def test_of_a_small_filter_every_list_is_searched_whatever_share_is_set(tmp_path
     segment = segment_of(tmp_path, rows, in_lists=True)
     keep = np.arange(1024) % 20 == 0
     for query in rows[:300:3]:
-        every, _ = segment.scan(query, 1, keep, probe=1.0, threads=1)
-        few, _ = segment.scan(query, 1, keep, probe=0.1, threads=1)
-        assert few == every
+        every = segment.scan(query, 1, keep, probe=1.0, threads=1)
+        few = segment.scan(query, 1, keep, probe=0.1, threads=1)
+        assert few.rows == every.rows
 
 
 def test_several_threads_give_the_same_answer(tmp_path, shelf):

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import tantivy
 from tantivy import Occur, Query
 
 from ragvault.index.keyword_fields import Fields
 from ragvault.index.keyword_plan import Every, Has, Match, Row, Some, Term, Without
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 ABSENT = "\x00"  # the one word of an empty field, which counts as one word long
 PLACES = "places"  # tantivy's name for what cuts our text (keyword_tantivy_draft.py)
@@ -67,14 +71,13 @@ class Level:
         each = [(Occur.Should, Query.term_query(self.schema, column, id_)) for id_ in ids]
         return Query.boolean_query(each)
 
-    def ask(self, query: Any, limit: int, *columns: str) -> list[tuple[float, ...]]:
-        """(score, number, ...) of the best, with what the columns hold for them."""
-        if limit < 1:
-            return []
-        hits = self.searcher.search(query, limit, count=False).hits
+    def ask(self, query: Any, limit: int, *columns: str) -> tuple[NDArray[Any], ...]:
+        """Scores of the best, and what each of the columns holds for them."""
+        hits = self.searcher.search(query, limit, count=False).hits if limit > 0 else []
+        scores = np.fromiter((score for score, _ in hits), np.float64, len(hits))
         where = [address for _, address in hits]
-        values = [self.searcher.fast_field_values(column, where) for column in columns]
-        return list(zip((score for score, _ in hits), *values, strict=True))
+        values = (self.searcher.fast_field_values(column, where) for column in columns)
+        return scores, *(np.array(column, np.int64) for column in values)
 
 
 class Asking:
@@ -113,9 +116,9 @@ class Asking:
         own = [(Occur.Should, query(self.notes, n)) for n in self.notes.names(field)]
         if own:
             everyone = max(1, self.notes.searcher.num_docs)
-            rows = self.notes.ask(Query.boolean_query(own), everyone, "id")
-            if rows:
-                found.append((Occur.Should, self.passages.of("note", [int(i) for _, i in rows])))
+            _, notes = self.notes.ask(Query.boolean_query(own), everyone, "id")
+            if len(notes):
+                found.append((Occur.Should, self.passages.of("note", notes.tolist())))
         return Query.boolean_query(found) if found else Query.empty_query()
 
 

@@ -34,9 +34,10 @@ from ragvault.index.keyword_mark import highlight
 from ragvault.index.keyword_plan import Every, Planner, Without, check_fields, typos
 from ragvault.index.keyword_shelf import Manifest
 from ragvault.index.keyword_spell import near
+from ragvault.index.keyword_tantivy_detail import Detail
 from ragvault.index.keyword_tantivy_draft import Draft
 from ragvault.index.keyword_tantivy_files import LEVELS, Stamps
-from ragvault.index.keyword_tantivy_find import SET, Allow, Detail, Search, Sums
+from ragvault.index.keyword_tantivy_find import SET, Allow, Search, Sums
 from ragvault.index.keyword_tantivy_query import ABSENT, PLACES, Asking, Level, only_words, schema
 from ragvault.ports import CacheBroken
 from ragvault.types import KeywordAnswer, KeywordHit, KeywordNote, KeywordPassage, Sought
@@ -99,8 +100,8 @@ class TantivyIndex:
             return KeywordAnswer()
         search = Search(asking, plan, self._allow(asking, allowed), deadline)
         detail = Detail(asking, fields, plan)
-        exact = search.best(plain, limit, per_note) if plain else []
-        hits = _in_order(detail.hits(exact, fuzzy=False))
+        exact = detail.hits(search.best(plain, limit, per_note), fuzzy=False) if plain else []
+        hits = _in_order(exact)
         if spellings and len(hits) < limit:
             rest = Every((plan.match, Without(plain))) if plain else plan.match
             guessed = search.best(rest, limit - len(hits), per_note)

@@ -3,7 +3,8 @@
 On disk a segment is 8 bits a number, flat or in lists (IVF); in memory the newest passages are a
 segment too, in full precision. Rows are in the order of `ids`, which ascend. `error` bounds how far
 a decoded vector is from the true one, and so how far a score is from the true score: what is built
-on it can prove that a list is exact.
+on it can prove that a list is exact. A flat one is looked through in whole numbers (vector_codes),
+which moves a score a little further.
 
 A segment knows nothing of files that come and go, nor of which of its rows still count.
 """
@@ -13,12 +14,13 @@ from __future__ import annotations
 import errno
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragvault.index import vector_faiss
+from ragvault.index.vector_codes import Codes, Whole
 from ragvault.ports import CacheBroken
 
 # Added to every error: float32 sums, and a catalogue that rounds vectors to half precision, which
@@ -34,6 +36,15 @@ ROUNDS, POINTS = 10, 64
 SMALL_SHARE = 0.1
 
 
+class Look(NamedTuple):
+    """Rows and their scores, best first, each at most `slack` from the true score."""
+
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    slack: float
+    whole: Whole | None = None  # the query, where scores are sums of whole numbers
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
     """`lists` is 0 when every search looks at every row, which makes it exact."""
@@ -44,6 +55,7 @@ class Segment:
     error: float
     lists: int = 0
     owner: Any = None  # what `index` is a part of, and dies with
+    codes: Codes | None = None  # of a flat one in 8 bits
 
     def scan(
         self,
@@ -53,15 +65,37 @@ class Segment:
         *,
         probe: float,
         threads: int,
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The best rows by stored vectors and their scores, best first; `keep` marks what counts.
+    ) -> Look:
+        """The best rows, for a unit query; `keep` marks what counts.
 
         At most `limit`, and fewer only when no more rows count.
         """
+        if self.codes is None:
+            rows, scores = self._best(query, limit, keep, probe, threads)
+            return Look(rows, scores, self.error)
+        whole = self.codes.whole(query)
+        rows, sums = self._best(whole.numbers, limit, keep, probe, threads)
+        return Look(rows, whole.middle + whole.unit * sums, self.error + whole.slack, whole)
+
+    def sharpened(self, look: Look, count: int) -> Look:
+        """Its first rows, with scores no further from the truth than what is stored; unsorted."""
+        rows = look.rows[:count]
+        if self.codes is None or look.whole is None:
+            return Look(rows, look.scores[:count], self.error)
+        return Look(rows, self.codes.scores(look.whole, rows), self.error)
+
+    def _best(
+        self,
+        query: NDArray[np.float32],
+        limit: int,
+        keep: NDArray[np.bool_] | None,
+        probe: float,
+        threads: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         eligible = len(self.ids) if keep is None else int(np.count_nonzero(keep))
         limit = min(limit, eligible)
         if not limit:
-            return np.empty(0, np.int64), np.empty(0, np.float32)
+            return np.empty(0, np.int64), np.empty(0)
         faiss = vector_faiss.load(threads)
         # Both must outlive the search: FAISS holds pointers to them.
         bits = None if keep is None else np.packbits(keep, bitorder="little")
@@ -79,14 +113,14 @@ class Segment:
 
     def _search(
         self, faiss: Any, query: NDArray[np.float32], limit: int, selector: Any, lists: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         if self.lists:
             params = faiss.SearchParametersIVF(sel=selector, nprobe=lists)
         else:
             params = faiss.SearchParameters(sel=selector)
         scores, rows = self.index.search(query[np.newaxis], limit, params=params)
         found = rows[0] >= 0  # FAISS fills up with -1
-        return rows[0][found], scores[0][found]
+        return rows[0][found], scores[0][found].astype(np.float64)
 
 
 def build(
@@ -127,7 +161,8 @@ def load(path: Path, number: int, error: float, dim: int) -> Segment:
     if index.d != dim or index.ntotal != len(ids):
         raise CacheBroken(f"{path.name} does not hold what the manifest says")
     lists = getattr(index, "nlist", 0)
-    return Segment(number, index, ids, error + SLACK, lists, owner=whole)
+    codes = None if lists else Codes.of(index)
+    return Segment(number, index, ids, error + SLACK, lists, whole, codes)
 
 
 def in_memory(ids: NDArray[np.int64], vectors: NDArray[np.float32]) -> Segment:
