@@ -7,14 +7,17 @@ file as it was at the last commit, so that damage is met on opening and not in a
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ragvault.index import keyword_shelf
-from ragvault.index.keyword_shelf import FileEntry, Manifest, SegmentEntry
+from ragvault.index.keyword_shelf import MANIFEST, FileEntry, Manifest, SegmentEntry
 from ragvault.ports import CacheBroken
 
 LEVELS = ("note", "passage")
+META = "meta.json"
 TRIES = 10  # to read a stamp whose files a writer merges away meanwhile
 
 
@@ -23,9 +26,24 @@ class Stamps:
 
     def __init__(self, folder: Path, made_by: str) -> None:
         self._folder, self._made_by = folder, made_by
+        self._lists = [str(folder / MANIFEST)]
+        self._lists += [str(folder / level / META) for level in LEVELS]
+        self._known: _Known | None = None
 
     def read(self) -> Manifest:
-        """The last commit's, with every file checked that an index still uses."""
+        """The last commit's, with every file checked that an index still uses.
+
+        Every search asks: where nothing has changed since, a look at each file is all it takes.
+        """
+        lists = [_bytes(path) for path in self._lists]
+        if self._known is None or not self._known.holds(lists):
+            stamp = self._checked()
+            used = self._in_use(stamp, self._used())
+            files = [(str(path), entry) for path, entry in used]
+            self._known = _Known(lists, stamp, files)
+        return self._known.stamp
+
+    def _checked(self) -> Manifest:
         for _ in range(TRIES):
             used = self._used()
             stamp = keyword_shelf.read(self._folder, self._made_by)
@@ -48,7 +66,7 @@ class Stamps:
     def segments(self, level: str) -> list[dict[str, Any]]:
         """Tantivy's own list of an index's segments."""
         try:
-            meta = json.loads((self._folder / level / "meta.json").read_bytes())
+            meta = json.loads((self._folder / level / META).read_bytes())
             found: list[dict[str, Any]] = meta["segments"]
         except FileNotFoundError:
             return []
@@ -57,10 +75,17 @@ class Stamps:
         return found
 
     def _check(self, stamp: Manifest, used: set[str]) -> None:
-        for segment in stamp.segments:
-            for name, entry in segment.files.items():
-                if Path(name).name.partition(".")[0] in used:
-                    keyword_shelf.check_file(self._folder / name, entry)
+        for path, entry in self._in_use(stamp, used):
+            keyword_shelf.check_file(path, entry)
+
+    def _in_use(self, stamp: Manifest, used: set[str]) -> list[tuple[Path, FileEntry]]:
+        """The files that tantivy still lists, as they were at the last commit."""
+        return [
+            (self._folder / name, entry)
+            for segment in stamp.segments
+            for name, entry in segment.files.items()
+            if Path(name).name.partition(".")[0] in used
+        ]
 
     def _used(self) -> set[str]:
         """The first halves of the names of all files in use."""
@@ -80,3 +105,31 @@ class Stamps:
                 name = path.relative_to(self._folder).as_posix()
                 files[name] = keyword_shelf.file_entry(path, known.get(name))
         return files
+
+
+class _Known(NamedTuple):
+    """What was read, and the files it vouches for."""
+
+    lists: Sequence[bytes]
+    stamp: Manifest
+    files: Sequence[tuple[str, FileEntry]]
+
+    def holds(self, lists: Sequence[bytes]) -> bool:
+        """Whether the lists say the same and each file has its size and time."""
+        return lists == self.lists and all(_looks_alike(path, entry) for path, entry in self.files)
+
+
+def _looks_alike(path: str, entry: FileEntry) -> bool:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - forty of them in every search
+    except OSError:
+        return False
+    return (found.st_size, found.st_mtime_ns) == (entry.size, entry.mtime_ns)
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - as above
+            return file.read()
+    except OSError:
+        return b""

@@ -74,10 +74,9 @@ class Level:
     def ask(self, query: Any, limit: int, *columns: str) -> tuple[NDArray[Any], ...]:
         """Scores of the best, and what each of the columns holds for them."""
         hits = self.searcher.search(query, limit, count=False).hits if limit > 0 else []
-        scores = np.fromiter((score for score, _ in hits), np.float64, len(hits))
-        where = [address for _, address in hits]
+        scores, where = map(list, zip(*hits, strict=True)) if hits else ([], [])
         values = (self.searcher.fast_field_values(column, where) for column in columns)
-        return scores, *(np.array(column, np.int64) for column in values)
+        return np.array(scores, np.float64), *(np.array(column, np.int64) for column in values)
 
 
 class Asking:

@@ -6,7 +6,8 @@ hits: what is wrong with it is noted, and costs no search.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Literal
 
@@ -16,15 +17,24 @@ from ragvault.retrieve.legs import Found
 Trouble = dict[str, str]
 
 
-def fill(found: dict[str, Found], how: Literal["score", "rank", "off"], trouble: Trouble) -> None:
+def fill(
+    found: dict[str, Found],
+    how: Literal["score", "rank", "off"],
+    trouble: Trouble,
+    pool: Executor,
+) -> None:
     """Ask each leg for what the others found; with "rank" it also gets a place in its list."""
     if how == "off":
         return
     every = {hit.chunk for answer in found.values() for hit in answer.hits}
     every.update(chunk for answer in found.values() for chunk in answer.also)
-    for leg, answer in found.items():
-        missing = sorted(every - {hit.chunk for hit in answer.hits})
-        more = scored(answer, missing, leg, trouble)
+    asked = {
+        leg: pool.submit(scored, answer, _missing(every, answer), leg, trouble)
+        for leg, answer in found.items()
+        if answer.score_of is not None
+    }
+    for leg, waiting in asked.items():
+        answer, more = found[leg], waiting.result()
         found[leg] = replace(
             answer,
             hits=_ranked(answer.hits, more.hits) if how == "rank" and more.hits else answer.hits,
@@ -32,6 +42,10 @@ def fill(found: dict[str, Found], how: Literal["score", "rank", "off"], trouble:
             evidence={**more.evidence, **answer.evidence},
             tiers={**more.tiers, **answer.tiers},
         )
+
+
+def _missing(every: Set[int], answer: Found) -> list[int]:
+    return sorted(every - {hit.chunk for hit in answer.hits})
 
 
 def scored(answer: Found, ids: Sequence[int], leg: str, trouble: Trouble) -> Found:

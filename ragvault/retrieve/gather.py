@@ -15,7 +15,7 @@ from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
-from math import fsum
+from math import ceil, fsum
 from typing import Protocol
 
 from ragvault.candidate import Candidate, Exact, Passage
@@ -26,7 +26,9 @@ from ragvault.retrieve.fill import fill, scored
 from ragvault.retrieve.legs import Found
 from ragvault.retrieve.neighbours import Links, graph_hits
 
-SOON = 50  # passages whose text is read with them: the stages look at about thirty
+# Passages whose text is read with them, by what the vector leg brings: the stages look at three
+# times as many as are wanted, which is 30 of 100.
+SOON = 0.4
 
 
 class Leg(Protocol):
@@ -92,8 +94,8 @@ def gather(
     found = _ask(plan, legs, settings, allowed, pool, seconds, clock, gathered)
     if "graph" in settings.legs and settings.graph:
         found["graph"] = _graph(found, library, settings, depth, allowed, clock, gathered)
-    fill(found, settings.fill, gathered.trouble)
-    gathered.candidates = _candidates(plan, found, library)
+    fill(found, settings.fill, gathered.trouble, pool)
+    gathered.candidates = _candidates(plan, found, library, ceil(SOON * settings.vector))
     for answer in found.values():
         gathered.tiers.update(answer.tiers)
         gathered.said += answer.said
@@ -188,7 +190,9 @@ def _seeds(found: Mapping[str, Found], library: Library) -> list[int]:
     return list(dict.fromkeys(notes[chunk] for chunk in order if chunk in notes))
 
 
-def _candidates(plan: QueryPlan, found: Mapping[str, Found], library: Library) -> list[Candidate]:
+def _candidates(
+    plan: QueryPlan, found: Mapping[str, Found], library: Library, count: int
+) -> list[Candidate]:
     ranks: dict[int, dict[str, int]] = {}
     for leg, answer in found.items():
         for hit in answer.hits:
@@ -202,7 +206,7 @@ def _candidates(plan: QueryPlan, found: Mapping[str, Found], library: Library) -
             scores[hit.chunk][leg] = hit.score
         for chunk in ranks.keys() & answer.evidence.keys():
             evidence[chunk].update(answer.evidence[chunk])
-    soon = list(ranks) if plan.phrases else _at_a_glance(scores, evidence)
+    soon = list(ranks) if plan.phrases else _at_a_glance(scores, evidence, count)
     passages = library.candidates(sorted(ranks), soon)
     return [
         Candidate(
@@ -213,11 +217,14 @@ def _candidates(plan: QueryPlan, found: Mapping[str, Found], library: Library) -
 
 
 def _at_a_glance(
-    scores: Mapping[int, Mapping[str, float]], evidence: Mapping[int, Mapping[str, float]]
+    scores: Mapping[int, Mapping[str, float]],
+    evidence: Mapping[int, Mapping[str, float]],
+    count: int,
 ) -> list[int]:
     """The passages that look best before anything is ranked. Another one is read when it is."""
-    glance = {
-        chunk: of_legs.get("vector", 0.0) + 0.2 * fsum(evidence[chunk].values())
-        for chunk, of_legs in scores.items()
-    }
-    return nlargest(SOON, glance, key=glance.__getitem__)
+    glance = {}
+    for chunk, of_legs in scores.items():
+        known = evidence[chunk]
+        words = 0.2 * known.get("coverage", 0.0) * fsum(known.values())
+        glance[chunk] = of_legs.get("vector", 0.0) + words
+    return nlargest(count, glance, key=glance.__getitem__)

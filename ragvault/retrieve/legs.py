@@ -172,13 +172,12 @@ def _evidence(
 ) -> dict[str, float]:
     """Scores against the highest that this query could get, so that they mean the same in all."""
     title = bounds.get("title", 0.0)
-    parts = {
-        "coverage": hit.coverage,
-        "passage": hit.passage_score / passage,
-        "note": hit.note_score / note if note > 0 else 0.0,
-        "title": hit.title_score / title if title else 0.0,
+    return {
+        "coverage": min(hit.coverage, 1.0),
+        "passage": min(hit.passage_score / passage, 1.0),
+        "note": min(hit.note_score / note, 1.0) if note > 0 else 0.0,
+        "title": min(hit.title_score / title, 1.0) if title > 0 else 0.0,
     }
-    return {name: min(max(value, 0.0), 1.0) for name, value in parts.items()}
 
 
 def _about(answer: KeywordAnswer) -> tuple[str, ...]:

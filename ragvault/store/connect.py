@@ -21,6 +21,9 @@ from ragvault.store.private import make_file, make_folder
 
 BUSY_MS = 5000  # far longer than one note's transaction, far shorter than a user's patience
 CACHE_KIB = 64 * 1024  # holds the indexes of a large vault, so that they are not read back
+# A search reads hundreds of rows from all over the file: 150 vectors of 107,880 took 2.0 ms through
+# SQLite's own cache and 0.75 ms through a map of the file.
+MAPPED = 1 << 30
 
 
 def writer(folder: Path) -> Connection:
@@ -54,6 +57,7 @@ def reader(folder: Path, *, shared: bool = False) -> Connection:
         with _closed_on_failure(db):
             built = format_of(db, folder)
             db.execute("PRAGMA temp_store = MEMORY")
+            db.execute(f"PRAGMA mmap_size = {MAPPED}")
     if built == len(MIGRATIONS):
         return db
     db.close()
