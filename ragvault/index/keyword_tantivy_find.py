@@ -17,6 +17,7 @@ import numpy as np
 from ragvault.index.keyword_pick import best
 from ragvault.index.keyword_plan import Match, Plan
 from ragvault.index.keyword_tantivy_query import Asking, filtered, only_words, unscored
+from ragvault.index.vector_state import among
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,6 +45,11 @@ class Picked(NamedTuple):
         """Some of them, in this order."""
         return Picked(*(column[rows] for column in self))
 
+    def and_also(self, others: Picked) -> Picked:
+        """These, and those of the others that are not among them."""
+        new = others.at(~among(others.ids, np.sort(self.ids)))
+        return Picked(*(np.concatenate(columns) for columns in zip(self, new, strict=True)))
+
 
 class NoteScores(NamedTuple):
     """Scores of notes; ids ascend."""
@@ -51,21 +57,20 @@ class NoteScores(NamedTuple):
     ids: NDArray[np.int64]
     scores: NDArray[np.float64]
 
+    def least(self, score: float) -> NDArray[np.int64]:
+        """Those with at least this score."""
+        return self.ids[self.scores >= score]
+
     def has(self, notes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of them are among these."""
-        if not len(self.ids):
-            return np.zeros(len(notes), bool)
-        known: NDArray[np.bool_] = self.ids[self._at(notes)] == notes
-        return known
+        return among(notes, self.ids)
 
     def of(self, notes: NDArray[np.int64]) -> NDArray[np.float64]:
         """Their scores, 0 for one that is not among these."""
         if not len(self.ids):
             return np.zeros(len(notes))
-        return np.where(self.has(notes), self.scores[self._at(notes)], 0.0)
-
-    def _at(self, notes: NDArray[np.int64]) -> NDArray[np.intp]:
-        return np.minimum(np.searchsorted(self.ids, notes), len(self.ids) - 1)
+        at = np.minimum(np.searchsorted(self.ids, notes), len(self.ids) - 1)
+        return np.where(self.ids[at] == notes, self.scores[at], 0.0)
 
 
 NO_NOTES = NoteScores(np.empty(0, np.int64), np.empty(0))
@@ -120,38 +125,37 @@ class Search:
         constraint = None if plain else self._asking.matching(match)
         size = max(FIRST, 2 * limit)
         while True:
-            found, edge = self._read(constraint, size)
-            scores = found.scores
-            order = best(scores, found.ids, found.notes, limit, per_note)
-            enough = edge < 0 or (len(order) == limit and scores[order[-1]] >= edge)
+            found, edge = self._read(constraint, size, limit, per_note)
+            enough = edge < 0 or (len(found.ids) == limit and found.scores[-1] >= edge)
             if not enough and time.monotonic() > self._deadline:
                 self.complete, enough = False, True
             if enough:
-                return found.at(order)
+                return found
             size *= 4
 
-    def _read(self, constraint: Any | None, size: int) -> tuple[Picked, float]:
-        """Candidates, and the most that anything unread can have (-1: nothing is)."""
-        own = self._passages(constraint, None, size)
+    def _read(
+        self, constraint: Any | None, size: int, limit: int, per_note: int
+    ) -> tuple[Picked, float]:
+        """The best that were read, and the most that anything unread can have (-1: nothing is)."""
+        rows = self._passages(constraint, None, size)
         # Fewer than were asked for: what else matches is found by the words of its note alone.
-        every = len(own[0]) < size
+        every = len(rows[0]) < size
         notes = NO_NOTES if every and constraint else self._sums.best_notes(size)
-        near = self._passages(constraint, notes.ids.tolist(), NEAR) if len(notes.ids) else _NONE
         all_notes = len(notes.ids) < size
-        edge = (0.0 if every else own[0][-1]) + (0.0 if all_notes else notes.scores.min())
-        found = self._added_up(own, near, notes)
-        kept = found.at(self._test(found.ids))
-        return kept, -1.0 if every and all_notes else edge
+        rest = 0.0 if every else float(rows[0][-1])  # the most that an unread passage has itself
+        found = _best(self._added_up(rows, notes), limit, per_note)
+        wanted = notes.least(found.scores[-1] - rest if len(found.ids) == limit else 0.0)
+        if len(wanted):
+            near = self._added_up(self._passages(constraint, wanted.tolist(), NEAR), notes)
+            found = _best(found.and_also(near), limit, per_note)
+        edge = rest + (0.0 if all_notes else float(notes.scores.min()))
+        return found, -1.0 if every and all_notes else edge
 
-    def _added_up(self, own: _Rows, near: _Rows, notes: NoteScores) -> Picked:
-        """Passages of notes that were found are all in `near`; those of others are in `own`."""
-        other = ~notes.has(own[2])
-        scores, ids, theirs = (
-            np.concatenate([a[other], b]) for a, b in zip(own, near, strict=True)
-        )
-        of_notes = notes.of(theirs)
-        of_notes[: other.sum()] = self._sums.of_notes(own[2][other]).of(own[2][other])
-        return Picked(ids, theirs, scores, of_notes)
+    def _added_up(self, rows: _Rows, notes: NoteScores) -> Picked:
+        """Passages that are allowed, with the scores of their notes."""
+        own, ids, theirs = (column[self._test(rows[1])] for column in rows)
+        unknown = self._sums.of_notes(theirs[~notes.has(theirs)])
+        return Picked(ids, theirs, own, notes.of(theirs) + unknown.of(theirs))
 
     def _passages(self, constraint: Any | None, notes: Sequence[int] | None, size: int) -> _Rows:
         """The best passages, of all notes or of given ones."""
@@ -165,6 +169,10 @@ class Search:
         else:
             return _NONE
         return level.ask(query, size, "id", "note")
+
+
+def _best(found: Picked, limit: int, per_note: int) -> Picked:
+    return found.at(best(found.scores, found.ids, found.notes, limit, per_note))
 
 
 _Rows = tuple["NDArray[Any]", ...]  # scores, passages, notes
