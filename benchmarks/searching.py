@@ -28,6 +28,7 @@ import numpy as np
 
 from benchmarks import data
 from ragvault import profiles
+from ragvault.collector import be_patient
 from ragvault.engines import Engines
 from ragvault.ingest import ingest
 from ragvault.models.cache import text_key
@@ -155,6 +156,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--engine", default="whoosh", choices=["whoosh", "tantivy"])
     parser.add_argument("--queries", type=int, default=QUERIES)
     chosen = parser.parse_args(arguments)
+    be_patient()  # as a watcher is
     home = Path(tempfile.gettempdir(), "ragvault-bench")
     os.environ["RAGVAULT_HOME"] = os.environ.get("RAGVAULT_BENCH_HOME") or str(home)
     results = {}

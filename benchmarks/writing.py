@@ -104,8 +104,10 @@ def full(passages: int) -> None:
 
 def one(root: Path, flag: str, how: str) -> None:
     """Index once and tell about it as JSON."""
+    from ragvault.collector import be_patient
     from ragvault.vault import Vault
 
+    be_patient()  # as every command is
     vault = Vault.open(root, flags=[flag])
     steps, heard = Steps(), Heard()
     told: dict[str, Any] = {"steps": steps.spent}

@@ -116,7 +116,7 @@ class Fuse(Open, frozen=True):
     method: Literal["evidence", "rrf", "weighted", "features", "union"] = "evidence"
     level: Literal["passage", "note"] = "passage"
     exact: AtLeast0 = 1.0
-    keep: Count = 12
+    keep: Count = 8
     k: Positive = 60
     mode: Literal["off", "speed", "balanced", "quality", "auto"] = "off"
     order: list[str] = field(default_factory=lambda: ["vector", "graph", "keyword", "code"])

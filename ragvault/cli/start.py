@@ -20,6 +20,9 @@ def run() -> None:
     """The whole program."""
     code = warm(sys.argv[1:])
     if code is None:
+        from ragvault.collector import be_patient
+
+        be_patient()  # before everything is imported: that makes containers by the hundred thousand
         from ragvault.cli.main import main
 
         code = main(sys.argv[1:])
