@@ -76,6 +76,11 @@ class Passage(Struct, frozen=True):
     lines: tuple[int, int] = (1, 1)
 
     @property
+    def is_read(self) -> bool:
+        """Whether its text is here already."""
+        return isinstance(self.source, str)
+
+    @property
     def text(self) -> str:
         return self.source if isinstance(self.source, str) else self.source()
 
@@ -254,13 +259,12 @@ def together(values: Mapping[int, Any], ids: Sequence[int]) -> None:
 
 def total(before: float, terms: Iterable[Term]) -> float:
     """A score and its terms: first what multiplies, then what adds."""
-    score, parts = before, [0.0]
+    parts = [before]
     for term in terms:
-        if term.how == "multiply":
-            score *= 1 + term.value * term.weight
-        else:
+        if term.how == "add":
             parts.append(term.value * term.weight)
-    parts[0] = score
+        else:
+            parts[0] *= 1 + term.value * term.weight
     # fsum: plain addition would let the order of the legs break a tie.
     return fsum(parts)
 

@@ -18,10 +18,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
+from typing import Any
 
 import msgspec
 
-from ragvault.candidate import Candidate, Context, Ranked
+from ragvault.candidate import Candidate, Context, Ranked, together
 from ragvault.config import Config
 from ragvault.config_query import Retrieve
 from ragvault.errors import RagvaultError
@@ -219,13 +220,21 @@ def _context(
         now=asked.now.timestamp(),
         limit=asked.limit,
         note_length=library.median_length(),
-        vectors=library.vectors(index.model_of(tier), [each.id for each in candidates]),
+        vectors=_vectors(index, index.model_of(tier), candidates),
         sections=library.sections(),
         passages=library.stretches(),
         reranker=reranker,
         # A list loads no model: it must not depend on what an earlier search has loaded.
         count_tokens=None if plan.listing else index.count_tokens(),
     )
+
+
+def _vectors(index: Opened, model: str, candidates: Sequence[Candidate]) -> Mapping[int, Any]:
+    """Vectors of the candidates. Those that will be compared are read now, as their texts were."""
+    known = index.library().vectors(model, [each.id for each in candidates])
+    if index.config.dedup.enabled and index.config.dedup.cosine:
+        together(known, [each.id for each in candidates if each.passage.is_read])
+    return known
 
 
 def read_shown(stages: Sequence[Outcome]) -> None:

@@ -127,11 +127,13 @@ def sketched(texts: Sequence[str], n: int) -> list[Sketch]:
     for at in range(n):
         mixed = mixed * np.uint32(0x85EBCA6B) + letters[at : at + count]
     mixed *= np.uint32(0x9E3779B1)  # letters are small numbers: spread them over all bits
-    rows = np.repeat(np.arange(len(texts)), sizes)[:count]
-    ends = np.cumsum(sizes)[rows]
-    inside = np.arange(count) + n <= ends  # not across the end of one text into the next
-    bits = np.zeros((len(texts), 1 << _BITS), bool)
-    bits[rows[inside], mixed[inside] >> np.uint32(32 - _BITS)] = True
+    rows = np.repeat(np.arange(len(texts), dtype=np.uint32), sizes)[:count]
+    inside = np.repeat(np.cumsum(sizes) - n, sizes)[:count] >= np.arange(count)
+    # A gram that reaches over the end of one text into the next goes to a row of its own.
+    rows[~inside] = len(texts)
+    every = np.zeros((len(texts) + 1) << _BITS, bool)
+    every[(rows << np.uint32(_BITS)) | (mixed >> np.uint32(32 - _BITS))] = True
+    bits = every.reshape(len(texts) + 1, -1)[:-1]
     found = [int.from_bytes(row.tobytes(), "little") for row in np.packbits(bits, axis=1)]
     grams_of = np.maximum(sizes - n + 1, 0).tolist()
     return [

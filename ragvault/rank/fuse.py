@@ -37,7 +37,8 @@ def fuse(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     if settings.exact:
         terms = _exact_first(candidates, terms, settings.exact)
     order = best_first(
-        c.after("fuse", t, before=0.0) for c, t in zip(candidates, terms, strict=True)
+        c.placed("fuse", total(0.0, t), t, before=0.0)
+        for c, t in zip(candidates, terms, strict=True)
     )
     most = settings.keep * max(wanted(ctx), ctx.settings.limit.n) or len(order)
     reason = f"not among the best {most}"
