@@ -126,7 +126,8 @@ class FaissIndex:
         scan = vector_best.bounds(
             state.searched, query, allowed, probe=settings.probe, threads=settings.threads
         )
-        return vector_best.best(scan, vector_best.cosines(query, self._fetch), limit)
+        truth = vector_best.cosines(query, self._fetch)
+        return vector_best.best(scan, truth, limit, len(state.searched))
 
     def scores_of(self, query: NDArray[np.float32], passages: ArrayLike) -> NDArray[np.float64]:
         ids = np.asarray(passages, np.int64)

@@ -84,10 +84,12 @@ def _enough(found: Sequence[tuple[Segment, Look]], wanted: int, length: float) -
 
 
 def best(
-    scan: Callable[[int], Bounds], truth: Callable[[Ids], Scores], limit: int
+    scan: Callable[[int], Bounds], truth: Callable[[Ids], Scores], limit: int, parts: int
 ) -> tuple[Ids, Scores]:
     """The `limit` best by true score; one whose true score is NaN is gone, and left out."""
-    width = 2 * limit + 32
+    # Near enough to matter are some four times as many. Of many parts each has its share of them;
+    # in one or two they are all, and a second scan would cost more than a wide first one.
+    width = max(2 * limit, 16 * limit // max(1, parts)) + 32
     while True:
         found = scan(width)
         scores = _read(found, truth, limit)
