@@ -64,7 +64,6 @@ def words(parts: tuple[str, ...]) -> str:
 
 
 @lru_cache(maxsize=4096)
-@lru_cache(1 << 12)  # of hundreds of passages most have no headings, or those of the one before
 def unwords(stored: str) -> tuple[str, ...]:
     """The tuple `words` was given."""
     return tuple(json.loads(stored))
