@@ -10,10 +10,10 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ragvault.models.cache import SLAB, embed_missing
+from ragvault.models.cache import SLAB, embed_new
 from ragvault.notes.chunk import embedding_text
 from ragvault.ports import Embedder, VectorIndex
 from ragvault.store.catalogue import Catalogue
@@ -43,14 +43,23 @@ def embed(
     """
     begin(catalogue, embedder.name)
     lacking = catalogue.lacking(embedder.name, better)
+    seen: set[bytes] = set()
     for start in range(0, len(lacking), PAGE):
         page = lacking[start : start + PAGE]
-        texts = [embedding_text(passage.chunk) for passage in catalogue.passages(page).values()]
         tell(start, len(lacking))
+        texts = new_texts(catalogue, page, seen)
         onwards = _onwards(tell, start, len(lacking))
-        embed_missing(catalogue, embedder, texts, slab=slab, progress=onwards)
+        embed_new(catalogue, embedder, texts, slab=slab, progress=onwards)
         after_page()
     return len(lacking)
+
+
+def new_texts(catalogue: Catalogue, ids: Sequence[int], seen: set[bytes]) -> dict[bytes, str]:
+    """What is to be embedded of these passages, by its key: what was `seen` before is not."""
+    texts = {said.hash: embedding_text(said) for said in catalogue.said(ids)}
+    new = {key: text for key, text in texts.items() if key not in seen}
+    seen.update(new)
+    return new
 
 
 def _onwards(
