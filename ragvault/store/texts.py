@@ -16,9 +16,7 @@ from ragvault.store.read import VARIABLES, wholes
 from ragvault.store.values import text, unwords
 from ragvault.types import Head, Said
 
-_SAID = (
-    "SELECT id, note_id, text_hash, headings, lang, has, start, stop, overlap, text FROM chunks"
-)
+_SAID = "SELECT id, note_id, text_hash, headings, lang, has, start, stop, overlap, text FROM chunks"
 _HEAD = "SELECT id, path, title, aliases, tags, keywords, description, author FROM notes"
 
 
@@ -33,8 +31,16 @@ def _said(db: Connection, ids: Sequence[int]) -> Iterator[Said]:
     bodies = wholes(db, list({row[1] for row in found}))
     for id_, note, key, headings, lang, has, start, stop, overlap, own in found:
         whole, excluded = bodies[note]
-        said = text(own) if own is not None else rows.cut_chunk(whole, start, stop, overlap, excluded)
-        yield Said(id_, note, key, unwords(headings), text(lang), unwords(has), said)
+        cut = rows.cut_chunk(whole, start, stop, overlap, excluded)
+        yield Said(
+            id_,
+            note,
+            key,
+            unwords(headings),
+            text(lang),
+            unwords(has),
+            cut if own is None else text(own),
+        )
 
 
 def heads(db: Connection, ids: Sequence[int]) -> list[Head]:

@@ -11,19 +11,22 @@ again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from ragvault.models.cache import SLAB, embed_new
-from ragvault.notes.chunk import embedding_text
-from ragvault.ports import Embedder, VectorIndex
+from ragvault.ports import Embedder, OpensElsewhere, VectorIndex
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.answering import begin
+from ragvault.write.elsewhere import embedded, new_texts
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 PAGE = 1024  # passages embedded between two looks at the clock and the keyboard
+# Passages to embed: below it a process of its own starts for longer than it helps.
+MANY = 8 * PAGE
 VECTORS = 8192  # vectors handed to an index at a time: 12 MB
 
 
@@ -44,7 +47,8 @@ def embed(
     begin(catalogue, embedder.name)
     lacking = catalogue.lacking(embedder.name, better)
     seen: set[bytes] = set()
-    for start in range(0, len(lacking), PAGE):
+    done = _elsewhere(catalogue, embedder, lacking, seen, tell) if len(lacking) >= MANY else 0
+    for start in range(done, len(lacking), PAGE):
         page = lacking[start : start + PAGE]
         tell(start, len(lacking))
         texts = new_texts(catalogue, page, seen)
@@ -54,12 +58,26 @@ def embed(
     return len(lacking)
 
 
-def new_texts(catalogue: Catalogue, ids: Sequence[int], seen: set[bytes]) -> dict[bytes, str]:
-    """What is to be embedded of these passages, by its key: what was `seen` before is not."""
-    texts = {said.hash: embedding_text(said) for said in catalogue.said(ids)}
-    new = {key: text for key, text in texts.items() if key not in seen}
-    seen.update(new)
-    return new
+def _elsewhere(
+    catalogue: Catalogue,
+    embedder: Embedder,
+    lacking: Sequence[int],
+    seen: set[bytes],
+    tell: Callable[[int, int], None],
+) -> int:
+    """Have a model that can be opened there embed in another process; how many passages it did."""
+    if not isinstance(embedder, OpensElsewhere):
+        return 0
+    done = 0
+    tell(done, len(lacking))
+    pages = [lacking[start : start + PAGE] for start in range(0, len(lacking), PAGE)]
+    with closing(embedded(catalogue.folder, embedder.opening(), pages)) as made:
+        for keys, vectors in made:
+            catalogue.put_vectors(embedder.name, embedder.dim, keys, vectors)
+            seen.update(keys)
+            done += PAGE
+            tell(min(done, len(lacking)), len(lacking))
+    return done
 
 
 def _onwards(

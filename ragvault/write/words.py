@@ -83,7 +83,8 @@ def _put_passages(
         index.put([], _taken(catalogue, taking, [chunk.id for chunk in page]))
         done += len(page)
         if done < len(wanted) and done % COMMIT == 0:
-            index.commit(wanted[done].revision - 1)  # ids grow with revisions: all before is there
+            # Ids grow with revisions: all before is there.
+            index.commit(wanted[done].revision - 1, wait=False)
         tell(done, len(wanted))
     return done
 
