@@ -87,6 +87,10 @@ class Analyzer:
         """How many places a chunk takes, and its terms with their places."""
         return self._kept.get(chunk) or self._keep(chunk)
 
+    def read(self, chunk: str) -> Entry:
+        """The same, and nothing is kept: for whoever keeps what it makes of it."""
+        return self._entry(chunk)
+
     def tokens(self, texts: Sequence[str]) -> list[Place]:
         """Every term with its place, in order of place."""
         at = 0

@@ -19,7 +19,7 @@ from typing import Any
 
 from ragvault.errors import IndexLocked, IndexUnusable
 from ragvault.index.analyze import Analyzer
-from ragvault.index.keyword_tantivy_draft import Draft
+from ragvault.index.keyword_tantivy_draft import Draft, Written
 from ragvault.index.keyword_tantivy_files import LEVELS
 from ragvault.ports import CacheBroken
 from ragvault.types import KeywordNote, KeywordPassage
@@ -38,7 +38,7 @@ class Changes:
         fields: Mapping[str, Iterable[str]],
     ) -> None:
         self._folder, self._indexes = folder, indexes
-        self._analyzer, self._fields = analyzer, fields
+        self._written, self._fields = Written(analyzer), fields
         self._writers: dict[str, Any] = {}
         self._drafts = self._no_drafts()
         self._under_way: Future[None] | None = None
@@ -102,7 +102,7 @@ class Changes:
                     writer.wait_merging_threads()
 
     def _no_drafts(self) -> dict[str, Draft]:
-        return {level: Draft(self._analyzer, self._fields[level]) for level in LEVELS}
+        return {level: Draft(self._written, self._fields[level]) for level in LEVELS}
 
     def _writer(self, level: str) -> Any:
         if level not in self._writers:
