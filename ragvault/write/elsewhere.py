@@ -10,6 +10,7 @@ Whatever it cannot do it leaves undone, and the caller, who does it then, meets 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     Embedded = tuple[list[bytes], NDArray[np.float32]]
 
+GIVES_WAY = 5  # words take longer, so where cores are few they go first
 AHEAD = 2  # pages the process is given before the first is asked back: it never waits for us
 BROKEN = (EOFError, OSError)  # what a pipe says when there is nobody at its other end
 
@@ -84,6 +86,8 @@ def _process(folder: Path, opened: Callable[[], Embedder]) -> Iterator[Connectio
 
 def _serve(pipe: Connection, folder: Path, opened: Callable[[], Embedder]) -> None:
     live_with_the_parent()
+    if hasattr(os, "nice"):
+        os.nice(GIVES_WAY)
     seen: set[bytes] = set()
     try:
         with Catalogue.open(folder) as catalogue:
