@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
-from ragvault.caches import bring_vectors, bring_words
+from ragvault.caches import Following, bring_vectors, bring_words
 from ragvault.compact import tidy
 from ragvault.engines import Engines
 from ragvault.errors import ModelUnavailable, ModelUnusable
@@ -53,7 +53,8 @@ def ingest(
 ) -> Report:
     """Bring the index up to date with the vault. The caller holds the writer's lock."""
     began = time.perf_counter()
-    report = follow_notes(root, catalogue, engines.config, tell, look)
+    following = Following(catalogue, engines)
+    report = follow_notes(root, catalogue, engines.config, tell, look, following)
     engines.own(catalogue)
     run = _Run(catalogue, engines, report, tell, say)
     if tier == "keyword":
