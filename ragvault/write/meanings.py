@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PAGE = 1024  # passages embedded between two looks at the clock and the keyboard
 # Passages to embed: below it a process of its own starts for longer than it helps.
-MANY = 8 * PAGE
+MANY = 4 * PAGE
 VECTORS = 8192  # vectors handed to an index at a time: 12 MB
 
 
