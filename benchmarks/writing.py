@@ -3,11 +3,13 @@
     python -m benchmarks.writing [--notes 1000] [--engine tantivy]   static tier, from nothing
     python -m benchmarks.writing size [--notes 1000]                 both tiers on disk, by part
     python -m benchmarks.writing full [--passages 2000]              beside bare embedding
+    python -m benchmarks.writing changes [--changed 2000]            many notes change at once
 
-Every run of an index is a process of its own, as a person starts it, and reports its own times and
-its greatest memory. CPU is that of the process and of those it starts, which a busy machine hardly
-changes; seconds are the clock's. The models are those of RAGVAULT_HOME. For `size` the transformer
-is a stand-in with vectors of the same size: what they say does not matter there.
+Every run of an index is a process of its own, as a person starts it, and reports its own times.
+Memory is the most that it and the processes it started held at one time. CPU is theirs together,
+which a busy machine hardly changes; seconds are the clock's. The models are those of RAGVAULT_HOME.
+For `size` the transformer is a stand-in with vectors of the same size: what they say does not
+matter there.
 """
 
 from __future__ import annotations
@@ -15,15 +17,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +74,24 @@ def static(notes: int, engine: str) -> None:
         print(f"{note.name} deleted: {_told(gone)}, {gone['wrote'] / 1e6:.2f} MB written")
 
 
+def changes(notes: int, count: int, engine: str) -> None:
+    """Many notes change at once: what it costs that words follow while they are read."""
+    with scene(notes) as (root, home):
+        flag = f"keyword.engine={engine}"
+        run(root, home, flag, "static")
+        for note in _spread(sorted(root.rglob("*.md")), count):
+            with note.open("a", encoding="utf-8") as file:
+                file.write(PARAGRAPH)
+        indexed = home.with_name("indexed")
+        (home / "vaults").rename(indexed)
+        for how in ("static", "words last"):
+            shutil.rmtree(home / "vaults", ignore_errors=True)
+            shutil.copytree(indexed, home / "vaults")
+            done = run(root, home, flag, how)
+            print(f"{count:,} changed, {'words follow' if how == 'static' else how}: {_told(done)}")
+            print(f"  a changed note is out of answers for {done['missed']:.1f} s at most")
+
+
 def both(notes: int) -> None:
     """What lies on disk when every passage has been read by the transformer too."""
     with scene(notes) as (root, home):
@@ -109,7 +130,7 @@ def one(root: Path, flag: str, how: str) -> None:
 
     be_patient()  # as every command is
     vault = Vault.open(root, flags=[flag])
-    steps, heard = Steps(), Heard()
+    steps, heard, followed = Steps(), Heard(), Followed()
     told: dict[str, Any] = {"steps": steps.spent}
     if how == "bare first":
         told |= _bare(vault)
@@ -118,8 +139,10 @@ def one(root: Path, flag: str, how: str) -> None:
         _stand_in(stops=how == "half")
     else:
         steps.watch()
+        followed.watch(meanwhile=how != "words last")
     with suppress(KeyboardInterrupt):
-        vault.index("static" if how == "static" else "full", talk=heard)  # type: ignore[arg-type]
+        tier = "static" if how in ("static", "words last") else "full"
+        vault.index(tier, talk=heard)  # type: ignore[arg-type]
     told |= {"index": time.perf_counter() - began, "index_cpu": _cpu() - cpu}
     if how == "bare":
         told |= _bare(vault)
@@ -128,7 +151,7 @@ def one(root: Path, flag: str, how: str) -> None:
     told |= {
         "notes": counts.notes,
         "passages": counts.chunks,
-        "memory": max(_peak(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) / 1024,
+        "missed": followed.longest(began),
         "keyword": heard.since(began, "by keyword"),
         "clock": time.time() - (time.perf_counter() - began),
         "wrote": _written(),
@@ -153,6 +176,31 @@ class Heard:
 
     def since(self, began: float, what: str) -> float:
         return next((at - began for at, line in self.lines if line.endswith(what)), 0.0)
+
+
+class Followed:
+    """When words had followed what was read."""
+
+    def __init__(self) -> None:
+        self.ends: list[float] = []
+
+    def watch(self, *, meanwhile: bool) -> None:
+        caches = import_module("ragvault.caches")
+        if not meanwhile:
+            caches.EVERY = float("inf")
+        real = caches.follow_words
+
+        def follow(index: Any, catalogue: Any, taking: Any, *rest: Any) -> Any:
+            try:
+                return real(index, catalogue, taking, *rest)
+            finally:
+                if taking.note:  # words, and not code
+                    self.ends.append(time.perf_counter())
+
+        caches.follow_words = follow
+
+    def longest(self, began: float) -> float:
+        return max((b - a for a, b in pairwise([began, *self.ends])), default=0.0)
 
 
 class Steps:
@@ -228,17 +276,6 @@ def _cpu() -> float:
     return spent.user + spent.system + spent.children_user + spent.children_system
 
 
-def _peak() -> int:
-    """The most memory of this program, in kB.
-
-    Not ru_maxrss, where Linux can tell: that begins with the memory of whoever started us.
-    """
-    status = Path("/proc/self/status")
-    lines = status.read_text().splitlines() if status.exists() else []
-    told = [int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
-    return told[0] if told else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
 def _written() -> int:
     """Bytes this process has handed to the system for writing; Linux counts them."""
     try:
@@ -261,7 +298,7 @@ def scene(notes: int, passages: int = 0, corpus: Path | None = None) -> Iterator
         (home / "models").symlink_to(folders.models_dir().resolve())
         every = sorted(corpus.rglob("*.md"))
         size = notes or (max(1, passages // 8) if passages else len(every))
-        for note in every[:: max(1, len(every) // size)][:size]:
+        for note in _spread(every, size):
             copy = root / note.relative_to(corpus)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(note, copy)
@@ -272,14 +309,61 @@ def run(root: Path, home: Path, flag: str, how: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.writing", "one", str(root), flag, how]
     environ = {**os.environ, "RAGVAULT_HOME": str(home)}
     began, clock = time.perf_counter(), time.time()
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environ)
-    told: dict[str, Any] = json.loads(done.stdout)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environ) as running:
+        memory = Memory(running.pid)
+        said = running.communicate()[0]
+        memory.end()
+    if running.returncode:
+        raise subprocess.CalledProcessError(running.returncode, command)
+    told: dict[str, Any] = json.loads(said) | {"memory": memory.most / 1e6}
     told["searchable"] = told["clock"] + told["keyword"] - clock  # two processes share no other
     return told | {"seconds": time.perf_counter() - began}
 
 
+class Memory(threading.Thread):
+    """The most that a process and those it started held at one time, in bytes, by looking often.
+
+    What they share is counted by its share, where the system tells.
+    """
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self.pid, self.most, self._ended = pid, 0, threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        while not self._ended.wait(0.2):
+            self.most = max(self.most, sum(map(_held, _family(self.pid))))
+
+    def end(self) -> None:
+        self._ended.set()
+        self.join()
+
+
+def _family(pid: int) -> list[int]:
+    """A process and all that it started."""
+    try:
+        own = Path(f"/proc/{pid}/task").glob("*/children")
+        started = [int(child) for task in own for child in task.read_text().split()]
+    except OSError:
+        return []
+    return [pid, *(each for child in started for each in _family(child))]
+
+
+def _held(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+
+
 def _told(run: dict[str, Any]) -> str:
     return f"{run['seconds']:.1f} s, {run['cpu']:.1f} s of CPU, {run['memory']:,.0f} MB of memory"
+
+
+def _spread(every: list[Path], count: int) -> list[Path]:
+    return every[:: max(1, len(every) // count)][:count]
 
 
 def changed(root: Path) -> Path:
@@ -331,10 +415,11 @@ def bytes_of(path: Path) -> int:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument(
-        "what", nargs="?", choices=["static", "size", "full", "one"], default="static"
+        "what", nargs="?", choices=["static", "size", "full", "changes", "one"], default="static"
     )
     parser.add_argument("run", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--notes", type=int, default=0, help="0 is all of them")
+    parser.add_argument("--changed", type=int, default=2000)
     parser.add_argument("--passages", type=int, default=2000)
     parser.add_argument("--engine", choices=["whoosh", "tantivy"], default="whoosh")
     asked = parser.parse_args(arguments)
@@ -344,6 +429,8 @@ def main(arguments: list[str] | None = None) -> None:
         both(asked.notes)
     elif asked.what == "full":
         full(asked.passages)
+    elif asked.what == "changes":
+        changes(asked.notes, asked.changed, asked.engine)
     else:
         static(asked.notes, asked.engine)
 

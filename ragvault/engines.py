@@ -57,13 +57,17 @@ class Engines:
 
     def own(self, catalogue: Catalogue) -> None:
         """Empty caches of another catalogue, before any of them is opened to be written."""
-        stamp, wanted = self.folder / STAMP, catalogue.identity.encode()
-        if stamp.exists() and stamp.read_bytes() == wanted:
+        if self.are_of(catalogue):
             return
         if any((self.folder / name).exists() for name in CACHES):
             self.talk.say("the indexes are not of this catalogue; they are made again from it")
         self.empty()
-        write_file(stamp, wanted)
+        write_file(self.folder / STAMP, catalogue.identity.encode())
+
+    def are_of(self, catalogue: Catalogue) -> bool:
+        """Whether the caches are those of this catalogue."""
+        stamp = self.folder / STAMP
+        return stamp.exists() and stamp.read_bytes() == catalogue.identity.encode()
 
     def empty(self) -> None:
         """Delete every cache."""

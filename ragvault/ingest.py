@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
-from ragvault.caches import bring_vectors, bring_words
+from ragvault.caches import Following, bring_vectors, bring_words
 from ragvault.compact import tidy
 from ragvault.engines import Engines
 from ragvault.errors import ModelUnavailable, ModelUnusable
@@ -53,7 +53,8 @@ def ingest(
 ) -> Report:
     """Bring the index up to date with the vault. The caller holds the writer's lock."""
     began = time.perf_counter()
-    report = follow_notes(root, catalogue, engines.config, tell, look)
+    following = Following(catalogue, engines)
+    report = follow_notes(root, catalogue, engines.config, tell, look, following)
     engines.own(catalogue)
     run = _Run(catalogue, engines, report, tell, say)
     if tier == "keyword":
@@ -99,7 +100,6 @@ class _Run:
                 return
         self.report.embedded += new
         self.tell("", 0, 0)
-        bring_vectors(model, self.catalogue, self.engines, self._better(model))
         take_over(self.catalogue, "static", model)
         self.reached = "static"
         if new:
@@ -119,7 +119,12 @@ class _Run:
             telling(done, total)
 
         better = catalogue.fact("full")
-        return embedder.name, embed(catalogue, embedder, tell, better=better, slab=PAGE)
+        new = embed(catalogue, embedder, tell, better=better, slab=PAGE)
+        stop()
+        bring_vectors(
+            embedder.name, catalogue, self.engines, better if better != embedder.name else ""
+        )
+        return embedder.name, new
 
     def _vocabulary(self, model: str) -> None:
         if is_due(self.catalogue, model):
@@ -189,10 +194,6 @@ class _Run:
         if self.reached == "static" or (static and not self.catalogue.is_lacking(static, full)):
             return "static"
         return "keyword"
-
-    def _better(self, model: str) -> str:
-        full = self.catalogue.fact("full")
-        return full if full != model else ""
 
     def _go_without(self, missing: ModelUnavailable | ModelUnusable) -> None:
         """The vault is searched by what it has; a later run adds the rest."""

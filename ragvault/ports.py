@@ -56,6 +56,15 @@ class CountsTokens(Protocol):
         ...
 
 
+@runtime_checkable
+class OpensElsewhere(Protocol):
+    """What an embedder can do besides that keeps one core of this process busy."""
+
+    def opening(self) -> Callable[[], Embedder]:
+        """What another process calls to have the same embedder: it can be pickled."""
+        ...
+
+
 class Reranker(Protocol):
     """Reads a query and a passage together and says how well one answers the other."""
 
@@ -145,8 +154,12 @@ class KeywordIndex(Protocol):
         """Take out by id; an id that is not there is no mistake."""
         ...
 
-    def commit(self, revision: int) -> None:
-        """Make all changes visible at once, and stamp them with the catalogue's revision."""
+    def commit(self, revision: int, *, wait: bool = True) -> None:
+        """Make all changes visible at once, and stamp them with the catalogue's revision.
+
+        Without `wait` that may come about later, while other changes are made: the next commit
+        waits for it, and raises what went wrong. Closed before then, it may not have happened.
+        """
         ...
 
     def rubbish(self) -> int:

@@ -194,6 +194,31 @@ class Note:
 # --- Looking up by word: what goes into a keyword index, what is asked of it, what it answers ---
 
 
+class Head(NamedTuple):
+    """What a stored note is called and what it is about, without its text."""
+
+    id: int
+    path: str
+    title: str
+    aliases: tuple[str, ...]
+    tags: tuple[str, ...]
+    keywords: tuple[str, ...]
+    description: str
+    author: str
+
+
+class Said(NamedTuple):
+    """What a stored passage says, without where it stands. `hash` is that of the text to embed."""
+
+    id: int
+    note_id: int
+    hash: bytes
+    headings: tuple[str, ...]
+    lang: str
+    has: tuple[str, ...]
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class KeywordNote:
     """The fields of a note that are looked up once a note: title, aliases, tags and the like.

@@ -127,6 +127,12 @@ def test_an_unknown_language_is_refused_with_the_known_ones():
 texts = st.text(alphabet=st.sampled_from("aB1 ._-/+#'@&é黑豹ส\u0301नम्\nC"), max_size=40)
 
 
+@pytest.mark.parametrize("analyzer", [ENGLISH, PLAIN], ids=["stems", "no stems"])
+@given(word=st.text("abcdeginstéß", min_size=1) | st.sampled_from(["it", "IT", "Node.js", "日本"]))
+def test_a_word_is_looked_up_by_the_term_that_weighs_most(analyzer, word):
+    assert analyzer.looked_up_by(word) == analyzer.word(word).main[0][0]
+
+
 @given(texts)
 def test_every_term_of_a_query_word_is_one_it_is_indexed_by(text):
     for _, _, _, word in ENGLISH.words(text):

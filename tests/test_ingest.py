@@ -26,6 +26,7 @@ from write_kit import (
 from ragvault import compact
 from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable
+from ragvault.index.keyword import WhooshIndex
 from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import Has
 from ragvault.store.catalogue import Catalogue
@@ -608,3 +609,95 @@ def test_everything_an_index_holds_is_closed_to_others(tmp_path, engine):
     held = [vault.folder, *vault.folder.rglob("*")]
     assert {path.stat().st_mode & 0o777 for path in held if path.is_dir()} == {0o700}
     assert {path.stat().st_mode & 0o777 for path in held if path.is_file()} == {0o600}
+
+
+# --- Found again while others are still being read ---
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Words follow after each note that is stored."""
+    monkeypatch.setattr("ragvault.caches.EVERY", 0.0)
+    monkeypatch.setattr("ragvault.write.notes.COMMIT_EVERY", 1)
+
+
+def by_word(vault, word):
+    """The notes that the keyword index finds, of those that are still as it knows them."""
+    with vault.reading() as index:
+        hits = index.keyword.search(Words(word), limit=999, fuzzy=False).hits
+        passages = index.catalogue.passages([hit.passage for hit in hits])
+        return {passage.path for passage in passages.values()}
+
+
+def changed(numbers):
+    return {f"{n:04}.md": f"{note(n, 1)}\n\nzeppelin\n" for n in numbers}
+
+
+@pytest.mark.parametrize("engine", ["whoosh", "tantivy"])
+def test_a_changed_note_is_found_before_the_others_have_been_read(tmp_path, at_once, engine):
+    write(tmp_path / "vault", notes(12))
+    vault = opened(tmp_path / "vault", tmp_path / "home", f"keyword.engine={engine}")
+    vault.index()
+    write(vault.root, changed(range(12)))
+    found = []
+
+    def look(what, done, total):
+        if what == "reading notes":
+            found.append(by_word(vault, "zeppelin"))
+
+    vault.index(tell=look)
+
+    # As each is told of, the words of those before it have followed.
+    assert found == [set(changed(range(done))) for done in range(12)]
+
+
+def test_a_note_that_is_cut_anew_is_found_before_the_others_are(vault, tmp_path, at_once):
+    vault.index()
+    every = by_word(vault, "note")
+    other = opened(vault.root, tmp_path / "home", "chunk.child_target=300", "chunk.child_max=400")
+    found = []
+
+    def look(what, done, total):
+        if what == "cutting notes anew":
+            found.append(by_word(other, "note"))
+
+    other.index(tell=look)
+
+    assert len(every) == len(found) == 12
+    assert all(len(every - there) <= 1 for there in found)
+
+
+def test_what_followed_meanwhile_ends_where_one_run_ends(vault, tmp_path, at_once):
+    vault.index()
+    write(vault.root, changed(range(0, 12, 2)))
+    (vault.root / "0001.md").unlink()
+    vault.index()
+    other = opened(vault.root, tmp_path / "other")
+    other.index()
+
+    assert answers(vault) == answers(other)
+
+
+def test_a_first_index_is_written_in_one_go(vault, tmp_path, at_once, monkeypatch):
+    commits = []
+    real = WhooshIndex.commit
+
+    def commit(self, revision, **how):
+        commits.append(revision)
+        real(self, revision, **how)
+
+    monkeypatch.setattr(WhooshIndex, "commit", commit)
+    vault.index("keyword")
+
+    assert len(commits) == 2  # of words and of code
+
+
+def test_caches_of_another_catalogue_follow_nothing(vault, at_once):
+    vault.index()
+    (vault.folder / "caches").write_bytes(b"another")
+    write(vault.root, {"0001.md": note(1, 1)})
+    heard = Heard()
+
+    vault.index(talk=heard)
+
+    assert sum("made again" in line for line in heard.lines) == 1

@@ -22,7 +22,7 @@ ANALYZERS = {"words": Analyzer(), "code": CodeAnalyzer()}
 @pytest.mark.parametrize("name", ANALYZERS)
 @given(found=st.lists(texts, max_size=3))
 def test_tantivy_cuts_out_every_term_and_no_other(name, found):
-    waiting = draft.Draft(ANALYZERS[name], ["body"])
+    waiting = draft.Draft(draft.Written(ANALYZERS[name]), ["body"])
     text = waiting._chunks.text(found)
 
     cut = waiting._cutter().analyze(text)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ragvault.engines import Engines
-from ragvault.errors import ModelUnavailable
+from ragvault.errors import ModelUnavailable, ModelUnusable
 from ragvault.models.fake import FakeEmbedder
 from ragvault.models.talk import Quiet
 from ragvault.types import Words
@@ -172,3 +173,42 @@ def holders(folder: Path, needles: Iterable[bytes]) -> dict[str, list[bytes]]:
             if held:
                 found[str(path.relative_to(folder))] = held
     return found
+
+
+class Far(Counting):
+    """One that another process can open: what is embedded there is not seen here."""
+
+    def opening(self):
+        return FakeEmbedder
+
+
+class Mortal(Far):
+    """One whose process dies when it has embedded so many times."""
+
+    def __init__(self, name: str, lives: int) -> None:
+        super().__init__(name)
+        self.lives = lives
+
+    def opening(self):
+        return partial(_Dying, self.lives)
+
+
+class _Dying(FakeEmbedder):
+    def __init__(self, lives: int) -> None:
+        self.lives = lives
+
+    def embed(self, texts, kind):
+        if not self.lives:
+            os._exit(9)
+        self.lives -= 1
+        return super().embed(texts, kind)
+
+
+class Unusable(Far):
+    """One whose weights cannot be run, here or there."""
+
+    def opening(self):
+        return partial(Unusable, self.name)
+
+    def embed(self, texts, kind):
+        raise ModelUnusable("rough", "it cannot be read")

@@ -87,6 +87,16 @@ class Analyzer:
         """How many places a chunk takes, and its terms with their places."""
         return self._kept.get(chunk) or self._keep(chunk)
 
+    def read(self, chunk: str) -> Entry:
+        """The same, and nothing is kept: for whoever keeps what it makes of it."""
+        return self._entry(chunk)
+
+    def looked_up_by(self, word: str) -> str:
+        """The term that weighs most where this word is looked up."""
+        if word.isascii() and word.isalpha() and word.islower():
+            return _main(self.forms(word))  # as `word` says, for a tenth of the work
+        return self.word(word).main[0][0]
+
     def tokens(self, texts: Sequence[str]) -> list[Place]:
         """Every term with its place, in order of place."""
         at = 0

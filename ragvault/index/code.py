@@ -24,7 +24,7 @@ from ragvault.index.cjk import UNSPACED
 from ragvault.index.keyword_fields import Fields
 from ragvault.index.keyword_open import engine
 from ragvault.index.keyword_words import MAX_LENGTH, UNSPACED_RUN, Part, split
-from ragvault.types import AllOf, AnyOf, Chunk, KeywordPassage, Sought, Words
+from ragvault.types import AllOf, AnyOf, Chunk, KeywordPassage, Said, Sought, Words
 
 if TYPE_CHECKING:
     from ragvault.ports import KeywordIndex
@@ -93,7 +93,7 @@ def open_code(folder: Path, keyword: Keyword, code: Code) -> KeywordIndex:
     return engine(folder, FIELDS, CodeAnalyzer(), settings)
 
 
-def code_words(id_: int, note: int, chunk: Chunk) -> KeywordPassage:
+def code_words(id_: int, note: int, chunk: Chunk | Said) -> KeywordPassage:
     """What of a block of code is looked up."""
     return KeywordPassage(id_, note, {"code": (chunk.text,), "language": (language(chunk.lang),)})
 

@@ -115,7 +115,7 @@ class WhooshIndex:
         for passage in passages:
             self._changes.remove("passage", passage)
 
-    def commit(self, revision: int) -> None:
+    def commit(self, revision: int, *, wait: bool = True) -> None:
         self._show(self._changes.commit(self._manifest, revision))
         self._changes = self._no_changes()
 

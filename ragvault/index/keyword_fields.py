@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from ragvault.types import Chunk, KeywordNote, KeywordPassage, Note
+from ragvault.types import Chunk, Head, KeywordNote, KeywordPassage, Note, Said
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Fields:
         return sorted(self.boosts)
 
 
-def note_words(id_: int, note: Note) -> KeywordNote:
+def note_words(id_: int, note: Note | Head) -> KeywordNote:
     """What of a note is looked up. Its file's name always is, whatever its title."""
     stem = PurePosixPath(note.path).stem
     titles = (note.title, stem) if stem.casefold() != note.title.casefold() else (note.title,)
@@ -60,6 +60,6 @@ def note_words(id_: int, note: Note) -> KeywordNote:
     )
 
 
-def passage_words(id_: int, note: int, chunk: Chunk) -> KeywordPassage:
+def passage_words(id_: int, note: int, chunk: Chunk | Said) -> KeywordPassage:
     """What of a passage is looked up."""
     return KeywordPassage(id_, note, {"headers": chunk.headings, "body": (chunk.text,)})

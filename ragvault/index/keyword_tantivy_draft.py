@@ -19,40 +19,57 @@ from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 from ragvault.index.analyze import GAP, Analyzer
 from ragvault.index.keyword_tantivy_query import ABSENT, PLACES
 
+KEPT = 1 << 18  # chunks; about 90 MB when full
 # Neither is ever part of a term.
 BREAK, MARK = "\n", "\x01"
 _BETWEEN = BREAK.join(["", *[MARK] * GAP, ""])  # two texts of one field
 
 
-class _Chunks(dict[str, str]):
-    """How each chunk that was met is written, and every term there is in them."""
+class Written(dict[str, str]):
+    """How each chunk that was met is written, in whichever draft, until it is too much."""
 
     def __init__(self, analyzer: Analyzer) -> None:
-        self._analyzer = analyzer
-        self.terms = {MARK}
+        self.analyzer = analyzer
 
     def __missing__(self, chunk: str) -> str:
-        width, tokens = self._analyzer.entry(chunk)
+        if len(self) >= KEPT:
+            self.clear()
+        width, tokens = self.analyzer.read(chunk)
         places: list[list[str]] = [[] for _ in range(width)]
         for term, place in tokens:
             places[place].append(term)
-            self.terms.add(term)
         written = self[chunk] = BREAK.join(MARK.join(terms) or MARK for terms in places)
+        return written
+
+
+class _Chunks(dict[str, str]):
+    """The same for the chunks of one draft."""
+
+    def __init__(self, written: Written) -> None:
+        self._written = written
+
+    def __missing__(self, chunk: str) -> str:
+        written = self[chunk] = self._written[chunk]
         return written
 
     def text(self, texts: Iterable[str]) -> str:
         """The texts of one field, with a gap between them that no phrase crosses."""
-        found = ((text, self._analyzer.chunks(text)) for text in texts)
+        found = ((text, self._written.analyzer.chunks(text)) for text in texts)
         written = (BREAK.join(map(self.__getitem__, cut.findall(text))) for text, cut in found)
         whole = _BETWEEN.join(written)
         return whole if whole.strip(BREAK + MARK) else ABSENT
+
+    def terms(self) -> list[str]:
+        """Every term of the draft, and the mark; sorted, so that two runs build the same."""
+        every = {MARK, *BREAK.join(self.values()).replace(MARK, BREAK).split(BREAK)}
+        return sorted(every - {""})
 
 
 class Draft:
     """The documents of one level, by id, until they are handed over."""
 
-    def __init__(self, analyzer: Analyzer, fields: Iterable[str]) -> None:
-        self._chunks, self._fields = _Chunks(analyzer), tuple(fields)
+    def __init__(self, written: Written, fields: Iterable[str]) -> None:
+        self._chunks, self._fields = _Chunks(written), tuple(fields)
         self._documents: dict[int, Any] = {}
 
     def put(self, ids: Mapping[str, int], texts: Mapping[str, tuple[str, ...]]) -> None:
@@ -78,7 +95,6 @@ class Draft:
             writer.add_document(document)
 
     def _cutter(self) -> Any:
-        # Sorted, so that two runs build the same.
-        told = Filter.split_compound(sorted(self._chunks.terms))
+        told = Filter.split_compound(self._chunks.terms())
         places = TextAnalyzerBuilder(Tokenizer.whitespace())
         return places.filter(told).filter(Filter.custom_stopword([MARK])).build()

@@ -14,8 +14,7 @@ put by id.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,6 @@ import numpy as np
 import tantivy
 
 from ragvault.config import Keyword
-from ragvault.errors import IndexLocked, IndexUnusable
 from ragvault.index.analyze import Analyzer
 from ragvault.index.keyword_allow import allowed_rows
 from ragvault.index.keyword_bm25 import BM25
@@ -35,17 +33,16 @@ from ragvault.index.keyword_plan import Every, Planner, Without, check_fields, t
 from ragvault.index.keyword_shelf import Manifest
 from ragvault.index.keyword_spell import near
 from ragvault.index.keyword_tantivy_detail import Detail
-from ragvault.index.keyword_tantivy_draft import Draft
 from ragvault.index.keyword_tantivy_files import LEVELS, Stamps
 from ragvault.index.keyword_tantivy_find import SET, Allow, Search, Sums
 from ragvault.index.keyword_tantivy_query import ABSENT, PLACES, Asking, Level, only_words, schema
+from ragvault.index.keyword_tantivy_write import Changes
 from ragvault.ports import CacheBroken
 from ragvault.types import KeywordAnswer, KeywordHit, KeywordNote, KeywordPassage, Sought
 
 if TYPE_CHECKING:
     from ragvault.ports import Allowed, ReadKeywords
 
-HEAP = 100_000_000  # bytes a writer may hold before it writes a segment
 SLICE = 20_000  # documents put again at a time: a draft holds them all, some 2 kB each
 
 
@@ -63,13 +60,13 @@ class TantivyIndex:
             "note": schema(fields.note, ["id"]),
             "passage": schema(fields.passage, ["id", "note"]),
         }
-        self._writers: dict[str, Any] = {}
-        self._drafts = self._no_drafts()
         for each in (folder.parent, folder):  # parents=True would leave those above open to others
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._stamp = self._stamps.read()
         self._shown: Manifest | None = None  # the commit that searches see
         self._indexes = {level: self._open(level) for level in LEVELS}
+        self._changes = Changes(folder, self._indexes, analyzer, self._boosts)
+        self._handed_over: int | None = None  # the revision of what is not yet stamped
         self.refresh()
 
     @property
@@ -183,32 +180,26 @@ class TantivyIndex:
     # Writing
 
     def put(self, notes: Iterable[KeywordNote], passages: Iterable[KeywordPassage]) -> None:
-        for note in notes:
-            self._drafts["note"].put({"id": note.id}, note.fields)
-        for passage in passages:
-            ids = {"id": passage.id, "note": passage.note}
-            self._drafts["passage"].put(ids, passage.fields)
+        self._changes.put(notes, passages)
 
     def remove(self, notes: Iterable[int], passages: Iterable[int]) -> None:
-        for level, ids in (("note", notes), ("passage", passages)):
-            for id_ in ids:
-                self._drafts[level].drop(id_)
-                self._writer(level).delete_documents_by_term("id", id_)
+        self._settle()
+        self._changes.remove(notes, passages)
 
-    def commit(self, revision: int) -> None:
-        for level in LEVELS:
-            if self._drafts[level]:
-                with self._writing():
-                    self._drafts[level].hand_over(self._indexes[level], self._writer(level))
-            if level in self._writers:
-                writer = self._writers.pop(level)
-                with self._writing():
-                    writer.commit()
-                    writer.garbage_collect_files()
-                    writer.wait_merging_threads()
-        self._drafts = self._no_drafts()
-        self._stamps.write(revision, self._stamp)
-        self.refresh()
+    def commit(self, revision: int, *, wait: bool = True) -> None:
+        self._settle()
+        self._changes.hand_over()
+        self._handed_over = revision
+        if wait:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Stamp what was handed over, when it is in the files."""
+        if self._handed_over is not None:
+            self._changes.wait()
+            self._stamps.write(self._handed_over, self._stamp)
+            self._handed_over = None
+            self.refresh()
 
     def rubbish(self) -> int:
         held = {
@@ -231,33 +222,7 @@ class TantivyIndex:
             self.commit(self.revision)
 
     def close(self) -> None:
-        for writer in self._writers.values():
-            writer.rollback()
-        self._writers, self._drafts = {}, self._no_drafts()
-
-    def _no_drafts(self) -> dict[str, Draft]:
-        return {level: Draft(self._analyzer, self._boosts[level]) for level in LEVELS}
-
-    def _writer(self, level: str) -> Any:
-        if level not in self._writers:
-            try:
-                self._writers[level] = self._indexes[level].writer(HEAP, 1)
-            except ValueError as error:
-                raise IndexLocked(self._folder, owner=f"another process ({error})") from error
-            # What a killed writer left has the very names that we are going to use.
-            with self._writing():
-                self._writers[level].garbage_collect_files()
-        return self._writers[level]
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """A full disk is said as such; whatever else tantivy cannot do needs a fresh index."""
-        try:
-            yield
-        except ValueError as error:
-            if "No space left" in str(error):
-                raise IndexUnusable(self._folder, "No space left on device") from error
-            raise CacheBroken(f"the keyword index: tantivy cannot write it ({error})") from error
+        self._changes.close()
 
     def _beside_removed(self, level: str) -> list[int]:
         """Ids of all documents in segments that also hold removed ones, those too."""

@@ -8,7 +8,7 @@ vectors that are not its own. Where the vectors are kept is behind the VectorSto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -40,13 +40,31 @@ def embed_missing(
     Each slab is kept before the next is begun; `progress` is told (done, total) after each, and
     may raise to stop there.
     """
-    todo = _missing(store, embedder.name, texts)
+    missing = _missing(store, embedder.name, texts)
+    embed_new(store, embedder, missing, slab=slab, progress=progress)
+    return len(missing)
+
+
+def embed_new(
+    store: VectorStore,
+    embedder: Embedder,
+    texts: Mapping[bytes, str],
+    *,
+    slab: int = SLAB,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> None:
+    """The same for texts, by their keys, that are known to have no vector."""
+    todo = evenly(texts)
     for start in range(0, len(todo), slab):
         part = todo[start : start + slab]
         matrix = embedder.embed([text for _, text in part], "passage")
         store.put_vectors(embedder.name, embedder.dim, [key for key, _ in part], matrix)
         progress(start + len(part), len(todo))
-    return len(todo)
+
+
+def evenly(texts: Mapping[bytes, str]) -> list[tuple[bytes, str]]:
+    """The longest first, so that a slab's work is even."""
+    return sorted(texts.items(), key=lambda pair: (-len(pair[1]), pair[0]))
 
 
 def vectors_of(store: VectorStore, embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -55,9 +73,8 @@ def vectors_of(store: VectorStore, embedder: Embedder, texts: Sequence[str]) -> 
     return store.get_vectors(embedder.name, [text_key(text) for text in texts])
 
 
-def _missing(store: VectorStore, model: str, texts: Sequence[str]) -> list[tuple[bytes, str]]:
-    """The texts without a vector, each once, the longest first so that a slab's work is even."""
+def _missing(store: VectorStore, model: str, texts: Sequence[str]) -> dict[bytes, str]:
+    """The texts without a vector, each once."""
     by_key = {text_key(text): text for text in texts}
     there = store.have(model, list(by_key))
-    missing = [(key, text) for key, text in by_key.items() if key not in there]
-    return sorted(missing, key=lambda pair: (-len(pair[1]), pair[0]))
+    return {key: text for key, text in by_key.items() if key not in there}

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragvault.models.text import plain
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 KEPT = 1 << 17  # words; about 30 MB when full
 BATCH = 1024  # texts read whole at once: enough to keep every core busy, little to hold
@@ -22,13 +26,13 @@ _MARKS = r"!-/:-@\[-`{-~"
 _WORD = re.compile(rf"[^ \t\n\r{_MARKS}]+|[{_MARKS}]")
 
 
-class _Words(dict[str, list[int]]):
-    """What was read, until it is too much."""
+class _Words(dict[str, bytes]):
+    """What was read, until it is too much; as bytes, which are joined in no time."""
 
-    def __init__(self, read: Callable[[str], list[int]]) -> None:
+    def __init__(self, read: Callable[[str], bytes]) -> None:
         self._reader = read
 
-    def __missing__(self, word: str) -> list[int]:
+    def __missing__(self, word: str) -> bytes:
         if len(self) >= KEPT:
             self.clear()
         ids = self[word] = self._reader(word)
@@ -55,24 +59,26 @@ class Pieces:
         self._whole = re.compile("|".join(added) or r"(?!)")
         self._words = _Words(self._encoded)
 
-    def of(self, texts: Sequence[str]) -> Iterator[list[int]]:
+    def of(self, texts: Sequence[str]) -> Iterator[NDArray[np.int64]]:
         """The numbers of each text."""
-        if self._by_word:
-            yield from map(self._read, texts)
-            return
+        import numpy as np
+
+        for ids in map(self._read, texts) if self._by_word else self._read_whole(texts):
+            yield np.frombuffer(ids, np.int64)
+
+    def _read(self, text: str) -> bytes:
+        if self._whole.search(text):
+            return self._encoded(text)
+        return b"".join(map(self._words.__getitem__, _WORD.findall(text)))
+
+    def _read_whole(self, texts: Sequence[str]) -> Iterator[bytes]:
         for start in range(0, len(texts), BATCH):
             batch = [plain(text) for text in texts[start : start + BATCH]]
             read = self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
             yield from (self._known(each.ids) for each in read)
 
-    def _read(self, text: str) -> list[int]:
-        if self._whole.search(text):
-            return self._encoded(text)
-        words = map(self._words.__getitem__, _WORD.findall(text))
-        return list(chain.from_iterable(words))
-
-    def _encoded(self, text: str) -> list[int]:
+    def _encoded(self, text: str) -> bytes:
         return self._known(self._tokenizer.encode(plain(text), add_special_tokens=False).ids)
 
-    def _known(self, ids: list[int]) -> list[int]:
-        return [id_ for id_ in ids if id_ != self._unknown]
+    def _known(self, ids: list[int]) -> bytes:
+        return array("q", (id_ for id_ in ids if id_ != self._unknown)).tobytes()

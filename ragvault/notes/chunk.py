@@ -16,7 +16,7 @@ from ragvault.notes.parse import Lines
 from ragvault.notes.pieces import Visible, pieces
 from ragvault.notes.segment import Piece, Wish, segment
 from ragvault.spans import cut
-from ragvault.types import Block, Chunk, Kind, Note, Section
+from ragvault.types import Block, Chunk, Kind, Note, Said, Section
 
 _KINDS: tuple[Kind, ...] = ("prose", "list", "table", "code", "callout")  # ties go to the first
 _CODE_STAYS_WHOLE = 4  # times a section's size: a listing longer than that is a file
@@ -33,7 +33,7 @@ def chunk(note: Note, settings: config.Chunk) -> tuple[list[Section], list[Chunk
     return sections, [replace(passage, ordinal=i) for i, passage in enumerate(chunks)]
 
 
-def embedding_text(passage: Chunk) -> str:
+def embedding_text(passage: Chunk | Said) -> str:
     """What is embedded for a passage: its headings and its text.
 
     Never the file's name: a renamed note embeds nothing.

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ragvault.spans import Span
-from ragvault.store import history, read
+from ragvault.store import history, read, texts
 from ragvault.store.counts import Counts, counts
 from ragvault.store.door import Door
 from ragvault.store.read import Body, Passage, Place, Seen, Stored
-from ragvault.types import Chunk, Note, Section, Skipped
+from ragvault.types import Chunk, Head, Note, Said, Section, Skipped
 
 
 class Notes(Door):
@@ -66,6 +66,14 @@ class Notes(Door):
     def passages(self, ids: Iterable[int], body: Body | None = None) -> dict[int, Passage]:
         """Passages by id; an id that is gone is absent. `body` stands in for `Catalogue.body`."""
         return self._read(read.passages, ids, body)
+
+    def said(self, ids: Sequence[int]) -> list[Said]:
+        """What passages say, without where they stand, by id; one that is gone is absent."""
+        return self._read(texts.said, ids)
+
+    def heads(self, ids: Sequence[int]) -> list[Head]:
+        """What notes are called and are about, by id; one that is gone is absent."""
+        return self._read(texts.heads, ids)
 
     def places(self, ids: Sequence[int]) -> list[Place]:
         """Where passages stand, without what they say, by id; one that is gone is absent."""

@@ -62,7 +62,7 @@ def of_section(section: Section) -> tuple[Any, ...]:
 
 def of_chunk(chunk: Chunk, note: Note, text_hash: bytes) -> tuple[Any, ...]:
     """Columns CHUNK. The text is written only where the note's own text would not give it back."""
-    own = chunk.text == _cut_chunk(note.text, chunk.start, chunk.end, chunk.overlap, note.excluded)
+    own = chunk.text == cut_chunk(note.text, chunk.start, chunk.end, chunk.overlap, note.excluded)
     return (
         chunk.ordinal,
         chunk.section,
@@ -143,7 +143,7 @@ def to_section(row: Sequence[Any]) -> Section:
 def to_chunk(row: Sequence[Any], whole: str, excluded: Sequence[Span]) -> Chunk:
     """A chunk from columns CHUNK and its note's text."""
     ordinal, section, headings, kind, lang, has, start, end, *places, overlap, own, _ = row
-    said = text(own) if own is not None else _cut_chunk(whole, start, end, overlap, excluded)
+    said = text(own) if own is not None else cut_chunk(whole, start, end, overlap, excluded)
     return Chunk(
         ordinal,
         section,
@@ -175,5 +175,6 @@ def to_target(path: str | bytes | None, row: Sequence[Any]) -> Target | None:
     return Target(status, where, via, start, bool(anchor_found), unwords(others or "[]"))
 
 
-def _cut_chunk(whole: str, start: int, end: int, overlap: int, excluded: Sequence[Span]) -> str:
-    return cut(whole, back(start, overlap, excluded), end, excluded)
+def cut_chunk(whole: str, start: int, end: int, overlap: int, excluded: Sequence[Span]) -> str:
+    """What a passage says, cut out of its note's text."""
+    return cut(whole, back(start, overlap, excluded) if overlap else start, end, excluded)

@@ -10,20 +10,23 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
-from ragvault.models.cache import SLAB, embed_missing
-from ragvault.notes.chunk import embedding_text
-from ragvault.ports import Embedder, VectorIndex
+from ragvault.models.cache import SLAB, embed_new
+from ragvault.ports import Embedder, OpensElsewhere, VectorIndex
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.answering import begin
+from ragvault.write.elsewhere import embedded, new_texts
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 PAGE = 1024  # passages embedded between two looks at the clock and the keyboard
+# Passages to embed: below it a process of its own starts for longer than it helps.
+MANY = 4 * PAGE
 VECTORS = 8192  # vectors handed to an index at a time: 12 MB
 
 
@@ -43,14 +46,38 @@ def embed(
     """
     begin(catalogue, embedder.name)
     lacking = catalogue.lacking(embedder.name, better)
-    for start in range(0, len(lacking), PAGE):
+    seen: set[bytes] = set()
+    done = _elsewhere(catalogue, embedder, lacking, seen, tell) if len(lacking) >= MANY else 0
+    for start in range(done, len(lacking), PAGE):
         page = lacking[start : start + PAGE]
-        texts = [embedding_text(passage.chunk) for passage in catalogue.passages(page).values()]
         tell(start, len(lacking))
+        texts = new_texts(catalogue, page, seen)
         onwards = _onwards(tell, start, len(lacking))
-        embed_missing(catalogue, embedder, texts, slab=slab, progress=onwards)
+        embed_new(catalogue, embedder, texts, slab=slab, progress=onwards)
         after_page()
     return len(lacking)
+
+
+def _elsewhere(
+    catalogue: Catalogue,
+    embedder: Embedder,
+    lacking: Sequence[int],
+    seen: set[bytes],
+    tell: Callable[[int, int], None],
+) -> int:
+    """Have a model that can be opened there embed in another process; how many passages it did."""
+    if not isinstance(embedder, OpensElsewhere):
+        return 0
+    done = 0
+    tell(done, len(lacking))
+    pages = [lacking[start : start + PAGE] for start in range(0, len(lacking), PAGE)]
+    with closing(embedded(catalogue.folder, embedder.opening(), pages)) as made:
+        for keys, vectors in made:
+            catalogue.put_vectors(embedder.name, embedder.dim, keys, vectors)
+            seen.update(keys)
+            done += PAGE
+            tell(min(done, len(lacking)), len(lacking))
+    return done
 
 
 def _onwards(

@@ -67,8 +67,12 @@ def follow_notes(
     config: Config,
     tell: Tell = lambda *_: None,
     look: Look | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Report:
-    """Bring the catalogue up to date with the vault. The caller holds the writer's lock."""
+    """Bring the catalogue up to date with the vault. The caller holds the writer's lock.
+
+    `meanwhile` is called whenever some notes more are stored, and may read the catalogue.
+    """
     began, now_ns = time.perf_counter(), time.time_ns()
     tell("looking for notes", 0, 0)
     found = look() if look else walk(root, config.walk)
@@ -78,8 +82,12 @@ def follow_notes(
     stale = _stale(seen, changes, how)
     dates = _dating(root, catalogue, config, bool(changes))
 
-    unread = _store(root, catalogue, changes, config, dates, tell)
-    _recut(catalogue, stale, config, tell)
+    def told(what: str, done: int, total: int) -> None:
+        tell(what, done, total)
+        meanwhile()
+
+    unread = _store(root, catalogue, changes, config, dates, told)
+    _recut(catalogue, stale, config, told)
     _touch(catalogue, changes, dates, now_ns)
     for path in changes.removed:
         catalogue.remove(path)

@@ -10,16 +10,12 @@ prepared by another recipe is prepared again, from the text that is stored.
 from __future__ import annotations
 
 import os
-import signal
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from msgspec import json
@@ -30,6 +26,7 @@ from ragvault.notes.chunk import chunk, embedding_text
 from ragvault.notes.parse import parse
 from ragvault.notes.read import Read, read
 from ragvault.types import Chunk, File, Layout, Note, Section, Skipped
+from ragvault.write.processes import live_with_the_parent, main_left_alone
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -104,11 +101,11 @@ def _in_processes(
 
     batches = [files[i : i + BATCH] for i in range(0, len(files), BATCH)]
     under_way: deque[Future[list[Prepared | Skipped]]] = deque()
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), _live_with_the_parent)
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), live_with_the_parent)
     try:
         for done, batch in enumerate(batches):
             try:
-                with _main_left_alone():
+                with main_left_alone():
                     for ahead in batches[done + len(under_way) : done + workers * AHEAD]:
                         under_way.append(pool.submit(_batch, root, ahead, config))
                 found = under_way.popleft().result()
@@ -120,40 +117,5 @@ def _in_processes(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-@contextmanager
-def _main_left_alone() -> Iterator[None]:
-    """Start processes that do not import the program's own script, of which they need nothing.
-
-    A script that indexes a vault in its first lines would otherwise begin again in each of them.
-    """
-    main = sys.modules["__main__"]
-    hidden = {name: getattr(main, name, None) for name in ("__file__", "__spec__")}
-    for name in hidden:
-        setattr(main, name, None)
-    try:
-        yield
-    finally:
-        for name, value in hidden.items():
-            setattr(main, name, value)
-
-
 def _batch(root: Path, files: Sequence[File], config: Config) -> list[Prepared | Skipped]:
     return [prepare(root, file, config) for file in files]
-
-
-def _live_with_the_parent() -> None:
-    """Leave interrupts to it, and end with it: one that was killed would leave us waiting for ever.
-
-    A pool's processes hold both ends of their queue, so they do not notice by themselves.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_end_with_the_parent, name="end with the parent", daemon=True).start()
-
-
-def _end_with_the_parent() -> None:
-    from multiprocessing import parent_process
-
-    parent = parent_process()
-    if parent:
-        parent.join()
-        os._exit(1)

@@ -36,13 +36,8 @@ def follow_vocabulary(
     catalogue: Catalogue, index: KeywordIndex, embedder: Embedder, stemming: str
 ) -> int:
     """Choose the terms anew and embed those that are new; how many those were."""
-    analyzer = Analyzer(stemming)
-
-    def looked_up_by(word: str) -> str:
-        return analyzer.word(word).main[0][0]
-
     passages = catalogue.chunk_count()
-    known = concepts(index.words(), looked_up_by, STOP_WORDS)
+    known = concepts(index.words(), Analyzer(stemming).looked_up_by, STOP_WORDS)
     have, old = catalogue.terms(), catalogue.vocabulary_chosen().model
     change = plan(choose(known, passages), have if old == embedder.name else ())
     gone = change.forget if old == embedder.name else have

@@ -18,8 +18,7 @@ from ragvault.plan import Has, Part
 from ragvault.ports import KeywordIndex
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.history import ChunkRef
-from ragvault.store.read import Passage
-from ragvault.types import KeywordNote, KeywordPassage, Note
+from ragvault.types import Head, KeywordNote, KeywordPassage, Said
 
 PAGE = 2_000  # passages read at a time
 # Passages between two commits, and so in a segment: what compaction rewrites for one deleted note.
@@ -32,14 +31,14 @@ T = TypeVar("T")
 class Taking:
     """What an index takes of a note and of a passage; `has` names what a passage must hold."""
 
-    note: Callable[[int, Note], KeywordNote] | None
-    passage: Callable[[Passage], KeywordPassage]
+    note: Callable[[int, Head], KeywordNote] | None
+    passage: Callable[[Said], KeywordPassage]
     has: Part | None = None
 
 
 TAKING = {
-    "keyword": Taking(note_words, lambda p: passage_words(p.id, p.note_id, p.chunk)),
-    "code": Taking(None, lambda p: code_words(p.id, p.note_id, p.chunk), has="code"),
+    "keyword": Taking(note_words, lambda p: passage_words(p.id, p.note_id, p)),
+    "code": Taking(None, lambda p: code_words(p.id, p.note_id, p), has="code"),
 }
 
 
@@ -64,10 +63,11 @@ def follow_words(
 
 
 def _put_notes(
-    index: KeywordIndex, catalogue: Catalogue, take: Callable[[int, Note], KeywordNote], since: int
+    index: KeywordIndex, catalogue: Catalogue, take: Callable[[int, Head], KeywordNote], since: int
 ) -> None:
     for page in _pages(catalogue.notes_since(since), PAGE):
-        index.put([take(note_id, catalogue.note(path)) for note_id, path in page], [])
+        heads = catalogue.heads([note_id for note_id, _ in page])
+        index.put([take(head.id, head) for head in heads], [])
 
 
 def _put_passages(
@@ -83,7 +83,8 @@ def _put_passages(
         index.put([], _taken(catalogue, taking, [chunk.id for chunk in page]))
         done += len(page)
         if done < len(wanted) and done % COMMIT == 0:
-            index.commit(wanted[done].revision - 1)  # ids grow with revisions: all before is there
+            # Ids grow with revisions: all before is there.
+            index.commit(wanted[done].revision - 1, wait=False)
         tell(done, len(wanted))
     return done
 
@@ -101,8 +102,8 @@ def _wanted(catalogue: Catalogue, taking: Taking, since: int) -> list[ChunkRef]:
 def _taken(catalogue: Catalogue, taking: Taking, ids: Sequence[int]) -> list[KeywordPassage]:
     return [
         taking.passage(passage)
-        for passage in catalogue.passages(ids).values()
-        if taking.has is None or taking.has in passage.chunk.has
+        for passage in catalogue.said(ids)
+        if taking.has is None or taking.has in passage.has
     ]
 
 
@@ -113,8 +114,7 @@ def compact_words(index: KeywordIndex, catalogue: Catalogue, taking: Taking) -> 
         notes: Sequence[int], passages: Sequence[int]
     ) -> tuple[Iterable[KeywordNote], Iterable[KeywordPassage]]:
         take = taking.note
-        known = ((fact.id, catalogue.note(fact.path)) for fact in catalogue.facts(notes))
-        held = [take(*note) for note in known] if take else []
+        held = [take(head.id, head) for head in catalogue.heads(notes)] if take else []
         pages = (_taken(catalogue, taking, page) for page in _pages(passages, PAGE))
         return held, (passage for page in pages for passage in page)
 
