@@ -2,6 +2,7 @@
 
     python -m benchmarks.vectors exact [--passages 118000]   writing, opening, searching, an edit
     python -m benchmarks.vectors lists [--times 3]           recall and time of lists, by probe
+    python -m benchmarks.vectors whole [--passages 118000]   whole numbers beside decoded ones
     python -m benchmarks.vectors links                       communities of the corpus's own links
 
 Vectors are those of `--vectors FILE.npy` (unit rows of a real model), or those that `--model NAME`
@@ -18,6 +19,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -27,6 +29,7 @@ from numpy.typing import NDArray
 
 from benchmarks import data
 from ragvault.config import Graph, Models, Vector
+from ragvault.index import vector_faiss
 from ragvault.index.graph import Edge
 from ragvault.index.graph_communities import communities, stamp
 from ragvault.index.vector import FaissIndex
@@ -39,7 +42,9 @@ Matrix = NDArray[np.float32]
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["exact", "lists", "links"], nargs="?", default="exact")
+    parser.add_argument(
+        "what", choices=["exact", "lists", "whole", "links"], nargs="?", default="exact"
+    )
     parser.add_argument("--passages", type=int, default=118_000)
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--queries", type=int, default=100)
@@ -52,6 +57,8 @@ def main(arguments: list[str] | None = None) -> None:
     queries = _aside(vectors, options.queries, 0.03)
     if options.what == "exact":
         return exact(vectors, queries)
+    if options.what == "whole":
+        return whole(vectors, queries)
     return lists(vectors, queries, options.times)
 
 
@@ -86,6 +93,30 @@ def exact(vectors: Matrix, queries: Matrix) -> None:
         took = _cpu(lambda: index.commit(2))
         grown = sum(abs(size - before.get(name, 0)) for name, size in _sizes(folder).items())
         print(f"an edit of 8 passages: {1000 * took:.1f} ms, {grown / 1000:.1f} kB in files")
+
+
+def whole(vectors: Matrix, queries: Matrix) -> None:
+    """The same index, its codes compared as whole numbers and then as FAISS decodes them."""
+    with tempfile.TemporaryDirectory() as folder:
+        shelf = Shelf(vectors)
+        index = shelf.create(Path(folder), Vector(exact_max=len(vectors)))
+        shelf.fill(index)
+        for how in ("whole numbers", "decoded"):
+            shelf.read = 0
+            times = _times(queries, partial(index.search, limit=100))
+            read = shelf.read / len(queries)
+            print(f"{len(vectors):,} passages, best 100, {how}: {_spread(times)}, {read:.0f} read")
+            _decode(index)
+
+
+def _decode(index: FaissIndex) -> None:
+    """Leave the comparing to FAISS, which decodes."""
+    kind = vector_faiss.load().ScalarQuantizer.QT_8bit
+    parts = []
+    for part in index._state.parts:
+        part.segment.index.sq.qtype = kind
+        parts.append(replace(part, segment=replace(part.segment, codes=None)))
+    index._state = replace(index._state, parts=tuple(parts))
 
 
 def lists(vectors: Matrix, queries: Matrix, times: int) -> None:

@@ -123,7 +123,7 @@ class FaissIndex:
         query = self._unit(query)[0]
         if limit < 1:
             return np.empty(0, np.int64), np.empty(0)
-        scan = vector_best.bounds(
+        scan = vector_best.Scan(
             state.searched, query, allowed, probe=settings.probe, threads=settings.threads
         )
         truth = vector_best.cosines(query, self._fetch)

@@ -35,39 +35,50 @@ class Bounds:
     rest: float
 
 
-def bounds(
-    parts: Sequence[Part],
-    query: NDArray[np.float32],
-    allowed: Allowed,
-    *,
-    probe: float,
-    threads: int,
-) -> Callable[[int], Bounds]:
-    """A scan of these parts, which can be asked again for more."""
-    ready = settled(allowed)
-    masked = [(part.segment, part.keep(ready)) for part in parts]
-    length = float(np.linalg.norm(query))  # 1, but for rounding
+class Scan:
+    """All candidates of some parts for one query. Can be asked again for more."""
 
-    def scan(width: int) -> Bounds:
-        looks = [
-            segment.scan(query, width, keep, probe=probe, threads=threads)
-            for segment, keep in masked
-        ]
-        found = [(segment, look) for (segment, _), look in zip(masked, looks, strict=True)]
-        enough = _enough(found, width // 2, length)
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        query: NDArray[np.float32],
+        allowed: Allowed,
+        *,
+        probe: float,
+        threads: int,
+    ) -> None:
+        ready = settled(allowed)
+        self._parts = [(part.segment, part.keep(ready)) for part in parts]
+        self._query, self._probe, self._threads = query, probe, threads
+        self._length = float(np.linalg.norm(query))  # 1, but for rounding
+        self._looks: dict[int, Look] = {}
+
+    def __call__(self, width: int, above: float = -np.inf) -> Bounds:
+        """So many of each part; what cannot reach the score `above` is not of interest."""
+        self._look(width, above)
+        found = [(segment, self._looks[at]) for at, (segment, _) in enumerate(self._parts)]
+        enough = max(above, _enough(found, width // 2, self._length))
         ids, upper, rest = [np.empty(0, np.int64)], [np.empty(0)], -np.inf
         for segment, look in found:
-            highest = look.scores + look.slack * length
+            highest = look.highest(self._length)
             near = int(np.count_nonzero(highest >= enough))  # they fall
             sharp = segment.sharpened(look, near)
             ids.append(segment.ids[sharp.rows])
-            upper.append(sharp.scores + sharp.slack * length)
-            unread = highest[near:] if near < len(highest) else highest[width - 1 :]
+            upper.append(sharp.highest(self._length))
+            unread = highest[near:] if near < len(highest) or not look.more else highest[-1:]
             rest = max([rest, *unread[:1].tolist()])
         order = ranked(np.concatenate(ids), np.concatenate(upper))
         return Bounds(np.concatenate(ids)[order], np.concatenate(upper)[order], rest)
 
-    return scan
+    def _look(self, width: int, above: float) -> None:
+        """Look into each part, again only where something that was not seen may matter."""
+        probe, threads = self._probe, self._threads
+        for at, (segment, keep) in enumerate(self._parts):
+            known = self._looks.get(at)
+            if known is None or (known.more and known.highest(self._length)[-1] >= above):
+                self._looks[at] = segment.scan(
+                    self._query, width, keep, probe=probe, threads=threads
+                )
 
 
 def _enough(found: Sequence[tuple[Segment, Look]], wanted: int, length: float) -> float:
@@ -84,16 +95,17 @@ def _enough(found: Sequence[tuple[Segment, Look]], wanted: int, length: float) -
 
 
 def best(
-    scan: Callable[[int], Bounds], truth: Callable[[Ids], Scores], limit: int, parts: int
+    scan: Callable[[int, float], Bounds], truth: Callable[[Ids], Scores], limit: int, parts: int
 ) -> tuple[Ids, Scores]:
     """The `limit` best by true score; one whose true score is NaN is gone, and left out."""
     # Near enough to matter are some four times as many. Of many parts each has its share of them;
     # in one or two they are all, and a second scan would cost more than a wide first one.
-    width = max(2 * limit, 16 * limit // max(1, parts)) + 32
+    width, last = max(2 * limit, 16 * limit // max(1, parts)) + 32, -np.inf
     while True:
-        found = scan(width)
+        found = scan(width, last)
         scores = _read(found, truth, limit)
-        if found.rest == -np.inf or found.rest < _last(scores, limit):
+        last = _last(scores, limit)
+        if found.rest == -np.inf or found.rest < last:
             break
         width *= 4  # many passages are alike here: look further down
     known = ~np.isnan(scores)
@@ -103,12 +115,20 @@ def best(
 
 
 def cosines(query: NDArray[np.float32], fetch: FetchVectors) -> Callable[[Ids], Scores]:
-    """True scores by id. Summed row by row: a matrix product rounds by the size of the batch."""
+    """True scores by id, each read once.
+
+    Summed row by row: a matrix product rounds by the size of the batch.
+    """
     wide = query.astype(np.float64)
 
+    read: dict[int, float] = {}
+
     def truth(ids: Ids) -> Scores:
-        scores: Scores = (fetch(ids).astype(np.float64) * wide).sum(axis=1)
-        return scores
+        new = np.array([id_ for id_ in ids.tolist() if id_ not in read], np.int64)
+        if len(new):
+            scores = (fetch(new).astype(np.float64) * wide).sum(axis=1)
+            read.update(zip(new.tolist(), scores.tolist(), strict=True))
+        return np.array([read[id_] for id_ in ids.tolist()])
 
     return truth
 

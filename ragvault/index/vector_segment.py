@@ -42,7 +42,12 @@ class Look(NamedTuple):
     rows: NDArray[np.int64]
     scores: NDArray[np.float64]
     slack: float
+    more: bool = False  # may there be rows beyond the last one?
     whole: Whole | None = None  # the query, where scores are sums of whole numbers
+
+    def highest(self, length: float) -> NDArray[np.float64]:
+        """What the true scores are at most, for a query of this length."""
+        return self.scores + self.slack * length
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,10 +77,11 @@ class Segment:
         """
         if self.codes is None:
             rows, scores = self._best(query, limit, keep, probe, threads)
-            return Look(rows, scores, self.error)
+            return Look(rows, scores, self.error, len(rows) == limit)
         whole = self.codes.whole(query)
         rows, sums = self._best(whole.numbers, limit, keep, probe, threads)
-        return Look(rows, whole.middle + whole.unit * sums, self.error + whole.slack, whole)
+        scores = whole.middle + whole.unit * sums
+        return Look(rows, scores, self.error + whole.slack, len(rows) == limit, whole)
 
     def sharpened(self, look: Look, count: int) -> Look:
         """Its first rows, with scores no further from the truth than what is stored; unsorted."""
