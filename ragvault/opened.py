@@ -22,7 +22,8 @@ from ragvault.store.access import Accesses
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.terms import Chosen, Vocabulary
 
-# Three of a search; a thread is made when none is free, and a leg that is late still holds its own.
+# Three of a search, and two that tell scores of each other's hits after them; a thread is made when
+# none is free, and a leg that is late still holds its own.
 LEGS_AT_ONCE = 12
 TIERS = ("full", "static")  # the best first
 

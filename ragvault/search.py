@@ -220,7 +220,7 @@ def _context(
         now=asked.now.timestamp(),
         limit=asked.limit,
         note_length=library.median_length(),
-        vectors=_vectors(index, index.model_of(tier), candidates),
+        vectors=_vectors(index, plan, index.model_of(tier), candidates),
         sections=library.sections(),
         passages=library.stretches(),
         reranker=reranker,
@@ -229,10 +229,12 @@ def _context(
     )
 
 
-def _vectors(index: Opened, model: str, candidates: Sequence[Candidate]) -> Mapping[int, Any]:
+def _vectors(
+    index: Opened, plan: QueryPlan, model: str, candidates: Sequence[Candidate]
+) -> Mapping[int, Any]:
     """Vectors of the candidates. Those that will be compared are read now, as their texts were."""
     known = index.library().vectors(model, [each.id for each in candidates])
-    if index.config.dedup.enabled and index.config.dedup.cosine:
+    if index.config.dedup.enabled and index.config.dedup.cosine and not plan.listing:
         together(known, [each.id for each in candidates if each.passage.is_read])
     return known
 

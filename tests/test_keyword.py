@@ -467,3 +467,21 @@ def test_an_answer_that_ran_out_of_time_says_so(tmp_path):
     answer = shelf.ask(Words("bread wine"), seconds=0.0)
     assert not answer.complete
     assert shelf.ask(Words("bread wine")).complete
+
+
+def test_of_equal_passages_the_first_ids_come_first_however_they_came_in(shelf):
+    shelf.put(*(note(at, "x") for at in range(1, 601)))
+    shelf.put(*(passage(at, at, "bread") for at in range(1, 601)))
+    shelf.put(*(passage(at, at, "bread") for at in (1, 2, 3)))
+    assert shelf.ids(Words("bread"), limit=10) == list(range(1, 11))
+
+
+def test_a_field_that_weighs_nothing_is_still_found(shelf):
+    shelf.put(note(1, "x", tags="daily"), note(2, "daily"))
+    shelf.put(passage(1, 1, "salt"), passage(2, 2, "daily oven"), passage(3, 2, "salt"))
+    for boosts in ({"tags": 0.0}, {"title": 0.0}, {"body": 0.0, "tags": 0.0}):
+        found = shelf.ask(Words("daily"), boosts=boosts).hits
+        assert {hit.passage for hit in found} == {1, 2, 3}
+        assert {hit.coverage for hit in found} == {1.0}
+        told = shelf.index.score_of(Words("daily"), [1, 2, 3], boosts=boosts).hits
+        assert {(hit.passage, hit.coverage) for hit in told} == {(1, 1.0), (2, 1.0), (3, 1.0)}

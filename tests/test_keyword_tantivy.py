@@ -1,5 +1,8 @@
 """What tantivy cuts out of our text is what our analyzer found in it."""
 
+import gc
+import weakref
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,11 +11,13 @@ from keyword_shelves import Shelf, note, passage
 from ragvault.config import Keyword
 from ragvault.index.analyze import Analyzer
 from ragvault.index.code import CodeAnalyzer
+from ragvault.index.keyword_open import open_keyword
 from ragvault.types import Phrase, Words
 
 pytest.importorskip("tantivy")
 engine = pytest.importorskip("ragvault.index.tantivy_engine")
 draft = pytest.importorskip("ragvault.index.keyword_tantivy_draft")
+Stamps = pytest.importorskip("ragvault.index.keyword_tantivy_files").Stamps
 
 signs = st.sampled_from("aB1 ._-/+#'@&é黑豹ส\u0301नम्\nC~\x01\x00ﷺ")
 texts = st.text(signs, max_size=40) | st.text(max_size=40)
@@ -66,3 +71,35 @@ def test_compaction_in_slices_loses_nothing(tmp_path, monkeypatch):
     assert sorted(shelf.ids(Words("loaf"))) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
     assert shelf.index.rubbish() == 0
     shelf.index.close()
+
+
+def test_a_reader_between_a_commit_and_its_stamp_finds_nothing_broken(tmp_path, monkeypatch):
+    shelf = Shelf(tmp_path, Keyword(engine="tantivy"))
+    shelf.put(*(note(at, "bread") for at in range(30)), *(passage(at, at, "x") for at in range(30)))
+    shelf.remove(notes=[1], passages=[1])  # what is removed has a file of its own now
+    reader = open_keyword(shelf.folder, shelf.settings)
+    write, seen = Stamps.write, []
+
+    def late(self, *given):
+        reader.refresh()
+        opened = open_keyword(shelf.folder, shelf.settings)
+        seen.append(len(opened.search(Words("bread"), limit=50).hits))
+        return write(self, *given)
+
+    monkeypatch.setattr(Stamps, "write", late)
+    shelf.remove(notes=[2], passages=[2])  # … and another one
+    assert seen
+
+
+def test_an_outdated_searcher_is_let_go_without_the_collector(tmp_path):
+    shelf = Shelf(tmp_path, Keyword(engine="tantivy"))
+    shelf.put(note(1, "bread"), passage(1, 1, "salt"))
+    shelf.ask(Words("bread"))
+    gc.disable()
+    try:
+        outdated = weakref.ref(shelf.index._asking.passages)
+        shelf.put(passage(2, 1, "rye"))
+        shelf.ask(Words("rye"))
+        assert outdated() is None
+    finally:
+        gc.enable()

@@ -86,7 +86,7 @@ class Detail:
             for name in level.names(term.field)
             if level.holders(name, term.text)
         ]
-        weighs = all(level.boosts.values()) and all(term.weight for term in self._terms)
+        weighs = level.weighs(self._terms)
         # Where everything weighs something, what has no score holds nothing.
         wanted = sorted(set((ids[scores > 0] if weighs else ids).tolist()))
         held = _Held({}, set())

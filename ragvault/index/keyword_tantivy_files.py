@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,16 +84,19 @@ class Stamps:
             (self._folder / name, entry)
             for segment in stamp.segments
             for name, entry in segment.files.items()
-            if Path(name).name.partition(".")[0] in used
+            if _is_used(Path(name).name, used)
         ]
 
     def _used(self) -> set[str]:
-        """The first halves of the names of all files in use."""
-        return {
-            segment["segment_id"].replace("-", "")
-            for level in LEVELS
-            for segment in self.segments(level)
-        }
+        """The first halves of the names of all files in use, and those that list what is removed.
+
+        A commit that removes more writes a list of its own, before there is a stamp that knows it.
+        """
+        used = set()
+        for segment in (each for level in LEVELS for each in self.segments(level)):
+            id_ = segment["segment_id"].replace("-", "")
+            used |= {id_, f"{id_}.{(segment.get('deletes') or {}).get('opstamp')}.del"}
+        return used
 
     def _files(self, old: Manifest) -> dict[str, FileEntry]:
         """Every file of both indexes, read again only where it has changed."""
@@ -117,6 +120,10 @@ class _Known(NamedTuple):
     def holds(self, lists: Sequence[bytes]) -> bool:
         """Whether the lists say the same and each file has its size and time."""
         return lists == self.lists and all(_looks_alike(path, entry) for path, entry in self.files)
+
+
+def _is_used(name: str, used: Container[str]) -> bool:
+    return name in used if name.endswith(".del") else name.partition(".")[0] in used
 
 
 def _looks_alike(path: str, entry: FileEntry) -> bool:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ragvault.index.ids import among
 from ragvault.index.keyword_pick import best
 from ragvault.index.keyword_plan import Match, Plan
-from ragvault.index.keyword_tantivy_query import Asking, filtered, only_words, unscored
-from ragvault.index.vector_state import among
+from ragvault.index.keyword_tantivy_query import Asking, filtered, unscored
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -120,13 +120,12 @@ class Search:
 
     def best(self, match: Match, limit: int, per_note: int) -> Picked:
         """The best, in order."""
-        # Without near spellings, what any word of a plain query scores is what it matches.
-        plain = only_words(match) and not any(term.near for term in self._plan.terms)
+        plain = self._asking.scores_matches(match, self._plan.terms)
         constraint = None if plain else self._asking.matching(match)
         size = max(FIRST, 2 * limit)
         while True:
             found, edge = self._read(constraint, size, limit, per_note)
-            enough = edge < 0 or (len(found.ids) == limit and found.scores[-1] >= edge)
+            enough = edge < 0 or (len(found.ids) == limit and _passes(found.scores[-1], edge))
             if not enough and time.monotonic() > self._deadline:
                 self.complete, enough = False, True
             if enough:
@@ -169,6 +168,11 @@ class Search:
         else:
             return _NONE
         return level.ask(query, size, "id", "note")
+
+
+def _passes(score: float, edge: float) -> bool:
+    """Equal ones go by id, so those unread must be lower; where nothing scores, any will do."""
+    return score > edge or edge == 0
 
 
 def _best(found: Picked, limit: int, per_note: int) -> Picked:

@@ -34,7 +34,15 @@ class Level:
 
     def __init__(self, schema: Any, searcher: Any, boosts: Mapping[str, float]) -> None:
         self.schema, self.searcher, self.boosts = schema, searcher, boosts
-        self.holders = lru_cache(4096)(self._holders)
+        # How many documents hold a term; removed ones count until they are merged away. No method
+        # of ours: a searcher maps files that others delete, and would wait for the collector.
+        self.holders = lru_cache(4096)(lambda name, text: int(searcher.doc_freq(name, text)))
+
+    def weighs(self, terms: Iterable[Term]) -> bool:
+        """Whether each of these terms, wherever it stands, adds to a score."""
+        return all(
+            term.weight * self.boosts[name] > 0 for term in terms for name in self.names(term.field)
+        )
 
     def names(self, field: str) -> list[str]:
         """The fields of this level that are meant."""
@@ -59,10 +67,6 @@ class Level:
         if len(places) == 1:
             return self.term(name, places[0][0])
         return Query.phrase_query(self.schema, name, [(place, text) for text, place in places])
-
-    def _holders(self, name: str, text: str) -> int:
-        """How many documents hold a term; removed ones count until they are merged away."""
-        return int(self.searcher.doc_freq(name, text))
 
     def of(self, column: str, ids: Sequence[int]) -> Any:
         """The documents whose number in a column is one of these."""
@@ -92,6 +96,11 @@ class Asking:
         notes = Level(self.notes.schema, self.notes.searcher, fields.note)
         passages = Level(self.passages.schema, self.passages.searcher, fields.passage)
         return Asking(notes, passages, fields)
+
+    def scores_matches(self, match: Match, terms: Sequence[Term]) -> bool:
+        """Whether what any term scores is what is meant: no tree has to be matched besides."""
+        weighs = self.notes.weighs(terms) and self.passages.weighs(terms)
+        return only_words(match) and weighs and not any(term.near for term in terms)
 
     def matching(self, match: Match) -> Any:
         """The passages that a tree matches, as a query that scores nothing."""

@@ -35,7 +35,7 @@ from ragvault.index.keyword_spell import near
 from ragvault.index.keyword_tantivy_detail import Detail
 from ragvault.index.keyword_tantivy_files import LEVELS, Stamps
 from ragvault.index.keyword_tantivy_find import SET, Allow, Search, Sums
-from ragvault.index.keyword_tantivy_query import ABSENT, PLACES, Asking, Level, only_words, schema
+from ragvault.index.keyword_tantivy_query import ABSENT, PLACES, Asking, Level, schema
 from ragvault.index.keyword_tantivy_write import Changes
 from ragvault.ports import CacheBroken
 from ragvault.types import KeywordAnswer, KeywordHit, KeywordNote, KeywordPassage, Sought
@@ -95,7 +95,7 @@ class TantivyIndex:
         plain = Planner(self._analyzer, self._settings.exact).plan(sought).match
         if plan.match is None or limit < 1:
             return KeywordAnswer()
-        search = Search(asking, plan, self._allow(asking, allowed), deadline)
+        search = Search(asking, plan, _allow(allowed), deadline)
         detail = Detail(asking, fields, plan)
         exact = detail.hits(search.best(plain, limit, per_note), fuzzy=False) if plain else []
         hits = _in_order(exact)
@@ -114,7 +114,8 @@ class TantivyIndex:
         asking = self._asking.boosted(fields)
         plan = Planner(self._analyzer, self._settings.exact).plan(sought)
         guesses = self._settings.fuzzy and self._spellings(asking, sought)
-        if plan.match is None or not only_words(plan.match) or guesses or not passages:
+        plain = plan.match is not None and asking.scores_matches(plan.match, plan.terms)
+        if not plain or guesses or not passages:
             ids = np.array(passages, dtype=np.int64)
             return self.search(sought, limit=len(ids), allowed=ids, boosts=boosts)
         # Words need no search: each of these passages has a score for them, or none.
@@ -167,15 +168,6 @@ class TantivyIndex:
             if words:
                 found[form] = words
         return found
-
-    def _allow(self, asking: Asking, allowed: Allowed) -> Allow:
-        """A filter as a short list of ids, if it is one, and as a test."""
-        few = None
-        if allowed is not None and not callable(allowed):
-            given = np.asarray(allowed)
-            ids = np.flatnonzero(given) if given.dtype == bool else given
-            few = ids.astype(np.int64) if len(ids) <= SET else None
-        return few, lambda ids: allowed_rows(allowed, ids)
 
     # Writing
 
@@ -260,3 +252,13 @@ def _below(guessed: list[KeywordHit], exact: list[KeywordHit]) -> list[KeywordHi
         return guessed
     scale = 0.99 * exact[-1].score / guessed[0].score
     return [scaled(hit, scale) for hit in guessed]
+
+
+def _allow(allowed: Allowed) -> Allow:
+    """A filter as a short list of ids, if it is one, and as a test."""
+    few = None
+    if allowed is not None and not callable(allowed):
+        given = np.asarray(allowed)
+        ids = np.flatnonzero(given) if given.dtype == bool else given
+        few = ids.astype(np.int64) if len(ids) <= SET else None
+    return few, lambda ids: allowed_rows(allowed, ids)

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from ragvault.config import Vector
 from ragvault.index import vector_best, vector_log, vector_state
 from ragvault.index import vector_files as files
+from ragvault.index.ids import among
 from ragvault.index.vector_state import Part, State
 from ragvault.index.vector_write import Edits, Limits, Writer, due
 from ragvault.ports import Allowed, CacheBroken, FetchVectors
@@ -132,7 +133,7 @@ class FaissIndex:
     def scores_of(self, query: NDArray[np.float32], passages: ArrayLike) -> NDArray[np.float64]:
         ids = np.asarray(passages, np.int64)
         scores = np.full(len(ids), np.nan)
-        here = vector_state.among(ids, self._state.ids)
+        here = among(ids, self._state.ids)
         if here.any():
             scores[here] = vector_best.cosines(self._unit(query)[0], self._fetch)(ids[here])
         return scores

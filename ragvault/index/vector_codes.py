@@ -44,15 +44,15 @@ class Codes:
     reach: float  # how far from the middle a decoded vector is, at most
 
     @classmethod
-    def of(cls, index: Any) -> Codes:
+    def of(cls, index: Any, error: float) -> Codes:
         """Take over a flat index of 8 bits: from now on it compares whole numbers."""
         faiss = vector_faiss.load()
         low, width = np.split(faiss.vector_to_array(index.sq.trained).astype(np.float64), 2)
         middle = low + width * 128.5 / 255
         index.sq.qtype = faiss.ScalarQuantizer.QT_8bit_direct_signed
         stored = faiss.rev_swig_ptr(index.codes.data(), index.ntotal * index.d)
-        # A decoded vector is hardly longer than 1.
-        reach = 1.01 + float(np.linalg.norm(middle))
+        # A true vector is of length 1, and a decoded one at most its error away.
+        reach = 1.01 + error + float(np.linalg.norm(middle))
         return cls(stored.reshape(index.ntotal, index.d), width / 255, middle, reach)
 
     def whole(self, query: NDArray[np.float32]) -> Whole:

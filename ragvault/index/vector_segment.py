@@ -167,7 +167,7 @@ def load(path: Path, number: int, error: float, dim: int) -> Segment:
     if index.d != dim or index.ntotal != len(ids):
         raise CacheBroken(f"{path.name} does not hold what the manifest says")
     lists = getattr(index, "nlist", 0)
-    codes = None if lists else Codes.of(index)
+    codes = None if lists else Codes.of(index, error)
     return Segment(number, index, ids, error + SLACK, lists, whole, codes)
 
 

@@ -143,14 +143,6 @@ def sorted_rows(
     return ids, np.stack([rows[passage] for passage in ids.tolist()])
 
 
-def among(ids: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of these few ids, in any order, are known; what is known ascends."""
-    if not len(known):
-        return np.zeros(len(ids), bool)
-    found: NDArray[np.bool_] = known[np.minimum(np.searchsorted(known, ids), len(known) - 1)] == ids
-    return found
-
-
 def _among(ids: NDArray[np.int64], allowed: NDArray[Any]) -> NDArray[np.bool_]:
     """Both ascend, and the shorter is looked up in the longer."""
     mask = np.zeros(len(ids), bool)

@@ -18,7 +18,8 @@ from collections.abc import Container, Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragvault.index.vector_state import among, permits, settled
+from ragvault.index.ids import among
+from ragvault.index.vector_state import permits, settled
 from ragvault.ports import Allowed, VectorIndex
 
 Found = tuple[NDArray[np.int64], NDArray[np.float64]]

@@ -97,7 +97,8 @@ def _maybe(sketches: Sequence[Sketch], threshold: float) -> Iterator[tuple[int, 
     for i, (mine, own, spare) in enumerate(sketches):
         for j, (other, others, others_spare) in enumerate(sketches[:i]):
             # Two texts of very different length share too little, whatever they say.
-            if own + spare < threshold * others or others + others_spare < threshold * own:
+            fewer = min(own + spare, others + others_spare) + _ROUNDING
+            if fewer < threshold * max(own, others):
                 continue
             both = (mine & other).bit_count()
             shared = both + min(spare, others_spare)

@@ -6,8 +6,9 @@ hits: what is wrong with it is noted, and costs no search.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import Executor
+from concurrent.futures import TimeoutError as Late
 from dataclasses import replace
 from typing import Literal
 
@@ -22,26 +23,51 @@ def fill(
     how: Literal["score", "rank", "off"],
     trouble: Trouble,
     pool: Executor,
+    seconds: float,
 ) -> None:
     """Ask each leg for what the others found; with "rank" it also gets a place in its list."""
     if how == "off":
         return
     every = {hit.chunk for answer in found.values() for hit in answer.hits}
     every.update(chunk for answer in found.values() for chunk in answer.also)
-    asked = {
-        leg: pool.submit(scored, answer, _missing(every, answer), leg, trouble)
-        for leg, answer in found.items()
-        if answer.score_of is not None
+    missing = {
+        leg: _missing(every, answer) for leg, answer in found.items() if answer.score_of is not None
     }
-    for leg, waiting in asked.items():
-        answer, more = found[leg], waiting.result()
+    more = _side_by_side(found, missing, trouble, pool, seconds)
+    for leg, told in more.items():
+        answer = found[leg]
         found[leg] = replace(
             answer,
-            hits=_ranked(answer.hits, more.hits) if how == "rank" and more.hits else answer.hits,
-            more=more.hits,
-            evidence={**more.evidence, **answer.evidence},
-            tiers={**more.tiers, **answer.tiers},
+            hits=_ranked(answer.hits, told.hits) if how == "rank" and told.hits else answer.hits,
+            more=told.hits,
+            evidence={**told.evidence, **answer.evidence},
+            tiers={**told.tiers, **answer.tiers},
         )
+
+
+def _side_by_side(
+    found: Mapping[str, Found],
+    missing: Mapping[str, Sequence[int]],
+    trouble: Trouble,
+    pool: Executor,
+    seconds: float,
+) -> dict[str, Found]:
+    """What each leg tells. The first is asked here, in the thread and the moment of the search."""
+    said: dict[str, Trouble] = {leg: {} for leg in missing}
+    asked = {
+        leg: pool.submit(scored, found[leg], ids, leg, said[leg])
+        for leg, ids in list(missing.items())[1:]
+    }
+    more = {leg: scored(found[leg], ids, leg, said[leg]) for leg, ids in list(missing.items())[:1]}
+    for leg, waiting in asked.items():
+        try:
+            more[leg] = waiting.result(timeout=seconds)
+        except Late:  # noqa: PERF203 - three turns at most
+            waiting.cancel()
+            said[leg] = {leg: f"no scores of what other legs found within {seconds:.2g} s"}
+    for each in said.values():
+        trouble.update(each)
+    return more
 
 
 def _missing(every: Set[int], answer: Found) -> list[int]:

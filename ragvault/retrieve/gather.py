@@ -29,6 +29,7 @@ from ragvault.retrieve.neighbours import Links, graph_hits
 # Passages whose text is read with them, by what the vector leg brings: the stages look at three
 # times as many as are wanted, which is 30 of 100.
 SOON = 0.4
+LEAST = 0.5  # seconds for scores of each other's hits, however late the legs were
 
 
 class Leg(Protocol):
@@ -94,7 +95,8 @@ def gather(
     found = _ask(plan, legs, settings, allowed, pool, seconds, clock, gathered)
     if "graph" in settings.legs and settings.graph:
         found["graph"] = _graph(found, library, settings, depth, allowed, clock, gathered)
-    fill(found, settings.fill, gathered.trouble, pool)
+    left = max(LEAST, began + seconds - clock())
+    fill(found, settings.fill, gathered.trouble, pool, left)
     gathered.candidates = _candidates(plan, found, library, ceil(SOON * settings.vector))
     for answer in found.values():
         gathered.tiers.update(answer.tiers)
@@ -126,6 +128,7 @@ def _ask(
         try:
             answer, start, end = future.result(timeout=max(0.0, deadline - clock()))
         except Late:
+            future.cancel()  # one that has not begun need not
             late = f"no answer within {seconds:g} s"
             gathered.runs.append(Run(leg.name, began, clock(), failed=late))
             continue
