@@ -6,7 +6,7 @@
 
 The two share no connection, since one belongs to the thread that opened it. Indexing words is
 Python from end to end and keeps one core busy; a static model's sums and SQLite are not, and use
-the other.
+the other. Where there is much to embed, what is Python of it goes on in a process (elsewhere.py).
 """
 
 from __future__ import annotations
