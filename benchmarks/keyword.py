@@ -31,7 +31,7 @@ from benchmarks import data
 from ragvault.config import Keyword
 from ragvault.index.keyword_open import open_keyword
 from ragvault.ports import KeywordIndex
-from ragvault.types import KeywordNote, KeywordPassage, Phrase, Words
+from ragvault.sought import KeywordNote, KeywordPassage, Phrase, Words
 
 ENGINES = ("whoosh", "tantivy")
 COLLECTIONS = ("xquad-zh", "xquad-de", "xquad-en", "cranfield", "cacm", "med", "mtrag-fiqa-pool")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from ragvault.types import Sought
+from ragvault.sought import Sought
 
 QueryType = Literal["factual", "navigational", "exploratory", "plain"]
 NoteText = Literal["path", "file", "title", "alias"]

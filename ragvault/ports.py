@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ragvault.types import KeywordAnswer, KeywordNote, KeywordPassage, Sought
+    from ragvault.sought import KeywordAnswer, KeywordNote, KeywordPassage, Sought
 
 Role = Literal["query", "passage"]
 

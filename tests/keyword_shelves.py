@@ -12,7 +12,7 @@ from ragvault.config import Keyword
 from ragvault.index.analyze import Analyzer
 from ragvault.index.keyword_open import open_keyword
 from ragvault.ports import KeywordIndex
-from ragvault.types import KeywordAnswer, KeywordNote, KeywordPassage, Sought
+from ragvault.sought import KeywordAnswer, KeywordNote, KeywordPassage, Sought
 
 ENGINES = ["whoosh", *(["tantivy"] if sys.version_info >= (3, 11) else [])]
 NOTE_FIELDS = ("title", "aliases", "tags", "keywords", "description", "author")

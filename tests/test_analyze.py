@@ -13,7 +13,7 @@ from ragvault.index.analyze import GAP, Analyzer
 from ragvault.index.code import CodeAnalyzer
 from ragvault.index.keyword_fold import fold
 from ragvault.index.keyword_mark import highlight
-from ragvault.types import AnyOf, Not, Phrase, Words
+from ragvault.sought import AnyOf, Not, Phrase, Words
 
 ENGLISH = Analyzer()
 PLAIN = Analyzer("none")

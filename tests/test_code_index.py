@@ -8,7 +8,7 @@ import pytest
 
 from ragvault.config import Code, Keyword
 from ragvault.index.code import CodeAnalyzer, open_code, sought_code
-from ragvault.types import KeywordPassage, Phrase, Words
+from ragvault.sought import KeywordPassage, Phrase, Words
 
 ENGINES = ["whoosh", *(["tantivy"] if sys.version_info >= (3, 11) else [])]
 CODE = {

@@ -13,8 +13,8 @@ from filter_vault import Piece, Spec, specs, store
 from ragvault.config_query import Query
 from ragvault.plan import Either, Every, Except, Has, Holds, Named, Property, Tagged
 from ragvault.query.understand import understand
+from ragvault.sought import AllOf, AnyOf, Phrase, Sought, Words
 from ragvault.store.catalogue import Catalogue
-from ragvault.types import AllOf, AnyOf, Phrase, Sought, Words
 
 
 class Vault:

@@ -29,8 +29,8 @@ from ragvault.errors import IndexUnusable
 from ragvault.index.keyword import WhooshIndex
 from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import Has
+from ragvault.sought import Words
 from ragvault.store.catalogue import Catalogue
-from ragvault.types import Words
 from ragvault.write import words
 
 pytestmark = pytest.mark.usefixtures("models")

@@ -12,7 +12,8 @@ from ragvault.errors import ConfigError, UsageError
 from ragvault.index.keyword_fields import note_words, passage_words
 from ragvault.index.keyword_open import open_keyword
 from ragvault.index.keyword_spell import distances, near
-from ragvault.types import AllOf, AnyOf, Chunk, Not, Note, Phrase, Words
+from ragvault.sought import AllOf, AnyOf, Not, Phrase, Words
+from ragvault.types import Chunk, Note
 from tests.keyword_shelves import ENGINES, Shelf, Twin, note, passage
 
 

@@ -18,7 +18,7 @@ from ragvault.index import keyword_changes, keyword_shelf
 from ragvault.index.keyword_open import open_keyword, wipe
 from ragvault.index.keyword_segment import Segment
 from ragvault.ports import CacheBroken
-from ragvault.types import Phrase, Words
+from ragvault.sought import Phrase, Words
 from tests.keyword_shelves import ENGINES, Shelf, note, passage
 
 CANARY = "xylocanaryphone"

@@ -12,7 +12,7 @@ from ragvault.config import Keyword
 from ragvault.index.analyze import Analyzer
 from ragvault.index.code import CodeAnalyzer
 from ragvault.index.keyword_open import open_keyword
-from ragvault.types import Phrase, Words
+from ragvault.sought import Phrase, Words
 
 pytest.importorskip("tantivy")
 engine = pytest.importorskip("ragvault.index.tantivy_engine")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ragvault.config_query import Expand, Query
 from ragvault.query.expand import expand, least_cosine, may_expand
 from ragvault.query.understand import understand
-from ragvault.types import AllOf, AnyOf, Not, Words
+from ragvault.sought import AllOf, AnyOf, Not, Words
 
 NOW = datetime(2024, 3, 13)
 SEED = Expand(method="similarity")  # top 3 at cosine >= 0.5

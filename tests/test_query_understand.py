@@ -27,7 +27,7 @@ from ragvault.plan import (
     Written,
 )
 from ragvault.query.understand import understand
-from ragvault.types import AllOf, AnyOf, Not, Phrase, Words
+from ragvault.sought import AllOf, AnyOf, Not, Phrase, Words
 
 FLOUR = Holds(Words("flour", "body", every=True))
 NOW = datetime(2024, 3, 13, 15, 0, tzinfo=timezone.utc)

@@ -20,9 +20,9 @@ from ragvault.doctor.findings import Finding, fine
 from ragvault.engines import STAMP, Engines
 from ragvault.plan import Has
 from ragvault.ports import CacheBroken, KeywordIndex
+from ragvault.sought import Not, Words
 from ragvault.status import Status
 from ragvault.store.catalogue import Catalogue
-from ragvault.types import Not, Words
 
 INDEX = "ragvault index"
 NOBODY = "qzxjvkqzxjvk"  # a word that no note holds

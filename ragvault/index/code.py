@@ -24,7 +24,8 @@ from ragvault.index.cjk import UNSPACED
 from ragvault.index.keyword_fields import Fields
 from ragvault.index.keyword_open import engine
 from ragvault.index.keyword_words import MAX_LENGTH, UNSPACED_RUN, Part, split
-from ragvault.types import AllOf, AnyOf, Chunk, KeywordPassage, Said, Sought, Words
+from ragvault.sought import AllOf, AnyOf, KeywordPassage, Sought, Words
+from ragvault.types import Chunk, Said
 
 if TYPE_CHECKING:
     from ragvault.ports import KeywordIndex

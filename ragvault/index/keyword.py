@@ -30,7 +30,7 @@ from ragvault.index.keyword_segment import Segment
 from ragvault.index.keyword_shelf import Manifest
 from ragvault.index.keyword_view import LEVELS, View
 from ragvault.ports import CacheBroken
-from ragvault.types import KeywordAnswer, KeywordNote, KeywordPassage, Sought
+from ragvault.sought import KeywordAnswer, KeywordNote, KeywordPassage, Sought
 
 if TYPE_CHECKING:
     from ragvault.ports import Allowed, ReadKeywords

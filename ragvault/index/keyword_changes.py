@@ -22,7 +22,7 @@ from ragvault.index.keyword_fields import Fields
 from ragvault.index.keyword_segment import LIMIT, Block, Columns, Segment, write
 from ragvault.index.keyword_shelf import Manifest, SegmentEntry
 from ragvault.index.keyword_view import LEVELS
-from ragvault.types import KeywordNote, KeywordPassage
+from ragvault.sought import KeywordNote, KeywordPassage
 
 DRAFT_WORDS = 3_000_000  # what a draft holds; about 400 MB while it is sorted into a segment
 DRAFT_DOCS = 40_000  # of one level; a segment numbers at most 65,535

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from ragvault.types import Chunk, Head, KeywordNote, KeywordPassage, Note, Said
+from ragvault.sought import KeywordNote, KeywordPassage
+from ragvault.types import Chunk, Head, Note, Said
 
 
 @dataclass(frozen=True, slots=True)

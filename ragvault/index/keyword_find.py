@@ -21,7 +21,7 @@ from ragvault.index.keyword_plan import Planner, typos
 from ragvault.index.keyword_score import Scorer, Scores
 from ragvault.index.keyword_spell import near
 from ragvault.index.keyword_view import View
-from ragvault.types import KeywordAnswer, KeywordHit, Sought
+from ragvault.sought import KeywordAnswer, KeywordHit, Sought
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

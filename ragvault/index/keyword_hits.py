@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragvault.types import KeywordHit
+from ragvault.sought import KeywordHit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ragvault.index.analyze import Analyzer
 from ragvault.index.keyword_plan import leaves
-from ragvault.types import Phrase, Sought, Words
+from ragvault.sought import Phrase, Sought, Words
 
 Span = tuple[int, int]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ragvault.errors import UsageError
 from ragvault.index.analyze import Analyzer, Word
 from ragvault.index.keyword_fields import Fields
-from ragvault.types import AllOf, AnyOf, Not, Phrase, Sought, Words
+from ragvault.sought import AllOf, AnyOf, Not, Phrase, Sought, Words
 
 MAX_WORDS = 256  # of one query, the first ones: a whole page as a query must answer too
 

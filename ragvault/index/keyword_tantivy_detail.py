@@ -18,7 +18,7 @@ from ragvault.index.keyword_plan import Plan, Term
 from ragvault.index.keyword_score import NEAR_COVERS
 from ragvault.index.keyword_tantivy_find import Picked
 from ragvault.index.keyword_tantivy_query import Asking, Level, filtered, unscored
-from ragvault.types import KeywordHit
+from ragvault.sought import KeywordHit
 
 if TYPE_CHECKING:
     import numpy as np

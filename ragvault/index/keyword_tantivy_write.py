@@ -22,7 +22,7 @@ from ragvault.index.analyze import Analyzer
 from ragvault.index.keyword_tantivy_draft import Draft, Written
 from ragvault.index.keyword_tantivy_files import LEVELS
 from ragvault.ports import CacheBroken
-from ragvault.types import KeywordNote, KeywordPassage
+from ragvault.sought import KeywordNote, KeywordPassage
 
 HEAP = 100_000_000  # bytes a writer may hold before it writes a segment
 

@@ -38,7 +38,7 @@ from ragvault.index.keyword_tantivy_find import SET, Allow, Search, Sums
 from ragvault.index.keyword_tantivy_query import ABSENT, PLACES, Asking, Level, schema
 from ragvault.index.keyword_tantivy_write import Changes
 from ragvault.ports import CacheBroken
-from ragvault.types import KeywordAnswer, KeywordHit, KeywordNote, KeywordPassage, Sought
+from ragvault.sought import KeywordAnswer, KeywordHit, KeywordNote, KeywordPassage, Sought
 
 if TYPE_CHECKING:
     from ragvault.ports import Allowed, ReadKeywords

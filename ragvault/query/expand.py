@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from ragvault.config_query import Expand
 from ragvault.plan import Expansion, QueryPlan
-from ragvault.types import AllOf, AnyOf, Sought, Words
+from ragvault.sought import AllOf, AnyOf, Sought, Words
 
 
 def may_expand(plan: QueryPlan, settings: Expand) -> bool:

@@ -12,7 +12,7 @@ from typing import TypeVar
 from ragvault.plan import Either, Every, Except, Filter, Holds
 from ragvault.query.mistakes import wrong
 from ragvault.query.tree import Choice, Condition, Negated, Node, Quote, Together, Vault, Word
-from ragvault.types import AllOf, AnyOf, Phrase, Sought, Words
+from ragvault.sought import AllOf, AnyOf, Phrase, Sought, Words
 
 T = TypeVar("T")
 

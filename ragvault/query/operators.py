@@ -30,7 +30,7 @@ from ragvault.plan import (
 from ragvault.query.dates import Stretch, moment, stretch
 from ragvault.query.mistakes import nearest, shown, wrong
 from ragvault.query.tree import Condition, Vault
-from ragvault.types import Phrase, Words
+from ragvault.sought import Phrase, Words
 
 COMPARED = re.compile(r"(<=|>=|<|>|=)?\s*(.*)", re.DOTALL)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ragvault.plan import Filter
-from ragvault.types import Sought
+from ragvault.sought import Sought
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from ragvault.plan import Except, Filter, Holds
 from ragvault.query.mistakes import shown
 from ragvault.query.musts import has_words, must, one, texts, words_of
 from ragvault.query.tree import Choice, Condition, Negated, Node, Quote, Together, Vault, Word
-from ragvault.types import AllOf, AnyOf, Not, Phrase, Sought, Words
+from ragvault.sought import AllOf, AnyOf, Not, Phrase, Sought, Words
 
 
 class Wanted:

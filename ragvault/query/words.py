@@ -30,7 +30,7 @@ from ragvault.plan import (
     of_notes,
 )
 from ragvault.query.dates import days_of, stamp
-from ragvault.types import AllOf, Not, Phrase, Sought, Words
+from ragvault.sought import AllOf, Not, Phrase, Sought, Words
 
 _PARTS = {"code": "code", "table": "a table", "task": "a task", "image": "an image"}
 _PLACES = {"path": "the path", "file": "the file name", "title": "the title", "alias": "an alias"}

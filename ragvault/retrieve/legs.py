@@ -20,7 +20,7 @@ from ragvault.index.code import sought_code
 from ragvault.index.vector_tiers import Tiers
 from ragvault.plan import QueryPlan, Written, leaves
 from ragvault.ports import Allowed, Embedder, KeywordIndex
-from ragvault.types import AnyOf, KeywordAnswer, KeywordHit, Phrase, Sought
+from ragvault.sought import AnyOf, KeywordAnswer, KeywordHit, Phrase, Sought
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,9 +16,10 @@ from ragvault.index.code import code_words
 from ragvault.index.keyword_fields import note_words, passage_words
 from ragvault.plan import Has, Part
 from ragvault.ports import KeywordIndex
+from ragvault.sought import KeywordNote, KeywordPassage
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.history import ChunkRef
-from ragvault.types import Head, KeywordNote, KeywordPassage, Said
+from ragvault.types import Head, Said
 
 PAGE = 2_000  # passages read at a time
 # Passages between two commits, and so in a segment: what compaction rewrites for one deleted note.
