@@ -86,3 +86,4 @@ def _follow(
         follow_words(index, catalogue, TAKING[name], tell)
     finally:
         index.close()
+    engines.words_made(name, catalogue)

@@ -114,6 +114,10 @@ class Engines:
         self._wipe(name)
         return self.words(name, catalogue)
 
+    def words_made(self, name: str, catalogue: Catalogue) -> None:
+        """From now on this index should be there; until its first commit it cannot be lost."""
+        self._note_made(name, self.config.keyword.engine, catalogue)
+
     def word_indexes(self) -> tuple[str, ...]:
         """The names `words` knows, as the settings want them."""
         return ("keyword", "code") if self.config.code.enabled else ("keyword",)
@@ -148,15 +152,17 @@ class Engines:
                 self.talk.say(f"{broken}; it is made again from the catalogue")
             else:
                 self._say_if_lost("vectors", folder.name, catalogue)
+                self._note_made("vectors", folder.name, catalogue)
             return FaissIndex.create(folder, **how)  # type: ignore[arg-type]
 
     def _say_if_lost(self, cache: str, which: str, catalogue: Catalogue) -> None:
         """A cache is empty: the first time that is as it should be, and later it was lost."""
-        known = _made(cache, which)
-        if not catalogue.fact(known):
-            catalogue.set_fact(known, "once")
-        elif cache not in self._emptied:
+        if catalogue.fact(_made(cache, which)) and cache not in self._emptied:
             self.talk.say(f"the index {cache} ({which}) is gone; it is made again")
+
+    def _note_made(self, cache: str, which: str, catalogue: Catalogue) -> None:
+        if not catalogue.fact(_made(cache, which)):
+            catalogue.set_fact(_made(cache, which), "once")
 
     def vector_folder(self, model: str) -> Path:
         return self.folder / "vectors" / re.sub(r"[^\w.@-]+", "_", model)

@@ -110,6 +110,23 @@ def test_a_cache_that_is_gone_as_a_whole_is_made_again(vault, models, gone):
     assert sum("made again" in line for line in heard.lines) == 1
 
 
+def test_an_index_whose_first_run_was_stopped_before_its_words_is_not_called_lost(
+    vault, monkeypatch
+):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("ragvault.caches.follow_words", stop)
+        with pytest.raises(KeyboardInterrupt):
+            vault.index()
+    heard = Heard()
+
+    vault.index(talk=heard)
+
+    assert [line for line in heard.lines if "made again" in line] == []
+
+
 def test_a_rebuild_says_once_what_it_does_and_nothing_of_what_it_deleted(vault):
     vault.index()
     heard = Heard()
