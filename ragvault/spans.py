@@ -10,7 +10,7 @@ read back is the passage that was embedded. Nothing here knows Markdown, SQLite 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 Span = tuple[int, int]
 
@@ -40,6 +40,20 @@ def back(start: int, count: int, excluded: Sequence[Span]) -> int:
         count -= room
         at = first
     return max(at - count, 0)
+
+
+def joined(spans: Iterable[Span]) -> Iterator[Span]:
+    """Spans in order, none empty, those that touch as one: HTML blocks come line by line."""
+    at, until = 0, 0
+    for start, end in sorted(spans):
+        if start > until:
+            if until > at:
+                yield at, until
+            at, until = start, end
+        else:
+            until = max(until, end)
+    if until > at:
+        yield at, until
 
 
 def _touching(start: int, end: int, excluded: Sequence[Span]) -> Sequence[Span]:

@@ -115,15 +115,30 @@ class Block:
     start: int
     end: int
     level: int = 0  # of a heading
-    lang: str = ""  # of code
     cuts: tuple[int, ...] = ()
+
+
+class Held(NamedTuple):
+    """Code or a table, wherever it stands: by itself, in a list, in a quote or in a callout.
+
+    `lang` is the language a fence names, in small letters, by whichever of its names was written.
+    """
+
+    start: int
+    end: int
+    part: Literal["code", "table"]
+    lang: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a body is built: its blocks, end to end, and where tasks, images, … stand in it."""
+    """How a body is built: its blocks, end to end, and what they hold, in order.
+
+    No two of `held` share a character; `marks` are places only.
+    """
 
     blocks: tuple[Block, ...] = ()
+    held: tuple[Held, ...] = ()
     marks: tuple[tuple[int, str], ...] = ()  # (offset, one of Chunk.has)
 
 
@@ -144,14 +159,16 @@ class Chunk:
 
     `text` is that stretch without what is not indexed (comments, drawing data), preceded by
     `overlap` characters that belong to the chunk before it. `columns` are the column of the
-    first character in `lines[0]` and of the last one in `lines[1]`.
+    first character in `lines[0]` and of the last one in `lines[1]`. `lang` has every language
+    that a fence in it names, as written and in small letters; a fence that two chunks share names
+    it in both.
     """
 
     ordinal: int
     section: int
     headings: tuple[str, ...]
     kind: Kind
-    lang: str
+    lang: frozenset[str]  # none has a space in it
     has: frozenset[str]  # of: code, table, task, image
     start: int
     end: int
@@ -214,6 +231,6 @@ class Said(NamedTuple):
     note_id: int
     hash: bytes
     headings: tuple[str, ...]
-    lang: str
+    lang: tuple[str, ...]
     has: tuple[str, ...]
     text: str

@@ -42,6 +42,9 @@ BLOCKS = st.sampled_from(
         "1. [ ] task\n2. done\n",
         "```py\ndef f():\n\n    return 1\n```\n",
         "~~~\nnever closed\n",
+        "- item\n  ```sh\n  ls\n  ```\n",
+        "> ```js\n> let é\n> ```\n",
+        "> [!note]\n> > ~~~rs\n> > fn\n",
         "    indented\n",
         "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n",
         "> [!note] Title\n> text\n",
@@ -190,7 +193,7 @@ def test_a_fence_longer_than_a_section_makes_one_long_section_and_is_cut_at_line
 
     assert [len(p.headings) for p in parents] == [1]
     assert len(children) > 2
-    assert {(child.kind, child.lang) for child in children} == {("code", "js")}
+    assert {(child.kind, child.lang) for child in children} == {("code", frozenset({"js"}))}
     assert all(child.text.endswith("\n") for child in children)
 
 
@@ -216,9 +219,33 @@ def test_kinds_languages_and_what_a_passage_has():
     assert {name: child.kind for name, child in found.items()} == {
         "A": "prose", "B": "code", "C": "table", "D": "list", "E": "callout",
     }  # fmt: skip
-    assert (found["B"].lang, found["B"].has) == ("rust", {"code"})
+    assert (found["B"].lang, found["B"].has) == ({"rust"}, {"code"})
     assert found["C"].has == {"table"}
     assert found["D"].has == {"task"}
+
+
+@given(TEXTS, SETTINGS)
+def test_a_child_has_the_languages_of_the_fences_it_has_a_letter_of_and_no_other(text, settings):
+    whole = note(text)
+    for child in chunk(whole, settings)[1]:
+        shared = [
+            held
+            for held in whole.layout.held
+            if text[max(held.start, child.start) : min(held.end, child.end)].strip()
+        ]
+        assert child.lang == {held.lang for held in shared} - {""}
+        assert child.has & {"code", "table"} == {held.part for held in shared}
+
+
+@pytest.mark.parametrize(("lead", "indent"), [("1. Run:\n", "   "), ("> [!tip]\n", "> ")])
+def test_a_long_fence_in_a_list_or_a_callout_is_code_in_all_its_passages(lead, indent):
+    lines = ["```js", *(f"const name{i} = {i};" for i in range(120)), "```"]
+    children = cut_up(lead + "".join(f"{indent}{line}\n" for line in lines))[1]
+
+    assert len(children) > 2
+    assert {(child.lang, child.has) for child in children} == {
+        (frozenset({"js"}), frozenset({"code"}))
+    }
 
 
 def test_the_text_that_is_embedded_names_the_headings_and_never_the_file():

@@ -14,6 +14,7 @@ expects is compared:
 
 A case is about its `note`, by default the first it lists. Of links, and of what was skipped, the
 keys that are written are compared and no others. Tags and the names of properties have no case.
+The languages of one chunk are sorted, with a space between them.
 
 `files_hex` holds bytes that are not UTF-8, `symlinks` leads from a link to where it points,
 `sparse` from a file to its size, with nothing on the disk; `../` is outside the vault.
@@ -265,7 +266,7 @@ GOT: dict[str, Callable[[Vault, str, Any], Any]] = {
     "indexed_text": indexed,
     "not_indexed": not_indexed,
     "kinds": lambda vault, path, expected: [c.kind for c in vault.chunks(path)],
-    "lang": lambda vault, path, expected: [c.lang for c in vault.chunks(path)],
+    "lang": lambda vault, path, expected: [" ".join(sorted(c.lang)) for c in vault.chunks(path)],
     "has": lambda vault, path, expected: sorted({h for c in vault.chunks(path) for h in c.has}),
     "date": dated,
     "date_source": lambda vault, path, expected: vault.date(path).source,

@@ -41,6 +41,17 @@ def test_blocks_lie_end_to_end_over_the_body(text):
     assert all(b.start < cut < b.end for b in blocks for cut in b.cuts)
 
 
+@given(ODD)
+def test_code_and_tables_lie_apart_each_in_one_block(text):
+    note = read(text)
+    held = note.layout.held
+    assert all(a.end <= b.start for a, b in pairwise(held))
+    assert all(
+        any(block.start <= each.start < each.end <= block.end for block in note.layout.blocks)
+        for each in held
+    )
+
+
 @given(st.text("ab\n", max_size=60), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60))))
 def test_blanking_keeps_length_and_lines(text, spans):
     inside = [(a, b) for a, b in spans if a <= b <= len(text)]

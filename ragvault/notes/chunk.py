@@ -16,7 +16,7 @@ from ragvault.notes.parse import Lines
 from ragvault.notes.pieces import Visible, pieces
 from ragvault.notes.segment import Piece, Wish, segment
 from ragvault.spans import cut
-from ragvault.types import Block, Chunk, Kind, Note, Said, Section
+from ragvault.types import Block, Chunk, Held, Kind, Note, Said, Section
 
 _KINDS: tuple[Kind, ...] = ("prose", "list", "table", "code", "callout")  # ties go to the first
 _CODE_STAYS_WHOLE = 4  # times a section's size: a listing longer than that is a file
@@ -48,6 +48,8 @@ class _Cutter:
         self.note, self.visible, self.settings = note, visible, settings
         self.lines = Lines(note.text)
         self.heading_starts = [heading.start for heading in note.headings]
+        self.held_starts = [held.start for held in note.layout.held]
+        self.held_ends = [held.end for held in note.layout.held]
 
     def sections(self) -> Iterator[Section]:
         s = self.settings
@@ -73,15 +75,15 @@ class _Cutter:
     def _chunk(
         self, section: Section, start: int, end: int, text: str, overlap: int, blocks: list[Block]
     ) -> Chunk:
-        kind, lang = _kind(blocks, start, end)
+        held = self._held(start, end)
         first, last = self._letters(start, end)
         return Chunk(
             ordinal=0,
             section=section.ordinal,
             headings=self._headings(start, end),
-            kind=kind,
-            lang=lang,
-            has=self._has(blocks, start, end),
+            kind=_kind(blocks, start, end),
+            lang=frozenset(each.lang for each in held if each.lang),
+            has=self._marks(start, end) | {each.part for each in held},
             start=start,
             end=end,
             lines=(self.lines.of(first), self.lines.of(last)),
@@ -105,11 +107,15 @@ class _Cutter:
         i, j = bisect_right(self.heading_starts, first), bisect_right(self.heading_starts, last)
         return _common([heading.path for heading in self.note.headings[i - 1 : j]]) if i else ()
 
-    def _has(self, blocks: list[Block], start: int, end: int) -> frozenset[str]:
+    def _marks(self, start: int, end: int) -> frozenset[str]:
         marks = self.note.layout.marks
         i, j = bisect_left(marks, (start, "")), bisect_left(marks, (end, ""))
-        inside = {block.kind for block in blocks if block.start < end and start < block.end}
-        return frozenset({mark for _, mark in marks[i:j]} | (inside & {"code", "table"}))
+        return frozenset(mark for _, mark in marks[i:j])
+
+    def _held(self, start: int, end: int) -> tuple[Held, ...]:
+        """The code and the tables that a stretch has a part of."""
+        i, j = bisect_right(self.held_ends, start), bisect_left(self.held_starts, end)
+        return self.note.layout.held[i:j]
 
 
 def _section_wish(settings: config.Chunk) -> Wish:
@@ -155,17 +161,14 @@ def _clipped(blocks: Sequence[Block], section: Section) -> Iterator[Block]:
             yield replace(block, start=start, end=end, cuts=cuts)
 
 
-def _kind(blocks: Sequence[Block], start: int, end: int) -> tuple[Kind, str]:
-    """What most of a stretch is, and the language of its largest piece of code."""
+def _kind(blocks: Sequence[Block], start: int, end: int) -> Kind:
+    """What most of a stretch is."""
     sizes = dict.fromkeys(_KINDS, 0)
-    code: tuple[int, str] = (0, "")
     for block in blocks:
         size = min(block.end, end) - max(block.start, start)
         if size > 0 and block.kind != "heading":
             sizes[block.kind] += size
-            if block.kind == "code" and size > code[0]:
-                code = (size, block.lang)
-    return max(_KINDS, key=lambda kind: sizes[kind]), code[1]
+    return max(_KINDS, key=lambda kind: sizes[kind])
 
 
 def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:

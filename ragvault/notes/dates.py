@@ -6,7 +6,8 @@
     mtime         the file system, which sync tools rewrite
 
 The first that speaks wins. A date without a zone is taken as UTC, so that one vault has the same
-dates on every machine; a value that is no date is passed over. Knows no file and runs no git.
+dates on every machine; a filter compares it with the clock on the wall of whoever asks. A value
+that is no date is passed over. Knows no file and runs no git.
 """
 
 from __future__ import annotations

@@ -1,22 +1,24 @@
 """Markdown becomes a layout: blocks end to end, and what the inline rules must not look into.
 
 pyromark (pulldown-cmark) does the parsing: CommonMark with tables, tasks, footnotes and math, at
-about 40 MB/s, with byte ranges. This module turns its events into our blocks and marks, in
+about 40 MB/s, with byte ranges. This module turns its events into our blocks and what they hold, in
 character offsets, and knows nothing of wikilinks, tags or notes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ragvault.types import Block
+from ragvault.notes.characters import to_characters
+from ragvault.types import Block, Held
 
 _CALLOUT = re.compile(r"(?:[ \t]*>)+[ \t]*\[![\w-]+(?:\|[^\]\n]*)?\]")
 _WIKI_LABEL = re.compile(r"!?\[\[(?:[^\[\]|\n]*\|)?([^\[\]\n]*)\]\]")
 _BLOCK_ID = re.compile(r"[ \t]+\^[A-Za-z0-9-]+[ \t]*$")
+_LANGUAGE = re.compile(r"[\s{.]*([^\s,{}]+)")
 _LINE_LEAD = " \t>"  # what may stand on a line before a nested block
 
 
@@ -41,6 +43,7 @@ class Parsed:
     code: list[tuple[int, int]] = field(default_factory=list)
     math: list[tuple[int, int]] = field(default_factory=list)
     html: list[tuple[int, int]] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)
     marks: list[tuple[int, str]] = field(default_factory=list)
 
 
@@ -66,7 +69,7 @@ def parse(text: str, body: int = 0) -> Parsed:
     """Parse a text whose blocks begin at `body`. Never raises, whatever the text."""
     parsed = _Reader(_events(text)).parsed
     if not text.isascii():
-        _to_characters(parsed, _character_of(text, parsed))
+        to_characters(text, parsed)
     parsed.blocks = list(_end_to_end(text, parsed.blocks, body))
     return parsed
 
@@ -99,12 +102,11 @@ class _Open:
     tag: str
     start: int
     level: int = 0
-    lang: str = ""
     cuts: list[int] = field(default_factory=list)
 
     def closed(self, end: int) -> Block:
         kind = _TOP.get(self.tag, "prose")
-        return Block(kind, self.start, end, self.level, self.lang, tuple(self.cuts))
+        return Block(kind, self.start, end, self.level, tuple(self.cuts))
 
 
 class _Reader:
@@ -164,16 +166,15 @@ class _Reader:
         if name not in _BLOCKS:
             return
         if name == "CodeBlock":
+            lang = language(value.get("Fenced", "")) if isinstance(value, dict) else ""
             self.parsed.code.append((start, span["end"]))
-            self.parsed.marks.append((start, "code"))
+            self.parsed.held.append(Held(start, span["end"], "code", lang))
         elif name == "Table":
-            self.parsed.marks.append((start, "table"))
+            self.parsed.held.append(Held(start, span["end"], "table"))
         if self._depth == 0:
             self._open = _Open(name, start)
             if name == "Heading":
                 self._open.level = int(value["level"][1])
-            elif name == "CodeBlock" and isinstance(value, dict):
-                self._open.lang = language(value.get("Fenced", ""))
         elif name in _NESTED_CUTS and self._open is not None:
             self._open.cuts.append(start)
         if name == "Heading":
@@ -208,9 +209,9 @@ def _named(tag: Any) -> tuple[str, Any]:
 
 
 def language(info: str) -> str:
-    """The language a fence's info string names: ```` ```py title="x" ```` and `{.py}` are py."""
-    word = info.strip().lstrip("{").lstrip(".").split(",")[0].split()
-    return word[0].rstrip("}").lower() if word else ""
+    """The language an info string names: ```` ```py title="x" ````, `py{1,3}`, `{.py}` are py."""
+    named = _LANGUAGE.match(info)
+    return named[1].lower() if named else ""
 
 
 def plain(text: str) -> str:
@@ -218,42 +219,6 @@ def plain(text: str) -> str:
     if "[[" in text:
         text = _WIKI_LABEL.sub(r"\1", text)
     return " ".join(_BLOCK_ID.sub("", text).split())
-
-
-def _character_of(text: str, parsed: Parsed) -> Callable[[int], int]:
-    """A map from byte offsets to character offsets, made for the offsets that occur."""
-    raw = text.encode("utf-8", "replace")
-    at, characters, known = 0, 0, {}
-    for offset in sorted(set(_offsets(parsed))):
-        characters += len(raw[at:offset].decode("utf-8", "replace"))
-        known[offset] = characters
-        at = offset
-    return known.__getitem__
-
-
-def _offsets(parsed: Parsed) -> Iterator[int]:
-    for spans in (parsed.code, parsed.math, parsed.html):
-        for span in spans:
-            yield from span
-    for block in parsed.blocks:
-        yield from (block.start, block.end, *block.cuts)
-    for link in parsed.links:
-        yield from (link.start, link.end)
-    yield from (start for start, _, _ in parsed.headings)
-    yield from (start for start, _ in parsed.marks)
-
-
-def _to_characters(parsed: Parsed, at: Callable[[int], int]) -> None:
-    for spans in (parsed.code, parsed.math, parsed.html):
-        spans[:] = [(at(start), at(end)) for start, end in spans]
-    parsed.blocks[:] = [
-        Block(b.kind, at(b.start), at(b.end), b.level, b.lang, tuple(map(at, b.cuts)))
-        for b in parsed.blocks
-    ]
-    for link in parsed.links:
-        link.start, link.end = at(link.start), at(link.end)
-    parsed.headings[:] = [(at(start), level, text) for start, level, text in parsed.headings]
-    parsed.marks[:] = [(at(start), mark) for start, mark in parsed.marks]
 
 
 def _end_to_end(text: str, blocks: list[Block], body: int) -> Iterator[Block]:
@@ -270,7 +235,7 @@ def _end_to_end(text: str, blocks: list[Block], body: int) -> Iterator[Block]:
     starts.append(len(text))
     for start, end, block in zip(starts, starts[1:], blocks, strict=False):
         inner = tuple(_inner_cuts(text, block.cuts, start, end)) if block.cuts else ()
-        yield Block(_kind(text, block), start, end, block.level, block.lang, inner)
+        yield Block(_kind(text, block), start, end, block.level, inner)
 
 
 def _inner_cuts(text: str, cuts: Iterable[int], start: int, end: int) -> Iterator[int]:

@@ -17,16 +17,15 @@ from dataclasses import replace
 
 from ragvault import config
 from ragvault.notes import fields, frontmatter, links, markdown, tags
+from ragvault.notes.marks import marks
+from ragvault.spans import Span, joined
 from ragvault.types import Heading, Layout, Link, Note
-
-Span = tuple[int, int]
 
 # One that opens on a line of its own and is never closed reaches to the end, as in Obsidian.
 _COMMENT = re.compile(r"%%.*?%%|^[ \t]*(%%)[ \t]*\n.*\Z", re.S | re.M)
 _NEVER_CLOSED = "the comment (%%) that opens in line {} is never closed and hides the rest"
 _HTML_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
 _BLOCK_ID = re.compile(r"(?:^|(?<=[ \t]))\^([A-Za-z0-9-]+)[ \t]*$", re.M)
-_TASK = re.compile(r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[[^\]\n]\](?=[ \t])", re.M)
 _TEXT_ELEMENTS = re.compile(r"^#{1,2} Text Elements[ \t]*\n", re.M)
 _DRAWING = re.compile(r"^(?:%%|#{1,2} (?:Drawing|Embedded Files|Element Links))[ \t]*$", re.M)
 
@@ -58,9 +57,9 @@ def parse(
         tags=_tags(front, seen),
         blocks=_block_ids(seen, parsed),
         links=_placed([*_in_front(text, front, link_settings), *found], lines),
-        excluded=tuple(_joined(drawing if settings.comments else [*drawing, *comments])),
+        excluded=tuple(joined(drawing if settings.comments else [*drawing, *comments])),
         warnings=(*warnings, *front.warnings, *unclosed),
-        layout=_layout(seen, parsed, found),
+        layout=Layout(tuple(parsed.blocks), tuple(sorted(parsed.held)), marks(seen, parsed, found)),
     )
     return _with_fields(note, front)
 
@@ -84,28 +83,14 @@ def _read(
 
 
 def _html_comments(text: str, html: Iterable[Span]) -> Iterator[Span]:
-    for start, end in _joined(html):
+    for start, end in joined(html):
         for match in _HTML_COMMENT.finditer(text, start, end):
             yield match.span()
 
 
-def _joined(spans: Iterable[Span]) -> Iterator[Span]:
-    """Spans in order, none empty, those that touch as one: HTML blocks come line by line."""
-    at, until = 0, 0
-    for start, end in sorted(spans):
-        if start > until:
-            if until > at:
-                yield at, until
-            at, until = start, end
-        else:
-            until = max(until, end)
-    if until > at:
-        yield at, until
-
-
 def blank(text: str, spans: Iterable[Span], fill: str = " ") -> str:
     """The text with these stretches replaced by a filler; newlines stay, so lines stay."""
-    ordered = list(_joined(spans))
+    ordered = list(joined(spans))
     if not ordered:
         return text
     parts, at = [], 0
@@ -197,13 +182,6 @@ def _block_before(starts: Sequence[int], line: int) -> int:
     """Where the block begins that a lone id at `line` names."""
     here = bisect_right(starts, line) - 1
     return starts[here - 1] if starts[here] == line and here > 0 else starts[here]
-
-
-def _layout(seen: str, parsed: markdown.Parsed, found: Iterable[Link]) -> Layout:
-    shown = [link for link in found if link.kind == "embed" and links.is_image(link)]
-    marks = {(link.start, "image") for link in shown}
-    marks |= {(match.start(), "task") for match in _TASK.finditer(seen)}
-    return Layout(tuple(parsed.blocks), tuple(sorted(marks.union(parsed.marks))))
 
 
 def _with_fields(note: Note, front: frontmatter.Front) -> Note:
