@@ -10,7 +10,7 @@ from the catalogue. This is the only place that names engines and models togethe
 from __future__ import annotations
 
 import re
-import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,10 +22,14 @@ from ragvault.models.talk import Quiet, Talk
 from ragvault.ports import CacheBroken, Embedder, KeywordIndex, Reranker, VectorIndex
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.fetch import Fetch
-from ragvault.store.private import write_file
+from ragvault.store.private import discard, write_file
 
 CACHES = ("keyword", "code", "vectors")
 STAMP = "caches"  # which catalogue the caches are of
+# Seconds after which words are looked at byte by byte again: every run of a command does, and a
+# watcher, which has a run for each edit, now and then.
+VERIFIED_FOR = 600.0
+MISPLACED = (FileExistsError, NotADirectoryError, IsADirectoryError)  # a file for a folder, or so
 
 
 class Engines:
@@ -54,6 +58,8 @@ class Engines:
         self.slab = slab
         self._emptied: set[str] = set()  # caches that are missing because we deleted them
         self._kit = kit or Kit()
+        self.remade: set[str] = set()  # caches that this run has made again
+        self._verified: dict[str, float] = {}  # when every byte of a word index was as written
 
     def own(self, catalogue: Catalogue) -> None:
         """Empty caches of another catalogue, before any of them is opened to be written."""
@@ -62,18 +68,19 @@ class Engines:
         if any((self.folder / name).exists() for name in CACHES):
             self.talk.say("the indexes are not of this catalogue; they are made again from it")
         self.empty()
+        discard(self.folder / STAMP)
         write_file(self.folder / STAMP, catalogue.identity.encode())
 
     def are_of(self, catalogue: Catalogue) -> bool:
         """Whether the caches are those of this catalogue."""
         stamp = self.folder / STAMP
-        return stamp.exists() and stamp.read_bytes() == catalogue.identity.encode()
+        return stamp.is_file() and stamp.read_bytes() == catalogue.identity.encode()
 
     def empty(self) -> None:
         """Delete every cache."""
         self._emptied.update(CACHES)
         for name in CACHES:
-            shutil.rmtree(self.folder / name, ignore_errors=True)
+            discard(self.folder / name)
 
     def keyword(self, *, write: bool = False) -> KeywordIndex:
         """The keyword index. Without `write`, CacheBroken is the caller's to meet."""
@@ -94,17 +101,34 @@ class Engines:
     ) -> KeywordIndex:
         folder = self.folder / name
         try:
-            return opened(folder)
+            index = _opened(opened, folder)
+            if write:
+                self._verify(name, index)
+            return index
         except CacheBroken as broken:
             if not write:
                 raise
             self.lose(name, broken)
             return opened(folder)
 
+    def _verify(self, name: str, index: KeywordIndex) -> None:
+        """Look at every byte, before anything is made of it: a changed one keeps size and time."""
+        now = time.monotonic()
+        if now - self._verified.get(name, -VERIFIED_FOR) < VERIFIED_FOR:
+            return
+        try:
+            index.verify()
+        except CacheBroken:
+            index.close()
+            raise
+        self._verified[name] = now
+
     def words(self, name: str, catalogue: Catalogue) -> KeywordIndex:
         """The keyword or the code index, to be written: one that can be brought up to date."""
         index = self.keyword(write=True) if name == "keyword" else self.code(write=True)
         if not index.revision:
+            if catalogue.revision and catalogue.last_run():
+                self.remade.add(name)
             self._say_if_lost(name, self.config.keyword.engine, catalogue)
             return index
         if catalogue.can_catch_up(catalogue.identity, index.revision):
@@ -124,7 +148,7 @@ class Engines:
 
     def lose(self, name: str, broken: CacheBroken) -> None:
         """Empty a keyword or code index that cannot be used, and say so."""
-        self.talk.say(f"{broken}; it is made again from the catalogue")
+        self.talk.say(f"the {name} index: {broken}; it is made again from the catalogue")
         self._wipe(name)
 
     def _wipe(self, name: str) -> None:
@@ -149,8 +173,12 @@ class Engines:
             if not write:
                 raise
             if folder.exists():
-                self.talk.say(f"{broken}; it is made again from the catalogue")
+                self.remade.add("vectors")
+                said = f"the vector index of {model}: {broken}"
+                self.talk.say(f"{said}; it is made again from the catalogue")
             else:
+                if catalogue.fact(_made("vectors", folder.name)):
+                    self.remade.add("vectors")
                 self._say_if_lost("vectors", folder.name, catalogue)
                 self._note_made("vectors", folder.name, catalogue)
             return FaissIndex.create(folder, **how)  # type: ignore[arg-type]
@@ -158,7 +186,8 @@ class Engines:
     def _say_if_lost(self, cache: str, which: str, catalogue: Catalogue) -> None:
         """A cache is empty: the first time that is as it should be, and later it was lost."""
         if catalogue.fact(_made(cache, which)) and cache not in self._emptied:
-            self.talk.say(f"the index {cache} ({which}) is gone; it is made again")
+            name = "vector" if cache == "vectors" else cache
+            self.talk.say(f"the {name} index ({which}) is gone; it is made again")
 
     def _note_made(self, cache: str, which: str, catalogue: Catalogue) -> None:
         if not catalogue.fact(_made(cache, which)):
@@ -185,7 +214,7 @@ class Engines:
             held = self.folder / name
             for folder in held.iterdir() if held.is_dir() else ():
                 if folder not in used:
-                    shutil.rmtree(folder, ignore_errors=True)
+                    discard(folder)
                     catalogue.set_fact(_made(name, folder.name), "")
 
     def choice(self, catalogue: Catalogue) -> Choice:
@@ -209,6 +238,13 @@ class Engines:
         settings = self.config.models
         how = opening(settings, self.talk, offline=True)
         return self._kit.reranker(settings.reranker, settings, how)
+
+
+def _opened(opened: Callable[[Path], KeywordIndex], folder: Path) -> KeywordIndex:
+    try:
+        return opened(folder)
+    except MISPLACED as error:
+        raise CacheBroken(f"{error.filename or folder} is not what it should be") from error
 
 
 def _made(cache: str, which: str) -> str:

@@ -8,6 +8,7 @@
       x IndexMissing               3    the vault has not been indexed yet
       x IndexBehind                3    files changed since, where that was not accepted
       x VaultUnreadable            4    the vault's folder is there and cannot be read
+      x VaultEmptied               4    the vault holds no note any more, and the index does
       x IndexLocked                4    another process is writing this index
       x IndexTooNew                4    made by a newer release
       x IndexUnusable              4    the index folder cannot be read or written
@@ -83,6 +84,17 @@ class VaultUnreadable(RagvaultError):
         )
 
 
+class VaultEmptied(RagvaultError):
+    """No note is left where some were indexed: a disk that is not mounted, more likely than not."""
+
+    def __init__(self, vault: Path, notes: int) -> None:
+        super().__init__(
+            f"{vault} holds no note any more, and {notes:,} are indexed; is it mounted?",
+            fix=f"mount it; or, if they are gone for good: ragvault index {vault} --allow-empty, "
+            f"or ragvault vaults remove {vault}",
+        )
+
+
 class IndexLocked(RagvaultError):
     """Another process holds the writer's lock."""
 
@@ -111,6 +123,21 @@ class IndexUnusable(RagvaultError):
             f"the index in {index} cannot be used: {why}",
             fix=fix or f"check the space and the rights of {index}, then run: ragvault index",
         )
+
+
+def refused(index: Path, error: OSError) -> IndexUnusable:
+    """What the operating system would not do with a file of an index, in words."""
+    full = "No space left" in str(error)
+    return disk_full(index) if full else IndexUnusable(index, error.strerror or str(error))
+
+
+def disk_full(index: Path) -> IndexUnusable:
+    """Nothing is replaced before what comes in its place is written, so nothing is lost by it."""
+    return IndexUnusable(
+        index,
+        "the disk is full",
+        fix="free some space, then run: ragvault index; what was indexed before is unharmed",
+    )
 
 
 class ModelUnknown(RagvaultError):

@@ -3,7 +3,9 @@
     remove -> look links up -> words, vectors, links follow -> compact
 
 The file is not touched: nothing is ever written into a vault. One that is still there comes back
-with the next index, unless the vault says that it is ignored.
+with the next index, unless the vault says that it is ignored. What was deleted in the vault, and
+removed by an index run since, may wait in the files of a large index (compact.py): it goes with
+whatever is forgotten, and also when its name, which nobody has kept, is all that is asked for.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from ragvault.caches import bring_vectors, bring_words
 from ragvault.compact import compact
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError
-from ragvault.named import find_notes
+from ragvault.named import NoSuchNote, find_notes
 from ragvault.notes.walk import walk
 from ragvault.store import access
 from ragvault.store.catalogue import Catalogue
@@ -27,20 +29,26 @@ from ragvault.write.notes import look_links_up
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What was forgotten. `still_there` are the files that the next index would bring back."""
+    """What was forgotten. `still_there` are the files that the next index would bring back.
+
+    `removed` counts passages and notes that were out of the index already, and in its files still.
+    """
 
     notes: tuple[str, ...]
     passages: int
     still_there: tuple[str, ...]
+    removed: int = 0
 
 
-def forget(root: Path, catalogue: Catalogue, engines: Engines, named: str) -> Forgotten:
-    """Forget one note, or all notes of a folder. The caller holds the writer's lock.
+def forget(root: Path, catalogue: Catalogue, engines: Engines, named: str | None) -> Forgotten:
+    """Forget one note, or all notes of a folder; without a name, what was removed before.
 
-    Raises UsageError when no note, or more than one, has that name; IndexUnusable while a search
-    that began earlier still reads what is to go.
+    The caller holds the writer's lock. Raises UsageError when more than one note has that name, or
+    none and nothing removed waits; IndexUnusable while a search that began earlier still reads
+    what is to go.
     """
-    notes = find_notes(root, sorted(catalogue.files()), named)
+    removed = catalogue.tombstones()
+    notes = _meant(root, catalogue, named, removed)
     ids = [catalogue.note_id(path) for path in notes]
     passages = sum(len(catalogue.passages_of(path)) for path in notes)
     for path in notes:
@@ -51,7 +59,19 @@ def forget(root: Path, catalogue: Catalogue, engines: Engines, named: str) -> Fo
     engines.own(catalogue)
     _follow(catalogue, engines)
     compact(catalogue, engines)
-    return Forgotten(tuple(notes), passages, _still_there(root, engines, notes))
+    return Forgotten(tuple(notes), passages, _still_there(root, engines, notes), removed)
+
+
+def _meant(root: Path, catalogue: Catalogue, named: str | None, removed: int) -> list[str]:
+    """The notes that are to go; none where it may have been removed already."""
+    if named is None:
+        return []
+    try:
+        return find_notes(root, sorted(catalogue.files()), named)
+    except NoSuchNote:
+        if not removed:
+            raise
+        return []
 
 
 def ignore_line(note: str) -> str:
@@ -79,6 +99,8 @@ def _follow(catalogue: Catalogue, engines: Engines) -> None:
 
 
 def _still_there(root: Path, engines: Engines, notes: Sequence[str]) -> tuple[str, ...]:
+    if not notes:
+        return ()
     try:
         found = {file.path for file in walk(root, engines.config.walk).files}
     except RagvaultError:

@@ -50,11 +50,15 @@ def ingest(
     tell: Tell = lambda *_: None,
     say: Say = lambda _: None,
     look: Look | None = None,
+    allow_empty: bool = False,
 ) -> Report:
     """Bring the index up to date with the vault. The caller holds the writer's lock."""
     began = time.perf_counter()
+    engines.remade.clear()
     following = Following(catalogue, engines)
-    report = follow_notes(root, catalogue, engines.config, tell, look, following)
+    report = follow_notes(
+        root, catalogue, engines.config, tell, look, following, allow_empty=allow_empty
+    )
     engines.own(catalogue)
     run = _Run(catalogue, engines, report, tell, say)
     if tier == "keyword":
@@ -67,6 +71,7 @@ def ingest(
         run.full()
     tell("", 0, 0)
     report.tier = run.searched_by()
+    report.remade = tuple(sorted(engines.remade))
     tidy(catalogue, engines, report)
     report.seconds = time.perf_counter() - began
     remember(catalogue, report)

@@ -15,7 +15,7 @@ from ragvault.errors import RagvaultError
 from ragvault.index.vector_tiers import Tiers
 from ragvault.library import Library
 from ragvault.ports import CacheBroken, CountsTokens, Embedder, KeywordIndex, Reranker, VectorIndex
-from ragvault.retrieve.gather import Leg
+from ragvault.retrieve.ask import Leg
 from ragvault.retrieve.legs import CodeLeg, KeywordLeg, VectorLeg
 from ragvault.store import access
 from ragvault.store.access import Accesses
@@ -112,6 +112,13 @@ class Opened:
         if counts.get("full") and not counts.get("static"):
             return "full"
         return "static" if any(counts.values()) else "keyword"
+
+    @property
+    def behind(self) -> str:
+        """What is said where notes are in the catalogue and not yet in its words; empty else."""
+        reached = self.keyword.revision if self.keyword is not None else 0
+        lags = 0 < reached < self.catalogue.revision
+        return "its last notes are not in the keyword index yet" if lags else ""
 
     def model_of(self, tier: str) -> str:
         """The model whose vectors a tier holds; empty for none."""

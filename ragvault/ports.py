@@ -146,6 +146,11 @@ class KeywordIndex(Protocol):
         """See the newest commit from now on."""
         ...
 
+    def verify(self) -> None:
+        """Raise CacheBroken unless every byte of every file is as it was written. For the writer:
+        others find damage by the size and the time of a file, or in an answer."""
+        ...
+
     def put(self, notes: Iterable[KeywordNote], passages: Iterable[KeywordPassage]) -> None:
         """Add, or replace by id. Nothing is seen by a search before `commit`."""
         ...

@@ -8,8 +8,9 @@
 
 Only what ragvault makes is named, never a whole folder that somebody chose: RAGVAULT_HOME or
 paths.data may hold other things, a vault among them. A folder of ours goes when it is empty. What
-RAGVAULT_CONFIG names is the user's own file and stays. Nothing is ever written to or deleted in a
-vault.
+RAGVAULT_CONFIG names is the user's own file and stays. Of a link only the link goes: a folder of
+models that somebody has linked here is likely to be used from elsewhere. Nothing is ever written to
+or deleted in a vault.
 """
 
 from __future__ import annotations
@@ -105,6 +106,9 @@ def _is_index(folder: Path) -> bool:
 def _models(shelf: Path) -> Iterator[Path]:
     from ragvault.models.registry import models
 
+    if shelf.is_symlink():
+        yield shelf
+        return
     ours = (*models(), "hub", ".incoming", ".locks")
     yield from (shelf / name for name in ours)
 

@@ -4,6 +4,7 @@
     tables     every table: its struct
     nearest    the name somebody probably meant
     wanted     a type in the words of a person
+    fits       whether a value of the right type is one that the type cannot rule out
 
 Read from the structs themselves, so that a new setting is known here by being declared there.
 Knows no file and no value but the defaults.
@@ -89,10 +90,22 @@ def wanted(type_: Any) -> str:
             return meta.description
     bare = _bare(type_)
     if get_origin(bare) is Literal:
-        return "one of " + ", ".join(map(literal, get_args(bare)))
+        return "one of " + _names(bare)
     if get_origin(bare) is list:
-        return "a list of " + _ITEMS.get(_bare(get_args(bare)[0]), "tables")
+        item = _bare(get_args(bare)[0])
+        named = get_origin(item) is Literal
+        return "a list of " + (f"any of {_names(item)}" if named else _ITEMS.get(item, "tables"))
     return _WORDS.get(bare, f"of the type {bare}")
+
+
+def fits(value: Any, type_: Any) -> bool:
+    """What was declared beside the type (config_table.told) holds for this value."""
+    asked = [meta.extra for meta in _metas(type_) if meta.extra and "fits" in meta.extra]
+    return all(extra["fits"](value) for extra in asked)
+
+
+def _names(type_: Any) -> str:
+    return ", ".join(map(literal, get_args(type_)))
 
 
 def _refusal(table: type[Table], type_: Any) -> str:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
 from ragvault import folders
 from ragvault.config import Config, Models
 from ragvault.errors import RagvaultError
-from ragvault.freshness import waiting
+from ragvault.freshness import check, waiting
+from ragvault.index.keyword_reached import reached
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.counts import Counts
 from ragvault.store.links import Dangling
@@ -33,13 +35,14 @@ class Pending:
     passages: int = 0  # without a vector of the model that is wanted
     links: int = 0  # not looked up
     why: str = ""
+    words: int = 0  # passages that came after what the keyword index reflects
 
     @property
     def files(self) -> int:
         return self.new + self.changed + self.gone + self.recut
 
     def __bool__(self) -> bool:
-        return bool(self.files or self.passages or self.links)
+        return bool(self.files or self.passages or self.links or self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +62,14 @@ class Status:
     root: str
     folder: str
     counts: Counts
-    tiers: Mapping[str, int]  # passages by the best that finds them: full, static, keyword
+    tiers: Mapping[str, int]  # passages by the best that finds them: full, static, keyword, none
     pending: Pending
     models: Sequence[ModelState]
     writer: str
     skipped: Sequence[Skipped]
     warnings: Mapping[str, Sequence[str]]
     dangling: Sequence[Dangling]
+    removed: int  # passages and notes that are gone, and whose text is in some file still
 
 
 def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Status:
@@ -73,42 +77,64 @@ def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Statu
     writing = owner(catalogue.folder)
     with catalogue.snapshot():
         counts = catalogue.counts()
-        tiers = by_tier(catalogue, counts.chunks)
+        unworded = _unworded(catalogue, config)
+        tiers = by_tier(catalogue, counts.chunks, unworded)
         return Status(
             name=name,
             root=str(root),
             folder=str(catalogue.folder),
             counts=counts,
             tiers=tiers,
-            pending=pending(root, catalogue, config, counts, tiers),
+            pending=pending(root, catalogue, config, counts, tiers, len(unworded)),
             models=models(catalogue, config.models),
             writer=writing.words(time.time()) if writing else "",
             skipped=catalogue.skipped(),
             warnings=dict(catalogue.warnings()),
             dangling=catalogue.dangling(),
+            removed=catalogue.tombstones(int(catalogue.fact("compacted") or 0)),
         )
 
 
-def by_tier(catalogue: Catalogue, total: int) -> dict[str, int]:
-    """How many passages each tier answers for; `keyword` are those that have no vector at all."""
+def _unworded(catalogue: Catalogue, config: Config) -> set[int]:
+    """Passages that are not in the keyword index yet: a run was stopped before, or is at work."""
+    since = reached(catalogue.folder / "keyword" / config.keyword.engine)
+    return {chunk.id for chunk in catalogue.chunks_since(since)}
+
+
+def by_tier(catalogue: Catalogue, total: int, unworded: AbstractSet[int]) -> dict[str, int]:
+    """How many passages each tier answers for; `keyword` are those that have no vector at all,
+    `none` those of them that are not in the words either."""
     full, static = catalogue.fact("full"), catalogue.fact("static")
     unread = len(catalogue.lacking(full)) if full else total
-    wordy = len(catalogue.lacking(full, static)) if full or static else total
-    return {"full": total - unread, "static": unread - wordy, "keyword": wordy}
+    lacking = catalogue.lacking(full, static) if full or static else catalogue.chunk_ids().tolist()
+    wordy, none = len(lacking), len(unworded & set(lacking)) if unworded else 0
+    return {
+        "full": total - unread,
+        "static": unread - wordy,
+        "keyword": wordy - none,
+        "none": none,
+    }
 
 
 def pending(
-    root: Path, catalogue: Catalogue, config: Config, counts: Counts, tiers: Mapping[str, int]
+    root: Path,
+    catalogue: Catalogue,
+    config: Config,
+    counts: Counts,
+    tiers: Mapping[str, int],
+    words: int,
 ) -> Pending:
     """How much an `index` of the tier that this vault has would do."""
-    wanted = {"full": tiers["static"] + tiers["keyword"], "static": tiers["keyword"]}
+    wordy = tiers["keyword"] + tiers["none"]
+    wanted = {"full": tiers["static"] + wordy, "static": wordy}
     passages = wanted.get(_wanted_tier(catalogue), 0)
     links = counts.links.get("waiting", 0)
     try:
         files = waiting(root, catalogue, config)
+        check(root, catalogue)
     except RagvaultError as error:
-        return Pending(passages=passages, links=links, why=str(error))
-    return Pending(*files, passages=passages, links=links)
+        return Pending(passages=passages, links=links, why=str(error), words=words)
+    return Pending(*files, passages=passages, links=links, words=words)
 
 
 def _wanted_tier(catalogue: Catalogue) -> str:

@@ -12,16 +12,17 @@ imports, so everything else is imported where it is used.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragvault import configure, folders, profiles
 from ragvault.candidate import Candidate
 from ragvault.configure import Loaded
 from ragvault.engines import Engines
-from ragvault.errors import IndexMissing
+from ragvault.errors import IndexMissing, IndexUnusable, VaultEmptied
 from ragvault.models.cache import SLAB
 from ragvault.models.kit import Kit
 from ragvault.models.talk import Talk
@@ -80,6 +81,7 @@ class Vault:
         tier: Tier = "full",
         *,
         rebuild: bool = False,
+        allow_empty: bool = False,
         offline: bool = False,
         tell: Tell = lambda *_: None,
         talk: Talk | None = None,
@@ -95,24 +97,32 @@ class Vault:
 
         `rebuild` makes all caches again from the catalogue, embedding nothing that is known; a
         damaged catalogue is made again from the vault, with the vectors that can still be read.
-        Raises IndexLocked while another process writes, VaultUnreadable, IndexUnusable.
+        A vault without a single note, whose index has some, is taken for a disk that is not
+        mounted, unless `allow_empty` says that they are gone. Raises VaultEmptied then, IndexLocked
+        while another process writes, VaultUnreadable, IndexUnusable.
         """
         from ragvault.ingest import ingest
+        from ragvault.moved import take_over
         from ragvault.store.lock import WriterLock
 
-        layout.remember(self.root, self.folder.parent.parent)
         engines = engines or self.engines(offline=offline, talk=talk)
         say = engines.talk.say
+        take_over(self.root, self.folder, self.settings.config, say)
+        layout.remember(self.root, self.folder.parent.parent)
         with WriterLock(self.folder, "ragvault index"):
             if rebuild:
+                self._demand_notes(allow_empty)  # before anything is deleted
                 say("all indexes are made again from the catalogue")
                 engines.empty()
             _mend(self.folder, rebuild, say)
+            how: dict[str, Any] = {"tell": tell, "say": say, "look": look}
             with self.catalogue(write=True) as catalogue:
-                return ingest(self.root, catalogue, engines, tier, tell=tell, say=say, look=look)
+                return ingest(self.root, catalogue, engines, tier, allow_empty=allow_empty, **how)
 
-    def forget(self, note: str, *, talk: Talk | None = None) -> Forgotten:
+    def forget(self, note: str | None, *, talk: Talk | None = None) -> Forgotten:
         """Take a note, or all notes of a folder, out of the index, with every byte of it.
+
+        With every byte of what was removed earlier as well, for which no note needs to be named.
 
         Raises UsageError when it is not clear which is meant, IndexLocked, IndexUnusable.
         """
@@ -151,7 +161,7 @@ class Vault:
         now: datetime | None = None,
     ) -> Response:
         """Answer one query, true of the files as they are. To ask several, use `reading`."""
-        asked = Asked(query, now or datetime.now().astimezone(), limit, hypothesis)
+        asked = Asked(query, now or datetime.now(), limit, hypothesis)
         with self.reading() as index:
             return self.answer(asked, index)
 
@@ -196,6 +206,15 @@ class Vault:
             self._demand_index()
         return Catalogue.open(self.folder, write=write)
 
+    def _demand_notes(self, allow_empty: bool) -> None:
+        from ragvault.notes.walk import walk
+
+        if allow_empty or walk(self.root, self.settings.config.walk).files:
+            return
+        with suppress(IndexMissing, IndexUnusable), self.catalogue() as catalogue:
+            if notes := catalogue.note_count():
+                raise VaultEmptied(self.root, notes)
+
     def _demand_index(self) -> None:
         if not (self.folder / layout.CATALOGUE).exists():
             raise IndexMissing(self.root)
@@ -215,7 +234,9 @@ def _mend(folder: Path, look: bool, say: Callable[[str], None]) -> None:
     if wrong:
         say(f"{wrong}; it is made again from the vault")
     if wrong or is_unfinished(folder):
-        say(f"{remake(folder):,} vectors were saved; what they are of is not embedded again")
+        saved = remake(folder)
+        kept = f"{saved:,} vectors were saved; what they are of is not embedded again"
+        say(kept if saved else "none of its vectors could be saved; all notes are embedded again")
 
 
 def data_folder(environ: Mapping[str, str] | None = None) -> Path:

@@ -14,6 +14,7 @@ from ragvault.store.keys import key_of
 from ragvault.types import Chunk, Date, File, Heading, Link, Note, Section, Target
 
 NOBODY = 65534
+NONE: frozenset[str] = frozenset()
 
 
 def digest(text: str) -> bytes:
@@ -40,7 +41,7 @@ def cut_by_line(note: Note) -> dict:
     lines = note.text.split("\n")
     for i, line in enumerate(lines):
         span = (at, at + len(line))
-        chunk = Chunk(i, i // 2, (), "prose", "", frozenset(), *span, (i + 1,) * 2, (1, 1), line)
+        chunk = Chunk(i, i // 2, (), "prose", NONE, NONE, *span, (i + 1,) * 2, (1, 1), line)
         chunks.append(chunk)
         at = span[1] + 1
     for i in range(0, len(lines), 2):

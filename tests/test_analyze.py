@@ -83,6 +83,20 @@ def test_accents_are_folded_and_the_exact_form_is_kept():
     assert terms("cafe\u0301") == terms("café")
 
 
+def test_points_of_hebrew_and_arabic_are_folded_and_the_exact_form_is_kept():
+    assert {"כתב", "כָּתַב"} <= terms("כָּתַב")
+    assert {"كتاب", "كِتَاب"} <= terms("كِتَاب")
+    assert fold("كتــاب") == "كتاب"
+    assert fold("أَسَد") == "أسد"  # a hamza makes another letter
+    assert fold("\u0640") == "\u0640"  # and a term is never empty
+    assert terms("\u064b")
+
+
+def test_joiners_part_words_where_scripts_need_them():
+    assert terms("auf\u200clage") == terms("auflage")
+    assert places("می\u200cخواهم", "خواهم", PLAIN) == [1]
+
+
 def test_a_russian_letter_with_a_mark_is_a_letter_of_its_own():
     assert fold("Йод") == "йод"
 
@@ -124,7 +138,9 @@ def test_an_unknown_language_is_refused_with_the_known_ones():
     assert "english" in error.value.fix
 
 
-texts = st.text(alphabet=st.sampled_from("aB1 ._-/+#'@&é黑豹ส\u0301नम्\nC"), max_size=40)
+texts = st.text(
+    alphabet=st.sampled_from("aB1 ._-/+#'@&é黑豹ส\u0301नम्\nC\u00ad\u200b\u200d🎉🇩שָ"), max_size=40
+)
 
 
 @pytest.mark.parametrize("analyzer", [ENGLISH, PLAIN], ids=["stems", "no stems"])

@@ -87,7 +87,15 @@ def test_of_equal_passages_the_first_keeps_the_first_id(catalogue):
     assert ids(catalogue) == before[:2]
 
 
-@pytest.mark.parametrize("change", [{"kind": "code"}, {"lang": "sh"}, {"headings": ("H",)}])
+CHANGES = [
+    {"kind": "code"},
+    {"lang": frozenset({"sh"})},
+    {"has": frozenset({"code"})},
+    {"headings": ("H",)},
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_a_passage_of_another_kind_or_place_is_another_passage(catalogue, change):
     first = note("a.md", "one")
     put(catalogue, first)

@@ -19,6 +19,7 @@ from ragvault.types import Chunk, Date, File, Heading, Link, Note, Section
 # Half a surrogate pair and NUL are what SQLite and JSON like least.
 words = st.text(st.sampled_from("abÄ\u0308é笔😀\ud800\x00\n\"'/\\ "), max_size=8)
 names = st.tuples(words).map(lambda parts: parts[0] + ".md")
+langs = st.text(st.sampled_from("abÄé笔😀\ud800\x00\"'/\\"), min_size=1, max_size=8)
 tuples = st.lists(words, max_size=3).map(tuple)
 numbers = st.integers(0, 10**6)
 scalars = st.one_of(
@@ -86,7 +87,7 @@ def chunks(draw, note):
         text = draw(st.one_of(st.just(said), words))
         has = draw(st.frozensets(st.sampled_from(["code", "table", "task"])))
         place = (draw(st.tuples(numbers, numbers)), draw(st.tuples(numbers, numbers)))
-        kind, lang = draw(st.sampled_from(["prose", "code"])), draw(words)
+        kind, lang = draw(st.sampled_from(["prose", "code"])), draw(st.frozensets(langs))
         chunk = Chunk(i, i // 2, draw(tuples), kind, lang, has, start, end, *place, text, overlap)
         found.append(chunk)
     return found

@@ -7,8 +7,10 @@ import sys
 import pytest
 
 from ragvault.config import Code, Keyword
-from ragvault.index.code import CodeAnalyzer, open_code, sought_code
-from ragvault.sought import KeywordPassage, Phrase, Words
+from ragvault.fences import LANGUAGES
+from ragvault.index.code import CodeAnalyzer, code_words, open_code, sought_code
+from ragvault.sought import Phrase, Words
+from ragvault.types import Said
 
 ENGINES = ["whoosh", *(["tantivy"] if sys.version_info >= (3, 11) else [])]
 CODE = {
@@ -16,6 +18,7 @@ CODE = {
     2: ("python", "def get_user_by_id(id): return User(id)"),
     3: ("python", "data = parse_json_data(text)\nraise HTTPResponseError"),
     4: ("", "for x in items: print(x)"),
+    5: ("js py rs", "send(letter)\nsend_it(letter)\nsend!(letter)"),
 }
 
 
@@ -23,12 +26,29 @@ CODE = {
 def index(request, tmp_path):
     index = open_code(tmp_path, Keyword(engine=request.param), Code())
     passages = [
-        KeywordPassage(id_, 1, {"code": (text,), "language": (lang,)})
-        for id_, (lang, text) in CODE.items()
+        code_words(id_, 1, Said(id_, 1, b"", (), tuple(langs.split()), ("code",), text))
+        for id_, (langs, text) in CODE.items()
     ]
     index.put([], passages)
     index.commit(1)
     yield index
+    index.close()
+
+
+OTHERS = ("c", "lisp", "emacs-lisp", "net", "vb.net", "json", "json-ld", "html+erb", "objective")
+
+
+@pytest.fixture(params=ENGINES, scope="module")
+def labelled(request, tmp_path_factory):
+    """One block under every name of every language."""
+    folder = tmp_path_factory.mktemp("labelled")
+    index = open_code(folder, Keyword(engine=request.param), Code())
+    labels = [*(name for names in LANGUAGES for name in names), *OTHERS]
+    ids = {label: number for number, label in enumerate(labels)}
+    said = [Said(at, 1, b"", (), (label,), (), "getUser()") for label, at in ids.items()]
+    index.put([], [code_words(one.id, 1, one) for one in said])
+    index.commit(1)
+    yield index, ids
     index.close()
 
 
@@ -70,6 +90,25 @@ def test_the_language_filters_and_does_not_score(index):
     assert found(index, "user", "py") == [2]
     assert found(index, "user", "js", "python") == found(index, "user")
     assert found(index, "python") == []
+
+
+@pytest.mark.parametrize("names", LANGUAGES, ids=lambda names: names[0])
+def test_every_name_of_a_language_finds_blocks_under_each_of_its_names(labelled, names):
+    index, ids = labelled
+    for asked in names:
+        assert set(found(index, "getUser", asked)) == {ids[name] for name in names}
+
+
+@pytest.mark.parametrize("asked", ["c", "lisp", "net", "json", "objective"])
+def test_a_language_is_not_found_by_a_part_of_its_name(labelled, asked):
+    index, ids = labelled
+    assert found(index, "getUser", asked) == [ids[asked]]
+
+
+@pytest.mark.parametrize("language", ["javascript", "js", "python", "rust", "rs"])
+def test_a_passage_in_several_languages_is_found_in_each(index, language):
+    assert found(index, "letter", language) == [5]
+    assert found(index, "letter", "go") == []
 
 
 def test_words_of_a_language_are_looked_up_in_code(index):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from multiprocessing import active_children
 from multiprocessing.process import BaseProcess
@@ -12,6 +15,8 @@ from pathlib import Path
 
 import pytest
 from write_kit import Far, Mortal, Unusable, answers, models, note, notes, opened, write
+
+from ragvault.write.processes import starting
 
 pytestmark = pytest.mark.usefixtures("models", "few_are_many")
 __all__ = ["models"]
@@ -185,3 +190,32 @@ def test_the_process_of_a_killed_run_ends_with_it_and_what_was_stored_is_kept(
 
     seen = [text for text in models["rough"].seen if text not in vocabulary(vault)]
     assert len(seen) == len(stored(vault)) - len(kept)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="this system masks no signals")
+def test_a_process_is_deaf_to_the_keyboard_from_its_first_instruction():
+    heard = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+    with starting():
+        started = subprocess.run([sys.executable, "-c", heard], capture_output=True, check=True)
+
+    assert started.stdout.strip() == b"True"
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for child processes in /proc")
+def test_ctrl_c_while_processes_start_says_one_line_and_no_traceback(tmp_path):
+    write(tmp_path / "vault", {f"{number}.md": f"# Note {number}" for number in range(500)})
+    command = [sys.executable, "-m", "ragvault", "index", str(tmp_path / "vault"), "--no-vectors"]
+    environ = {**os.environ, "RAGVAULT_HOME": str(tmp_path / "home")}
+    began = subprocess.Popen(
+        command, env=environ, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    children = Path(f"/proc/{began.pid}/task/{began.pid}/children")
+    while began.poll() is None and len(children.read_text().split()) < 3:
+        time.sleep(0.005)
+    time.sleep(0.06)  # they import what they need
+    os.killpg(began.pid, signal.SIGINT)
+    _, said = began.communicate(timeout=60)
+
+    assert began.returncode == 130
+    assert said == "stopped; what was done is kept, and the same command goes on from there\n"

@@ -34,7 +34,7 @@ def write(root: Path, files: dict[str, str]) -> None:
 
 def index(root: Path, folder: Path, config: Config = Config()) -> Report:  # noqa: B008
     with Catalogue.open(folder, write=True) as catalogue:
-        return follow_notes(root, catalogue, config)
+        return follow_notes(root, catalogue, config, allow_empty=True)
 
 
 def answers(folder: Path) -> dict[str, object]:

@@ -268,3 +268,52 @@ def test_compaction_writes_only_the_segments_that_held_it(vault, monkeypatch):
     assert len(before) >= 18
     assert len(before - after) <= 3
     assert traces(vault, CANARY[:9]) == {}
+
+
+# --- What was removed before ---
+
+
+def removed_and_waiting(vault, monkeypatch):
+    """A note that is deleted from a vault too large to be compacted at once."""
+    vault.index()
+    monkeypatch.setattr(compact, "LITTLE", 0)
+    monkeypatch.setattr(compact, "RUBBISH", 1.0)
+    (vault.root / f"{NAME}.md").unlink()
+    (vault.root / "other.md").unlink()
+    vault.index()
+
+
+@pytest.mark.parametrize("named", [f"{NAME}.md", None])
+def test_a_note_that_is_out_of_the_index_and_in_its_files_is_forgotten_by_name(
+    vault, monkeypatch, named
+):
+    removed_and_waiting(vault, monkeypatch)
+    with vault.catalogue() as catalogue:
+        assert catalogue.tombstones() > 0
+    if engine_of(vault) == "whoosh":  # tantivy writes a word in pieces
+        assert traces(vault, CANARY[:9])
+    assert vault.status().removed > 0
+
+    forgotten = vault.forget(named)
+
+    assert (forgotten.notes, forgotten.passages, forgotten.still_there) == ((), 0, ())
+    assert forgotten.removed > 0
+    assert traces(vault, CANARY[:9], NAME) == {}
+    assert words_of(vault) == []
+    assert vault.status().removed == 0
+
+
+def test_a_name_that_the_index_has_not_is_a_mistake_where_nothing_waits(vault, monkeypatch):
+    removed_and_waiting(vault, monkeypatch)
+    vault.forget(None)
+    with pytest.raises(UsageError, match="has no note"):
+        vault.forget(f"{NAME}.md")
+
+
+def test_a_name_that_could_be_several_notes_is_a_mistake_also_where_something_waits(
+    vault, monkeypatch
+):
+    write(vault.root, {"a/Twice.md": "One.", "b/Twice.md": "Two."})
+    removed_and_waiting(vault, monkeypatch)
+    with pytest.raises(UsageError, match="could be"):
+        vault.forget("Twice")

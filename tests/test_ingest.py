@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+import shutil
 import sqlite3
 import subprocess
 import time
@@ -25,12 +27,15 @@ from write_kit import (
 
 from ragvault import compact
 from ragvault.engines import Engines
-from ragvault.errors import IndexUnusable
+from ragvault.errors import IndexUnusable, VaultEmptied, VaultUnreadable
+from ragvault.index import graph_communities
 from ragvault.index.keyword import WhooshIndex
 from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import Has
 from ragvault.sought import Words
+from ragvault.store import layout, registry
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.lock import WriterLock
 from ragvault.write import words
 
 pytestmark = pytest.mark.usefixtures("models")
@@ -71,6 +76,31 @@ def tier_sizes(vault):
 def passages(vault):
     with vault.catalogue() as catalogue:
         return len(catalogue.chunk_ids())
+
+
+def test_an_index_that_knew_one_language_a_passage_learns_the_others_and_embeds_nothing(
+    vault, models
+):
+    fences = "".join(f"```{name}\nparse_{name}()\n```\n\n" for name in ("haskell", "rust"))
+    write(vault.root, {"code.md": fences, "list.md": "- Run:\n  ```sh\n  make_bread\n  ```\n"})
+    vault.index()
+    with closing(sqlite3.connect(vault.folder / "catalogue.sqlite")) as db, db:
+        db.execute("UPDATE chunks SET lang = 'haskell' WHERE lang = 'haskell rust'")
+        db.execute("UPDATE chunks SET lang = '' WHERE lang = 'sh'")
+        db.execute("UPDATE notes SET recipe = 'of another reader'")
+    seen = {name: len(model.seen) for name, model in models.items()}
+    assert listed(vault, "lang:rust OR lang:bash") == []
+
+    report = vault.index()
+
+    assert (report.recut, report.embedded) == (14, 0)
+    assert {name: len(model.seen) for name, model in models.items()} == seen
+    assert listed(vault, "lang:rust") == listed(vault, "lang:hs") == ["code.md"]
+    assert listed(vault, "lang:bash") == ["list.md"]
+
+
+def listed(vault, query):
+    return sorted(each.note.path for each in vault.search(query).results)
 
 
 def test_a_first_run_embeds_every_text_once_in_each_tier(vault, models):
@@ -251,6 +281,55 @@ def test_communities_that_could_not_be_stored_are_found_by_the_next_run(
         groups = {place.community for place in catalogue.standings().values()}
     assert groups
     assert None not in groups
+
+
+def communities(vault):
+    """Which notes stand together, whatever their ids."""
+    groups = {}
+    with vault.catalogue() as catalogue:
+        paths = dict(catalogue.notes_since(0))
+        for note, place in catalogue.standings().items():
+            groups.setdefault(place.community, set()).add(paths[note])
+    return {frozenset(group) for group in groups.values()}
+
+
+def test_communities_of_an_index_that_grew_are_those_of_a_clean_one(tmp_path):
+    chance = random.Random(3)
+    texts = {f"{number:02}.md": "" for number in range(60)}
+    for _ in range(120):
+        one, other = chance.choice(list(texts)), chance.choice(list(texts))
+        texts[one] += f"See [[{other[:-3]}]].\n"
+    root, home = tmp_path / "vault", tmp_path / "home"
+    late_first = sorted(texts, reverse=True)
+
+    def agree(turn):
+        grown = opened(root, home)
+        grown.index("keyword")
+        clean = opened(root, tmp_path / f"clean{turn}")
+        clean.index("keyword")
+        assert communities(grown) == communities(clean)
+
+    write(root, {name: texts[name] for name in late_first[:30]})
+    agree("half")
+    write(root, texts)
+    agree("whole")
+    write(root, {"40.md": "Now [[03]] and [[17]].\n", "07.md": texts["07.md"] + "And [[55]].\n"})
+    agree("edited")
+    for old, new in (("02.md", "zz.md"), ("50.md", "00a.md"), ("31.md", "31b.md")):
+        (root / old).rename(root / new)
+        for path in sorted(root.glob("*.md")):
+            text = path.read_text("utf-8")
+            path.write_text(text.replace(f"[[{old[:-3]}]]", f"[[{new[:-3]}]]"), encoding="utf-8")
+    agree("renamed")
+
+
+def test_a_rename_that_leaves_the_order_of_notes_finds_no_communities_again(vault, monkeypatch):
+    vault.index("keyword")
+    (vault.root / "0011.md").rename(vault.root / "0011b.md")  # which no other note links to
+    calls = []
+    monkeypatch.setattr(graph_communities, "louvain", lambda *_: calls.append(1) or [])
+    vault.index("keyword")
+    assert not calls
 
 
 @pytest.mark.parametrize("page", [1, 2000])
@@ -701,3 +780,122 @@ def test_caches_of_another_catalogue_follow_nothing(vault, at_once):
     vault.index(talk=heard)
 
     assert sum("made again" in line for line in heard.lines) == 1
+
+
+# --- A disk that is not mounted ---
+
+
+@pytest.mark.parametrize("rebuild", [False, True])
+@pytest.mark.parametrize("left", [(), ("picture.png",)])
+def test_a_folder_without_a_single_note_empties_no_index(tmp_path, rebuild, left):
+    write(tmp_path / "vault", notes(3))
+    vault = opened(tmp_path / "vault", tmp_path / "home")
+    vault.index()
+    before = answers(vault)
+    aside = vault.root.rename(tmp_path / "aside")
+    vault.root.mkdir()
+    for name in left:
+        (vault.root / name).touch()
+
+    with pytest.raises(VaultEmptied, match="is it mounted") as refused:
+        vault.index(rebuild=rebuild)
+
+    assert refused.value.exit_code == 4
+    assert "--allow-empty" in refused.value.fix
+    assert answers(vault) == before
+    shutil.rmtree(vault.root)
+    aside.rename(vault.root)
+    assert vault.index().unchanged == 3
+
+
+def test_a_search_of_an_empty_folder_asks_whether_it_is_mounted(tmp_path):
+    write(tmp_path / "vault", notes(3))
+    vault = opened(tmp_path / "vault", tmp_path / "home")
+    vault.index("keyword")
+    shutil.rmtree(vault.root)
+    vault.root.mkdir()
+
+    with pytest.raises(VaultUnreadable, match="is it mounted"):
+        vault.search("bread")
+    assert "is it mounted" in vault.status().pending.why
+
+
+def test_notes_that_are_gone_for_good_are_taken_over_when_that_is_said(tmp_path):
+    write(tmp_path / "vault", notes(3))
+    vault = opened(tmp_path / "vault", tmp_path / "home")
+    vault.index("keyword")
+    shutil.rmtree(vault.root)
+    vault.root.mkdir()
+
+    assert vault.index("keyword", allow_empty=True).removed == 3
+    assert vault.index("keyword").removed == 0
+    assert vault.search("bread").results == ()
+
+
+# --- A vault that was moved ---
+
+
+@pytest.fixture
+def moved(tmp_path, models):
+    """A vault whose folder has another name by now."""
+    write(tmp_path / "old", notes(5))
+    vault = opened(tmp_path / "old", tmp_path / "home")
+    vault.index()
+    (vault.folder / "tuned-default.toml").write_text("")
+    registry.set_default(layout.read(vault.folder))
+    models.forget()
+    vault.root.rename(tmp_path / "new")
+    return vault
+
+
+def test_a_vault_that_was_moved_keeps_its_index_and_embeds_nothing(moved, models, tmp_path):
+    before, heard = answers(moved), Heard()
+    write(tmp_path / "new", {"later.md": "# Later"})
+    vault = opened(tmp_path / "new", tmp_path / "home")
+
+    report = vault.index(talk=heard)
+
+    (tmp_path / "new" / "later.md").unlink()
+    vault.index()
+    assert (report.added, report.unchanged) == (1, 5)
+    assert [text for text in models.seen if "Later" not in text] == []
+    assert answers(vault) == before
+    assert sum("goes on" in line for line in heard.lines) == 1
+    assert [(known.name, known.root) for known in layout.known(tmp_path / "home")] == [
+        ("new", tmp_path / "new")
+    ]
+    assert registry.default(tmp_path / "home").folder == vault.folder
+    assert (vault.folder / "tuned-default.toml").exists()
+
+
+def test_another_vault_does_not_get_the_index_of_one_that_is_gone(moved, models, tmp_path):
+    write(tmp_path / "other", notes(5, version=1))
+    write(tmp_path / "other", {f"{name}.md": name for name in "abc"})
+    heard = Heard()
+
+    report = opened(tmp_path / "other", tmp_path / "home").index(talk=heard)
+
+    assert report.added == 8
+    assert models.seen
+    assert [line for line in heard.lines if "ragvault vaults remove" in line] == [
+        "the folder of old is gone; to delete an index: ragvault vaults remove NAME"
+    ]
+    assert moved.folder.exists()
+
+
+def test_a_part_of_a_vault_that_is_gone_is_a_vault_of_its_own(moved, tmp_path):
+    write(tmp_path / "part", notes(2))
+    assert opened(tmp_path / "part", tmp_path / "home").index("keyword").added == 2
+    assert moved.folder.exists()
+
+
+def test_a_copy_is_a_vault_of_its_own_while_the_first_is_there(moved, tmp_path):
+    shutil.copytree(tmp_path / "new", moved.root)
+    assert opened(tmp_path / "new", tmp_path / "home").index("keyword").added == 5
+    assert moved.folder.exists()
+
+
+def test_an_index_that_is_being_written_is_not_taken_over(moved, tmp_path):
+    with WriterLock(moved.folder, "another"):
+        assert opened(tmp_path / "new", tmp_path / "home").index("keyword").added == 5
+    assert moved.folder.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import shutil
@@ -15,6 +16,7 @@ import pytest
 from ragvault.config import Keyword
 from ragvault.errors import IndexUnusable
 from ragvault.index import keyword_changes, keyword_shelf
+from ragvault.index.keyword_damage import damage_told
 from ragvault.index.keyword_open import open_keyword, wipe
 from ragvault.index.keyword_segment import Segment
 from ragvault.ports import CacheBroken
@@ -238,7 +240,7 @@ def test_a_full_disk_is_said_and_the_old_index_answers(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(keyword_changes, "write", full)
-    with pytest.raises(IndexUnusable, match="No space left"):
+    with pytest.raises(IndexUnusable, match="the disk is full"):
         shelf.put(passage(2, 1, "more bread"))
     assert shelf.ids(Words("bread")) == [1]
     shelf.index.close()
@@ -360,3 +362,22 @@ def test_a_segment_is_on_disk_before_a_manifest_names_it(tmp_path, monkeypatch):
     parts = [path for path in files(tmp_path) if path.name.startswith(keyword_shelf.INDEX)]
     assert parts
     assert {path.stat().st_ino for path in parts} <= set(before)
+
+
+@pytest.mark.parametrize(
+    ("error", "told_as"),
+    [
+        (OSError(errno.ENOSPC, "full"), OSError),
+        (MemoryError(), MemoryError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+        (OSError(errno.EIO, "a bad block"), CacheBroken),
+        (KeyError("a block"), CacheBroken),
+    ],
+)
+def test_a_full_disk_is_no_damage(error, told_as):
+    @damage_told
+    def fails():
+        raise error
+
+    with pytest.raises(told_as):
+        fails()

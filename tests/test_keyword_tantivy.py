@@ -19,7 +19,7 @@ engine = pytest.importorskip("ragvault.index.tantivy_engine")
 draft = pytest.importorskip("ragvault.index.keyword_tantivy_draft")
 Stamps = pytest.importorskip("ragvault.index.keyword_tantivy_files").Stamps
 
-signs = st.sampled_from("aB1 ._-/+#'@&é黑豹ส\u0301नम्\nC~\x01\x00ﷺ")
+signs = st.sampled_from("aB1 ._-/+#'@&é黑豹ส\u0301नम्\nC~\x01\x00ﷺ\u00ad\u200b🎉")
 texts = st.text(signs, max_size=40) | st.text(max_size=40)
 ANALYZERS = {"words": Analyzer(), "code": CodeAnalyzer()}
 

@@ -87,7 +87,7 @@ def test_without_yes_and_without_a_terminal_nothing_is_deleted(home):
     assert said.err.endswith("fix: ragvault purge --yes\n")
 
 
-@pytest.mark.parametrize(("answer", "code", "gone"), [("n\n", 130, False), ("y\n", 0, True)])
+@pytest.mark.parametrize(("answer", "code", "gone"), [("n\n", 1, False), ("y\n", 0, True)])
 def test_on_a_terminal_it_asks(answer, code, gone, home, monkeypatch):
     import io
 
@@ -97,7 +97,10 @@ def test_on_a_terminal_it_asks(answer, code, gone, home, monkeypatch):
 
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
 
-    assert ragvault("purge").code == code
+    said = ragvault("purge")
+
+    assert said.code == code
+    assert ("nothing was removed" in said.err) != gone
     assert (home / "config.toml").exists() != gone
 
 
@@ -151,6 +154,18 @@ def test_a_link_is_removed_and_not_what_it_leads_to(vault, tmp_path):
     ragvault("purge", "--yes")
 
     assert outside.exists()
+    assert not (tmp_path / "home").exists()
+
+
+def test_of_a_linked_folder_of_models_only_the_link_goes(vault, tmp_path):
+    elsewhere = tmp_path / "shared"
+    (elsewhere / "potion-base-8M").mkdir(parents=True)
+    (tmp_path / "home" / "models").symlink_to(elsewhere)
+
+    said = ragvault("purge", "--yes")
+
+    assert (elsewhere / "potion-base-8M").is_dir()
+    assert f"only the link goes, and {elsewhere} stays" in said.err
     assert not (tmp_path / "home").exists()
 
 

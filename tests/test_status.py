@@ -41,3 +41,38 @@ def test_a_note_that_was_taken_to_the_cloud_is_kept_and_not_pending(vault):
     vault.index("keyword")
     told = vault.status()
     assert (told.counts.notes, told.pending.files) == (2, 0)
+
+
+def stop(*_):
+    raise KeyboardInterrupt
+
+
+@pytest.fixture
+def stopped(vault, monkeypatch):
+    """A run that was stopped between the catalogue and the words."""
+    write(vault.root, {"salt.md": "# Salt\n\nXylophones are salted."})
+    with monkeypatch.context() as patched:
+        patched.setattr("ragvault.caches.follow_words", stop)
+        with pytest.raises(KeyboardInterrupt):
+            vault.index("keyword")
+    return vault
+
+
+def test_notes_that_are_not_in_the_words_yet_are_pending_and_not_called_found_by_word(stopped):
+    told = stopped.status()
+    assert told.tiers == {"full": 0, "static": 0, "keyword": 2, "none": 1}
+    assert told.pending.words == 1
+    assert told.pending
+
+    stopped.index("keyword")
+
+    told = stopped.status()
+    assert told.tiers == {"full": 0, "static": 0, "keyword": 3, "none": 0}
+    assert not told.pending
+
+
+def test_a_search_says_that_notes_are_not_in_the_words_yet(stopped):
+    (said,) = stopped.search("xylophones").said
+    assert "its last notes are not in the keyword index yet" in said
+    stopped.index("keyword")
+    assert stopped.search("xylophones").said == ()

@@ -18,6 +18,11 @@ def test_concepts_are_words_of_letters_neither_short_nor_long_nor_stopped():
     assert concepts(counts, stop_words={"the"}) == {"rye": 3, "käse": 3}
 
 
+def test_pairs_of_unspaced_scripts_are_concepts_and_single_characters_are_not():
+    tokens = ["黑豹", "豹", "日本", "안녕", "วั", "ab", "🎉", "🇩🇪", "黑a"]
+    assert concepts(dict.fromkeys(tokens, 3)).keys() == {"黑豹", "日本", "안녕", "วั"}
+
+
 def test_of_a_words_forms_the_commonest_stands_for_all():
     counts = {"oven": 4, "ovens": 9, "~oven": 11, "rye": 2, "ryes": 2}
     stem = {"oven": "~oven", "ovens": "~oven", "rye": "~rye", "ryes": "~rye"}

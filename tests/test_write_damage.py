@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from write_kit import Heard, answers, models, notes, opened, write
+from write_kit import QUERIES, Heard, answers, models, notes, opened, write
 
+from ragvault.cli.pages import index_report
+from ragvault.doctor.integrity import integrity
 from tests.keyword_shelves import ENGINES
 
 pytestmark = pytest.mark.usefixtures("models")
@@ -40,10 +42,16 @@ def truncate(path: Path) -> None:
 
 
 def corrupt(path: Path) -> None:
+    """As a disk does: neither size nor time is another."""
+    flip(path, 0.5)
+
+
+def flip(path: Path, where: float) -> None:
+    before = path.stat()
     data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 0xFF
+    data[int(where * (len(data) - 1))] ^= 0xFF
     path.write_bytes(data)
-    os.utime(path, ns=(1, 1))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def empty(path: Path) -> None:
@@ -94,6 +102,81 @@ def test_a_damaged_cache_is_made_again_from_the_catalogue_with_one_line(
     assert wrong == []
 
 
+@pytest.mark.parametrize("name", ["keyword", "code"])
+def test_a_search_that_meets_damage_names_the_leg_and_the_next_index_mends_it(vault, name):
+    vault.index()
+    before = {query: _found(vault, query) for query in QUERIES}
+    saved = shutil.copytree(vault.folder, vault.folder.with_name("saved"))
+    files = sorted(path for path in (saved / name).rglob("*") if path.stat().st_size > 40)
+    wrong = []
+    for path in (each for each in files if each.is_file() and "manifest" not in each.name):
+        for where in (0.0, 0.08, 0.5, 0.99):
+            shutil.rmtree(vault.folder)
+            shutil.copytree(saved, vault.folder)
+            flip(vault.folder / path.relative_to(saved), where)
+
+            failed = {leg for query in QUERIES for leg in vault.search(query).failed}
+            vault.index()
+
+            if failed - {name} or {query: _found(vault, query) for query in QUERIES} != before:
+                wrong.append((path.name, where, failed))
+    assert wrong == []
+
+
+def _found(vault, query):
+    response = vault.search(query)
+    return [(each.note.path, each.passage.ordinal) for each in response.results], response.failed
+
+
+@pytest.mark.parametrize("name", ["keyword", "code"])
+def test_damage_is_told_with_the_name_of_the_index_and_found_by_the_doctor(vault, name):
+    vault.index()
+    files = [path for path in (vault.folder / name).rglob("*") if path.suffix in (".pst", ".pos")]
+    corrupt(max(files, key=lambda path: path.stat().st_size))
+    with vault.catalogue() as catalogue:
+        found = list(integrity(catalogue, vault.engines(), vault.status()))
+    heard = Heard()
+
+    vault.index(talk=heard)
+
+    assert [each.part for each in found if each.state == "broken"] == [f"{name} index"]
+    assert len(heard.lines) == 1
+    assert heard.lines[0].startswith(f"the {name} index: ")
+
+
+@pytest.mark.parametrize("name", ["keyword", "code", "vectors"])
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_file_where_a_cache_should_be_makes_room_for_it(vault, models, name, deep):
+    vault.index()
+    before = answers(vault)
+    models.forget()
+    path = next((vault.folder / name).iterdir()) if deep else vault.folder / name
+    shutil.rmtree(path)
+    path.write_text("no folder")
+    heard = Heard()
+
+    vault.index(talk=heard)
+
+    assert answers(vault) == before
+    assert models.seen == []
+    assert sum("made again" in line for line in heard.lines) == 1
+
+
+def test_a_folder_where_a_file_should_be_makes_room_for_it(vault, models):
+    vault.index()
+    before = answers(vault)
+    models.forget()
+    for name in ("caches", "keyword/*/manifest", "code/*/manifest", "vectors/fine@1/manifest.json"):
+        for path in vault.folder.glob(name):
+            path.unlink()
+            (path / "within").mkdir(parents=True)
+
+        vault.index()
+
+        assert answers(vault) == before
+    assert models.seen == []
+
+
 @pytest.mark.parametrize("gone", [*CACHES, "caches"])
 def test_a_cache_that_is_gone_as_a_whole_is_made_again(vault, models, gone):
     vault.index()
@@ -125,6 +208,22 @@ def test_an_index_whose_first_run_was_stopped_before_its_words_is_not_called_los
     vault.index(talk=heard)
 
     assert [line for line in heard.lines if "made again" in line] == []
+
+
+@pytest.mark.parametrize("flags", [{"rebuild": True}, {}])
+def test_what_is_made_again_is_reported_and_not_called_nothing(vault, flags):
+    vault.index()
+    other = "whoosh" if vault.settings.config.keyword.engine == "tantivy" else "tantivy"
+    if not flags:  # another engine
+        pytest.importorskip("tantivy")
+        home = vault.folder.parent.parent
+        vault = opened(vault.root, home, f"keyword.engine={other}")
+
+    report = vault.index(**flags)
+
+    assert report.remade == (("code", "keyword", "vectors") if flags else ("code", "keyword"))
+    assert "made again; 6 unchanged" in index_report("notes", report)
+    assert vault.index().remade == ()
 
 
 def test_a_rebuild_says_once_what_it_does_and_nothing_of_what_it_deleted(vault):
@@ -180,4 +279,4 @@ def test_a_full_disk_is_said_and_the_old_index_answers_and_goes_on_later(tmp_pat
     said = [line for line in json.loads(done.stdout) if line]
     assert len(said) >= 3
     assert all("full" in line or "No space left" in line for line in said), said
-    assert all("fix: " in line for line in said)
+    assert all("fix: " in line and "is unharmed" in line for line in said)

@@ -11,13 +11,12 @@ that is broken again, without embedding anything twice.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragvault.doctor.findings import Finding, fine
-from ragvault.engines import STAMP, Engines
+from ragvault.engines import Engines
 from ragvault.plan import Has
 from ragvault.ports import CacheBroken, KeywordIndex
 from ragvault.sought import Not, Words
@@ -39,7 +38,7 @@ def integrity(catalogue: Catalogue, engines: Engines, status: Status) -> Iterato
     said = f"{held.notes:,} notes, {held.chunks:,} passages, revision {held.revision}"
     yield fine("catalogue", said)
     with catalogue.snapshot():
-        yield _stamp(catalogue, engines.folder)
+        yield _stamp(catalogue, engines)
         for name in engines.word_indexes():
             yield _words(name, catalogue, engines)
         yield from _vectors(catalogue, engines)
@@ -54,6 +53,7 @@ def vault(status: Status) -> Iterator[Finding]:
     elif pending:
         waits = {
             "files that changed since": pending.files,
+            "passages to index by word": pending.words,
             "passages to embed": pending.passages,
             "links to look up": pending.links,
         }
@@ -68,9 +68,8 @@ def vault(status: Status) -> Iterator[Finding]:
         yield Finding("writer", "note", f"{status.writer} is writing; what is behind may be its")
 
 
-def _stamp(catalogue: Catalogue, folder: Path) -> Finding:
-    stamp = folder / STAMP
-    if stamp.exists() and stamp.read_bytes() == catalogue.identity.encode():
+def _stamp(catalogue: Catalogue, engines: Engines) -> Finding:
+    if engines.are_of(catalogue):
         return fine("caches", "are of this catalogue")
     return Finding("caches", "behind", "are of another catalogue", INDEX)
 
@@ -82,12 +81,24 @@ def _words(name: str, catalogue: Catalogue, engines: Engines) -> Finding:
     except CacheBroken as broken:
         return Finding(part, "broken", str(broken), broken.fix)
     try:
+        _verify(index)
         if index.revision != catalogue.revision:
             said = f"is of revision {index.revision}, the catalogue of {catalogue.revision}"
             return Finding(part, "behind", said, INDEX)
         return _compared(part, holds(index), _wanted(name, catalogue))
+    except CacheBroken as broken:
+        return Finding(part, "broken", str(broken), broken.fix)
     finally:
         index.close()
+
+
+def _verify(index: KeywordIndex) -> None:
+    """Every byte. Raises CacheBroken."""
+    try:
+        index.verify()
+    except CacheBroken:  # or a writer has merged a file away since we looked
+        index.refresh()
+        index.verify()
 
 
 def holds(index: KeywordIndex) -> NDArray[np.int64]:

@@ -14,59 +14,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 
-from ragvault.index import cjk
 from ragvault.index.keyword_fold import STOP_WORDS, fold, marked, stemmer
 from ragvault.index.keyword_words import (
     MAX_LENGTH,
+    MAX_PARTS,
+    PICTURE,
     UNSPACED_RUN,
     Compound,
     Part,
     chunker,
     split,
 )
+from ragvault.index.word import NO_WORD, Place, Word, bare, picture, spread, unspaced
 
-VERSION = 2  # of what a text gives: an index made by another one is made again
-GAP = 100  # places between two texts of one field: no phrase crosses it
+VERSION = 3  # of what a text gives: an index made by another one is made again
+# Places between two texts of one field. No phrase crosses it: getUserById in a phrase is four
+# places wide and getuserbyid in a text one, and nothing is wider than this. At 100, the thousandth
+# alias of a note stood beyond the last place that Whoosh's segments can tell.
+GAP = MAX_PARTS
 KEPT = 1 << 17  # chunks kept; measured at 1 kB each, so about 130 MB when full
 STEM = "~"  # never the first character of a form
 # Of a compound's parts in a query. nDCG@10 at 0, 0.5 and 1 on two vaults' questions: .630/.676,
 # .648/.671, .649/.649.
 PART_WEIGHT = 0.5
-# Of single characters beside their pairs. On Chinese questions 0 gives .965, 0.2 .969, 0.4 .970.
-SINGLE_WEIGHT = 0.2
 
-Place = tuple[str, int]
 Entry = tuple[int, tuple[Place, ...]]  # width and tokens, as in Word
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """What one chunk of a text or of a query stands for.
-
-    tokens   (term, place) of everything it is indexed by; places count from the chunk's own
-    width    how many places it takes
-    main     (term, weight) it is looked up and scored by
-    exact    terms that show it stands there as it was typed
-    groups   it is there when all terms of one group are
-    phrase   (term, place) it is in a phrase
-    spans    (start, end, terms) in the chunk, to mark what was found
-    stop     too common to be looked up for itself
-    typo     the form that near spellings are sought for, or nothing
-    """
-
-    tokens: tuple[Place, ...]
-    width: int
-    main: tuple[tuple[str, float], ...]
-    exact: tuple[str, ...]
-    groups: tuple[tuple[str, ...], ...]
-    phrase: tuple[Place, ...]
-    spans: tuple[tuple[int, int, frozenset[str]], ...]
-    stop: bool = False
-    typo: str = ""
 
 
 class Analyzer:
@@ -131,17 +106,22 @@ class Analyzer:
         ):
             own = (chunk,) if _is_shouted(chunk) else ()
             return 1, tuple((term, 0) for term in (*self.forms(chunk), *own))
-        if UNSPACED_RUN.match(chunk):
-            return len(cjk.characters(chunk)), _unspaced(chunk).tokens
-        parts, compounds = split(chunk)
+        if UNSPACED_RUN.match(chunk) or PICTURE.match(chunk):
+            word = self._word(chunk)
+            return word.width, word.tokens
+        parts, compounds = split(bare(chunk))
         return len(parts), self._tokens(parts, compounds)
 
     def _word(self, chunk: str) -> Word:
         if UNSPACED_RUN.match(chunk):
-            return _unspaced(chunk)
+            return unspaced(chunk)
+        if PICTURE.match(chunk):
+            return picture(chunk)
+        if chunk != (seen := bare(chunk)):
+            return spread(self.word(seen), chunk)
         parts, compounds = split(chunk)
         if not parts:
-            return Word((), 0, (), (), (), (), ())
+            return NO_WORD
         if not compounds:
             return self._simple(parts[0])
         return self._compound(parts, compounds, chunk)
@@ -184,37 +164,44 @@ class Analyzer:
             phrase=((form if exact.startswith(STEM) else exact, 0),),
             spans=((part.start, part.end, frozenset(terms)),),
             stop=stop,
-            typo=form if form.isalpha() else "",
+            typos=((main, form),) if form.isalpha() else (),
         )
 
     def _compound(self, parts: list[Part], compounds: list[Compound], chunk: str) -> Word:
         forms = [self.forms(part.text) for part in parts]
-        names = self._names(compounds[-1], parts)
-        whole = names[-1]
-        mains = [_main(terms) for terms in forms if terms[0] not in STOP_WORDS] or [whole]
+        names, joined = self._names(compounds[-1], parts), self._joined(compounds[-1], parts)
+        whole = _main(joined) if joined else names[-1]
+        exact = {names[0], *joined[-1:]} if not chunk.isascii() else {names[0]}
+        telling = [terms for terms in forms if terms[0] not in STOP_WORDS]
+        mains = [_main(terms) for terms in telling] or [whole]
         return Word(
             tokens=self._tokens(parts, compounds),
             width=len(parts),
             main=((whole, 1.0), *((m, PART_WEIGHT) for m in dict.fromkeys(mains) if m != whole)),
-            exact=tuple(name for name in names[:1] if name != whole),
+            exact=tuple(name for name in names if name in exact - {whole} and name[0] != STEM),
             groups=((whole,), tuple(dict.fromkeys(mains)))[: len(parts)],  # C++ is never C
             phrase=((names[0], 0),),
             spans=(
                 (0, len(chunk), frozenset(names)),
                 *((p.start, p.end, frozenset(f)) for p, f in zip(parts, forms, strict=True)),
             ),
+            typos=tuple((_main(terms), terms[0]) for terms in telling if terms[0].isalpha()),
         )
 
     def _names(self, compound: Compound, parts: list[Part]) -> tuple[str, ...]:
         """The terms of a compound: as written, and joined where it is made of letters only."""
         written = fold(compound.text)[:MAX_LENGTH]
-        own = parts[compound.first : compound.first + compound.parts]
         names = [written]
         if written[:1] == "v" and written[1:].replace(".", "").isdigit():
             names.append(written[1:])
-        if _joins(written, own):
-            names += self.forms("".join(part.text for part in own))
-        return tuple(dict.fromkeys(names))
+        return tuple(dict.fromkeys([*names, *self._joined(compound, parts)]))
+
+    def _joined(self, compound: Compound, parts: list[Part]) -> tuple[str, ...]:
+        """The terms of a compound as one word, where it may be met as one."""
+        own = parts[compound.first : compound.first + compound.parts]
+        if not _joins(compound.text, own):
+            return ()
+        return self.forms("".join(part.text for part in own))
 
 
 def _is_shouted(word: str) -> bool:
@@ -237,26 +224,3 @@ def _joins(written: str, parts: list[Part]) -> bool:
     if "." in written:
         return len(parts) == 2 and len(parts[0].text) > 2
     return not {"/", "&", "@", "+"}.intersection(written)
-
-
-def _unspaced(run: str) -> Word:
-    chars = cjk.characters(run)
-    two, one = cjk.pairs(chars), list(chars)
-    tokens = [(term, at) for at, term in enumerate(one)]
-    if len(one) > 1:
-        tokens += [(term, at) for at, term in enumerate(two)]
-    same = len(chars) == len(run)
-    main = [(pair, 1.0) for pair in dict.fromkeys(two)]
-    if len(one) > 1:
-        main += [(char, SINGLE_WEIGHT) for char in dict.fromkeys(one)]
-    return Word(
-        tokens=tuple(sorted(tokens, key=itemgetter(1))),
-        width=len(one),
-        main=tuple(main),
-        exact=(),
-        groups=(tuple(dict.fromkeys(two)),),
-        phrase=tuple((pair, at) for at, pair in enumerate(two)),
-        spans=tuple((at, at + len(pair), frozenset((pair,))) for at, pair in enumerate(two))
-        if same
-        else ((0, len(run), frozenset(two)),),
-    )

@@ -6,7 +6,8 @@
 
 A name is found as it is written, by its parts, and by its parts joined, so that getUserById finds
 get_user_by_id. There are no stop words and no stems in code: `for`, `is` and `tests` are meant.
-The same engines keep it (keyword_open.py); the language of a block is a field to filter by.
+The same engines keep it (keyword_open.py); the languages of a passage are a field to filter by,
+each under one name however its fence calls it (fences.py).
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from pathlib import Path
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ragvault.config import Code, Keyword
-from ragvault.index.analyze import VERSION, Analyzer, Entry, Place, Word
+from ragvault.fences import language
+from ragvault.index.analyze import VERSION, Analyzer, Entry
 from ragvault.index.cjk import UNSPACED
 from ragvault.index.keyword_fields import Fields
 from ragvault.index.keyword_open import engine
 from ragvault.index.keyword_words import MAX_LENGTH, UNSPACED_RUN, Part, split
+from ragvault.index.word import Place, Word
 from ragvault.sought import AllOf, AnyOf, KeywordPassage, Sought, Words
 from ragvault.types import Chunk, Said
 
@@ -33,15 +37,6 @@ if TYPE_CHECKING:
 FIELDS = Fields(note={}, passage={"code": 1.0, "language": 0.0}, main="code")
 _NAME = re.compile(rf"[{UNSPACED}]+|[^\W\d{UNSPACED}][^\W{UNSPACED}]*|\d+(?:\.\d+)*")
 PART_WEIGHT = 0.5
-
-# Names that are written in several ways.
-_LANGUAGES = {
-    "js": "javascript", "mjs": "javascript", "jsx": "javascript", "node": "javascript",
-    "ts": "typescript", "tsx": "typescript", "py": "python", "python3": "python", "rb": "ruby",
-    "rs": "rust", "sh": "shell", "bash": "shell", "zsh": "shell", "console": "shell",
-    "shell-session": "shell", "yml": "yaml", "md": "markdown", "c++": "cpp", "cs": "csharp",
-    "c#": "csharp", "golang": "go", "kt": "kotlin", "ps1": "powershell", "hs": "haskell",
-}  # fmt: skip
 
 
 class CodeAnalyzer(Analyzer):
@@ -84,7 +79,7 @@ class CodeAnalyzer(Analyzer):
             groups=((joined,),) if alone else ((joined,), tuple(dict.fromkeys(small))),
             phrase=((written.casefold(), 0),),
             spans=tuple(spans),
-            typo=joined if joined.isalpha() else "",
+            typos=((joined, joined),) if joined.isalpha() else (),
         )
 
 
@@ -95,8 +90,9 @@ def open_code(folder: Path, keyword: Keyword, code: Code) -> KeywordIndex:
 
 
 def code_words(id_: int, note: int, chunk: Chunk | Said) -> KeywordPassage:
-    """What of a block of code is looked up."""
-    return KeywordPassage(id_, note, {"code": (chunk.text,), "language": (language(chunk.lang),)})
+    """What of a passage with code is looked up."""
+    languages = tuple(sorted({_language(name) for name in chunk.lang}))
+    return KeywordPassage(id_, note, {"code": (chunk.text,), "language": languages})
 
 
 def sought_code(text: str, languages: tuple[str, ...] = ()) -> Sought:
@@ -104,11 +100,18 @@ def sought_code(text: str, languages: tuple[str, ...] = ()) -> Sought:
     names = Words(text, field="code")
     if not languages:
         return names
-    wanted = tuple(Words(language(name), field="language", every=True) for name in languages)
+    wanted = tuple(Words(_language(name), field="language", every=True) for name in languages)
     return AllOf((names, AnyOf(wanted)))
 
 
-def language(name: str) -> str:
-    """One name for a language, however a fence calls it; one word, so that it is one term."""
-    small = name.strip().casefold()
-    return re.sub(r"\W+", "_", _LANGUAGES.get(small, small))
+def _language(name: str) -> str:
+    """The term of a language: letters only, so that it has no parts and c never finds objective-c.
+
+    Any other sign is written as letters, four bits each.
+    """
+    signs = (sign if sign in ascii_lowercase else _spelt(ord(sign)) for sign in language(name))
+    return "".join(signs)
+
+
+def _spelt(number: int) -> str:
+    return "".join(ascii_lowercase[int(digit, 16)] for digit in f"{number:x}")

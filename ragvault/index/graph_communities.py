@@ -2,13 +2,15 @@
 
 Communities are found anew whenever links have changed, which `stamp` tells: the same links give
 the same ones in every run, so an index that grew by edits answers as one made from scratch does.
+Which note is asked first decides ties, so notes are asked in the order of their paths: their ids
+tell when each was met, and are others in an index made from scratch.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -52,7 +54,7 @@ def communities(
     the notes have other ids. `previous` only lends its numbers where members are mostly the same.
     """
     ties = _ties(edges, lists or {})
-    notes = sorted({note for pair in ties for note in pair}, key=_naming(names))
+    notes = _in_order(ties, names)
     place = {note: i for i, note in enumerate(notes)}
     weights: list[dict[int, int]] = [{} for _ in notes]
     for one, other in sorted(ties, key=lambda pair: sorted((place[pair[0]], place[pair[1]]))):
@@ -61,10 +63,19 @@ def communities(
     return _numbered([{notes[i] for i in group} for group in found], previous or {})
 
 
-def stamp(edges: Iterable[Edge], settings: Graph, lists: Mapping[Unit, float]) -> int:
-    """Changes when communities may have: kept beside them, it says whether to look again."""
-    ties = sorted(_ties(edges, lists).items())
-    return zlib.crc32(repr((settings.resolution, settings.seed, ties)).encode())
+def stamp(
+    edges: Iterable[Edge],
+    settings: Graph,
+    lists: Mapping[Unit, float],
+    names: Mapping[int, str] | None = None,
+) -> int:
+    """Changes when communities may have: kept beside them, it says whether to look again.
+
+    Of names only the order counts: most renames leave a note between the same two others.
+    """
+    ties = _ties(edges, lists)
+    known = settings.resolution, settings.seed, sorted(ties.items()), _in_order(ties, names)
+    return zlib.crc32(repr(known).encode())
 
 
 def _ties(edges: Iterable[Edge], lists: Mapping[Unit, float]) -> dict[tuple[int, int], int]:
@@ -83,8 +94,10 @@ def _ties(edges: Iterable[Edge], lists: Mapping[Unit, float]) -> dict[tuple[int,
     return ties
 
 
-def _naming(names: Mapping[int, str] | None) -> Callable[[int], tuple[str, int]]:
-    return lambda note: (names.get(note, "") if names else "", note)
+def _in_order(ties: Iterable[tuple[int, int]], names: Mapping[int, str] | None) -> list[int]:
+    """The notes that are tied to another, by name and then by id."""
+    named = names or {}
+    return sorted({note for pair in ties for note in pair}, key=lambda n: (named.get(n, ""), n))
 
 
 def _numbered(found: list[set[int]], previous: Mapping[int, int]) -> dict[int, int]:

@@ -35,17 +35,17 @@ class Neighbour:
 
 def neighbours(
     edges: Iterable[Edge],
-    seeds: Sequence[int],
+    seeds: Mapping[int, int],
     depth: int = 1,
     lists: Mapping[Unit, float] | None = None,
 ) -> list[Neighbour]:
-    """Notes at most `depth` links from the seeds, which are best first; seeds are none themselves.
+    """Notes at most `depth` links from the seeds, which have ranks; seeds are none themselves.
 
     Nearer ones first, then by rank, by `shared`, and by id. `edges` need only hold the links of
     the seeds, and for more depth those of the notes between.
     """
     links = _by_note(edges)
-    frontier = {note: (float(rank), note) for rank, note in reversed([*enumerate(seeds, 1)])}
+    frontier = {note: (float(rank), note) for note, rank in seeds.items()}
     known = set(frontier)
     found: list[Neighbour] = []
     for steps in range(1, depth + 1):

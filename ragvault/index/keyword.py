@@ -22,6 +22,7 @@ from ragvault.config import Keyword
 from ragvault.index import keyword_shelf
 from ragvault.index.analyze import Analyzer
 from ragvault.index.keyword_changes import Changes
+from ragvault.index.keyword_damage import damage_told
 from ragvault.index.keyword_fields import Fields
 from ragvault.index.keyword_find import Finder
 from ragvault.index.keyword_mark import highlight
@@ -59,6 +60,7 @@ class WhooshIndex:
     def revision(self) -> int:
         return self._manifest.revision
 
+    @damage_told
     def search(
         self,
         sought: Sought,
@@ -86,9 +88,11 @@ class WhooshIndex:
     def highlight(self, text: str, sought: Sought) -> list[tuple[int, int]]:
         return highlight(text, sought, self._analyzer)
 
+    @damage_told
     def words(self) -> dict[str, int]:
         return dict(self._view.counted(self._fields.main))
 
+    @damage_told
     def holders(self, term: str) -> int:
         return self._view.holders(self._fields.main, term)
 
@@ -102,6 +106,9 @@ class WhooshIndex:
                 # Damage, or a writer that swept the files away between our two looks?
                 if self._read_manifest() == manifest:
                     raise
+
+    def verify(self) -> None:
+        keyword_shelf.check(self._folder, self._manifest, thorough=True)
 
     def put(self, notes: Iterable[KeywordNote], passages: Iterable[KeywordPassage]) -> None:
         for note in notes:
@@ -150,7 +157,7 @@ class WhooshIndex:
             dead = [{level: entry.dead(level) for level in LEVELS} for entry in manifest.segments]
             view = View(self._fields, segments, dead)
         except Exception as error:  # whatever Whoosh and numpy make of a damaged file
-            raise CacheBroken(f"the keyword index: a segment cannot be read ({error})") from error
+            raise CacheBroken(f"a segment cannot be read ({error})") from error
         self._segments = {segment.name: segment for segment in segments}
         self._manifest = manifest
         self._view = view

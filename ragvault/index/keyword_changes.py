@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from ragvault.errors import IndexUnusable
+from ragvault.errors import refused
 from ragvault.index import keyword_merge, keyword_shelf
 from ragvault.index.analyze import Analyzer
 from ragvault.index.keyword_draft import Draft
@@ -89,7 +89,7 @@ class Changes:
             name = write(self._folder, blocks, columns, self._fields.names())
             return keyword_shelf.entry(self._folder, name, counts)
         except OSError as error:
-            raise IndexUnusable(self._folder, str(error)) from error
+            raise refused(self._folder, error) from error
 
     def commit(self, old: Manifest, revision: int) -> Manifest:
         """Write everything down and return what the index consists of now."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,11 +14,12 @@ from ragvault.index.analyze import Analyzer
 from ragvault.index.keyword_allow import allowed_rows
 from ragvault.index.keyword_bm25 import BM25
 from ragvault.index.keyword_fields import Fields
-from ragvault.index.keyword_hits import below_exact
+from ragvault.index.keyword_hits import guess_scale
 from ragvault.index.keyword_pick import best
 from ragvault.index.keyword_plan import Planner, typos
 from ragvault.index.keyword_score import Scorer, Scores
-from ragvault.index.keyword_spell import near
+from ragvault.index.keyword_spell import spellings
+from ragvault.index.keyword_time import Deadline
 from ragvault.index.keyword_view import View
 from ragvault.sought import KeywordAnswer, KeywordHit, Sought
 
@@ -52,21 +52,23 @@ class Finder:
             return KeywordAnswer()
         if matched.complete:  # its scores are soon asked for again, of what other legs found
             self._view.remember(key, matched, len(matched.rows))
+        scale = matched.guess_scale()
         may = allowed_rows(allowed, self._view.ids["passage"][matched.rows])
-        hits = self._hits(matched.of(may), limit, per_note)
+        hits = self._hits(matched.of(may), scale, limit, per_note)
         return KeywordAnswer(hits, matched.scores.bounds, matched.spellings, matched.complete)
 
     def _matched(self, sought: Sought, fuzzy: bool, seconds: float) -> _Matched | None:
         """Every living passage that is found, whatever may be returned."""
-        scorer = Scorer(self._view, self._fields, self._bm25, time.monotonic() + seconds)
-        spellings = self._spellings(sought) if fuzzy else {}
-        plan = self._planner(spellings).plan(sought)
+        deadline = Deadline(seconds)
+        scorer = Scorer(self._view, self._fields, self._bm25, deadline)
+        near = self._spellings(sought, deadline) if fuzzy else {}
+        plan = self._planner(near).plan(sought)
         if plan.match is None:
             return None
         scores = scorer.scores(plan)
         rows = np.flatnonzero(self._view.alive["passage"] & scorer.mask(plan.match))
-        exact = self._exact(sought, scorer, rows) if spellings else np.ones(len(rows), dtype=bool)
-        return _Matched(rows, exact, scores(rows), spellings, scorer.complete)
+        exact = self._exact(sought, scorer, rows) if near else np.ones(len(rows), dtype=bool)
+        return _Matched(rows, exact, scores(rows), near, deadline.complete)
 
     def _planner(self, spellings: Mapping[str, tuple[str, ...]]) -> Planner:
         return Planner(self._analyzer, self._settings.exact, spellings)
@@ -76,43 +78,46 @@ class Finder:
         match = self._planner({}).plan(sought).match
         return scorer.mask(match)[rows] if match else np.zeros(len(rows), dtype=bool)
 
-    def _spellings(self, sought: Sought) -> dict[str, tuple[str, ...]]:
-        """Near spellings of the words that are found nowhere."""
-        found: dict[str, tuple[str, ...]] = {}
-        for form, field in typos(sought, self._analyzer):
-            names = [field] if field else self._likeliest_first()
-            terms = {form, *(term for term, _ in self._analyzer.word(form).main)}
-            # The living ones: a word that only a removed passage holds is found nowhere.
-            if any(len(self._view.found(name, term).rows) for name in names for term in terms):
-                continue
-            words = near(
-                form,
-                partial(self._beginning, names),
-                most=self._settings.slips,
-                limit=self._settings.spellings,
-            )
-            if words:
-                found[form] = words
-        return found
+    def _spellings(self, sought: Sought, deadline: Deadline) -> dict[str, tuple[str, ...]]:
+        words = typos(sought, self._analyzer)
+        return spellings(words, self, self._settings, deadline)
 
-    def _likeliest_first(self) -> list[str]:
+    def lives(self, field: str, term: str) -> bool:
+        return any(len(self._view.found(name, term).rows) for name in self._names(field))
+
+    def begins(self, field: str, letters: str) -> set[str]:
+        return {word for name in self._names(field) for word in self._view.spellings(name, letters)}
+
+    def lacks(self, field: str, letters: str) -> set[str]:
+        name = self._names(field)[0]
+        return {
+            word for one in ascii_lowercase for word in self._view.spellings(name, one + letters)
+        }
+
+    def _names(self, field: str) -> list[str]:
+        """The fields that are meant, the likeliest to hold a word first."""
         main = self._fields.main
-        return [main, *(name for name in self._fields.names() if name != main)]
+        every = [main, *(name for name in self._fields.names() if name != main)]
+        return [field] if field else every
 
-    def _beginning(self, names: list[str], letters: str) -> set[str]:
-        return {word for name in names for word in self._view.spellings(name, letters)}
-
-    def _hits(self, matched: _Matched, limit: int, per_note: int) -> tuple[KeywordHit, ...]:
-        view, scores = self._view, matched.scores
+    def _hits(
+        self, matched: _Matched, guess_scale: float, limit: int, per_note: int
+    ) -> tuple[KeywordHit, ...]:
+        view, scores, exact = self._view, matched.scores, matched.exact
         ids, notes = view.ids["passage"][matched.rows], view.passage_notes[matched.rows]
         of_note, own = scores.of_fields(self._fields.note), scores.of_fields(self._fields.passage)
-        title = scores.of_fields(["title"])
-        scale = below_exact(of_note + own, matched.exact)
-        total = (of_note + own) * scale
-        at = best(total, ids, notes, limit, per_note)
-        told = (ids, notes, total, of_note * scale, own * scale, scores.coverage, title * scale)
-        rows = zip(*(each[at].tolist() for each in (*told, ~matched.exact)), strict=True)
+        title, total = scores.of_fields(["title"]), of_note + own
+        at = best(_exact_first(total, exact), ids, notes, limit, per_note)
+        scale = np.where(exact, 1.0, guess_scale)
+        told = (ids, notes, *(each * scale for each in (total, of_note, own)), scores.coverage)
+        every = (*told, title * scale, ~exact)
+        rows = zip(*(each[at].tolist() for each in every), strict=True)
         return tuple(KeywordHit(*row) for row in rows)
+
+
+def _exact_first(scores: NDArray[np.float64], exact: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """What to sort by: guesses below what scores nothing and yet is exact."""
+    return scores if exact.all() else np.where(exact, scores, scores - 2 * scores.max() - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +129,13 @@ class _Matched:
     scores: Scores
     spellings: dict[str, tuple[str, ...]]
     complete: bool
+
+    def guess_scale(self) -> float:
+        """What the scores of guesses are multiplied by; of all there are, not of those allowed."""
+        if self.exact.all() or not self.exact.any():
+            return 1.0
+        scores = self.scores.of_fields(self.scores.fields)
+        return guess_scale(float(scores[self.exact].min()), float(scores[~self.exact].max()))
 
     def of(self, which: NDArray[np.bool_]) -> _Matched:
         rows, exact, scores = self.rows[which], self.exact[which], self.scores.of(which)

@@ -1,6 +1,6 @@
 """Folding: the many ways to write a word become one.
 
-    fold   Résumé -> resume, STRASSE and Straße -> strasse
+    fold   Résumé -> resume, STRASSE and Straße -> strasse, שָׁלוֹם -> שלום, كِتَاب -> كتاب
     stem   configuring, configuration -> configur   (a setting; Snowball's stemmers)
 
 Knows words, not texts.
@@ -8,6 +8,7 @@ Knows words, not texts.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable
 
@@ -18,6 +19,13 @@ _PLAIN = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i", "ё": "е"}
 )
 _MARKS = range(0x300, 0x370)
+# Points for vowels and for reading aloud, which most texts leave out, and the stroke that only
+# makes an Arabic word longer. Hamza and madda stay: with them a letter is another one.
+_POINTS = re.compile(
+    "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # Hebrew
+    "\u0610-\u061a\u0640\u064b-\u0652\u0656-\u065f\u0670"  # Arabic
+    "\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed]"
+)
 
 # Words too common to find anything by themselves.
 _STOPS = """
@@ -47,8 +55,8 @@ def marked(word: str) -> str:
 def fold(word: str) -> str:
     """Small letters without accents.
 
-    Marks are dropped from Latin and Greek letters only: in Devanagari they are vowels, and й is
-    a letter of its own.
+    Marks are dropped from Latin and Greek letters and points from Hebrew and Arabic ones only: in
+    Devanagari they are vowels without which a word is another, and й is a letter of its own.
     """
     small = marked(word)
     if small.isascii():
@@ -58,7 +66,8 @@ def fold(word: str) -> str:
         if ord(char) in _MARKS and bare and ord(bare[-1][0]) < 0x400:
             continue
         bare.append(char)
-    return unicodedata.normalize("NFC", "".join(bare)).translate(_PLAIN)
+    whole = unicodedata.normalize("NFC", "".join(bare)).translate(_PLAIN)
+    return _POINTS.sub("", whole) or whole
 
 
 def stemmer(language: str) -> Callable[[str], str] | None:

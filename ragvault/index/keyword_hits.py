@@ -1,15 +1,8 @@
-"""Hits: how those that only near spellings found stay below the exact ones."""
+"""Hits in their order, and how those that only near spellings found stay below the exact ones."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
-
 from ragvault.sought import KeywordHit
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def scaled(hit: KeywordHit, by: float) -> KeywordHit:
@@ -22,13 +15,10 @@ def scaled(hit: KeywordHit, by: float) -> KeywordHit:
     )
 
 
-def below_exact(scores: NDArray[np.float64], exact: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """What to multiply scores by so that no hit that is not exact passes one that is."""
-    scale = np.ones(len(scores))
-    if exact.all() or not exact.any():
-        return scale
-    highest = scores[~exact].max()
-    lowest = scores[exact].min()
-    if highest >= lowest:
-        scale[~exact] = 0.99 * lowest / highest if highest > 0 else 1.0
-    return scale
+def guess_scale(lowest: float, highest: float) -> float:
+    """What to multiply the scores of guesses by, so that even the highest stays below exact hits.
+
+    `lowest` is that of all exact hits of a query and `highest` that of all guesses, whichever of
+    them are asked for: otherwise the same passage had another score in another list.
+    """
+    return 1.0 if highest < lowest else 0.99 * lowest / highest if highest > 0 else 1.0

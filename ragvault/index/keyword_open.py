@@ -63,8 +63,10 @@ def check_tantivy(settings: Keyword) -> None:
 
 
 def wipe(folder: Path) -> None:
-    """Delete a keyword index of either engine, so that it can be made again."""
-    for engine_folder in (folder / "whoosh", folder / "tantivy"):
-        if engine_folder.is_dir():
-            for path in sorted(engine_folder.rglob("*"), reverse=True):
-                path.rmdir() if path.is_dir() else path.unlink()
+    """Delete a keyword index of either engine, so that it can be made again, or whatever else is
+    in its place."""
+    for each in (folder, folder / "whoosh", folder / "tantivy"):
+        if each.is_symlink() or each.is_file():
+            each.unlink()
+        for path in sorted(each.rglob("*"), reverse=True) if each != folder else ():
+            path.unlink() if path.is_symlink() or not path.is_dir() else path.rmdir()

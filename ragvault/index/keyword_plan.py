@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
 
 from ragvault.errors import UsageError
-from ragvault.index.analyze import Analyzer, Word
+from ragvault.index.analyze import Analyzer
 from ragvault.index.keyword_fields import Fields
+from ragvault.index.word import Word
 from ragvault.sought import AllOf, AnyOf, Not, Phrase, Sought, Words
 
 MAX_WORDS = 256  # of one query, the first ones: a whole page as a query must answer too
@@ -123,12 +126,18 @@ class Planner:
         if sought.every:
             return Every(tuple(self._whole(word, sought.field) for word in words))
         mains = dict.fromkeys(text for word in words for text, _ in word.main)
-        near = (text for word in words for text, _ in self._spellings(word))
+        near = (text for word in words for text in self._near_terms(word))
         return Some(tuple(Has(text, sought.field) for text in dict.fromkeys([*mains, *near])))
 
     def _whole(self, word: Word, field: str) -> Match:
-        groups = [*word.groups, *((text,) for text, _ in self._spellings(word))]
-        return Some(tuple(Every(tuple(Has(text, field) for text in g)) for g in groups))
+        """All terms of a group, or what stands in for those that are misspelt."""
+        forms = dict(word.typos)
+
+        def one(text: str) -> Match:
+            near = [Has(other, field) for other in self._spellings(forms.get(text, ""))]
+            return Some((Has(text, field), *near)) if near else Has(text, field)
+
+        return Some(tuple(Every(tuple(map(one, group))) for group in word.groups))
 
     def _row(self, sought: Phrase, scored: bool) -> Match | None:
         words = list(self._words(sought.text))
@@ -145,7 +154,7 @@ class Planner:
                 self._add(Term(text, field, weight * share, optional=optional))
             for text in word.exact:
                 self._add(Term(text, field, weight * self._exact, counts=False))
-            for text, share in self._spellings(word):
+            for text, share in self._near_terms(word).items():
                 self._add(Term(text, field, weight * share, near=True))
 
     def _add(self, term: Term) -> None:
@@ -154,15 +163,17 @@ class Planner:
         if term.weight > 0 and (key not in self._terms or self._terms[key].weight < term.weight):
             self._terms[key] = term
 
-    def _spellings(self, word: Word) -> Iterator[tuple[str, float]]:
-        for form in self._near.get(word.typo, ()):
-            yield from self._analyzer.word(form).main
+    def _near_terms(self, word: Word) -> dict[str, float]:
+        """The terms of near spellings, each with the weight of what it stands in for."""
+        shares = dict(word.main)
+        return {other: shares[text] for text, form in word.typos for other in self._spellings(form)}
+
+    def _spellings(self, form: str) -> Iterator[str]:
+        for other in self._near.get(form, ()):
+            yield self._analyzer.looked_up_by(other)
 
     def _words(self, text: str) -> Iterator[tuple[int, int, str, Word]]:
-        for count, found in enumerate(self._analyzer.words(text)):
-            if count == MAX_WORDS:
-                return
-            yield found
+        return islice(self._analyzer.words(text), MAX_WORDS)
 
 
 def leaves(sought: Sought, negated: bool = False) -> Iterator[Words | Phrase]:
@@ -186,13 +197,25 @@ def check_fields(sought: Sought, fields: Fields) -> None:
             )
 
 
-def typos(sought: Sought, analyzer: Analyzer) -> list[tuple[str, str]]:
-    """(form, field) of every word that could be misspelt: letters only, and at least four."""
+class Typo(NamedTuple):
+    """A form that may be misspelt, the field it is sought in, and terms that show it is not."""
+
+    form: str
+    field: str
+    terms: frozenset[str]
+
+
+def typos(sought: Sought, analyzer: Analyzer) -> list[Typo]:
+    """Every word that could be misspelt: letters only, and at least four.
+
+    Of a compound each part may be, unless it is found whole.
+    """
     found = {
-        (word.typo, leaf.field): None
+        Typo(form, leaf.field, frozenset((form, term, word.main[0][0]))): None
         for leaf in leaves(sought)
         if isinstance(leaf, Words)
-        for _, _, _, word in analyzer.words(leaf.text)
-        if len(word.typo) > 3 and not word.stop
+        for _, _, _, word in islice(analyzer.words(leaf.text), MAX_WORDS)
+        for term, form in word.typos
+        if len(form) > 3 and not word.stop
     }
     return list(found)

@@ -6,7 +6,6 @@ kept per field and level; a passage's score is its own fields' plus those of its
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,7 +14,8 @@ import numpy as np
 
 from ragvault.index.keyword_bm25 import BM25, idf
 from ragvault.index.keyword_fields import Fields
-from ragvault.index.keyword_plan import Every, Has, Match, Plan, Row, Some, Term, Without
+from ragvault.index.keyword_plan import Every, Has, Match, Plan, Row, Term, Without
+from ragvault.index.keyword_time import Deadline
 from ragvault.index.keyword_view import View
 
 if TYPE_CHECKING:
@@ -46,16 +46,12 @@ class Scores:
 
 
 class Scorer:
-    """Scores and matches one query. `deadline` is on the monotonic clock.
+    """Scores and matches one query; what the deadline comes before is left out."""
 
-    `complete` turns False when a term was left out because the time was over.
-    """
-
-    def __init__(self, view: View, fields: Fields, bm25: BM25, deadline: float) -> None:
-        self.complete = True
+    def __init__(self, view: View, fields: Fields, bm25: BM25, deadline: Deadline) -> None:
         self._view, self._fields, self._bm25, self._deadline = view, fields, bm25, deadline
         self._boosts = fields.boosts
-        self._masks: dict[Has, NDArray[np.bool_]] = {}
+        self._masks: dict[Has | Row, NDArray[np.bool_]] = {}
 
     def scores(self, plan: Plan) -> Callable[[NDArray[np.int64]], Scores]:
         """Add up every term of the plan, rarest first, until the time is over.
@@ -70,7 +66,7 @@ class Scorer:
         out = Scores(by_field, np.zeros(len(view.ids["passage"])), dict.fromkeys(by_field, 0.0))
         whole = 0.0
         for term in self._rarest_first(plan.terms):
-            if self._late():
+            if self._deadline.over():
                 break
             self._add(term, out)
             whole += self._cover(term, out)
@@ -86,11 +82,6 @@ class Scorer:
         main = self._fields.main
         holders = {term: self._view.holders(term.field or main, term.text) for term in terms}
         return sorted(terms, key=lambda term: (holders[term], term.text))
-
-    def _late(self) -> bool:
-        if time.monotonic() > self._deadline:
-            self.complete = False
-        return not self.complete
 
     def _add(self, term: Term, out: Scores) -> None:
         for name in self._names(term.field):
@@ -111,34 +102,40 @@ class Scorer:
         field = term.field or self._fields.main
         holders = len(self._view.found(field, term.text).rows)
         rarity = term.weight * idf(holders, self._view.documents[self._view.level_of[field]])
-        mask = self.mask(Has(term.text, term.field))
+        mask = self._look_up(Has(term.text, term.field))
         out.coverage[mask] += NEAR_COVERS * rarity if term.near else rarity
         return 0.0 if term.near or (term.optional and not mask.any()) else rarity
 
     def _names(self, field: str) -> list[str]:
         return [field] if field else list(self._boosts)
 
-    def mask(self, match: Match) -> NDArray[np.bool_]:
-        """Which passages a tree matches; removed ones may be among them."""
-        if isinstance(match, Has):
-            if match not in self._masks:
-                self._masks[match] = self._has(match)
-            return self._masks[match]
-        if isinstance(match, Row):
-            return self._row(match)
-        if isinstance(match, Without):
-            return ~self.mask(match.part)
-        if isinstance(match, Every):
-            return np.asarray(np.logical_and.reduce([self.mask(part) for part in match.parts]))
-        return self._some(match)
+    def mask(self, match: Match, unread: bool = False) -> NDArray[np.bool_]:
+        """Which passages a tree matches; removed ones may be among them.
 
-    def _some(self, match: Some) -> NDArray[np.bool_]:
-        """Any of the parts; when the time is over, those that have been read."""
-        found = self._blank()[0]
+        A word or phrase that there was no time to read counts as `unread` says: as missing where
+        it is wanted, and as there where it is not, so that nothing is found by mistake.
+        """
+        if isinstance(match, Has | Row):
+            return self._leaf(match, unread)
+        if isinstance(match, Without):
+            return ~self.mask(match.part, not unread)
+        every = isinstance(match, Every)
+        found = np.full(len(self._view.ids["passage"]), every)
         for part in match.parts:
-            if not isinstance(part, Has) or part in self._masks or not self._late():
-                found |= self.mask(part)
+            mask = self.mask(part, unread)
+            (np.logical_and if every else np.logical_or)(found, mask, out=found)
         return found
+
+    def _leaf(self, match: Has | Row, unread: bool) -> NDArray[np.bool_]:
+        if match not in self._masks and self._deadline.over():
+            return np.full(len(self._view.ids["passage"]), unread)
+        return self._look_up(match)
+
+    def _look_up(self, match: Has | Row) -> NDArray[np.bool_]:
+        if match not in self._masks:
+            found = self._has(match) if isinstance(match, Has) else self._row(match)
+            self._masks[match] = found
+        return self._masks[match]
 
     def _has(self, match: Has) -> NDArray[np.bool_]:
         own, notes = self._blank()

@@ -254,7 +254,7 @@ class Segment:
         except (KeyError, TermNotFound):
             return
         except Exception as error:  # whatever Whoosh and zlib make of a damaged file
-            raise CacheBroken(f"the keyword index: {self.name} cannot be read ({error})") from error
+            raise CacheBroken(f"{self.name} cannot be read ({error})") from error
 
     def blocks(self) -> Iterator[tuple[str, str, Block]]:
         """Everything, sorted by field and by the term's bytes, in one pass over the files.
@@ -272,10 +272,10 @@ class Segment:
 
     def terms_from(self, field: str, prefix: str) -> Iterator[str]:
         """The terms of a field that begin with a prefix."""
-        found: list[bytes] = []
+        found: list[str] = []
         with self._reading():
-            found = [term for _, term in self._within(field, prefix.encode())]
-        yield from (term.decode() for term in found)
+            found = [term.decode() for _, term in self._within(field, prefix.encode())]
+        yield from found
 
     def counted(self, field: str) -> dict[str, int]:
         """Every term of a field, and how many hold it."""

@@ -5,9 +5,9 @@
 
 A commit writes new segments and then replaces the manifest in one step: whoever reads sees the old
 list or the new one. Files that no manifest names are what a killed writer left, and are deleted by
-the next. Each file is listed with its size, its time and its checksum; the checksum is computed
-again only where the time has changed, as git does, so that opening stays quick and damage is met
-here and not in an answer.
+the next. Each file is listed with its size, its time and its checksum. A reader computes the
+checksum again only where the time has changed, as git does, so that opening stays quick; a writer
+does so for every file (`thorough`), because a disk that forgets a bit changes no time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragvault.errors import IndexUnusable
+from ragvault.errors import refused
+from ragvault.index.keyword_reached import MANIFEST
 from ragvault.index.keyword_segment import INDEX, load_columns, paths
 from ragvault.index.vector_files import BINARY, replace
 from ragvault.ports import CacheBroken
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MANIFEST = "manifest"
 FORMAT = 1
 
 
@@ -91,31 +91,31 @@ def read(folder: Path, made_by: str) -> Manifest | None:
         manifest = msgspec.json.decode(body, type=Manifest)
         intact = int(crc, 16) == zlib.crc32(body)
     except (ValueError, msgspec.DecodeError) as error:
-        raise CacheBroken(f"the keyword index: its manifest cannot be read ({error})") from None
+        raise CacheBroken(f"its manifest cannot be read ({error})") from None
     if not intact:
-        raise CacheBroken("the keyword index: its manifest is damaged")
+        raise CacheBroken("its manifest is damaged")
     if manifest.format != FORMAT or manifest.made_by != made_by:
-        raise CacheBroken("the keyword index: made with other settings or by another release")
+        raise CacheBroken("it was made with other settings or by another release")
     return manifest
 
 
-def check(folder: Path, manifest: Manifest) -> None:
+def check(folder: Path, manifest: Manifest, *, thorough: bool = False) -> None:
     """Raise CacheBroken unless every file is what it was."""
     for segment in manifest.segments:
         for name, entry in segment.files.items():
-            check_file(folder / name, entry)
+            check_file(folder / name, entry, thorough=thorough)
 
 
-def check_file(path: Path, entry: FileEntry) -> None:
+def check_file(path: Path, entry: FileEntry, *, thorough: bool = False) -> None:
     """Raise CacheBroken unless a file is what it was."""
     try:
         found = path.stat()
     except FileNotFoundError:
-        raise CacheBroken(f"the keyword index: {path.name} is missing") from None
+        raise CacheBroken(f"{path.name} is missing") from None
     if found.st_size != entry.size:
-        raise CacheBroken(f"the keyword index: {path.name} has another length")
-    if found.st_mtime_ns != entry.mtime_ns and _crc(path) != entry.crc:
-        raise CacheBroken(f"the keyword index: {path.name} is damaged")
+        raise CacheBroken(f"{path.name} has another length")
+    if (thorough or found.st_mtime_ns != entry.mtime_ns) and _crc(path) != entry.crc:
+        raise CacheBroken(f"{path.name} is damaged")
 
 
 def entry(folder: Path, name: str, documents: Mapping[str, int]) -> SegmentEntry:
@@ -161,7 +161,7 @@ def write(folder: Path, manifest: Manifest) -> None:
             os.fsync(file.fileno())
         replace(fresh, folder / MANIFEST)
     except OSError as error:
-        raise IndexUnusable(folder, str(error)) from error
+        raise refused(folder, error) from error
     sweep(folder, manifest)
 
 

@@ -7,16 +7,23 @@ are never guessed at: 1384 is not 1385, and cat is not car.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+
+from ragvault.config import Keyword
+from ragvault.index.keyword_plan import Typo
+from ragvault.index.keyword_time import Deadline
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SHORTEST = 4
 LONG = 8  # from here on two slips are allowed
+SHARE = 0.5  # of a search's time: what was spelt well must be looked up in the rest
 
 
 def slips(word: str, most: int) -> int:
@@ -26,28 +33,87 @@ def slips(word: str, most: int) -> int:
     return min(most, 2 if len(word) >= LONG else 1)
 
 
+class Lexicon(Protocol):
+    """The words of an index; an empty field is all fields."""
+
+    def lives(self, field: str, term: str) -> bool:
+        """Whether anything holds a term that was not removed."""
+        ...
+
+    def begins(self, field: str, letters: str) -> Collection[str]:
+        """The terms with a beginning, also of what was removed."""
+        ...
+
+    def lacks(self, field: str, letters: str) -> Collection[str]:
+        """The terms that begin so behind their first letter, in the field that has most words."""
+        ...
+
+
+def spellings(
+    found: Iterable[Typo], lexicon: Lexicon, settings: Keyword, deadline: Deadline
+) -> dict[str, tuple[str, ...]]:
+    """Near spellings of the words that are found nowhere, as far as half of the time reaches."""
+    told: dict[str, tuple[str, ...]] = {}
+    for form, field, terms in found:
+        if deadline.over(SHARE):
+            break
+        if any(lexicon.lives(field, term) for term in sorted(terms)):
+            continue
+        words = near(
+            form,
+            partial(lexicon.begins, field),
+            most=settings.slips,
+            limit=settings.spellings,
+            lacks=partial(lexicon.lacks, field),
+            lives=partial(lexicon.lives, field),
+            late=partial(deadline.over, SHARE),
+        )
+        if words:
+            told[form] = words
+    return told
+
+
 def near(
-    word: str, begins: Callable[[str], Collection[str]], *, most: int, limit: int
+    word: str,
+    begins: Callable[[str], Collection[str]],
+    *,
+    most: int,
+    limit: int,
+    lacks: Callable[[str], Collection[str]] = lambda _: (),
+    lives: Callable[[str], bool] = lambda _: True,
+    late: Callable[[], bool] = lambda: False,
 ) -> tuple[str, ...]:
     """The nearest words: as few slips as possible, at most `limit` of them, in order.
 
-    `begins` gives the words with a beginning. Most slips come after the second letter, so the
-    words that share the first two are tried first; then those that share the first, or begin
-    with the second: the first letter may be missing or swapped, but not another one.
+    `begins` gives the words with a beginning, `lacks` those with any letter before it, and `lives`
+    says which are there: a word that only removed notes hold is no word. Most slips come after the
+    second letter, so the words that share the first two are tried first; then those that share the
+    first, or begin with the second (a letter too many, or two swapped); then those of which the
+    first letter was left out. Another letter in its place is not thought of.
     """
     allowed = slips(word, most)
     tried: set[str] = set()
     found: dict[str, int] = {}
-    for beginning in (word[:2], word[:1], word[1:2]) if allowed else ():
-        fresh = {w for w in begins(beginning) if _comparable(w, word, allowed)} - tried
+
+    def nearest(least: int) -> tuple[str, ...]:
+        for wrong in range(1, least + 1):
+            group = filter(lives, sorted(w for w, d in found.items() if d == wrong))
+            if living := tuple(islice(group, limit)):
+                return living
+        return ()
+
+    rounds = [(begins, word[:2]), (begins, word[:1]), (begins, word[1:2]), (lacks, word[:2])]
+    for ask, letters in rounds if allowed else ():
+        if late():
+            break
+        fresh = set(ask(letters)) - tried
         tried |= fresh
-        words = sorted(fresh)
+        words = sorted(w for w in fresh if _comparable(w, word, allowed))
         slipped = distances(word, words).tolist() if words else []
         found.update({w: d for w, d in zip(words, slipped, strict=True) if d <= allowed})
-        if 1 in found.values():
+        if nearest(1):
             break
-    closest = min(found.values(), default=0)
-    return tuple(sorted(w for w, d in found.items() if d == closest))[:limit]
+    return nearest(allowed)
 
 
 def _comparable(other: str, word: str, allowed: int) -> bool:

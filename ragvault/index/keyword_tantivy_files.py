@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ragvault.index import keyword_shelf
-from ragvault.index.keyword_shelf import MANIFEST, FileEntry, Manifest, SegmentEntry
+from ragvault.index.keyword_reached import MANIFEST
+from ragvault.index.keyword_shelf import FileEntry, Manifest, SegmentEntry
 from ragvault.ports import CacheBroken
 
 LEVELS = ("note", "passage")
@@ -56,7 +57,11 @@ class Stamps:
                 # Damage, or a writer that merged the file away between our two looks?
                 if self._used() == used:
                     raise
-        raise CacheBroken("the keyword index: its files change faster than they can be read")
+        raise CacheBroken("its files change faster than they can be read")
+
+    def verify(self) -> None:
+        """Raise CacheBroken unless every byte is what it was at the last commit. For the writer."""
+        self._check(self.read(), self._used(), thorough=True)
 
     def write(self, revision: int, old: Manifest) -> None:
         """Stamp what is in the folder now."""
@@ -71,12 +76,12 @@ class Stamps:
         except FileNotFoundError:
             return []
         except (ValueError, KeyError) as error:
-            raise CacheBroken(f"the keyword index: meta.json cannot be read ({error})") from error
+            raise CacheBroken(f"meta.json cannot be read ({error})") from error
         return found
 
-    def _check(self, stamp: Manifest, used: set[str]) -> None:
+    def _check(self, stamp: Manifest, used: set[str], *, thorough: bool = False) -> None:
         for path, entry in self._in_use(stamp, used):
-            keyword_shelf.check_file(path, entry)
+            keyword_shelf.check_file(path, entry, thorough=thorough)
 
     def _in_use(self, stamp: Manifest, used: set[str]) -> list[tuple[Path, FileEntry]]:
         """The files that tantivy still lists, as they were at the last commit."""

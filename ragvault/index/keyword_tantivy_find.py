@@ -8,7 +8,6 @@ in double precision, from what tantivy gives for each index.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +17,7 @@ from ragvault.index.ids import among
 from ragvault.index.keyword_pick import best
 from ragvault.index.keyword_plan import Match, Plan
 from ragvault.index.keyword_tantivy_query import Asking, filtered, unscored
+from ragvault.index.keyword_time import Deadline
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -112,25 +112,32 @@ class Sums:
 class Search:
     """One search: a plan, a filter, a deadline."""
 
-    def __init__(self, asking: Asking, plan: Plan, allow: Allow, deadline: float) -> None:
+    def __init__(self, asking: Asking, plan: Plan, allow: Allow, deadline: Deadline) -> None:
         self._asking, self._plan, self._deadline = asking, plan, deadline
         self._few, self._test = allow
         self._sums = Sums(asking, plan)
-        self.complete = True
 
     def best(self, match: Match, limit: int, per_note: int) -> Picked:
         """The best, in order."""
         plain = self._asking.scores_matches(match, self._plan.terms)
-        constraint = None if plain else self._asking.matching(match)
+        constraint = None if plain else self._asking.matching(match, self._deadline)
         size = max(FIRST, 2 * limit)
         while True:
             found, edge = self._read(constraint, size, limit, per_note)
             enough = edge < 0 or (len(found.ids) == limit and _passes(found.scores[-1], edge))
-            if not enough and time.monotonic() > self._deadline:
-                self.complete, enough = False, True
-            if enough:
+            if enough or self._deadline.over():
                 return found
             size *= 4
+
+    def lowest(self, match: Match) -> float | None:
+        """The lowest score of all that match."""
+        everything, every_note = (
+            max(1, level.searcher.num_docs) for level in (self._asking.passages, self._asking.notes)
+        )
+        constraint = self._asking.matching(match, self._deadline)
+        own, _, notes = self._passages(constraint, None, everything)
+        scores = own + self._sums.best_notes(every_note).of(notes)
+        return float(scores.min()) if len(scores) else None
 
     def _read(
         self, constraint: Any | None, size: int, limit: int, per_note: int

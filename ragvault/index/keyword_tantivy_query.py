@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,9 @@ import tantivy
 from tantivy import Occur, Query
 
 from ragvault.index.keyword_fields import Fields
-from ragvault.index.keyword_plan import Every, Has, Match, Row, Some, Term, Without
+from ragvault.index.keyword_plan import Every, Has, Match, Plan, Row, Some, Term, Without
+from ragvault.index.keyword_time import Deadline
+from ragvault.sought import Sought
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,17 +35,35 @@ FEW = 500
 class Level:
     """The notes or the passages: an index, its fields, and one moment of it."""
 
-    def __init__(self, schema: Any, searcher: Any, boosts: Mapping[str, float]) -> None:
+    def __init__(
+        self, schema: Any, searcher: Any, boosts: Mapping[str, float], removed: int = 0
+    ) -> None:
         self.schema, self.searcher, self.boosts = schema, searcher, boosts
+        self.removed = removed  # documents that are in the files still
         # How many documents hold a term; removed ones count until they are merged away. No method
         # of ours: a searcher maps files that others delete, and would wait for the collector.
         self.holders = lru_cache(4096)(lambda name, text: int(searcher.doc_freq(name, text)))
+
+    def boosted(self, boosts: Mapping[str, float]) -> Level:
+        """The same moment with other boosts."""
+        return Level(self.schema, self.searcher, boosts, self.removed)
 
     def weighs(self, terms: Iterable[Term]) -> bool:
         """Whether each of these terms, wherever it stands, adds to a score."""
         return all(
             term.weight * self.boosts[name] > 0 for term in terms for name in self.names(term.field)
         )
+
+    def lives(self, name: str, text: str) -> bool:
+        """Whether a document that was not removed holds a term."""
+        held = self.holders(name, text)
+        if held > self.removed or not held:
+            return bool(held)
+        return bool(self.searcher.search(self.term(name, text), 1, count=False).hits)
+
+    def begins(self, name: str, letters: str) -> list[str]:
+        """The terms of a field with a beginning."""
+        return [term for term, _ in self.searcher.terms_with_prefix(name, letters)]
 
     def names(self, field: str) -> list[str]:
         """The fields of this level that are meant."""
@@ -88,13 +109,16 @@ class Asking:
 
     def __init__(self, notes: Level, passages: Level, fields: Fields) -> None:
         self.notes, self.passages, self.fields = notes, passages, fields
+        # Of the last query, which is soon asked again for the scores of what other legs found: the
+        # near spellings, and what guesses are multiplied by.
+        self.near: dict[Sought, dict[str, tuple[str, ...]]] = {}
+        self.scales: dict[Plan, float] = {}
 
     def boosted(self, fields: Fields) -> Asking:
         """The same moment with other boosts."""
         if fields is self.fields:
             return self
-        notes = Level(self.notes.schema, self.notes.searcher, fields.note)
-        passages = Level(self.passages.schema, self.passages.searcher, fields.passage)
+        notes, passages = self.notes.boosted(fields.note), self.passages.boosted(fields.passage)
         return Asking(notes, passages, fields)
 
     def scores_matches(self, match: Match, terms: Sequence[Term]) -> bool:
@@ -102,32 +126,55 @@ class Asking:
         weighs = self.notes.weighs(terms) and self.passages.weighs(terms)
         return only_words(match) and weighs and not any(term.near for term in terms)
 
-    def matching(self, match: Match) -> Any:
+    def matching(self, match: Match, deadline: Deadline) -> Any:
         """The passages that a tree matches, as a query that scores nothing."""
-        return unscored(self._match(match))
+        return unscored(self._match(match, deadline, wanted=True))
 
-    def _match(self, match: Match) -> Any:
-        if isinstance(match, Has):
-            return self._leaf(match.field, lambda level, name: level.term(name, match.text))
-        if isinstance(match, Row):
-            return self._leaf(match.field, lambda level, name: level.row(name, match.places))
+    def _match(self, match: Match, deadline: Deadline, wanted: bool) -> Any:
+        if isinstance(match, Has | Row):
+            return _UNREAD[wanted]() if deadline.over() else self._leaf(match)
         if isinstance(match, Without):
-            return Query.boolean_query(
-                [(Occur.Must, Query.all_query()), (Occur.MustNot, self._match(match.part))]
-            )
+            part = self._match(match.part, deadline, not wanted)
+            return Query.boolean_query([(Occur.Must, Query.all_query()), (Occur.MustNot, part)])
         occur = Occur.Must if isinstance(match, Every) else Occur.Should
-        return Query.boolean_query([(occur, self._match(part)) for part in match.parts])
+        parts = [(occur, self._match(part, deadline, wanted)) for part in match.parts]
+        return Query.boolean_query(parts)
 
-    def _leaf(self, field: str, query: Any) -> Any:
+    def _leaf(self, match: Has | Row) -> Any:
         """What one term or phrase finds, in the passages' own fields or in their notes'."""
-        found = [(Occur.Should, query(self.passages, n)) for n in self.passages.names(field)]
-        own = [(Occur.Should, query(self.notes, n)) for n in self.notes.names(field)]
+
+        def query(level: Level) -> list[tuple[Any, Any]]:
+            places = [(match.text, 0)] if isinstance(match, Has) else match.places
+            return [(Occur.Should, level.row(name, places)) for name in level.names(match.field)]
+
+        found, own = query(self.passages), query(self.notes)
         if own:
             everyone = max(1, self.notes.searcher.num_docs)
             _, notes = self.notes.ask(Query.boolean_query(own), everyone, "id")
             if len(notes):
                 found.append((Occur.Should, self.passages.of("note", notes.tolist())))
         return Query.boolean_query(found) if found else Query.empty_query()
+
+    def lives(self, field: str, term: str) -> bool:
+        """Whether anything holds a term that was not removed."""
+        levels = (self.passages, self.notes)
+        return any(level.lives(name, term) for level in levels for name in level.names(field))
+
+    def begins(self, field: str, letters: str) -> set[str]:
+        """The terms with a beginning, also of what was removed."""
+        levels = (self.passages, self.notes)
+        names = ((level, name) for level in levels for name in level.names(field))
+        return {term for level, name in names for term in level.begins(name, letters)}
+
+    def lacks(self, field: str, letters: str) -> set[str]:
+        """The terms that begin so behind their first letter, in the field that has most words."""
+        name = field or self.fields.main
+        level = self.notes if name in self.fields.note else self.passages
+        return {term for one in ascii_lowercase for term in level.begins(name, one + letters)}
+
+
+# What there is no time to look up: nothing where it is wanted, and everything where it is not.
+_UNREAD = {True: Query.empty_query, False: Query.all_query}
 
 
 def unscored(query: Any) -> Any:

@@ -17,8 +17,9 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from ragvault.errors import IndexLocked, IndexUnusable
+from ragvault.errors import IndexLocked, disk_full
 from ragvault.index.analyze import Analyzer
+from ragvault.index.keyword_damage import is_panic
 from ragvault.index.keyword_tantivy_draft import Draft, Written
 from ragvault.index.keyword_tantivy_files import LEVELS
 from ragvault.ports import CacheBroken
@@ -120,7 +121,9 @@ class Changes:
         """A full disk is said as such; whatever else tantivy cannot do needs a fresh index."""
         try:
             yield
-        except ValueError as error:
+        except BaseException as error:
             if "No space left" in str(error):
-                raise IndexUnusable(self._folder, "No space left on device") from error
-            raise CacheBroken(f"the keyword index: tantivy cannot write it ({error})") from error
+                raise disk_full(self._folder) from error
+            if isinstance(error, ValueError) or is_panic(error):
+                raise CacheBroken(f"tantivy cannot write it ({error})") from error
+            raise

@@ -4,7 +4,8 @@ A text is cut into chunks at spaces and punctuation, except where punctuation be
 
     C++  C#  .NET  Node.js  v1.2.3  PIO-1384  @scope/pkg  notes/a-b.md  R&D  getUserById
 
-and a chunk into its parts, in order, with every compound on the way:
+A character that is not seen (a soft hyphen, a space of no width) parts no word, and an emoji is a
+chunk by itself. A chunk is cut into its parts, in order, with every compound on the way:
 
     notes/myFile.md  ->  parts notes, my, File, md;  compounds myFile, myFile.md, notes/myFile.md
 
@@ -18,6 +19,7 @@ from functools import cache
 from typing import NamedTuple
 
 from ragvault.index.cjk import UNSPACED
+from ragvault.sought import PICTURES
 
 # Marks that are part of a word and that \w leaves out; and the Indic blocks, with marks for vowels.
 _MARKS = (
@@ -26,17 +28,27 @@ _MARKS = (
 )
 _LETTER = rf"[^\W{UNSPACED}]"
 _JOINT = "[-./+'’@&]"
+# What is not seen. Joiners only behind letters that need none: in Persian and in the scripts of
+# India they tell words apart.
+_UNSEEN = "\u00ad\u200b\u2060\ufeff"
+_JOINERS = "\u200c\u200d"
+_SKIPPED = rf"(?:[{_UNSEEN}]|(?<=[A-Za-z\u00aa-\u058f])[{_JOINERS}])"
 
 
 @cache  # made when the first text needs it: either takes as long as a keyword search
-def _chunk(letter: str) -> re.Pattern[str]:
-    return re.compile(rf"[{UNSPACED}]+|[@.]?{letter}+(?:{_JOINT}{letter}+)*(?:\+\+|[+#])?")
+def _chunk(wide: bool) -> re.Pattern[str]:
+    run = rf"{_WIDE}(?:{_WIDE}|{_SKIPPED})*" if wide else f"{_LETTER}+"
+    joint = rf"{_JOINT}{_SKIPPED}*" if wide else _JOINT
+    return re.compile(rf"[{UNSPACED}]+|[@.]?{run}(?:{joint}{run})*(?:\+\+|[+#])?|{PICTURES}")
 
 
 _ASCII = re.compile(rf"[@.]?\w+(?:{_JOINT}\w+)*(?:\+\+|[+#])?", re.ASCII)
 _WIDE = rf"(?:{_LETTER}|[{_MARKS}])"  # slower, and needed by few texts
 _HAS_MARKS = re.compile(rf"[{_MARKS}]")
+_NEEDS_WIDE = re.compile(rf"[{_MARKS}{_UNSEEN}{_JOINERS}]")
 UNSPACED_RUN = re.compile(rf"[{UNSPACED}]")
+PICTURE = re.compile(PICTURES)
+UNSEEN = re.compile(rf"[{_UNSEEN}{_JOINERS}]")  # in a chunk: what it is looked up without
 
 # One hump of a name: HTTP|Response|Error, get|User|By|Id, python|3.
 _HUMP = re.compile(r"[A-Z]+(?=[A-Z][^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
@@ -52,7 +64,7 @@ def chunker(text: str) -> re.Pattern[str]:
     """The expression whose matches in this text are its chunks."""
     if text.isascii():
         return _ASCII
-    return _chunk(_WIDE if _HAS_MARKS.search(text) else _LETTER)
+    return _chunk(_NEEDS_WIDE.search(text) is not None)
 
 
 class Part(NamedTuple):

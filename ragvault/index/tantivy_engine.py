@@ -13,32 +13,27 @@ put by id.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import tantivy
 
 from ragvault.config import Keyword
 from ragvault.index.analyze import Analyzer
-from ragvault.index.keyword_allow import allowed_rows
-from ragvault.index.keyword_bm25 import BM25
+from ragvault.index.keyword_damage import damage_told
 from ragvault.index.keyword_fields import Fields
-from ragvault.index.keyword_hits import scaled
 from ragvault.index.keyword_mark import highlight
-from ragvault.index.keyword_plan import Every, Planner, Without, check_fields, typos
+from ragvault.index.keyword_plan import check_fields
 from ragvault.index.keyword_shelf import Manifest
-from ragvault.index.keyword_spell import near
-from ragvault.index.keyword_tantivy_detail import Detail
+from ragvault.index.keyword_tantivy_answer import Finder
 from ragvault.index.keyword_tantivy_files import LEVELS, Stamps
-from ragvault.index.keyword_tantivy_find import SET, Allow, Search, Sums
 from ragvault.index.keyword_tantivy_query import ABSENT, PLACES, Asking, Level, schema
 from ragvault.index.keyword_tantivy_write import Changes
+from ragvault.index.keyword_time import Deadline
 from ragvault.ports import CacheBroken
-from ragvault.sought import KeywordAnswer, KeywordHit, KeywordNote, KeywordPassage, Sought
+from ragvault.sought import KeywordAnswer, KeywordNote, KeywordPassage, Sought
 
 if TYPE_CHECKING:
     from ragvault.ports import Allowed, ReadKeywords
@@ -75,6 +70,7 @@ class TantivyIndex:
 
     # Reading
 
+    @damage_told
     def search(
         self,
         sought: Sought,
@@ -86,54 +82,37 @@ class TantivyIndex:
         boosts: Mapping[str, float] | None = None,
         seconds: float | None = None,
     ) -> KeywordAnswer:
-        deadline = time.monotonic() + (self._settings.seconds if seconds is None else seconds)
-        check_fields(sought, self._fields)
-        fields = self._fields.boosted(boosts)
-        asking = self._asking.boosted(fields)
-        spellings = self._spellings(asking, sought) if fuzzy and self._settings.fuzzy else {}
-        plan = Planner(self._analyzer, self._settings.exact, spellings).plan(sought)
-        plain = Planner(self._analyzer, self._settings.exact).plan(sought).match
-        if plan.match is None or limit < 1:
-            return KeywordAnswer()
-        search = Search(asking, plan, _allow(allowed), deadline)
-        detail = Detail(asking, fields, plan)
-        exact = detail.hits(search.best(plain, limit, per_note), fuzzy=False) if plain else []
-        hits = _in_order(exact)
-        if spellings and len(hits) < limit:
-            rest = Every((plan.match, Without(plain))) if plain else plan.match
-            guessed = search.best(rest, limit - len(hits), per_note)
-            hits += _below(_in_order(detail.hits(guessed, fuzzy=True)), hits)
-        bounds = detail.bounds(BM25())
-        return KeywordAnswer(tuple(hits), bounds, spellings, search.complete)
+        deadline = Deadline(self._settings.seconds if seconds is None else seconds)
+        finder = self._finder(sought, boosts, deadline)
+        return finder.find(sought, limit, allowed, per_note, fuzzy and self._settings.fuzzy)
 
+    @damage_told
     def score_of(
         self, sought: Sought, passages: Sequence[int], *, boosts: Mapping[str, float] | None = None
     ) -> KeywordAnswer:
+        deadline = Deadline(self._settings.seconds)
+        return self._finder(sought, boosts, deadline).score_of(sought, passages)
+
+    def _finder(
+        self, sought: Sought, boosts: Mapping[str, float] | None, deadline: Deadline
+    ) -> Finder:
         check_fields(sought, self._fields)
-        fields = self._fields.boosted(boosts)
-        asking = self._asking.boosted(fields)
-        plan = Planner(self._analyzer, self._settings.exact).plan(sought)
-        guesses = self._settings.fuzzy and self._spellings(asking, sought)
-        plain = plan.match is not None and asking.scores_matches(plan.match, plan.terms)
-        if not plain or guesses or not passages:
-            ids = np.array(passages, dtype=np.int64)
-            return self.search(sought, limit=len(ids), allowed=ids, boosts=boosts)
-        # Words need no search: each of these passages has a score for them, or none.
-        detail = Detail(asking, fields, plan)
-        hits = detail.hits(Sums(asking, plan).of(passages), fuzzy=False)
-        told = _in_order(hit for hit in hits if hit.score)
-        return KeywordAnswer(tuple(told), detail.bounds(BM25()))
+        asking = self._asking.boosted(self._fields.boosted(boosts))
+        return Finder(asking, self._analyzer, self._settings, deadline)
 
     def highlight(self, text: str, sought: Sought) -> list[tuple[int, int]]:
         return highlight(text, sought, self._analyzer)
 
+    @damage_told
     def words(self) -> dict[str, int]:
         searcher, main = self._asking.passages.searcher, self._fields.main
         return {term: held for term, held in searcher.terms_with_prefix(main, "") if term != ABSENT}
 
+    @damage_told
     def holders(self, term: str) -> int:
         return int(self._asking.passages.holders(self._fields.main, term))
 
+    @damage_told
     def refresh(self) -> None:
         self._stamp = self._stamps.read()
         if self._stamp == self._shown:
@@ -143,31 +122,14 @@ class TantivyIndex:
             try:
                 index.reload()
             except ValueError as error:
-                raise CacheBroken(f"the keyword index: tantivy cannot read it ({error})") from error
-            levels[level] = Level(index.schema, index.searcher(), self._boosts[level])
+                raise CacheBroken(f"tantivy cannot read it ({error})") from error
+            removed = sum(map(_removed, self._stamps.segments(level)))
+            levels[level] = Level(index.schema, index.searcher(), self._boosts[level], removed)
         self._asking = Asking(levels["note"], levels["passage"], self._fields)
         self._shown = self._stamp
 
-    def _spellings(self, asking: Asking, sought: Sought) -> dict[str, tuple[str, ...]]:
-        found: dict[str, tuple[str, ...]] = {}
-        for form, field in typos(sought, self._analyzer):
-            places = [
-                (level, name)
-                for level in (asking.notes, asking.passages)
-                for name in level.names(field)
-            ]
-            terms = {form, *(term for term, _ in self._analyzer.word(form).main)}
-            if any(level.holders(name, term) for level, name in places for term in terms):
-                continue
-
-            def begins(letters: str, places: list[tuple[Level, str]] = places) -> set[str]:
-                rows = (lv.searcher.terms_with_prefix(name, letters) for lv, name in places)
-                return {term for row in rows for term, _ in row}
-
-            words = near(form, begins, most=self._settings.slips, limit=self._settings.spellings)
-            if words:
-                found[form] = words
-        return found
+    def verify(self) -> None:
+        self._stamps.verify()
 
     # Writing
 
@@ -193,6 +155,7 @@ class TantivyIndex:
             self._handed_over = None
             self.refresh()
 
+    @damage_told
     def rubbish(self) -> int:
         held = {
             segment["segment_id"].replace("-", "")
@@ -203,6 +166,7 @@ class TantivyIndex:
         sizes = {path: path.stat().st_size for path in self._folder.glob("*/*")}
         return sum(size for path, size in sizes.items() if path.name.partition(".")[0] in held)
 
+    @damage_told
     def compact(self, read: ReadKeywords) -> None:
         """Put again what shares a segment with something removed; tantivy drops empty segments."""
         notes, passages = (self._beside_removed(level) for level in LEVELS)
@@ -226,39 +190,18 @@ class TantivyIndex:
                 ids += searcher.fast_field_values("id", where)
         return ids
 
+    @damage_told
     def _open(self, level: str) -> Any:
         folder = self._folder / level
         folder.mkdir(mode=0o700, exist_ok=True)
         try:
             if self._stamp.revision and not tantivy.Index.exists(str(folder)):
-                raise CacheBroken(f"the keyword index: {level} is missing")
+                raise CacheBroken(f"{level} is missing")
             return tantivy.Index(self._schemas[level], path=str(folder))
         except (ValueError, OSError) as error:
-            raise CacheBroken(f"the keyword index: tantivy cannot open it ({error})") from error
+            raise CacheBroken(f"tantivy cannot open it ({error})") from error
 
 
 def _removed(segment: Mapping[str, Any]) -> int:
     """How many documents of one of tantivy's segments were removed."""
     return int((segment.get("deletes") or {}).get("num_deleted_docs", 0))
-
-
-def _in_order(hits: Iterable[KeywordHit]) -> list[KeywordHit]:
-    return sorted(hits, key=lambda hit: (-hit.score, hit.passage))
-
-
-def _below(guessed: list[KeywordHit], exact: list[KeywordHit]) -> list[KeywordHit]:
-    """The same hits, scaled so that none reaches an exact one."""
-    if not guessed or not exact or guessed[0].score < exact[-1].score:
-        return guessed
-    scale = 0.99 * exact[-1].score / guessed[0].score
-    return [scaled(hit, scale) for hit in guessed]
-
-
-def _allow(allowed: Allowed) -> Allow:
-    """A filter as a short list of ids, if it is one, and as a test."""
-    few = None
-    if allowed is not None and not callable(allowed):
-        given = np.asarray(allowed)
-        ids = np.flatnonzero(given) if given.dtype == bool else given
-        few = ids.astype(np.int64) if len(ids) <= SET else None
-    return few, lambda ids: allowed_rows(allowed, ids)

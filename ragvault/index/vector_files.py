@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import shutil
 import time
 import zlib
 from collections.abc import Iterable
@@ -23,7 +24,7 @@ from pathlib import Path
 
 import msgspec
 
-from ragvault.errors import IndexUnusable
+from ragvault.errors import IndexUnusable, refused
 from ragvault.ports import CacheBroken
 
 FORMAT = 1
@@ -69,10 +70,14 @@ def log_path(folder: Path, number: int) -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    """For its owner alone; one that is there is left as it is."""
+    """For its owner alone; one that is there is left as it is, and anything else makes room."""
     try:
         for each in (folder.parent, folder):  # parents=True would leave those above open to others
+            if each.is_file() or (each.is_symlink() and not each.exists()):
+                each.unlink()
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if (folder / MANIFEST).is_dir():
+            shutil.rmtree(folder / MANIFEST)
     except OSError as error:
         raise _unusable(folder, error) from error
 
@@ -82,16 +87,16 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         body, _, crc = (folder / MANIFEST).read_bytes().partition(b"\n")
     except OSError as error:
-        raise CacheBroken(f"there is no manifest to read: {error.strerror}") from error
+        raise CacheBroken(f"it has no manifest to read: {error.strerror}") from error
     if crc != _crc_line(body):
-        raise CacheBroken("the manifest is damaged")
+        raise CacheBroken("its manifest is damaged")
     try:
         made = msgspec.json.decode(body, type=_Format).format
         if made != FORMAT:
             raise CacheBroken(f"the vectors have format {made}; this ragvault reads {FORMAT}")
         return msgspec.json.decode(body, type=Manifest)
     except msgspec.MsgspecError as error:
-        raise CacheBroken(f"the manifest cannot be understood: {error}") from error
+        raise CacheBroken(f"its manifest cannot be understood: {error}") from error
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -191,7 +196,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _unusable(folder: Path, error: OSError) -> IndexUnusable:
-    return IndexUnusable(folder, error.strerror or str(error))
+    return refused(folder, error)
 
 
 BINARY = getattr(os, "O_BINARY", 0)  # Windows would write a newline as two bytes

@@ -13,9 +13,12 @@ caller's embedder and are kept by the caller.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from ragvault.index.cjk import UNSPACED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +28,7 @@ MOST = 5000
 SHORTEST, LONGEST = 3, 30  # characters; what is longer is a name of a file or a key
 RAREST = 3  # passages; a word of one or two passages is found by itself, or is a slip of the pen
 COMMONEST = 0.1  # share of passages; what is in more of them is near every query
+_PAIR = re.compile(rf"[{UNSPACED}]{{2}}")
 
 _SAMPLE = 1000  # terms compared with each other to know the model: half a million pairs
 
@@ -34,18 +38,26 @@ def concepts(
     stem: Callable[[str], str] = str,
     stop_words: Container[str] = frozenset(),
 ) -> dict[str, int]:
-    """Words of letters, neither short nor long, with the passages that hold any of their forms.
+    """What could name something, with the passages that hold any of its forms.
+
+    Words of letters, neither short nor long, and pairs of characters where no space parts words.
 
     `stem` gives the term that all forms of a word share. Of oven and ovens the one that is used
     more stands for both: as an expansion of each other they would find nothing new.
     """
     forms: dict[str, str] = {}
     for word in words:
-        if SHORTEST <= len(word) <= LONGEST and word.isalpha() and word not in stop_words:
+        if _may_name(word) and word not in stop_words:
             root = stem(word)
             other = forms.get(root, word)
             forms[root] = min(word, other, key=lambda form: (-words[form], form))
     return {form: max(words[form], words.get(root, 0)) for root, form in forms.items()}
+
+
+def _may_name(word: str) -> bool:
+    if _PAIR.fullmatch(word):
+        return True
+    return SHORTEST <= len(word) <= LONGEST and word.isalpha()
 
 
 def choose(counts: Mapping[str, int], passages: int, limit: int = MOST) -> list[str]:

@@ -122,6 +122,10 @@ class Catalogue(Notes, Links, Ranking, Vectors):
         """Ids of notes removed after a revision."""
         return self._read(history.removed_notes_since, since)
 
+    def tombstones(self, since: int = 0) -> int:
+        """How many passages and notes were removed after a revision, where that is remembered."""
+        return self._read(history.tombstones, since)
+
     def notes_since(self, since: int) -> list[tuple[int, str]]:
         """(id, path) of notes put or moved after a revision."""
         return self._read(history.notes_since, since)

@@ -12,7 +12,7 @@ from ragvault.plan import Filter
 from ragvault.store import facts
 from ragvault.store import filter as filter_
 from ragvault.store.door import Door
-from ragvault.store.facts import Fact
+from ragvault.store.facts import Called, Fact
 from ragvault.store.filter import Matching
 from ragvault.types import Section
 
@@ -31,6 +31,14 @@ class Ranking(Door):
     def successors(self) -> dict[int, set[int]]:
         """Every note that others say they replace, with those others."""
         return self._read(facts.successors)
+
+    def maybe_called(self, name: str) -> list[Called]:
+        """Notes that may have this title, alias or file name, and some others."""
+        return self._read(facts.maybe_called, name)
+
+    def blank_notes(self) -> list[int]:
+        """Notes without a passage."""
+        return self._read(facts.blank_notes)
 
     def notes_of_chunks(self, chunks: Sequence[int]) -> dict[int, int]:
         """The note of each chunk."""

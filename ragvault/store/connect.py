@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from sqlite3 import Connection
 
@@ -128,27 +128,84 @@ def snapshot(db: Connection) -> Iterator[None]:
     if db.in_transaction:
         yield
         return
-    db.execute("BEGIN")
     try:
+        db.execute("BEGIN")
         yield
-    finally:
-        if db.in_transaction:
-            db.execute("COMMIT")
+        _commit(db)
+    except BaseException:
+        _keep(db)
+        raise
+
+
+@contextmanager
+def batch(db: Connection) -> Iterator[None]:
+    """Several changes in one commit, also when an exception ends it: each is whole or absent."""
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        yield
+        _commit(db)
+    except BaseException:
+        _keep(db)
+        raise
 
 
 @contextmanager
 def transaction(db: Connection) -> Iterator[None]:
     """All of it or none of it; inside a batch, a savepoint that keeps the same promise."""
-    inner = db.in_transaction
-    db.execute("SAVEPOINT change" if inner else "BEGIN IMMEDIATE")
+    with _savepoint(db) if db.in_transaction else _alone(db):
+        yield
+
+
+@contextmanager
+def _alone(db: Connection) -> Iterator[None]:
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        _undo(db)
+        raise
+
+
+@contextmanager
+def _savepoint(db: Connection) -> Iterator[None]:
+    db.execute("SAVEPOINT change")
     try:
         yield
-        db.execute("RELEASE change" if inner else "COMMIT")
     except BaseException:
-        # After a full disk SQLite may have undone everything by itself.
-        if db.in_transaction and inner:
-            db.execute("ROLLBACK TO change")
-            db.execute("RELEASE change")
-        elif db.in_transaction:
-            db.execute("ROLLBACK")
+        _undo_savepoint(db)
         raise
+    # Not inside: the change is whole, and whoever is interrupted here has nothing to undo. One
+    # that was not released ends with its batch.
+    db.execute("RELEASE change")
+
+
+def _commit(db: Connection) -> None:
+    # After a full disk SQLite may have undone everything by itself, and after an interrupt the
+    # last statement may have been the one that ended it.
+    if db.in_transaction:
+        db.execute("COMMIT")
+
+
+# What went wrong before one of these is what is to be told, whatever becomes of it here.
+
+
+def _keep(db: Connection) -> None:
+    try:
+        _commit(db)
+    except sqlite3.Error:
+        _undo(db)
+
+
+def _undo(db: Connection) -> None:
+    with suppress(sqlite3.Error):
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
+def _undo_savepoint(db: Connection) -> None:
+    try:
+        db.execute("ROLLBACK TO change")
+        db.execute("RELEASE change")
+    except sqlite3.Error:
+        _undo(db)  # rather the whole batch than half a change

@@ -64,13 +64,8 @@ class Door:
         For a first index: a commit writes every page it touched, and most are shared. What was
         finished is kept also when the batch ends early, unless the process dies in it.
         """
-        with told(self.folder):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            finally:
-                if self._db.in_transaction:
-                    self._db.execute("COMMIT")
+        with told(self.folder), connect.batch(self._db):
+            yield
 
     @property
     def data_version(self) -> int:

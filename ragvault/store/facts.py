@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
@@ -59,6 +60,39 @@ def successors(db: Connection) -> dict[int, set[int]]:
             if text(key) in keys and target != id_:
                 found.setdefault(target, set()).add(id_)
     return found
+
+
+class Called(NamedTuple):
+    """A note and what it is called."""
+
+    id: int
+    path: str
+    title: str
+    aliases: tuple[str, ...]
+
+
+def maybe_called(db: Connection, name: str) -> list[Called]:
+    """Notes that may have this title, alias or file name, and some others, by path.
+
+    SQLite compares ASCII letters and digits, and lets anything stand for the rest of the name.
+    """
+    like = _ODD.sub("%", name)
+    query = (
+        "SELECT id, path, title, aliases FROM notes"
+        " WHERE title LIKE ? OR path LIKE ? OR aliases LIKE ? ORDER BY path"
+    )
+    found = db.execute(query, (like, f"%{like}.%", f'%"{like}"%'))
+    return [Called(id_, text(path), text(title), unwords(rest)) for id_, path, title, rest in found]
+
+
+_ODD = re.compile(r"[^A-Za-z0-9]+")
+
+
+def blank_notes(db: Connection) -> list[int]:
+    """Notes without a passage, by path."""
+    there = "SELECT 1 FROM chunks WHERE note_id = notes.id"
+    found = db.execute(f"SELECT id FROM notes WHERE NOT EXISTS ({there}) ORDER BY path")
+    return [id_ for (id_,) in found]
 
 
 def notes_of_chunks(db: Connection, chunks: Sequence[int]) -> dict[int, int]:

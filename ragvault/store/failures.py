@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from json import JSONDecodeError
 from pathlib import Path
 
-from ragvault.errors import IndexUnusable
+from ragvault.errors import IndexUnusable, disk_full
 
 OURS = (sqlite3.ProgrammingError, sqlite3.IntegrityError, sqlite3.InterfaceError)
 AGAIN = "make it again with: ragvault index --rebuild"
@@ -23,11 +23,6 @@ AGAIN = "make it again with: ragvault index --rebuild"
 CURES = (
     ("is not a database", "catalogue.sqlite is not a database", AGAIN),
     ("malformed", "catalogue.sqlite is damaged", AGAIN),
-    (
-        "disk is full",
-        "the disk is full",
-        "free some space, then run: ragvault index; what was indexed before is unharmed",
-    ),
     (
         "readonly",
         "it may only be read",
@@ -62,6 +57,8 @@ def told(folder: Path) -> Iterator[None]:
 
 def explained(folder: Path, error: sqlite3.Error) -> IndexUnusable:
     """One SQLite error as ours; an unknown one keeps its own words."""
+    if "disk is full" in str(error):
+        return disk_full(folder)
     for words, why, fix in CURES:
         if words in str(error):
             return IndexUnusable(folder, why, fix=fix.format(folder=folder))

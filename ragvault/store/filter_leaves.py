@@ -26,6 +26,9 @@ from ragvault.store.filter_text import needle
 from ragvault.store.keys import fold, key_of
 from ragvault.store.values import sql
 
+# A property's date that named its zone; the others say what the clock on the wall said.
+_ZONED = "(text GLOB '*[+-][0-9][0-9]:[0-9][0-9]')"
+
 
 class Sql(NamedTuple):
     """An expression and the values bound in it, in order."""
@@ -65,12 +68,14 @@ _NAMED = {
 
 def _links_to(leaf: LinksTo) -> Sql:
     """Through links that were looked up, and through those that mean no note."""
-    values = (sql(leaf.note), sql(key_of(leaf.note)), sql(leaf.note))
+    there = " AND anchor_is(anchor, ?)" if leaf.anchor else ""
+    place = (sql("#".join(leaf.anchor)),) if leaf.anchor else ()
+    values = (sql(leaf.note), *place, sql(key_of(leaf.note)), sql(leaf.note), *place)
     return Sql(
         "n.id IN (SELECT note_id FROM links WHERE note_id != target_note_id AND target_note_id IN"
-        " (SELECT id FROM notes WHERE is_named(path, title, aliases, ?))"
+        f" (SELECT id FROM notes WHERE is_named(path, title, aliases, ?)){there}"
         " UNION SELECT note_id FROM links WHERE target_key = ? AND status = 'unresolved'"
-        " AND target_is(target, ?))",
+        f" AND target_is(target, ?){there})",
         values,
     )
 
@@ -119,15 +124,24 @@ def _number(sign: str, value: Value) -> Sql:
     if value.number is None:
         return Sql("0")
     # True is stored as 1, and yes is not a number.
-    return Sql(f"number {sign} ? AND text NOT IN ('true', 'false')", (value.number,))
+    number = Sql(f"number {sign} ? AND text NOT IN ('true', 'false')", (value.number,))
+    if sign == "=":
+        return number
+    # A number in quotes is a text, and whoever asks what is more than 3 means it too.
+    text = Sql(f"number IS NULL AND number_in(text) {sign} ?", (value.number,))
+    return joined(" OR ", [number, text])
 
 
 def _day(sign: str, value: Value) -> Sql:
     """Before a stretch is before its first moment, after it from its last on."""
     if value.since is None or value.until is None:
         return Sql("0")
-    bounds = {"<": value.since, ">=": value.since, "<=": value.until, ">": value.until}
-    return Sql(f"date {'<' if sign in ('<', '<=') else '>='} ?", (bounds[sign].day,))
+    bound = value.since if sign in ("<", ">=") else value.until
+    test = f"date {'<' if sign in ('<', '<=') else '>='} ?"
+    return Sql(
+        f"CASE WHEN {_ZONED} THEN {test} ELSE {test} END",
+        (bound.instant, bound.day),
+    )
 
 
 def _both(left: Sql, right: Sql) -> Sql:
@@ -135,16 +149,25 @@ def _both(left: Sql, right: Sql) -> Sql:
 
 
 def _dated(leaf: Dated) -> Sql:
-    """A date without a time is stored as midnight UTC, and compared as that day; see Moment."""
+    """By the clock on the wall, or by the instant; see Moment.
+
+    A date without a time is stored as midnight UTC. A time without a zone is known by the property
+    it came from, which is looked up only where the two ways to compare it disagree.
+    """
     column = f"n.{leaf.date}"
     midnight = f"{column} = CAST({column} AS INTEGER) AND CAST({column} AS INTEGER) % 86400 = 0"
-    days, instants = Sql("1"), Sql("1")
+    local = f"{column} IN (SELECT date FROM fields WHERE note_id = n.id AND NOT {_ZONED})"
+    walls, instants = Sql("1"), Sql("1")
     for sign, bound in ((">=", leaf.since), ("<", leaf.until)):
         if bound is not None:
-            days = _both(days, Sql(f"{column} {sign} ?", (bound.day,)))
+            walls = _both(walls, Sql(f"{column} {sign} ?", (bound.day,)))
             instants = _both(instants, Sql(f"{column} {sign} ?", (bound.instant,)))
-    text = f"CASE WHEN {midnight} THEN {days.text} ELSE {instants.text} END"
-    return Sql(text, days.values + instants.values)
+    text = (
+        f"CASE WHEN ({walls.text}) = ({instants.text}) THEN {walls.text}"
+        f" WHEN ({midnight}) OR {local} THEN {walls.text} ELSE {instants.text} END"
+    )
+    once = walls.values + instants.values
+    return Sql(text, once + walls.values + once)
 
 
 NOTE_LEAVES: dict[type, Callable[[Any], Sql]] = {
@@ -180,12 +203,17 @@ def _task(leaf: Task) -> Sql:
     )
 
 
+def _written(leaf: Written) -> Sql:
+    """Spaces stand between the names of a passage, so that r is not found in rust."""
+    names = [
+        Sql("instr(' ' || c.lang || ' ', ?) > 0", (sql(f" {name} "),)) for name in leaf.languages
+    ]
+    return _both(Sql("c.lang != ''"), joined(" OR ", names))
+
+
 PASSAGE_LEAVES: dict[type, Callable[[Any], Sql]] = {
     Under: _under,
-    Written: lambda leaf: Sql(
-        f"c.lang IN ({', '.join('?' * len(leaf.languages))})",
-        tuple(map(sql, leaf.languages)),
-    ),
+    Written: _written,
     Has: lambda leaf: Sql("instr(c.has, ?) > 0", (f'"{leaf.part}"',)),
     Task: _task,
 }

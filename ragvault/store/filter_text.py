@@ -22,6 +22,8 @@ from ragvault.store.values import INT64, Text, text, unpack, unwords
 # As the parser reads tasks; what stands in the brackets is the state.
 _TASK = re.compile(r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[([^\]\n])\](?=[ \t])(.*)$", re.M)
 
+_NUMBER = re.compile(r"\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?\s*", re.ASCII)
+
 Pieces = tuple[str, ...]
 _Head = tuple[str, int, int, int, Any]  # text, level, line, start, path: as the table holds it
 _DECODER = msgspec.json.Decoder(list[_Head])
@@ -38,6 +40,8 @@ def register(db: Connection) -> None:
         ("tag_is", 2, tag_is),
         ("is_named", 4, is_named),
         ("target_is", 2, target_is),
+        ("anchor_is", 2, anchor_is),
+        ("number_in", 1, number_in),
         ("heading_ranges", 2, heading_ranges),
         ("has_task", 7, has_task),
     ):
@@ -112,6 +116,22 @@ def is_named(path: Text, title: Text, aliases: str, wanted: Text) -> bool:
 def target_is(target: Text, wanted: Text) -> bool:
     """Does a link to no note say this name?"""
     return _ends_in(fold(text(target)), fold(text(wanted)).strip("/"))
+
+
+def anchor_is(anchor: str, wanted: Text) -> bool:
+    """Does a link lead to this heading? Slugs drop signs and spaces, and so do we."""
+    parts = [_bare(part) for part in text(wanted).split("#")]
+    return [_bare(part) for part in unwords(anchor)][-len(parts) :] == parts
+
+
+def _bare(heading: str) -> str:
+    folded = fold(heading)
+    return folded if folded.startswith("^") else re.sub(r"[\W_]+", "", folded) or folded
+
+
+def number_in(value: Text | None) -> float | None:
+    """The number that a property's text is, where it is nothing else."""
+    return float(text(value)) if value is not None and _NUMBER.fullmatch(text(value)) else None
 
 
 def _ends_in(path: str, name: str) -> bool:

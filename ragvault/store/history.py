@@ -78,6 +78,13 @@ def removed_notes_since(db: Connection, since: int) -> list[int]:
     return [note_id for (note_id,) in db.execute(query, (since,))]
 
 
+def tombstones(db: Connection, since: int = 0) -> int:
+    """How many passages and notes were removed after a revision, as far as that is remembered."""
+    query = """SELECT (SELECT count(*) FROM removed_chunks WHERE revision > :since)
+        + (SELECT count(*) FROM removed_notes WHERE revision > :since)"""
+    return int(db.execute(query, {"since": since}).fetchone()[0])
+
+
 def notes_since(db: Connection, since: int) -> list[tuple[int, str]]:
     """(id, path) of notes put or moved after a revision and still there, in the order of ids."""
     query = "SELECT id, path FROM notes WHERE revision > ? ORDER BY id"

@@ -7,11 +7,12 @@ the umask. Nothing here knows what the files hold.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from ragvault.errors import IndexUnusable
+from ragvault.errors import IndexUnusable, refused
 
 
 def make_folder(folder: Path) -> None:
@@ -59,9 +60,18 @@ def write_file(path: Path, contents: bytes) -> None:
         raise unusable(path.parent, error) from error
 
 
+def discard(path: Path) -> None:
+    """Delete a file or a folder, whatever it is, as far as that can be done."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
 def unusable(folder: Path, error: OSError) -> IndexUnusable:
     """What the operating system refused, in words."""
-    return IndexUnusable(folder, error.strerror or str(error))
+    return refused(folder, error)
 
 
 def _close_to_others(path: Path) -> None:

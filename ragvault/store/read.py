@@ -63,7 +63,7 @@ class Passage:
 
 
 class Place(NamedTuple):
-    """Where a chunk stands, without what it says."""
+    """Where a chunk stands, and how what it says is cut out of its note."""
 
     id: int
     note_id: int
@@ -72,6 +72,15 @@ class Place(NamedTuple):
     headings: tuple[str, ...]
     kind: Kind
     lines: tuple[int, int]
+    span: Span
+    overlap: int
+    own: str | bytes | None  # what it says, where that cannot be cut out
+
+    def said(self, whole: str, excluded: Sequence[Span]) -> str:
+        """What it says, of the whole text of its note."""
+        if self.own is not None:
+            return text(self.own)
+        return rows.cut_chunk(whole, *self.span, self.overlap, excluded)
 
 
 def files(db: Connection) -> dict[str, Seen]:
@@ -201,14 +210,20 @@ def passages(db: Connection, ids: Iterable[int], body: Body | None = None) -> di
 def places(db: Connection, ids: Sequence[int]) -> list[Place]:
     """Where these passages stand, by id; one that is gone is absent."""
     found: list[Place] = []
-    columns = "id, note_id, ordinal, section, headings, kind, line_first, line_last"
+    columns = (
+        "id, note_id, ordinal, section, headings, kind, line_first, line_last,"
+        " start, stop, overlap, text"
+    )
     for first in range(0, len(ids), VARIABLES):
         part = ids[first : first + VARIABLES]
         marks = ", ".join("?" * len(part))
         query = f"SELECT {columns} FROM chunks WHERE id IN ({marks}) ORDER BY id"
-        for id_, note, ordinal, section, headings, kind, *lines in db.execute(query, part):
-            where = lines[0], lines[1]
-            found.append(Place(id_, note, ordinal, section, unwords(headings), kind, where))
+        for id_, note, ordinal, section, headings, kind, *rest in db.execute(query, part):
+            first_line, last_line, start, stop, overlap, own = rest
+            lines, span = (first_line, last_line), (start, stop)
+            names = unwords(headings)
+            place = Place(id_, note, ordinal, section, names, kind, lines, span, overlap, own)
+            found.append(place)
     return found
 
 

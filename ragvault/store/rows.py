@@ -1,7 +1,8 @@
 """Rows: a note and its parts as the tables hold them, and back.
 
 Pure translations between `ragvault.types` and tuples in the order of the column lists below; the
-statements that use them are in write.py, read.py and links.py.
+statements that use them are in write.py, read.py and links.py. Column `lang` has the languages of
+a passage with a space between them; older rows have one at most, which is the same text.
 """
 
 from __future__ import annotations
@@ -12,7 +13,18 @@ from typing import Any
 
 from ragvault.spans import Span, back, cut
 from ragvault.store.keys import key_of
-from ragvault.store.values import dump, load, pack, sql, text, unpack, unwords, words
+from ragvault.store.values import (
+    dump,
+    load,
+    pack,
+    spaced,
+    sql,
+    text,
+    unpack,
+    unspaced,
+    unwords,
+    words,
+)
 from ragvault.types import Chunk, Heading, Link, Note, Section, Target
 
 NOTE = (
@@ -68,7 +80,7 @@ def of_chunk(chunk: Chunk, note: Note, text_hash: bytes) -> tuple[Any, ...]:
         chunk.section,
         words(chunk.headings),
         chunk.kind,
-        sql(chunk.lang),
+        spaced(chunk.lang),
         words(tuple(sorted(chunk.has))),
         chunk.start,
         chunk.end,
@@ -149,7 +161,7 @@ def to_chunk(row: Sequence[Any], whole: str, excluded: Sequence[Span]) -> Chunk:
         section,
         unwords(headings),
         kind,
-        text(lang),
+        frozenset(unspaced(lang)),
         frozenset(unwords(has)),
         start,
         end,

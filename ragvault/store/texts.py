@@ -13,7 +13,7 @@ from typing import Any
 from ragvault.store import rows
 from ragvault.store.facts import some
 from ragvault.store.read import VARIABLES, wholes
-from ragvault.store.values import text, unwords
+from ragvault.store.values import text, unspaced, unwords
 from ragvault.types import Head, Said
 
 _SAID = "SELECT id, note_id, text_hash, headings, lang, has, start, stop, overlap, text FROM chunks"
@@ -37,7 +37,7 @@ def _said(db: Connection, ids: Sequence[int]) -> Iterator[Said]:
             note,
             key,
             unwords(headings),
-            text(lang),
+            unspaced(lang),
             unwords(has),
             cut if own is None else text(own),
         )

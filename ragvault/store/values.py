@@ -11,7 +11,7 @@ import json
 import re
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, timezone
 from functools import lru_cache
 from typing import Any
@@ -67,6 +67,16 @@ def words(parts: tuple[str, ...]) -> str:
 def unwords(stored: str) -> tuple[str, ...]:
     """The tuple `words` was given."""
     return tuple(json.loads(stored))
+
+
+def spaced(names: Iterable[str]) -> Text:
+    """Names that have no space in them as one text, which is the name itself where there is one."""
+    return sql(" ".join(sorted(names)))
+
+
+def unspaced(stored: Text) -> tuple[str, ...]:
+    """The names `spaced` was given."""
+    return tuple(text(stored).split())
 
 
 def dump(value: Any) -> str:

@@ -20,7 +20,7 @@ from ragvault.models.cache import evenly
 from ragvault.notes.chunk import embedding_text
 from ragvault.ports import Embedder
 from ragvault.store.catalogue import Catalogue
-from ragvault.write.processes import live_with_the_parent, main_left_alone
+from ragvault.write.processes import live_with_the_parent, starting
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -71,7 +71,7 @@ def _process(folder: Path, opened: Callable[[], Embedder]) -> Iterator[Connectio
     process = spawn.Process(target=_serve, args=(its, folder, opened), daemon=True)
     with closing(ours):
         try:
-            with closing(its), main_left_alone():
+            with closing(its), starting():
                 process.start()
         except (OSError, AssertionError):  # the second in a process that may have none of its own
             yield None

@@ -1,7 +1,8 @@
 """Graph: what links say about each note, written into the catalogue.
 
 Backlinks and lists of links are counted anew in every run in which links changed. Communities take
-seconds in a large vault, so they are found again only when the ties between notes are others.
+seconds in a large vault, so they are found again only when the ties between notes are others, or
+the order of their paths.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def _communities(
 
     before = {note: place.community for note, place in catalogue.standings().items()}
     known = {note: group for note, group in before.items() if group is not None}
-    now = str(stamp(edges, settings, lists))
+    paths = dict(catalogue.notes_since(0))
+    now = str(stamp(edges, settings, lists, paths))
     if now == catalogue.fact("communities"):
         return known, now
-    return communities(edges, settings, lists=lists, previous=known), now
+    return communities(edges, settings, lists=lists, names=paths, previous=known), now

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from ragvault.config import Config
+from ragvault.errors import VaultEmptied
 from ragvault.notes.diff import Changes, Known, diff
 from ragvault.notes.read import Read, digest
 from ragvault.notes.resolve import Resolver
@@ -50,6 +51,7 @@ class Report:
     kept: int = 0
     links: int = 0
     embedded: int = 0  # passages that had no vector
+    remade: tuple[str, ...] = ()  # caches that were made again: keyword, code, vectors
     tier: str = ""  # the best that every passage can be searched by
     seconds: float = 0.0
     skipped: tuple[Skipped, ...] = ()
@@ -68,10 +70,13 @@ def follow_notes(
     tell: Tell = lambda *_: None,
     look: Look | None = None,
     meanwhile: Callable[[], None] = lambda: None,
+    *,
+    allow_empty: bool = False,
 ) -> Report:
     """Bring the catalogue up to date with the vault. The caller holds the writer's lock.
 
-    `meanwhile` is called whenever some notes more are stored, and may read the catalogue.
+    `meanwhile` is called whenever some notes more are stored, and may read the catalogue. Raises
+    VaultEmptied where that would remove every note, unless that is allowed.
     """
     began, now_ns = time.perf_counter(), time.time_ns()
     tell("looking for notes", 0, 0)
@@ -79,6 +84,8 @@ def follow_notes(
     seen, how = catalogue.files(), recipe(config)
     walked = without_binaries(catalogue, found, seen, how)
     changes = _compare(root, seen, walked, config)
+    if not found.files and len(changes.removed) == len(seen) > 0 and not allow_empty:
+        raise VaultEmptied(root, len(seen))
     stale = _stale(seen, changes, how)
     dates = _dating(root, catalogue, config, bool(changes))
 

@@ -26,12 +26,12 @@ from ragvault.notes.chunk import chunk, embedding_text
 from ragvault.notes.parse import parse
 from ragvault.notes.read import Read, read
 from ragvault.types import Chunk, File, Layout, Note, Section, Skipped
-from ragvault.write.processes import live_with_the_parent, main_left_alone
+from ragvault.write.processes import live_with_the_parent, starting
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-READER = 1  # grows when the same text and settings give other notes, sections or passages
+READER = 2  # grows when the same text and settings give other notes, sections or passages
 MANY = 400  # files: below it, starting processes takes longer than they save
 BATCH = 32  # files a process prepares at a time
 AHEAD = 3  # batches a process may be ahead of the writer, so that memory stays bounded
@@ -105,7 +105,7 @@ def _in_processes(
     try:
         for done, batch in enumerate(batches):
             try:
-                with main_left_alone():
+                with starting():
                     for ahead in batches[done + len(under_way) : done + workers * AHEAD]:
                         under_way.append(pool.submit(_batch, root, ahead, config))
                 found = under_way.popleft().result()

@@ -15,7 +15,31 @@ from threading import Thread
 
 
 @contextmanager
-def main_left_alone() -> Iterator[None]:
+def starting() -> Iterator[None]:
+    """Start processes in here: they leave the keyboard and the program's own script alone."""
+    with _deaf(), _main_left_alone():
+        yield
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """What is started in here does not hear Ctrl-C, from its first instruction on.
+
+    Until it has imported what it needs it could not ignore one, and would die of it with a
+    traceback. We hear of it when this is over.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _main_left_alone() -> Iterator[None]:
     """Start processes that do not import the program's own script, of which they need nothing.
 
     A script that indexes a vault in its first lines would otherwise begin again in each of them.

@@ -1,0 +1,78 @@
+"""A filter alone lists notes by date, also those that say nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ragvault.cli.around import surroundings
+from ragvault.cli.ask import answer
+from ragvault.cli.reply import Reply
+from ragvault.cli.search import parse
+from ragvault.vault import Vault
+
+
+def ask(root: Path, *args: str) -> Reply:
+    where = surroundings()._replace(cwd=str(root))
+    return answer(parse(["search", *args], where), where)
+
+
+@pytest.fixture(scope="module")
+def stubs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A vault in which three of four notes have no passage, newest last, with the fake model."""
+    place = tmp_path_factory.mktemp("stubs")
+    root = place / "stubs"
+    root.mkdir()
+    (root / "2024-01-01.md").write_text("---\nstub: false\n---\n# Said\n\nIt says something.\n")
+    (root / "2024-01-02.md").write_text("---\nstub: true\ntitle: Nothing yet\n---\n")
+    (root / "2024-01-03.md").write_text("---\nstub: true\n---\n\n%%only a comment%%\n")
+    (root / "2024-01-04.md").write_text("")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAGVAULT_HOME", str(place / "home"))
+        patch.setenv("RAGVAULT_MODELS__STATIC", "fake")
+        patch.setenv("RAGVAULT_MODELS__EMBEDDER", "fake")
+        Vault.open(root).index()
+        yield root
+
+
+ALL_OF_THEM = [f"2024-01-0{day}.md" for day in (4, 3, 2, 1)]
+
+
+@pytest.mark.parametrize("unit", ["--passages", "--sections"])
+@pytest.mark.parametrize("more", [(), ("--neighbours", "2"), ("--budget", "50"), ("--explain",)])
+def test_a_note_without_a_passage_is_listed_and_says_nothing(stubs, unit, more):
+    found = json.loads(ask(stubs, "path:2024", unit, *more, "--json").out)["results"]
+    assert [each["note"] for each in found] == ALL_OF_THEM
+    assert [each["lines"] for each in found][:3] == [[1, 1], [1, 5], [1, 4]]
+    assert [each["text"] for each in found][:3] == ["", "", ""]
+    assert [each["title"] for each in found][:3] == ["2024-01-04", "2024-01-03", "Nothing yet"]
+    assert {(each["line"], each["stale"]) for each in found[:3]} == {(1, False)}
+
+
+@pytest.mark.parametrize("format_", ["text", "json", "jsonl", "paths", "grep", "context"])
+def test_every_format_lists_notes_without_a_passage(stubs, format_):
+    out = ask(stubs, "path:2024", "--format", format_).out
+    assert re.findall(r"2024-01-0\d\.md", re.sub(r'"uri": "[^"]*"', "", out)) == ALL_OF_THEM
+    assert not any(line != line.rstrip() for line in out.splitlines() if format_ == "text")
+    assert ask(stubs, '["stub":"true"]', "--format", format_).code == 0
+
+
+def test_markdown_has_a_heading_for_a_note_without_a_passage(stubs):
+    assert ask(stubs, "[stub:true]", "--format", "markdown").out == (
+        "## 2024-01-03 (2024-01-03.md:1-5)\n\n## Nothing yet (2024-01-02.md:1-4)\n"
+    )
+
+
+def test_what_is_asked_of_passages_no_note_without_one_meets(stubs):
+    assert ask(stubs, "has:code OR has:task", "--json").code == 1
+    assert ask(stubs, 'path:2024 -"something"', "--format", "paths").out.split() == ALL_OF_THEM[:3]
+
+
+def test_a_list_tells_the_tier_of_each_passage(stubs):
+    found = json.loads(ask(stubs, "path:2024", "--json").out)
+    assert found["index"]["tier"] == "full"
+    assert {each["tier"] for each in found["results"]} == {"full"}
