@@ -97,7 +97,10 @@ class Stretch(Struct, frozen=True, gc=False):
 
 
 class Term(Struct, frozen=True, gc=False):
-    """One reason for a score. `multiply` makes it (1 + amount) times as much, `add` adds amount."""
+    """One reason for a score. `multiply` adds amount times its size, `add` adds amount.
+
+    Its size, so that what is boosted never falls: (1 + amount) times a score below 0 would be less.
+    """
 
     name: str
     value: float
@@ -264,7 +267,8 @@ def total(before: float, terms: Iterable[Term]) -> float:
         if term.how == "add":
             parts.append(term.value * term.weight)
         else:
-            parts[0] *= 1 + term.value * term.weight
+            amount = term.value * term.weight
+            parts[0] *= 1 + amount if parts[0] >= 0 else 1 - amount
     # fsum: plain addition would let the order of the legs break a tie.
     return fsum(parts)
 

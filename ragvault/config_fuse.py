@@ -11,6 +11,8 @@ from msgspec import field
 
 from ragvault.config_table import Above0, AtLeast0, Count, DateOf, From0To1, Open, Positive
 
+Listed = Literal["vector", "keyword", "code", "graph", "recency", "access"]
+
 
 class Weights(Open, frozen=True):
     """How much each list counts in `rrf` and `weighted`."""
@@ -119,7 +121,7 @@ class Fuse(Open, frozen=True):
     keep: Count = 8
     k: Positive = 60
     mode: Literal["off", "speed", "balanced", "quality", "auto"] = "off"
-    order: list[str] = field(default_factory=lambda: ["vector", "graph", "keyword", "code"])
+    order: list[Listed] = field(default_factory=lambda: ["vector", "graph", "keyword", "code"])
     weights: Weights = Weights()
     aware: Aware = Aware()
     modes: Modes = Modes()

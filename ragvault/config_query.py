@@ -5,13 +5,25 @@ The reasons stand in config.toml.example.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 from msgspec import field
 
-from ragvault.config_table import Above0, AtLeast0, Count, From0To1, Open, Positive
+from ragvault.config_table import Above0, AtLeast0, Count, From0To1, Open, Positive, told
 
 Leg = Literal["vector", "keyword", "code", "graph"]
+
+
+def _finding(legs: Sequence[str]) -> bool:
+    """The graph leg looks at the neighbours of what others found, and finds nothing alone."""
+    return bool(set(legs) - {"graph"})
+
+
+Legs = Annotated[
+    list[Leg],
+    told('a list of "vector", "keyword", "code", "graph", one of the first three in it', _finding),
+]
 
 
 class Search(Open, frozen=True):
@@ -53,13 +65,17 @@ class Query(Open, frozen=True):
 class Retrieve(Open, frozen=True):
     """How many candidates each leg brings, and what happens to those a leg missed."""
 
-    legs: list[Leg] = field(default_factory=lambda: ["vector", "keyword", "code", "graph"])
+    legs: Legs = field(default_factory=lambda: ["vector", "keyword", "code", "graph"])
     lists: list[Literal["recency", "access"]] = field(default_factory=list)
-    vector: Positive = 100
-    keyword: Positive = 100
+    vector: Positive = 70
+    keyword: Positive = 70
     code: Positive = 50
     graph: Positive = 50
+    seeds: Positive = 10
     window: Count = 0
     outside: Literal["keep", "drop"] = "keep"
     fill: Literal["off", "score", "rank"] = "score"
+    fill_legs: list[Literal["vector", "keyword"]] = field(
+        default_factory=lambda: ["vector", "keyword"]
+    )
     seconds: Above0 = 2.0

@@ -6,9 +6,11 @@ reasons stand in config.toml.example, the formulas in docs/ranking.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, Literal
 
-from msgspec import Meta, field
+from msgspec import field
 
 from ragvault.config_table import (
     Above0,
@@ -21,11 +23,18 @@ from ragvault.config_table import (
     Open,
     Positive,
     Share,
+    told,
 )
+
+
+def _rising(tiers: Sequence[Sequence[float]]) -> bool:
+    """The first tier that holds an age counts: one behind a longer one would never be asked."""
+    return all(shorter[0] < longer[0] for shorter, longer in pairwise(tiers))
+
 
 Tiers = Annotated[
     list[tuple[Above0, Factor]],
-    Meta(description="a list of [days, factor], the fewest days first: [[14, 1.2], [60, 1.1]]"),
+    told("a list of [days, factor], the fewest days first: [[14, 1.2], [60, 1.1]]", _rising),
 ]
 
 

@@ -6,9 +6,9 @@ config.toml is the user's, for every vault; tuned.toml is what `ragvault tune` f
 and profile, beside the index.
 
 `load` reads the sources, lays them over each other key by key, and returns a valid Config with
-the origin of every key, or raises one ConfigError that holds every problem found. msgspec decides
-whether a value fits; this file only says which key it was and what would fit. A setting whose
-type is a list or a mapping is one value: a higher source replaces it whole.
+the origin of every key, or raises one ConfigError that holds every problem found. msgspec
+and schema decide whether a value fits; this file only says which key it was and what would fit. A
+setting whose type is a list or a mapping is one value: a higher source replaces it whole.
 
 config.py declares the settings, schema.py names them, sources.py reads the places, and
 mistakes.py has the sentences.
@@ -197,13 +197,13 @@ class _Sheet:
 
 
 def _objection(value: Any, type_: Any) -> str:
-    """What msgspec says against this value for this type; nothing when it fits."""
+    """What is to be said against this value for this type; nothing when it fits."""
     try:
-        msgspec.convert(value, type_)
+        fits = schema.fits(msgspec.convert(value, type_), type_)
     # ValueError: a lone surrogate, which an environment may hold and UTF-8 may not.
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         return str(error) or type(error).__name__
-    return ""
+    return "" if fits else "it does not fit"
 
 
 def _readings(value: Any) -> Iterator[Any]:

@@ -39,17 +39,29 @@ class Look:
 SAME, GONE, UNREADABLE = Look("same"), Look("gone"), Look("unreadable")
 
 
-def check(root: Path) -> None:
-    """Raises VaultUnreadable for a vault whose folder is gone: its notes need not be deleted."""
+def check(root: Path, catalogue: Catalogue) -> None:
+    """Raises VaultUnreadable for a vault whose folder is gone, or as empty as the place where a
+    disk is mounted: its notes need not be deleted."""
     if not root.is_dir():
         raise VaultUnreadable(root, "there is no such folder now")
+    if is_empty(root) and catalogue.note_count():
+        raise VaultUnreadable(root, "the folder is empty now; is it mounted?")
+
+
+def is_empty(root: Path) -> bool:
+    """Whether nothing at all is in a folder; False where that cannot be seen."""
+    try:
+        with os.scandir(root) as entries:
+            return next(entries, None) is None
+    except OSError:
+        return False
 
 
 class Disk:
     """The files of a vault, each looked at once."""
 
     def __init__(self, root: Path, catalogue: Catalogue, config: Config) -> None:
-        check(root)
+        check(root, catalogue)
         self._root, self._catalogue, self._config = root, catalogue, config
         self._seen: dict[str, Look] = {}
 

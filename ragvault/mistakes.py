@@ -71,7 +71,8 @@ def not_a_table(source: Source, path: KeyPath, value: Any) -> ConfigError:
 
 def unfit(source: Source, setting: schema.Setting, value: Any, said: str) -> ConfigError:
     """A value of the wrong type or out of range; `said` is msgspec's word on it."""
-    inside = f" ({said})" if " - at " in said else ""
+    # Which item it was, or that a count is beyond all counts: what `wanted` does not say.
+    inside = f" ({said})" if " - at " in said or "`int` <=" in said else ""
     wanted = schema.wanted(setting.type)
     return ConfigError(
         f"{source.place(setting.path)}: {setting.key} = {_shown(value)} is not {wanted}{inside}",

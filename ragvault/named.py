@@ -17,6 +17,10 @@ from ragvault import folders
 from ragvault.errors import UsageError
 
 
+class NoSuchNote(UsageError):
+    """No note of the index has that name."""
+
+
 def find_note(root: Path, known: Sequence[str], named: str) -> str:
     """The one note that is meant. Raises UsageError when it is none, several, or a folder."""
     found = find_notes(root, known, named)
@@ -43,7 +47,7 @@ def find_notes(root: Path, known: Sequence[str], named: str) -> list[str]:
         raise UsageError(f"{named} could be {', '.join(same)}", fix="name one of them by its path")
     near = get_close_matches(wanted, known, n=1)
     meant = f"; did you mean {near[0]}?" if near else ""
-    raise UsageError(
+    raise NoSuchNote(
         f"the index has no note {named}", fix=f"name a note by its path in the vault{meant}"
     )
 

@@ -33,8 +33,8 @@ PARTS: tuple[Part, ...] = ("code", "table", "task", "image")
 class Moment(NamedTuple):
     """A point in time, twice, in seconds since 1970.
 
-    A date without a time is stored as midnight UTC and means that day wherever you are: it is
-    compared with `day`, which takes the clock for UTC. Everything else happened at one instant.
+    A date without a time is that day wherever you are, and a time without a zone what the clock
+    said: both are compared with `day`, which takes your clock for UTC. The rest has its `instant`.
     """
 
     day: float
@@ -64,6 +64,10 @@ class LinksTo:
     """Links to the note of this name, path, title or alias, or to no note by that name."""
 
     note: str
+    anchor: tuple[str, ...] = ()  # and to these headings in it, or to this ^block
+
+    def __str__(self) -> str:
+        return "#".join((self.note, *self.anchor))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +121,7 @@ class Under:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Its code is in one of these languages: the names that mean the one that was asked for."""
+    """Has code in one of these languages: the names that mean the one that was asked for."""
 
     languages: tuple[str, ...]
 
@@ -212,8 +216,8 @@ class QueryPlan:
 
     `text` is what was asked in words, without operators and unwanted words; `sought` the same for
     a keyword index, with the unwanted words. `filter` holds for every leg and is None when there
-    is none. With a filter and no text this is a `listing`: notes by date, newest first.
-    `weights` multiply the legs' own. `expandable` says that terms may be added to the query.
+    is none. With a filter (or only a vault) and no text this is a `listing`: notes by date, newest
+    first. `weights` multiply the legs' own. `expandable` says that terms may be added to the query.
     """
 
     query: str

@@ -110,7 +110,7 @@ def _by_links(catalogue: Catalogue, own: int) -> dict[int, Reason]:
     edges = _edges(catalogue, [own])
     between = sorted({note for edge in edges for note in edge[:2]})
     lists: Any = catalogue.lists()
-    found = neighbours(_edges(catalogue, between), [own], DEPTH, lists)
+    found = neighbours(_edges(catalogue, between), {own: 1}, DEPTH, lists)
     direct = {each.note for each in found if each.steps == 1}
     both = {edge.source for edge in edges} & {edge.target for edge in edges}
     return {each.note: _link_reason(each, each.note in both & direct) for each in found}

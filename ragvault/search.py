@@ -22,22 +22,24 @@ from typing import Any
 
 import msgspec
 
+from ragvault.called import names_first, or_a_name
 from ragvault.candidate import Candidate, Context, Ranked, together
 from ragvault.config import Config
 from ragvault.config_query import Retrieve
 from ragvault.errors import RagvaultError
 from ragvault.expanded import expanded
+from ragvault.listing import listing
 from ragvault.opened import Opened
 from ragvault.plan import LEGS, Holds, QueryPlan
-from ragvault.ports import Allowed, Reranker
+from ragvault.ports import Allowed, CacheBroken, Reranker
 from ragvault.query.understand import understand
 from ragvault.rank.pipeline import STAGES, Outcome, run
-from ragvault.retrieve.gather import Gathered, Run, gather
+from ragvault.retrieve.ask import Run
+from ragvault.retrieve.gather import Gathered, gather
 from ragvault.retrieve.lists import with_lists
 
 LISTING = STAGES[-3:]  # a list by date is not ranked again: sections, limit, budget
 LOADING = 20.0  # seconds
-SPARE = 3  # times what was asked for: a note whose file is gone is replaced by the next
 ALL = 1_000_000  # passages a condition on words may match: as many as there are
 
 
@@ -101,6 +103,9 @@ def search(asked: Asked, index: Opened) -> Response:
         ranked, stages = found.ranked()
         read_shown(stages)
         revision = index.catalogue.revision
+        behind = (
+            [f"the index is behind: {index.behind}; run: ragvault index"] if index.behind else []
+        )
     runs = found.gathered.runs
     failed = found.gathered.trouble | {run.leg: run.failed for run in runs if run.failed}
     return Response(
@@ -112,7 +117,7 @@ def search(asked: Asked, index: Opened) -> Response:
         tier=index.tier,
         revision=revision,
         failed={**index.missing, **failed, **found.missing},
-        said=(*found.plan.warnings, *found.gathered.said, *_said(stages)),
+        said=(*behind, *found.plan.warnings, *found.gathered.said, *_said(stages)),
         took_ms=(time.perf_counter() - began) * 1000,
     )
 
@@ -120,9 +125,11 @@ def search(asked: Asked, index: Opened) -> Response:
 def prepare(asked: Asked, index: Opened) -> Prepared:
     """Understand a query and ask every leg; what is left to do needs no index."""
     config = index.config
-    meant = understand(asked.query, config.query, now=asked.now, hypothesis=asked.hypothesis)
+    how: dict[str, Any] = {"now": asked.now, "hypothesis": asked.hypothesis}
+    meant = or_a_name(asked.query, index, lambda query: understand(query, config.query, **how))
     plan, unexpanded = expanded(meant, index)
     gathered = _listing(asked, plan, index) if plan.listing else _gather(asked, plan, index)
+    names_first(gathered, plan, index)
     candidates = with_lists(gathered.candidates, config.retrieve.lists)
     reranker, missing = _reranker(index)
     context = _context(asked, plan, index, candidates, reranker)
@@ -139,9 +146,14 @@ def _gather(asked: Asked, plan: QueryPlan, index: Opened) -> Gathered:
         allowed=_allowed(plan, index),
         depth=index.config.graph.depth,
         pool=index.pool,
-        # A first search may wait for its model to be read from disk.
-        seconds=settings.seconds + (0.0 if index.embedders.loaded else LOADING),
+        seconds=_seconds(settings, index),
     )
+
+
+def _seconds(settings: Retrieve, index: Opened) -> dict[str, float]:
+    """How long each leg may take. A first search may wait for its model to be read from disk."""
+    loading = 0.0 if index.embedders.loaded else LOADING
+    return {**dict.fromkeys(LEGS, settings.seconds), "vector": settings.seconds + loading}
 
 
 def _wide_enough(config: Config, limit: int | None) -> Retrieve:
@@ -162,7 +174,9 @@ def _allowed(plan: QueryPlan, index: Opened) -> dict[str, Allowed]:
     lately = index.catalogue.newest(settings.window, index.accesses.lately())
     window = np.array(lately, np.int64)
     inside = window if kept is None else np.intersect1d(window, kept)
-    return {**dict.fromkeys(LEGS, inside if settings.outside == "drop" else kept), "vector": inside}
+    # The other lists are of all passages; those that they lose then are gather's affair.
+    linked = inside if settings.outside == "drop" else kept
+    return {**dict.fromkeys(LEGS, kept), "vector": inside, "graph": linked}
 
 
 def _matching(holds: Holds, index: Opened) -> list[int]:
@@ -172,26 +186,14 @@ def _matching(holds: Holds, index: Opened) -> list[int]:
         raise RagvaultError(
             f"this query needs the {holds.index} index, which cannot be read", fix="ragvault index"
         )
-    return [hit.passage for hit in words.search(holds.sought, limit=ALL, fuzzy=False).hits]
+    try:
+        return [hit.passage for hit in words.search(holds.sought, limit=ALL, fuzzy=False).hits]
+    except CacheBroken as broken:
+        raise CacheBroken(f"this query needs the {holds.index} index: {broken}") from broken
 
 
 def _listing(asked: Asked, plan: QueryPlan, index: Opened) -> Gathered:
-    """A filter alone: its notes by date, each as its first passage that is kept."""
-    kept = index.catalogue.kept_passages(plan.filter, lambda holds: _matching(holds, index))
-    notes = index.catalogue.kept_notes(plan.filter, lambda holds: _matching(holds, index))
-    permitted = None if kept is None else {int(chunk) for chunk in kept}
-    limit = asked.limit or index.config.limit.n
-    firsts: list[int] = []
-    for note in notes:
-        chunks = index.catalogue.chunk_ids_of(note, None)
-        firsts += [c for c in chunks if permitted is None or c in permitted][:1]
-        if len(firsts) == limit * SPARE:
-            break
-    passages = index.library().candidates(firsts)
-    found = [passages[chunk] for chunk in firsts if chunk in passages]
-    listed = [Candidate(passage, score=1 / rank) for rank, passage in enumerate(found, 1)]
-    more = [f"the newest {limit} of {len(notes)} notes"] if limit < len(notes) else []
-    return Gathered(listed, said=more)
+    return listing(plan, index, asked.limit, lambda holds: _matching(holds, index))
 
 
 def _reranker(index: Opened) -> tuple[Reranker | None, dict[str, str]]:

@@ -11,6 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+# An expression for the signs that are words of their own: emoji, without tones of skin, and flags,
+# which are pairs.
+PICTURES = (
+    "(?:[\u231a-\u23ff\u2600-\u27bf\u2b05-\u2b55"
+    "\U0001f000-\U0001f1e5\U0001f200-\U0001f3fa\U0001f400-\U0001faff]"
+    "|[\U0001f1e6-\U0001f1ff]{2})"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class KeywordNote:

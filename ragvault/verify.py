@@ -6,7 +6,8 @@ again on what is left of them:
 
     gone         removed; the next candidate takes its place
     moved        the passage stands in the note word for word: shown from where it is now
-    edited       a passage that is mostly the same: shown as it is on disk, and marked stale
+    edited       a passage that is mostly the same: shown as it is on disk, and marked stale;
+                 so is any of a changed note under a filter, which it may no longer meet
     rewritten    nothing like it is left: removed
     unreadable   shown as it was indexed, and marked stale
 
@@ -27,7 +28,7 @@ from msgspec.structs import replace as changed
 
 from ragvault.candidate import Candidate, Context, Passage, Ranked, Removal, Stretch, best_first
 from ragvault.freshness import Disk
-from ragvault.library import SECTIONS
+from ragvault.library import SECTIONS, blank
 from ragvault.opened import Opened
 from ragvault.rank.pipeline import Outcome, run
 from ragvault.search import LISTING, Asked, Response, read_shown
@@ -46,7 +47,7 @@ def verified(response: Response, asked: Asked, index: Opened, root: Path) -> Res
     disk = Disk(root, index.catalogue, index.config)
     if all(disk.look(each.note.path).state == "same" for each in response.results):
         return _timed(response, began)
-    review = _Review(disk)
+    review = _Review(disk, filtered=response.plan.filter is not None)
     kept = [now for each in _before(response) if (now := review.now(each))]
     context = _context(asked, response, index, review)
     _, stages = run(kept, context, LISTING)
@@ -107,6 +108,7 @@ class _Review:
     """
 
     disk: Disk
+    filtered: bool = False
     removed: list[Removal] = field(default_factory=list)
     stale: set[int] = field(default_factory=set)
     ids: dict[int, int] = field(default_factory=dict)
@@ -124,11 +126,21 @@ class _Review:
             self.stale.add(each.id)
         if look.now is None:
             return each
+        if each.id < 0:
+            return self._was_blank(each, look.now)
         found, same = located(each.passage, look.now.chunks)
         if found is None:
             self._remove(each, "its note has changed and no longer says this")
             return None
         return self._placed(each, look.now, found, same)
+
+    def _was_blank(self, each: Candidate, now: Prepared) -> Candidate | None:
+        """A note that had no passage: its first one now, or the note as it is by now."""
+        if now.chunks:
+            return self._placed(each, now, now.chunks[0], same=False)
+        self.stale.add(each.id)
+        note = changed(each.note, title=now.note.title, modified=now.file.mtime_ns / 1e9)
+        return changed(each, passage=blank(note, now.note.text), shown=None)
 
     def _placed(self, each: Candidate, now: Prepared, chunk: Chunk, same: bool) -> Candidate | None:
         self._learn(each.note.id, now)
@@ -136,7 +148,7 @@ class _Review:
         if id_ in self._taken:
             self._remove(each, "shown by another passage of its note", self._taken[id_])
             return None
-        if not same:
+        if not same or self.filtered:
             self.stale.add(id_)
         self.ids[each.id] = id_
         note = changed(each.note, title=now.note.title, modified=now.file.mtime_ns / 1e9)

@@ -20,7 +20,10 @@ Keeps = Callable[[Spec, Piece], bool]
 
 ZONE = timezone(timedelta(hours=-8))
 NOW = datetime(2024, 3, 13, 15, 0, tzinfo=ZONE)  # a Wednesday
-EMPTY = Piece("", 0, "prose", "", set(), [], set())
+# Headings as they are typed behind a link, and how a link ends that leads there.
+ANCHORS = [("#METHOD", "#Method"), ("#What's new?", "#whats-new"), ("#Maß", "#API#Maß")]
+EMPTY = Piece("", 0, "prose", set(), set(), [], set())
+LANGUAGES = [("py", ("python", "py")), ("JavaScript", ("js",)), ("R", ("r",)), ("cpp", ("c++",))]
 PERIODS = {
     "2024": (datetime(2024, 1, 1), datetime(2025, 1, 1)),
     "2024-03": (datetime(2024, 3, 1), datetime(2024, 4, 1)),
@@ -143,8 +146,8 @@ class Asker:
         return Asked(f'heading:"{part}"', lambda n, p: any(same(part) in same(h) for h in p.heads))
 
     def lang(self) -> Asked:
-        asked, names = self.chance.choice([("py", ("python", "py")), ("JavaScript", ("js",))])
-        return Asked(f"lang:{asked}", lambda n, p: p.lang in names)
+        asked, names = self.chance.choice(LANGUAGES)
+        return Asked(f"lang:{asked}", lambda n, p: not p.lang.isdisjoint(names))
 
     def has(self) -> Asked:
         part = self.chance.choice(["code", "table", "task", "image"])
@@ -160,14 +163,20 @@ class Asker:
 
     def link(self) -> Asked:
         name = self._name()
+        heading, ends = self.chance.choice([("", "")] * 3 + ANCHORS)
         return Asked(
-            f'{self.chance.choice(["link", "linkto"])}:"{name}"',
+            f'{self.chance.choice(["link", "linkto"])}:"{name}{heading}"',
             lambda n, p: any(
-                self._is(path, name) if path else same(_bare(f"/{said}")).endswith(f"/{same(name)}")
+                self._leads_to(said, path, name) and said.endswith(ends)
                 for said, path in n.links
                 if path != n.path
             ),
         )
+
+    def _leads_to(self, said: str, path: str | None, name: str) -> bool:
+        if path:
+            return self._is(path, name)
+        return same(_bare(f"/{said.partition('#')[0]}")).endswith(f"/{same(name)}")
 
     def linkedby(self) -> Asked:
         name = self._name()
@@ -257,8 +266,9 @@ def _between(field: str, since: datetime | None, until: datetime | None) -> Keep
     def keeps(note: Spec, piece: Piece) -> bool:
         at = getattr(note, field)
         utc = datetime.fromtimestamp(at, tz=timezone.utc)
-        is_day = at % 86400 == 0  # no time: that day, wherever you are
-        wall = (utc if is_day else utc.astimezone(ZONE)).replace(tzinfo=None)
+        # No time is that day wherever you are, and no zone what the clock said.
+        is_wall = at % 86400 == 0 or note.properties.get("made") == utc.replace(tzinfo=None)
+        wall = (utc if is_wall else utc.astimezone(ZONE)).replace(tzinfo=None)
         return (since is None or wall >= since) and (until is None or wall < until)
 
     return keeps
@@ -274,6 +284,9 @@ def _values(note: Spec) -> list[tuple[str, Any]]:
 
 
 def _number(value: Any) -> float | None:
+    """Compared, a text that is a number is one."""
+    if isinstance(value, str) and value.replace(".", "").isdigit():
+        return float(value)
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
@@ -302,6 +315,7 @@ PROPERTY_TESTS: list[tuple[str, Callable[[Any], bool], str]] = [
     ("rating", lambda v: v in (5, "5"), "[rating:5]"),
     ("rating", _num(lambda v: v > 3), "[rating:>3]"),
     ("rating", _num(lambda v: v >= 3.5), "[Rating: >= 3.5]"),
+    ("rating", lambda v: False, "[rating:4]"),
     ("rating", _num(lambda v: v < 0), "[rating:<0]"),
     ("rating", _num(lambda v: 3 <= v <= 5), "[rating:3..5]"),
     ("rating", _is_text("high"), "[rating:HIGH]"),

@@ -22,7 +22,7 @@ MORE_TAGS = ("work", "été", "2024/review", "recipes")
 ALIASES = ("JFK", "The Bread", "naïveté", "Rye", "Plan B")
 HEADINGS = ("Ingredients", "Method", "What's new?", "Ingrédients", "Über uns", "Maß", "API")
 WORDS = ("flour", "water", "salt", "rye", "starter", "deadline", "budget", "alpha", "beta", "été")
-LANGS = ("python", "py", "js", "rust", "")
+LANGS = ("python", "py", "js", "rust", "r", "c++")
 TASKS = ("call Bob", "buy Flour", "review budget")
 LINES = 3  # words to a line, so that phrases occur
 
@@ -34,7 +34,7 @@ class Piece:
     text: str
     start: int
     kind: str
-    lang: str
+    lang: set[str]
     has: set[str]
     tasks: list[tuple[str, str]]  # (what stands in the brackets, the rest of the line)
     heads: set[str]  # every heading a line of it stands under
@@ -57,7 +57,7 @@ class Spec:
     created: float
     modified: float
     date: float
-    links: list[tuple[str, str | None]]  # (as written, the path it means)
+    links: list[tuple[str, str | None]]  # (as written, with its anchor; the path it means)
     pieces: list[Piece] = field(default_factory=list)
     headings: list[Heading] = field(default_factory=list)
     id: int = 0
@@ -89,9 +89,17 @@ def _spec(path: str, paths: list[str], chance: random.Random) -> Spec:
         tuple(chance.sample(TAGS + MORE_TAGS, chance.randint(0, 3))),
         _properties(chance),
         *(_moment(chance) for _ in range(3)),
-        links=[_link(path, paths, chance) for _ in range(chance.choice([0, 1, 1, 2]))],
+        links=[
+            _anchored(*_link(path, paths, chance), chance)
+            for _ in range(chance.choice([0, 1, 1, 2]))
+        ],
     )
     _fill(spec, chance)
+    if chance.random() < 0.3:  # made when the clock on the wall said so, wherever that was
+        spec.created = float(int(spec.created))
+        spec.properties["made"] = datetime.fromtimestamp(spec.created, timezone.utc).replace(
+            tzinfo=None
+        )
     return spec
 
 
@@ -103,7 +111,7 @@ def _moment(chance: random.Random) -> float:
 
 def _properties(chance: random.Random) -> dict[str, Any]:
     every = {
-        "rating": chance.choice([1, 3, 3.5, 5, 10, -2, "5", "high", 2024]),
+        "rating": chance.choice([1, 3, 3.5, 5, 10, -2, "5", "4.0", "high", 2024]),
         "Status": chance.choice(["Draft", "draft", "Published", ["Draft", "Old"], None, "", []]),
         "due": chance.choice(
             [
@@ -135,16 +143,20 @@ def _link(own: str, paths: list[str], chance: random.Random) -> tuple[str, str |
     return path.rpartition("/")[2].removesuffix(".md"), path
 
 
+def _anchored(said: str, path: str | None, chance: random.Random) -> tuple[str, str | None]:
+    return f"{said}{chance.choice(['', '', '#Method', '#whats-new', '#API#Maß'])}", path
+
+
 def _fill(spec: Spec, chance: random.Random) -> None:
     """Passages end to end, headings among them; some notes have none at all."""
     open_heads: list[tuple[int, str]] = []
     at = 0
     for _ in range(chance.choice([0, 1, 2, 3, 4])):
-        piece = Piece("", at, "prose", "", set(), [], {text for _, text in open_heads})
+        piece = Piece("", at, "prose", set(), set(), [], {text for _, text in open_heads})
         for _ in range(chance.randint(1, 3)):
             _add_line(spec, piece, open_heads, chance)
         if chance.random() < 0.3:
-            piece.kind, piece.lang = "code", chance.choice(LANGS)
+            piece.kind, piece.lang = "code", set(chance.sample(LANGS, chance.randint(0, 3)))
             piece.has.add("code")
         piece.has |= {chance.choice(["table", "image"])} if chance.random() < 0.2 else set()
         spec.pieces.append(piece)
@@ -196,7 +208,11 @@ def _put(catalogue: Any, spec: Spec) -> int:
         tags=spec.tags,
         properties=spec.properties,
         headings=tuple(spec.headings),
-        links=tuple(Link("link", "wiki", said, (), said, 1, 0) for said, _ in spec.links),
+        links=tuple(
+            Link("link", "wiki", target, tuple(anchor), said, 1, 0)
+            for said, _ in spec.links
+            for target, *anchor in [said.split("#")]
+        ),
     )
     return catalogue.put(
         note,
@@ -220,7 +236,7 @@ def _chunk(number: int, piece: Piece) -> Chunk:
         0,
         (),
         piece.kind,
-        piece.lang,
+        frozenset(piece.lang),
         has,
         *span,
         (1, 1),

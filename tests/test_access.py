@@ -132,6 +132,19 @@ def test_what_was_opened_is_a_boost_a_list_and_a_window(vault):
     assert {each.note.id for each in inside.results} == {staling}
 
 
+def test_what_lies_outside_of_the_window_is_lost_from_the_best_and_not_replaced(vault):
+    """As the seed has it: so many keyword hits of all notes, and then those in the window."""
+    with vault.catalogue() as catalogue:
+        staling = catalogue.note_id("Staling.md")
+        access.record(vault.folder, catalogue.identity, [staling], 10.0)
+    window = ("retrieve.window=1", "retrieve.outside=drop", 'retrieve.legs=["keyword"]')
+
+    ranks = {each.ranks["keyword"] for each in ask(vault, "gluten starch", *window).results}
+    assert min(ranks) > 1, "it keeps its place in the list of all"
+    first = f"retrieve.keyword={min(ranks) - 1}"
+    assert ask(vault, "gluten starch", *window, first, "limit.n=20").results == ()
+
+
 def test_a_forgotten_note_is_forgotten_here_too(vault):
     with vault.catalogue() as catalogue:
         staling = catalogue.note_id("Staling.md")

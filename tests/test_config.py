@@ -211,6 +211,21 @@ def test_a_mistake_is_told_with_its_line_and_its_cure(text, message, fix, tmp_pa
         ("walk.exclude = ['a', 3]", "not a list of texts in quotes (Expected", "walk.exclude = ["),
         ("links.order = 'up'", 'not one of "target-first", "label-first"', "links.order = "),
         ("paths.data = 'here'", '"here" is not a folder such as', 'paths.data = ""'),
+        (
+            "fuse.order = ['vektor']",
+            'a list of any of "vector", "keyword", "code", "graph", "recency", "access" (Invalid',
+            "fuse.order = ",
+        ),
+        (
+            "boost.recency.tiers = [[60, 1.1], [14, 1.2]]",
+            "is not a list of [days, factor], the fewest days first: [[14, 1.2], [60, 1.1]]",
+            "boost.recency.tiers = ",
+        ),
+        (
+            "boost.recency.tiers = [[14, 1.2], [14, 1.1]]",
+            "is not a list of [days, factor], the fewest days first",
+            "boost.recency.tiers = ",
+        ),
     ],
 )
 def test_a_value_that_does_not_fit_is_told_what_would(text, message, default, tmp_path):
@@ -218,6 +233,30 @@ def test_a_value_that_does_not_fit_is_told_what_would(text, message, default, tm
 
     assert message in str(problem)
     assert f"the default is: {default}" in problem.fix
+
+
+@pytest.mark.parametrize("legs", ["[]", "['graph']", "['vectr']", "'vector'"])
+def test_a_search_has_a_leg_that_finds_something_by_itself(legs, tmp_path):
+    problem = complaint(f"retrieve.legs = {legs}", tmp_path)
+
+    wanted = 'a list of "vector", "keyword", "code", "graph", one of the first three in it'
+    assert f" is not {wanted}" in str(problem)
+
+
+@pytest.mark.parametrize("number", ["inf", "-inf", "nan", "1e308"])
+def test_no_setting_is_a_number_that_a_score_cannot_bear(number):
+    floats = [each.key for each in schema.settings().values() if "float" in str(each.type)]
+    alone = {"boost.recency.tiers": f"[[{number}, 1.0]]"}
+    assert len(floats) > 50
+
+    for key in floats:
+        with pytest.raises(ConfigError, match=f"{key} = .* is not "):
+            lay([from_flags([f"{key}={alone.get(key, number)}"])])
+
+
+def test_nor_a_count_beyond_all_counts():
+    with pytest.raises(ConfigError, match=r"is not a whole number, 1 or more \(Expected `int` <= "):
+        lay([from_flags([f"boost.backlinks.cap={10**400}"])])
 
 
 @pytest.mark.parametrize(

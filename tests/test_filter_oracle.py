@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import random
 from datetime import datetime, timezone
+from functools import cached_property
 
 import numpy as np
 import pytest
 from filter_oracle import EMPTY, NOW, ZONE, Asker
 from filter_vault import Piece, Spec, specs, store
 
+from ragvault import profiles
+from ragvault import search as read_path
 from ragvault.config_query import Query
+from ragvault.engines import Engines
+from ragvault.opened import Opened
 from ragvault.plan import Either, Every, Except, Has, Holds, Named, Property, Tagged
 from ragvault.query.understand import understand
+from ragvault.search import Response
 from ragvault.sought import AllOf, AnyOf, Phrase, Sought, Words
 from ragvault.store.catalogue import Catalogue
 
@@ -33,6 +39,17 @@ class Vault:
     def listed(self, query: str) -> list[int]:
         plan = understand(query, Query(), now=NOW)
         return self.catalogue.kept_notes(plan.filter, self.matching)
+
+    def found(self, query: str) -> Response:
+        """All that a search gives; its conditions on words are met by the passages above."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(read_path, "_matching", lambda holds, _: self.matching(holds))
+            return read_path.search(read_path.Asked(query, NOW, len(self.notes)), self.opened)
+
+    @cached_property
+    def opened(self) -> Opened:
+        """A search's own way to the catalogue, with no other index beside it."""
+        return Opened(self.catalogue, Engines(self.catalogue.folder, profiles.load()))
 
     def matching(self, leaf: Holds) -> list[int]:
         return [piece.id for piece in self.pieces if found_by(leaf.sought, piece)]
@@ -63,9 +80,12 @@ def test_the_vault_has_2000_notes_and_some_without_a_passage(vault):
 
 @pytest.mark.parametrize("batch", range(6))
 def test_300_queries_keep_what_a_loop_over_the_notes_keeps(vault, batch):
-    """As passages, and as the list of notes that a filter alone gives, newest first."""
+    """As passages, and as the list of notes that a filter alone gives, newest first.
+
+    Also through the whole read path: notes without a passage are listed too, and say nothing.
+    """
     asker = Asker(vault.notes, random.Random(f"filters {batch}"))
-    telling = 0
+    telling = blank = 0
     for _ in range(50):
         asked = asker.query()
         kept = {note.id: [p for p in note.pieces if asked.keeps(note, p)] for note in vault.notes}
@@ -76,7 +96,14 @@ def test_300_queries_keep_what_a_loop_over_the_notes_keeps(vault, batch):
         assert vault.passages(asked.text) == passages, asked.text
         assert vault.listed(asked.text) == [note.id for note in listed], asked.text
         telling += 0 < len(passages) < len(vault.pieces)
+        if understand(asked.text, Query(), now=NOW).listing:
+            results = vault.found(asked.text).results
+            assert [each.note.id for each in results] == [note.id for note in listed], asked.text
+            firsts = [(kept[note.id] or [EMPTY])[0].text for note in listed]
+            assert [each.passage.text for each in results] == firsts, asked.text
+            blank += sum(not note.pieces for note in listed)
     assert telling > 25  # a query that keeps all or nothing would hide mistakes
+    assert blank > 25
 
 
 def test_no_filter_keeps_everything(vault):

@@ -1,16 +1,21 @@
 """Gathering: a leg that hangs costs its own answer and nothing else."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
+from rank_kit import DAY, NOW, candidate, names, note
 
 from ragvault.candidate import Hit
 from ragvault.config_query import Retrieve
+from ragvault.retrieve.ask import ask
 from ragvault.retrieve.fill import fill
 from ragvault.retrieve.gather import gather
 from ragvault.retrieve.legs import Found
+from ragvault.retrieve.lists import with_lists
+from ragvault.types import Date
 
 LEGS = ("vector", "keyword", "code")
 
@@ -29,6 +34,9 @@ class Leg:
 
 
 class Library:
+    def expect(self, ids):
+        pass
+
     def candidates(self, ids, soon):
         return {}
 
@@ -55,10 +63,35 @@ def test_searches_go_on_when_a_hanging_leg_holds_every_thread(stuck):
                 allowed=dict.fromkeys([*LEGS, "graph"]),
                 depth=1,
                 pool=pool,
-                seconds=0.05,
+                seconds=dict.fromkeys(LEGS, 0.05),
             )
             assert "no answer within" in {run.leg: run.failed for run in gathered.runs}["code"]
         stuck.set()
+
+
+def test_a_leg_may_have_more_time_than_the_others(stuck):
+    class Slow(Leg):
+        def search(self, plan, limit, allowed):
+            threading.Event().wait(0.2)
+            return super().search(plan, limit, allowed)
+
+    seconds = {"vector": 20.0, "keyword": 0.05, "code": 0.05}
+    legs = [Slow("vector"), Leg("keyword", stuck), Leg("code")]
+    expected = []
+    with ThreadPoolExecutor(3) as pool:
+        answers = ask(
+            SimpleNamespace(),
+            legs,
+            dict.fromkeys(LEGS, 1),
+            dict.fromkeys(LEGS),
+            expected.append,
+            pool=pool,
+            seconds=seconds,
+            clock=time.perf_counter,
+        )
+        stuck.set()
+    assert [run.failed for run, _ in answers] == ["", "no answer within 0.05 s", ""]
+    assert expected == [{3}]  # what the code leg found, while others were waited for
 
 
 def test_scores_that_do_not_come_are_told_and_left_out(stuck):
@@ -70,8 +103,99 @@ def test_scores_that_do_not_come_are_told_and_left_out(stuck):
     found["keyword"] = Found(found["keyword"].hits, score_of=never)
     trouble = {}
     with ThreadPoolExecutor(3) as pool:
-        fill(found, "score", trouble, pool, 0.05)
+        fill(found, "score", LEGS, trouble, pool, 0.05)
         stuck.set()
     assert trouble == {"keyword": "no scores of what other legs found within 0.05 s"}
     assert [hit.chunk for hit in found["vector"].more] == [2, 3]
     assert found["keyword"].more == ()
+
+
+# Filling
+
+
+def both_lists():
+    """Two lists of two hits each, which share none; the vector leg knows two cosines alike."""
+    cosines, words = {1: 0.9, 2: 0.5, 3: 0.5, 4: 0.7}, {3: 9.0, 4: 5.0, 1: 2.0, 2: 0.0}
+
+    def knows(scores):
+        return lambda ids: Found(tuple(Hit(each, 0, scores[each]) for each in ids))
+
+    return {
+        "vector": Found((Hit(1, 1, 0.9), Hit(2, 2, 0.5)), score_of=knows(cosines)),
+        "keyword": Found((Hit(3, 1, 9.0), Hit(4, 2, 5.0)), score_of=knows(words)),
+    }
+
+
+def filled(how, legs):
+    found = both_lists()
+    with ThreadPoolExecutor(1) as pool:
+        fill(found, how, legs, {}, pool, 5.0)
+    return found
+
+
+def test_a_leg_that_is_filled_by_rank_ranks_every_candidate_and_equal_scores_share_a_place():
+    found = filled("rank", ["vector"])
+
+    assert [(hit.chunk, hit.rank) for hit in found["vector"].hits] == [
+        (1, 1),
+        (4, 2),
+        (2, 3),
+        (3, 3),
+    ]
+
+
+def test_a_list_that_is_not_filled_ends_where_it_ends():
+    found = filled("rank", ["vector"])
+
+    assert [(hit.chunk, hit.rank) for hit in found["keyword"].hits] == [(3, 1), (4, 2)]
+    assert found["keyword"].more == ()
+
+
+def test_filled_by_score_no_list_gets_longer():
+    found = filled("score", ["vector", "keyword"])
+
+    assert [hit.chunk for hit in found["vector"].hits] == [1, 2]
+    assert [(hit.chunk, hit.score) for hit in found["keyword"].more] == [(1, 2.0), (2, 0.0)]
+
+
+# Lists
+
+
+def recency(*notes):
+    return {each.note.title: each for each in with_lists(map(candidate_of, notes), ["recency"])}
+
+
+def candidate_of(facts):
+    return candidate(of=facts)
+
+
+def test_notes_of_one_day_share_a_place_and_the_newest_day_comes_first():
+    midnight = NOW // DAY * DAY
+    found = recency(
+        note("old", date=Date(midnight - 9 * DAY, "name")),
+        note("evening", date=Date(midnight + DAY - 1, "mtime")),
+        note("undated"),
+        note("morning", date=Date(midnight + 1, "mtime")),
+        note("yesterday", date=Date(midnight - 1, "mtime")),
+        note("ancient", date=Date(-5 * DAY, "name")),
+    )
+
+    assert {name: each.ranks["recency"] for name, each in found.items()} == {
+        "evening": 1,
+        "morning": 1,
+        "yesterday": 2,
+        "old": 3,
+        "ancient": 4,
+        "undated": 5,
+    }
+    assert found["evening"].scores == {"recency": midnight}
+    assert found["undated"].scores == {}
+
+
+def test_notes_opened_equally_often_share_a_place():
+    pool = [candidate(of=note(name, access=n)) for name, n in (("a", 0), ("b", 7), ("c", 0))]
+    pool.append(candidate(of=note("d", access=2)))
+    found = with_lists(pool, ["access"])
+
+    assert names(found) == ["a", "b", "c", "d"]
+    assert [each.ranks["access"] for each in found] == [3, 1, 3, 2]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from pathlib import Path
 
 import pytest
+from seed_values import ROWS
 
 from ragvault import profiles, schema, toml
 from ragvault.config import Config
@@ -73,27 +75,20 @@ def test_use_cases_of_ragdocs(name, changes):
     )
 
 
-def test_limits_of_the_seeds():
-    get = profiles.config
-    recollection, policy, ragdocs = get("recollection"), get("policy"), get("ragdocs")
+@pytest.mark.parametrize(("name", "seed", "values"), ROWS, ids=lambda each: str(each)[:30])
+def test_a_profile_has_the_values_that_its_seed_prints(name, seed, values):
+    config = profiles._profile(name).config
+    found = {key: reduce(getattr, key.split("."), config) for key in values}
 
-    assert (recollection.retrieve.keyword, recollection.retrieve.window) == (50, 200)
-    assert recollection.limit.n == 3
-    assert (policy.retrieve.vector, policy.limit.n) == (20, 10)
-    assert (policy.budget.tokens, policy.budget.chars_per_token) == (4000, 4.0)
-    assert policy.parents.neighbours == 1
-    assert (ragdocs.rerank.n, ragdocs.rerank.method, ragdocs.calibrate.floor) == (
-        10,
-        "replace",
-        0.3,
-    )
-    assert (ragdocs.query.expand.terms, ragdocs.query.expand.similarity) == (3, 0.5)
-    assert [get(name).limit.n for name in ("lightrag", "speed", "balanced", "quality")] == [
-        3,
-        2,
-        3,
-        3,
-    ]
+    assert found == values, seed
+
+
+@pytest.mark.parametrize("name", ["_plain", *sorted(NAMES)])
+def test_no_value_of_a_profile_goes_unasserted(name):
+    lines = toml.lines((FOLDER / f"{name}.toml").read_text("utf-8"))
+    asserted = {key for profile, _, values in ROWS if profile == name for key in values}
+
+    assert {".".join(path) for path in lines if path in schema.settings()} <= asserted
 
 
 # Laying

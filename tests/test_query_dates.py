@@ -47,6 +47,27 @@ NOW = datetime(2024, 3, 13, 15, 4, 5)
         ("1 month ago", "2024-02-13", "2024-03-13"),
         ("1 year ago", "2023-03-13", "2024-03-13"),
         ("2 hours ago", "2024-03-13 13:04", "2024-03-13 14:04"),
+        ("two weeks ago", "2024-02-28", "2024-03-06"),
+        ("two-weeks-ago", "2024-02-28", "2024-03-06"),
+        ("a week ago", "2024-03-06", "2024-03-13"),
+        ("an hour ago", "2024-03-13 14:04", "2024-03-13 15:04"),
+        ("twelve months ago", "2023-03-13", "2023-04-13"),
+        ("past three days", "2024-03-10", "2024-03-14"),
+        ("feb 3", "2024-02-03", "2024-02-04"),
+        ("3 feb", "2024-02-03", "2024-02-04"),
+        ("march 13", "2024-03-13", "2024-03-14"),
+        ("march 14", "2023-03-14", "2023-03-15"),
+        ("3 february 2023", "2023-02-03", "2023-02-04"),
+        ("February 3 2023", "2023-02-03", "2023-02-04"),
+        ("feb 3rd, 2023", "2023-02-03", "2023-02-04"),
+        ("3rd of feb", "2024-02-03", "2024-02-04"),
+        ("feb-3-2023", "2023-02-03", "2023-02-04"),
+        ("sept 2023", "2023-09-01", "2023-10-01"),
+        ("fri", "2024-03-08", "2024-03-09"),
+        ("wed", "2024-03-13", "2024-03-14"),
+        ("last tues", "2024-03-12", "2024-03-13"),
+        ("this quarter", "2024-01-01", "2024-04-01"),
+        ("last quarter", "2023-10-01", "2024-01-01"),
         ("past week", "2024-03-06", "2024-03-14"),
         ("last 3 days", "2024-03-10", "2024-03-14"),
         ("7d", "2024-03-06", "2024-03-14"),
@@ -74,11 +95,29 @@ def test_a_month_ago_exists_on_the_31st(month_end):
     [
         *("", "soon", "last", "week", "2024-13", "2024-02-30", "24-03-01", "2024-00", "2024-W54"),
         *("0999", "99999 years ago", "999999 months ago", "12:30", "٢٠٢٤", "2024-03-01T25:00"),
+        *(
+            "feb 30",
+            "feb 0",
+            "31 april 2024",
+            "thirteen days ago",
+            "a monday",
+            "feb 3 24",
+            "next fri",
+        ),
         *("-5 days ago", "last hundred days", "2024-q5", "1e5 days ago", "3 days", "ago"),
     ],
 )
 def test_what_is_no_date_is_none(text):
     assert read(text, NOW) is None
+
+
+@given(st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)))
+def test_the_29th_of_february_is_the_latest_there_was(now):
+    found = read("feb 29", now)
+
+    assert found is not None
+    assert (found.first.month, found.first.day) == (2, 29)
+    assert now - timedelta(days=8 * 366) < found.first <= now
 
 
 @given(st.text(max_size=30), st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)))
@@ -90,7 +129,19 @@ def test_any_text_is_a_stretch_that_is_not_empty_or_none(text, now):
 
 @given(
     st.sampled_from(
-        ["today", "last week", "3 months ago", "past year", "last monday", "1y", "may"]
+        [
+            "today",
+            "last week",
+            "3 months ago",
+            "dec 31",
+            "sun",
+            "last quarter",
+            "a week ago",
+            "past year",
+            "last monday",
+            "1y",
+            "may",
+        ]
     ),
     st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)),
 )

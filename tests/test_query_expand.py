@@ -76,6 +76,31 @@ def test_phrases_identifiers_and_listings_are_left_as_they_are(query):
     assert expanded(query) == plan(query)
 
 
+@pytest.mark.parametrize("camel_case", ["identifier", "loose"])
+@pytest.mark.parametrize(
+    "name", ["PIO-1384", "C++", "C#", "@scope/pkg", "Node.js", "v1.2.3", "walk()", "std::string"]
+)
+def test_names_with_signs_in_them_are_expanded_under_no_setting(name, camel_case):
+    found = understand(f"why is {name} slow", Query(camel_case=camel_case), now=NOW)
+
+    assert not may_expand(found, SEED)
+
+
+def test_what_a_setting_takes_for_an_identifier_is_not_expanded_under_it():
+    query = "iPhone battery APIs"
+
+    assert not may_expand(understand(query, Query(camel_case="loose"), now=NOW), SEED)
+    assert may_expand(understand(query, Query(camel_case="identifier"), now=NOW), SEED)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["bread, e.g. rye.", "U.S. flour and/or salt", "issue #5 of 80%", "a well-known 5-a-day"],
+)
+def test_signs_of_ordinary_text_make_no_identifier(query):
+    assert may_expand(plan(query), SEED)
+
+
 def test_a_hypothesis_is_never_expanded():
     given_text = understand("database", Query(), now=NOW, hypothesis="indexes are fast")
 

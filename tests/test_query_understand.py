@@ -67,7 +67,15 @@ def day(year, month, date):
         ("lang:COBOL", Written(("cobol",))),
         ("has:Code", Has("code")),
         ("link:Home", LinksTo("Home")),
-        ("linkto:[[My Note#Part|label]]", LinksTo("My Note")),
+        ("linkto:[[My Note#Part|label]]", LinksTo("My Note", ("Part",))),
+        ("link:Home#Part", LinksTo("Home", ("Part",))),
+        ('link:"My Note#Part#Sub part"', LinksTo("My Note", ("Part", "Sub part"))),
+        ("link:Home#^id", LinksTo("Home", ("^id",))),
+        ("link:C#", LinksTo("C#")),
+        ('link:"Issue #5"', LinksTo("Issue #5")),
+        ('linkto:"C# basics"', LinksTo("C# basics")),
+        ("linkedby:Home#Part", LinkedBy("Home")),
+        ("linkedby:[[Home#Part]]", LinkedBy("Home")),
         ('linkedby:"My Note"', LinkedBy("My Note")),
         ('task-todo:""', Task("", "todo")),
         ("[status]", Property("status")),
@@ -196,6 +204,16 @@ def test_a_phrase_alone_is_asked_once():
     assert plan('"rye flour"').sought == Phrase("rye flour")
 
 
+@pytest.mark.parametrize(
+    ("once", "joint"),
+    [('"rye flour"', " "), ("tag:a", " "), ("-rye", " "), ("tag:a", " OR "), ("[a:x]", " OR ")],
+)
+def test_a_condition_said_200_times_is_said_once(once, joint):
+    found, single = plan(joint.join([once] * 200)), plan(once)
+
+    assert (found.filter, found.sought) == (single.filter, single.sought)
+
+
 def test_words_with_or_between_them_filter_nothing():
     found = plan("rye OR spelt flour")
 
@@ -225,7 +243,11 @@ def test_what_must_not_be_there_may_be_text_and_conditions_at_once():
         "12:30 meeting",
         "http://x.y/z",
         "file:///etc/hosts",
-        "foo:bar",
+        "std::string key:: value",
+        r"C:\notes c:/notes d:notes",
+        "mailto:me@x.org localhost:8080 web1:8080",
+        "note:) src:/usr :smile:",
+        "x IS NOT NULL, DO NOT ENTER, why NOT",
         "TypeError: window.moment is not a function",
         "Access-Control-Allow-Origin: *",
         "git reset --hard",
@@ -241,7 +263,6 @@ def test_what_must_not_be_there_may_be_text_and_conditions_at_once():
         "a - b",
         "a -> b",
         "OR gate",
-        "either OR",
         "don't",
         "'); DROP TABLE notes; --",
         "well-known C++ @scope/pkg #tag",
@@ -261,19 +282,38 @@ def test_code_and_links_stand_together_as_words():
     assert found.filter is None
 
 
+@pytest.mark.parametrize("query", ['"status:draft"', "`author:bob` x", "[kind:a:b]", "tag:a:b"])
+def test_a_colon_in_quotes_backticks_or_a_value_is_no_operator(query):
+    assert plan(query).warnings == ()
+
+
 @pytest.mark.parametrize(
     ("query", "said"),
     [
         ("tga:recipe bread", "tga: was searched as text; did you mean tag:?"),
         ("hedaing:x", "did you mean heading:?"),
         ("section:x bread", "write heading:"),
+        ("name:foo", "write file: or title:"),
+        ("foo:bar", "“foo:” is no operator and was searched as text"),
+        ("status:draft", "for a property write [status:draft]"),
+        ('Author:"Bob Smith" x', 'for a property write [Author:"Bob Smith"]'),
+        ("(due_2:>3) x", "[due_2:>3]"),
+        ("größe:5", "[größe:5]"),
+        ("status:(a OR b)", "[status:…]"),
+        ("type:a author:b type:c", "“type:”, “author:” are no operators and were"),
+        ("a:x bb:x cc:x dd:x ee:x", "“bb:”, “cc:”, “dd:” … are no operators"),
+        ("cat NOT dog", "to leave something out write -dog"),
+        ("cat AND NOT (dog OR cow)", "write -(…)"),
+        ("cat OR", "OR has nothing behind it and is searched as a word"),
+        ("either OR", "OR has nothing behind it and is searched as a word"),
+        ("(cat AND)", "AND has nothing behind it"),
         ("tags:x", "write tag:"),
         ("file: not found", "without a space: file:meeting"),
         ("bread tag:", "“tag:” has nothing behind it"),
         ("(bread tag:)", "“tag:” has nothing behind it"),
         ('bread "!!!"', "no word in it"),
-        ("bread -🎉", "a minus before something without a word"),
-        ("🎉", "only its meaning can be searched"),
+        ("bread -→", "a minus before something without a word"),
+        ("→", "only its meaning can be searched"),
     ],
 )
 def test_what_was_perhaps_meant_otherwise_is_searched_and_said(query, said):
@@ -283,6 +323,16 @@ def test_what_was_perhaps_meant_otherwise_is_searched_and_said(query, said):
     assert found.text
     assert len(found.warnings) == 1
     assert said in found.warnings[0]
+
+
+def test_an_emoji_is_a_word():
+    found = plan('🎉 "🎂" -❤️')
+
+    assert not found.warnings
+    assert found.filter == Every(
+        (Holds(Phrase("🎂")), Except(Holds(Words("❤️", every=True)))),
+    )
+    assert not plan("🎉").warnings
 
 
 # Mistakes
@@ -295,7 +345,6 @@ def test_what_was_perhaps_meant_otherwise_is_searched_and_said(query, said):
         (" \n ", "nothing to search for", "name some words"),
         ('""', "nothing to search for", "name some words"),
         ("( )", "nothing to search for", "name some words"),
-        ("in:notes", "nothing to search for", "name some words"),
         ("has:unicorn", "has:unicorn", "has:code, has:table, has:task, has:image"),
         ("has:tabel", "has:tabel", "did you mean has:table?"),
         ('"open bread', "a quote is opened and never closed", 'close it: "open bread"'),
@@ -309,9 +358,18 @@ def test_what_was_perhaps_meant_otherwise_is_searched_and_said(query, said):
         ("tag:#", "cannot be a tag", "no spaces"),
         ("[status:]", "needs a value", "[status]"),
         ("[a:!=5]", "no comparison !=", "-[a:5]"),
+        ("[rating>3]", "compares without a colon", "write [rating:>3]"),
+        ("[rating > 3] x", "compares without a colon", "write [rating:>3]"),
+        ("[rating=3]", "compares without a colon", "write [rating:3]"),
+        ("[rating!=3]", "compares without a colon", "write -[rating:3]"),
+        ("[due<=2024-03-01T09:30]", "compares without", "write [due:<=2024-03-01T09:30]"),
+        ("[rating:5..3]", "“5..3” ends before it begins", "the smaller value first"),
+        ("[due:2024-03..2024-02]", "ends before it begins", "the smaller value first"),
         ("[a:>high]", "neither a number nor a date", "[a:>5]"),
         ("since:soon", "“soon” is not a date", "2024-03-01"),
         ("since:last week", "“last” is not a date", '"last week"'),
+        ("since:two weeks ago", "“two” is not a date", '"3 days ago"'),
+        ("since:9999", "“9999” is not a date", "a date is 2024"),
         ("created:2024-13", "“2024-13” is not a date", "2024-03"),
         ("created:2024-02-30", "not a date", "2024-03"),
         ("created:..", "a range needs a date", "2024-01..2024-03"),
@@ -358,3 +416,9 @@ def test_a_hypothesis_may_be_empty_or_switched_off_but_not_in_silence():
         plan("x", hypothesis=" ")
     with pytest.raises(UsageError, match=r"query\.hypothesis is off"):
         plan("x", Query(hypothesis=False), hypothesis="y")
+
+
+def test_a_vault_alone_lists_its_notes():
+    found = plan("in:notes")
+    assert (found.listing, found.vaults, found.filter) == (True, ("notes",), None)
+    assert found.parse == "notes in the vault notes, newest first"

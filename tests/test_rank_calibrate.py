@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_kit import candidate, context, ids, names, pools
 
+from ragvault import profiles
 from ragvault.rank.calibrate import band, calibrate, sigmoid
+from ragvault.rank.fuse import fuse
+
+SCORE = {"calibrate__source": "score"}
+# A hit that nothing speaks for, where each leg found it.
+HOPELESS = {"scores": {"vector": 0.3, "keyword": 0.4}, "evidence": {"coverage": 0.1}}
+RANKS = {"vector": 1, "keyword": 1, "recency": 1, "access": 1}
 
 
 @pytest.mark.parametrize(
@@ -76,9 +83,27 @@ def test_what_no_leg_knows_does_not():
 
 
 def test_a_confidence_of_the_floor_itself_stays():
-    found = calibrate([candidate(score=0.035)], context(calibrate__floor=0.5))
+    found = calibrate([candidate(score=0.035)], context(**SCORE, calibrate__floor=0.5))
 
     assert names(found) == ["a"]
+
+
+@pytest.mark.parametrize("name", profiles.names())
+def test_a_hopeless_hit_is_called_noise_whatever_the_scale_of_its_score(name):
+    """But for the seed that has a calibration of its own: there, what legs agree on is sure."""
+    ctx = context(name, calibrate__floor=0.0)
+    (found,) = calibrate(fuse([candidate(**HOPELESS, **RANKS)], ctx), ctx)
+
+    if ctx.settings.calibrate.source == "evidence":
+        assert (found.band, found.confidence < 0.1) == ("noise", True)
+    else:
+        assert name in {"ragdocs", "docs", "technical", "personal", "research"}
+
+
+@pytest.mark.parametrize("name", profiles.names())
+def test_confidence_removes_nothing_where_the_seed_has_no_floor(name):
+    floor = profiles.config(name).calibrate.floor
+    assert floor == (0.3 if name in {"ragdocs", "docs", "technical", "personal", "research"} else 0)
 
 
 @given(st.floats(-1e6, 1e6))
@@ -97,6 +122,6 @@ def test_calibration_keeps_order_and_scores(source, pool):
 
 @given(pools(scored=True))
 def test_a_better_score_is_never_less_sure(pool):
-    found = sorted(calibrate(pool, context()), key=lambda c: c.score)
+    found = sorted(calibrate(pool, context(**SCORE)), key=lambda c: c.score)
 
     assert [c.confidence for c in found] == sorted(c.confidence for c in found)

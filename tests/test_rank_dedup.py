@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rank_kit import candidate, context, few, ids, names, note, pools
 
 from ragvault.rank.alike import SameGrams, _maybe, grams, jaccard, sketched
@@ -83,6 +84,15 @@ def test_the_newest_copy_takes_the_place_of_the_best():
     assert found[0].steps[-1].terms[0].why == "in place of an older copy in old.md"
 
 
+def test_the_newest_copy_is_as_sure_as_the_one_it_stands_for():
+    old = text("old", "Bread.", of=note("old", days=90), score=0.9)
+    new = text("new", "Bread.", of=note("new", days=1), score=0.2)
+    pool = [replace(old, confidence=0.8, band="good"), replace(new, confidence=0.1, band="noise")]
+    (found,) = dedup(pool, context(**ALONE | {"dedup__hash": True}, dedup__keep="newest"))
+
+    assert (found.note.title, found.confidence, found.band) == ("new", 0.8, "good")
+
+
 def test_copies_are_sought_until_enough_are_left():
     pool = [text(f"n{at}", "same" if at < 4 else f"other {at}") for at in range(9)] + [
         text("z", "other 4")
@@ -102,9 +112,20 @@ def test_the_sketch_misses_no_pair(texts, threshold):
     pairs = {(i, j) for i, a in enumerate(texts) for j, b in enumerate(texts[:i])
              if jaccard(grams(a, 3), grams(b, 3)) >= threshold}  # fmt: skip
 
-    assert pairs <= set(_maybe(sketched(texts, 3), threshold))
+    assert pairs <= set(_maybe(sketched(texts, 3), threshold, [True] * len(texts)))
     found = SameGrams(3, threshold)([text(str(at), each) for at, each in enumerate(texts)])
     assert {(i, j) for i, before in found.items() for j in before} == pairs
+
+
+@given(st.lists(words.map("".join), min_size=2, max_size=8), st.floats(0.05, 1), st.data())
+def test_what_was_compared_before_changes_no_answer(texts, threshold, data):
+    pool = [text(str(at), each) for at, each in enumerate(texts)]
+    first = data.draw(st.integers(0, len(pool)))
+    same = SameGrams(3, threshold)
+    copies = same(pool[:first])
+    left = [each for at, each in enumerate(pool) if at not in copies]
+
+    assert same(left) == SameGrams(3, threshold)(left)
 
 
 @few

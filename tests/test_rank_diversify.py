@@ -7,9 +7,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 from rank_kit import candidate, context, ids, names, pools
 
 from ragvault.rank.diversify import diversify, lambda_of
+from ragvault.rank.fuse import fuse
 
 VECTORS = {1: np.array([1.0, 0.0]), 2: np.array([0.8, 0.6]), 3: np.array([0.0, 1.0])}
 POOL = [
@@ -48,6 +50,27 @@ def test_what_has_no_vector_resembles_nothing():
     ctx = context(diversify__enabled=True, diversify__mmr_lambda=0.5)
 
     assert names(diversify(POOL, ctx)) == ["a", "b", "c"]
+
+
+def test_what_was_asked_for_by_its_very_name_stays_first_and_counts_as_chosen():
+    """b is nearer to the query than c, and much like the note that was asked for."""
+    asked = candidate("asked", id=1, exact="title", scores={"vector": 0.5})
+    ctx = context("default", diversify__method="mmr", vectors=VECTORS)
+    found = diversify(fuse([asked, *POOL[1:]], ctx), ctx)
+
+    assert names(found) == ["asked", "c", "b"]
+    assert found[1].score == pytest.approx(0.7 * 0.5)
+    assert found[2].score == pytest.approx(0.7 * 0.8 - 0.3 * 0.8)
+    assert [step.stage for step in found[0].steps] == ["fuse"]
+
+
+def test_relevance_may_be_the_confidence():
+    ctx = context(diversify__enabled=True, diversify__relevance="confidence")
+    sure = [replace(c, confidence=n) for c, n in zip(POOL, (0.1, 0.9, 0.4), strict=True)]
+    found = diversify(sure, ctx)
+
+    assert names(found) == ["b", "c", "a"]
+    assert [c.score for c in found] == pytest.approx([0.7 * 0.9, 0.7 * 0.4, 0.7 * 0.1])
 
 
 def test_at_most_so_many_passages_a_note():

@@ -96,6 +96,17 @@ def test_evidence_is_a_sum_of_absolute_scores_and_words_count_as_far_as_they_cov
     assert other.score == pytest.approx(0.7 + words)
 
 
+def test_code_and_neighbours_count_in_evidence_where_they_have_a_weight():
+    found = candidate(scores={"vector": 0.5}, evidence={"code": 0.8}, code=3, graph=4)
+    weighed = {"fuse__evidence__code": 0.05, "fuse__evidence__graph": 0.1}
+    (one,) = fuse([found], context("default", **weighed))
+    (other,) = fuse([found], context("default", **dict.fromkeys(weighed, 0.0)))
+
+    # The first neighbour is worth all of the weight, later ones as in rank fusion.
+    assert one.score == pytest.approx(0.5 + 0.05 * 0.8 + 0.1 * 61 / 64)
+    assert other.score == 0.5
+
+
 def test_a_passage_without_a_vector_has_no_cosine():
     found = candidate(scores={"vector": float("nan")}, evidence={"passage": 0.5})
 
@@ -124,6 +135,24 @@ def test_a_note_found_by_two_legs_in_two_passages_was_found_by_both():
     assert notes[0].score == pytest.approx(1 / 61 + 1 / 61)
     assert notes[0].id == one.id
     assert len(notes) == 3
+    assert [term.why for term in notes[0].steps[0].terms] == ["rank 1 among notes"] * 2
+    assert notes[2].steps[0].terms[0].why == "rank 2", "by itself, as its leg ranked it"
+
+
+@pytest.mark.parametrize("name", ["title", "alias"])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_note_that_is_called_by_a_phrase_stands_before_passages_that_hold_it(name, method):
+    of = note("low")
+    pool = [
+        candidate("holds", exact="phrase", scores={"vector": 0.9}, vector=1, keyword=1),
+        candidate(of=of, ordinal=1, exact=name, scores={"vector": 0.1}, vector=3),
+        candidate(of=of, ordinal=2, exact=name, scores={"vector": 0.0}, vector=4),
+        candidate("other", scores={"vector": 0.95}, vector=2, keyword=2),
+    ]
+    ranked = fuse(pool, context("default", fuse__method=method, fuse__exact=1.0))
+
+    assert names(ranked) == ["low", "holds", "low", "other"]
+    assert all(each.steps[-1].total == pytest.approx(each.score) for each in ranked)
 
 
 def test_an_exact_hit_comes_first_however_low_its_score():
@@ -157,6 +186,22 @@ def test_an_unsure_leg_loses_weight_to_the_other_and_the_sum_stays():
 
     assert found["vector"] == pytest.approx(2 * 0.1 / 1.1)
     assert found["keyword"] == pytest.approx(2 * 1.0 / 1.1)
+
+
+def test_variances_may_be_compared_after_dividing_by_the_best():
+    """Keywords of 8 and 10 vary by 1, and as shares of the best (0.8 and 1) by 0.01."""
+    pool = [
+        candidate("a", scores={"vector": 0.2, "keyword": 8.0}, vector=2, keyword=2),
+        candidate("b", scores={"vector": 1.0, "keyword": 10.0}, vector=1, keyword=1),
+    ]
+    how = {"fuse__aware__by": "variance", "fuse__aware__least": 0.0}
+    how |= {"fuse__aware__renormalise": False, "fuse__aware__threshold": 0.32}
+
+    raw = weights.of_legs(pool, context(**how))
+    best = weights.of_legs(pool, context(**how, fuse__aware__scale="best"))
+
+    assert (raw["vector"], raw["keyword"]) == pytest.approx((0.5, 1.0))
+    assert (best["vector"], best["keyword"]) == pytest.approx((0.5, 0.01 / 0.32))
 
 
 def test_the_seeds_weights_keep_their_own_sum():

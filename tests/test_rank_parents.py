@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from rank_kit import candidate, context, few, ids, names, pools
 
 from ragvault.candidate import Stretch
-from ragvault.rank.budget import budget
+from ragvault.rank.budget import budget, fitting
 from ragvault.rank.limit import limit
 from ragvault.rank.parents import parents
 
+SECTIONS = {"parents__enabled": True, "parents__unit": "section"}
 SHOWN = {
     at: Stretch(
         at,
@@ -36,7 +37,7 @@ def test_passages_of_one_section_become_one_result_with_the_best_score():
         in_section("b", 2, score=0.8),
         in_section("a", 1, score=0.7, ordinal=2),
     ]
-    found = parents(pool, context(parents__enabled=True, sections=SHOWN))
+    found = parents(pool, context(**SECTIONS, sections=SHOWN))
 
     assert [(c.text, c.lines, c.headings, c.score) for c in found] == [
         ("section 1\n", (10, 19), ("H1",), 0.9),
@@ -50,18 +51,32 @@ def test_passages_of_one_section_become_one_result_with_the_best_score():
 def test_the_highest_score_is_kept_even_where_it_came_later():
     pool = [in_section("a", 1, score=0.2), in_section("a", 1, score=0.7, ordinal=2)]
 
-    assert [c.score for c in parents(pool, context(parents__enabled=True, sections=SHOWN))] == [0.7]
+    assert [c.score for c in parents(pool, context(**SECTIONS, sections=SHOWN))] == [0.7]
 
 
 def test_a_passage_whose_section_is_gone_is_shown_itself():
-    (found,) = parents([in_section("a", 99, score=1.0)], context(parents__enabled=True))
+    (found,) = parents([in_section("a", 99, score=1.0)], context(**SECTIONS))
 
     assert (found.text, found.shown) == ("the text of a 0", None)
 
 
+def test_sections_that_the_limit_takes_out_are_not_read():
+    class Read(dict):
+        def __missing__(self, at):
+            raise AssertionError(f"section {at} was read")
+
+        def __contains__(self, at):
+            return True
+
+    pool = [in_section("a", 1, score=0.9), in_section("b", 2, score=0.8)]
+    found = parents(pool, context(**SECTIONS, limit=1, sections=Read({1: SHOWN[1]})))
+
+    assert [c.text for c in found] == ["section 1\n", "the text of b 0"]
+
+
 def test_neighbours_are_joined_on_both_sides_and_nothing_is_shown_twice():
     pool = [in_section("a", 3, score=0.9), in_section("a", 5, score=0.5, ordinal=1)]
-    ctx = context(parents__enabled=True, parents__neighbours=1, sections=SHOWN)
+    ctx = context(**SECTIONS, parents__neighbours=1, sections=SHOWN)
     found = parents(pool, ctx)
 
     assert [c.text for c in found] == ["section 2\nsection 3\nsection 4\n", "section 5\n"]
@@ -82,7 +97,7 @@ def test_a_candidate_that_is_shown_as_a_neighbour_is_no_result_of_its_own():
 @given(pools(scored=True), st.integers(0, 2))
 def test_every_result_contains_its_candidate(pool, neighbours):
     sections = {at: Stretch(at, f"{at};", (1, 1), (), at - 1, at + 1) for at in range(9)}
-    ctx = context(parents__enabled=True, parents__neighbours=neighbours, sections=sections)
+    ctx = context(**SECTIONS, parents__neighbours=neighbours, sections=sections)
     found = parents(pool, ctx)
 
     shown = [part for c in found for part in c.text.replace("\n", "").split(";")[:-1]]
@@ -157,6 +172,29 @@ def test_a_loaded_tokenizer_counts():
     assert names(budget(sized("one two", "three", "four"), ctx)) == ["n0", "n1"]
 
 
+def test_nothing_is_cut_where_too_little_is_left_for_it():
+    pool = sized(
+        "x" * 40, "One. Two. Three. Four. Five. Six. Seven. Eight. Nine. Ten. Eleven. Twelve."
+    )
+
+    def count(room):
+        ctx = context(budget__enabled=True, budget__tokens=10 + room, budget__least=6)
+        return len(budget(pool, ctx))
+
+    assert (count(5), count(6)) == (1, 2)
+
+
+def test_a_part_that_is_counted_as_more_than_the_longer_one_it_is_of_is_cut_again():
+    def count(text):
+        return len(text) + 50 * (not text.endswith("\n"))  # without its end it is dearer
+
+    pool = sized("One is short\nTwo goes on for a while\n" + "Three has no end " * 9)
+    ctx = context(budget__enabled=True, budget__tokens=70, budget__least=1, count_tokens=count)
+    (found,) = budget(pool, ctx)
+
+    assert found.text == "One is short"
+
+
 @pytest.mark.parametrize("last", ["cut", "leave"])
 @given(
     texts=st.lists(st.text("ab .!\n\u3002", max_size=200), max_size=8),
@@ -175,4 +213,26 @@ def test_the_budget_is_never_exceeded(last, texts, tokens, odd):
 
     assert sum(size(c.text) for c in found) <= tokens
     assert all(c.passage.text.startswith(c.text) for c in found)
+    assert len(found) + len(found.removed) == len(texts)
+
+
+@given(
+    texts=st.lists(st.text("ab .!\n\u3002", max_size=200), max_size=8),
+    tokens=st.integers(1, 150),
+    odd=st.booleans(),
+)
+def test_no_more_is_written_than_the_budget_allows(texts, tokens, odd):
+    """Counted as it is written: tokens of a whole need not be the sum of those of its parts."""
+
+    def written(some):
+        return "\n".join(f"[{at}] {c.note.path}\n{c.text.strip()}" for at, c in enumerate(some))
+
+    def size(some):
+        text = written(some)
+        return len(text) // 3 + 5 * (not text.endswith("b")) if odd and text else -(-len(text) // 4)
+
+    ctx = context(budget__enabled=True, budget__tokens=tokens, budget__least=0)
+    found = fitting(sized(*texts), ctx, size)
+
+    assert size(found.kept) <= tokens
     assert len(found) + len(found.removed) == len(texts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ class Lengths:
         return [len(each) / 1000 for each in passages]
 
 
-def everything(profile: str, pool) -> Context:
+def everything(profile: str, pool, **settings) -> Context:
     """A context in which every stage has what it asks for."""
     angles = {each.id: each.scores["vector"] * np.pi / 2 for each in pool}
     return context(
@@ -39,6 +40,7 @@ def everything(profile: str, pool) -> Context:
         passages={at: Stretch(at, f"p{at}.\n", (1, 9), (), at - 1, at + 1) for at in range(12)},
         reranker=Lengths(),
         note_length=400,
+        **settings,
     )
 
 
@@ -106,16 +108,44 @@ def test_every_step_of_every_result_adds_up_and_follows_from_the_one_before(prof
         assert each.score == score
 
 
+@pytest.mark.parametrize("method", ["per-note", "mmr"])
 @few
 @given(pool=pools())
-def test_exact_hits_come_first_in_the_default_profile(pool):
-    ranked, _ = run(pool, everything("default", pool))
+def test_exact_hits_come_first_in_the_default_profile(method, pool):
+    ranked, _ = run(pool, everything("default", pool, diversify__method=method))
     lifted = [
         any(term.name == "exact" for step in each.steps for term in step.terms) for each in ranked
     ]
 
     assert lifted == sorted(lifted, reverse=True)
     assert any(lifted) == any(each.exact for each in pool)
+
+
+LARGEST = {
+    **{
+        f"fuse__evidence__{name}": 1e6
+        for name in ("vector", "passage", "note", "title", "coverage")
+    },
+    "fuse__evidence__graph": 1e6,
+    "fuse__exact": 1e6,
+    "boost__backlinks__weight": 1e6,
+    "boost__backlinks__cap": 10**12,
+    "boost__recency__tiers": [[1e9, 1e6]],
+    "boost__recency__bias": 1.0,
+    "boost__community__factor": 1e6,
+    "boost__access__enabled": True,
+    "boost__access__weight": 1e6,
+    "calibrate__vector__steepness": 1e9,
+}
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+@few
+@given(pool=pools())
+def test_the_largest_settings_there_are_leave_scores_finite(bounded, pool):
+    ranked, _ = run(pool, everything("default", pool, boost__bounded=bounded, **LARGEST))
+
+    assert all(isfinite(each.score) and 0 <= each.confidence <= 1 for each in ranked)
 
 
 def test_nothing_found_is_an_empty_answer():

@@ -73,13 +73,36 @@ def test_blended_by_rank_both_orders_count():
     assert found[1].score == pytest.approx(0.5 / 13 + 0.5 / 11)
 
 
-def test_blended_by_score_both_scores_count():
-    found = ranked(
-        Says(a=0.2, b=0.9, c=0.0), rerank__n=3, rerank__method="score", rerank__weight=0.25
-    )
+BY_SCORE = {"rerank__n": 3, "rerank__method": "score", "rerank__weight": 0.25}
 
-    assert found[0].score == pytest.approx(0.25 * 0.9 + 0.75 * 0.9)
-    assert [c.note.title for c in found] == ["b", "a", "c"]
+
+def test_blended_by_score_both_scores_count_between_their_lowest_and_highest():
+    found = ranked(Says(a=0.2, b=0.9, c=0.0), **BY_SCORE)
+
+    assert [(c.note.title, c.score) for c in found] == [
+        ("a", pytest.approx(0.25 * 0.2 / 0.9 + 0.75)),
+        ("b", pytest.approx(0.25 + 0.75 * 0.5)),
+        ("c", 0.0),
+    ]
+
+
+def test_scores_of_rank_fusion_are_not_drowned_by_those_of_a_reranker():
+    """RRF has 0.033 and 0.028 between first and tenth; a share of a tenth is a tenth of it."""
+    letters = "abcdefghij"
+    before = [candidate(n, passage={"text": n}, vector=r, keyword=r)
+              for r, n in enumerate(letters, 1)]  # fmt: skip
+    says = Says(**{n: 0.5 + at / 100 for at, n in enumerate(letters)})
+    how = {"rerank__enabled": True, "rerank__method": "score", "rerank__weight": 0.1}
+    ctx = context("ragtriever", **how, reranker=says)
+
+    assert names(rerank(fuse(before, ctx), ctx)) == list(letters)
+
+
+@pytest.mark.parametrize("given", [0.0, 0.4, -7.0])
+def test_a_reranker_that_finds_all_alike_says_nothing(given):
+    found = ranked(Says(a=given, b=given, c=given), **BY_SCORE)
+
+    assert [c.score for c in found] == pytest.approx([0.25 + 0.75, 0.25 + 0.375, 0.25])
 
 
 def test_a_reranker_that_fails_changes_nothing_and_is_named():
@@ -98,6 +121,11 @@ def test_a_reranker_that_is_not_there_or_says_nonsense_changes_nothing_and_that_
     assert nonsense.said == ("not reranked: says gave no score for some of the passages",)
 
 
+@pytest.mark.parametrize("odd", [float("inf"), float("-inf")])
+def test_a_score_without_end_is_nonsense_too(odd):
+    assert ranked(Says(a=odd, b=0.1, c=0.1, d=0.1)).kept == tuple(pool())
+
+
 def test_every_score_is_the_sum_of_its_terms():
     for method in ("replace", "rank", "score"):
         for each in ranked(
@@ -112,6 +140,9 @@ def test_what_was_asked_for_by_its_very_name_stays_first_and_unread():
     how = {"rerank__enabled": True, "rerank__method": "replace"}
     ctx = context("default", **how, reranker=Says(a=0.2, b=0.9))
     found = rerank(fuse([*near, named], ctx), ctx)
+    dropping = context("default", **how, rerank__rest="drop", rerank__n=1, reranker=Says(a=0.2))
+    fewer = rerank(fuse([*near, named], dropping), dropping)
 
     assert names(found) == ["named", "b", "a"]
+    assert names(fewer) == ["named", "a"]
     assert [step.stage for step in found[0].steps] == ["fuse"]

@@ -13,11 +13,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from keyword_shelves import ENGINES
+from vector_shelf import WORDS, Shelf, brute_force, create, fill, vector_of
 
 from ragvault import profiles
+from ragvault.config import Vector
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError, UsageError
+from ragvault.index.vector_tiers import Tiers
+from ragvault.index.vector_write import Limits
 from ragvault.opened import Opened
+from ragvault.plan import QueryPlan
 from ragvault.ports import CacheBroken
 from ragvault.query.understand import understand
 from ragvault.retrieve.legs import CodeLeg, KeywordLeg, VectorLeg
@@ -198,6 +204,16 @@ def test_a_leg_that_is_late_is_named_and_the_search_goes_on(vault, monkeypatch):
     assert response.results
 
 
+def test_only_the_leg_with_a_model_may_take_as_long_as_loading_it(vault, monkeypatch):
+    waiting = threading.Event()
+    monkeypatch.setattr(CodeLeg, "search", lambda *a: waiting.wait(30))
+    with with_settings(vault, "retrieve.seconds=0.2") as index:
+        response = ask(index, "gluten")  # the first, which loads the model
+        waiting.set()
+    assert response.failed == {"code": "no answer within 0.2 s"}
+    assert response.results
+
+
 def test_a_hypothesis_is_embedded_in_place_of_the_query(index):
     guess = "Starch takes water from the crumb and turns firm while bread cools and ages"
     plain, guessed = ask(index, "why"), ask(index, "why", hypothesis=guess)
@@ -219,6 +235,9 @@ def test_every_profile_answers(vault, name):
         response = search(Asked("how do I feed a starter", NOW), index)
     assert not response.failed
     assert response.stages[0].stage == "fuse"
+    assert 0 < len(response.results) <= profiles.config(name).limit.n
+    assert "starter" in " ".join(each.text for each in response.results).lower()
+    assert all(each.confidence is not None and each.band for each in response.results)
 
 
 def test_a_vaults_own_file_switches_recency_off(vault):
@@ -245,6 +264,20 @@ def test_neighbours_of_hits_come_by_links(vault):
     by_link = [each for each in response.results if set(each.ranks) == {"graph"}]
     assert by_link
     assert any(each.note.id in linked for each in by_link)
+
+
+def test_neighbours_that_the_filter_excludes_take_no_place_of_others(tmp_path):
+    names = [f"plain {at:03}" for at in range(120)]
+    for name in names:
+        (tmp_path / f"{name}.md").write_text("Nothing of interest.")
+    links = "\n".join(f"[[{name}]]" for name in [*names, "zlast"])
+    (tmp_path / "Hub.md").write_text(f"#keep The quokka.\n\n{links}")
+    (tmp_path / "zlast.md").write_text("#keep Something else.")
+    vault = Vault.open(tmp_path, flags=FAKE)
+    vault.index()
+    with with_settings(vault, 'retrieve.legs=["keyword", "graph"]') as index:
+        response = ask(index, "quokka tag:keep")
+    assert set(paths(response)) == {"Hub.md", "zlast.md"}
 
 
 def test_sections_are_shown_and_passages_on_request(vault):
@@ -324,19 +357,40 @@ def test_a_list_by_date_says_of_how_many_notes_it_is(index):
     assert any(line.startswith("the newest 2 of ") for line in response.said)
 
 
-def test_a_filter_that_keeps_one_passage_in_a_thousand_leaves_the_vector_leg_exact(vault):
-    with with_settings(vault, 'retrieve.legs=["vector"]') as index:
-        ids = index.catalogue.chunk_ids()
-        query = index.embedders["full"].embed(["sour dough"], "query")[0]
-        rows = index.catalogue.chunk_vectors(index.model_of("full"), ids)
-        chance = np.random.default_rng(0)
-        for _ in range(20):
-            kept = np.sort(chance.choice(ids, max(1, len(ids) // 1000), replace=False))
-            found, scores = index.tiers.search({"full": query}, limit=10, allowed=kept)["full"]
-            at = np.searchsorted(ids, kept)
-            best = sorted(zip(-(rows[at] @ query), kept, strict=True))[:10]
-            assert found.tolist() == [int(id_) for _, id_ in best]
-            assert scores == pytest.approx([-score for score, _ in best], abs=1e-5)
+@pytest.mark.parametrize("exact_max", [250_000, 0], ids=["compared with all", "in lists"])
+def test_a_filter_that_keeps_one_passage_in_a_thousand_leaves_the_vector_leg_exact(
+    tmp_path, exact_max
+):
+    """Twelve of 12,000, in an order that a list near the query would not have by chance."""
+    shelf, chance = Shelf(), np.random.default_rng(0)
+    rows = chance.standard_normal((12_000, shelf.dim)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    limits = Limits(full_in_lists=1024, log_bytes=0)
+    made = create(tmp_path, shelf, limits=limits, config=Vector(exact_max=exact_max, probe=0.1))
+    for first in range(0, 12_000, 300):
+        fill(made, shelf, dict(enumerate(rows[first : first + 300], first)))
+    while made.merge():
+        pass
+    assert made.exact == (exact_max > 0)
+    for turn in range(20):
+        kept = np.sort(chance.choice(12_000, 12, replace=False))
+        query = vector_of(f"{WORDS[turn % 11]} {turn}")
+        leg = VectorLeg(Tiers({"full": made}), {"full": Always(query)})
+        hits = leg.search(QueryPlan("sour dough", text="sour dough"), 10, kept).hits
+        best = brute_force({int(id_): rows[id_] for id_ in kept}, query, 10)
+        assert len(best) == 10
+        assert [hit.chunk for hit in hits] == [id_ for id_, _ in best]
+        assert [hit.score for hit in hits] == pytest.approx([score for _, score in best], abs=1e-6)
+
+
+class Always:
+    """An embedder of one vector."""
+
+    def __init__(self, vector: np.ndarray) -> None:
+        self.vector = vector
+
+    def embed(self, texts: list[str], role: str) -> np.ndarray:
+        return np.stack([self.vector for _ in texts])
 
 
 @pytest.mark.parametrize("leg", ["vector", "keyword", "code", "graph"])
@@ -354,6 +408,55 @@ def test_no_leg_returns_what_the_filter_excludes(vault, leg, condition):
     assert seen <= kept
     if leg == "vector":  # which has a place for every passage: nothing that is kept is lost
         assert seen == kept
+
+
+@pytest.fixture(scope="module")
+def in_code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+    """Three notes with the same name in their code, in three languages."""
+    root = tmp_path_factory.mktemp("code") / "vault"
+    root.mkdir()
+    for name, lang in (("one", "python"), ("two", "rust"), ("three", "js")):
+        (root / f"{name}.md").write_text(f"# {name}\n\n```{lang}\nparse_thing({name})\n```\n")
+    vault = Vault.open(root, flags=FAKE)
+    vault.index()
+    with vault.reading() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("lang:rust", {"two.md"}),
+        ("-lang:rust", {"one.md", "three.md"}),
+        ("(lang:python OR path:three)", {"one.md", "three.md"}),
+        ("-(lang:python OR lang:rust)", {"three.md"}),
+        ("(lang:python OR lang:rust)", {"one.md", "two.md"}),
+    ],
+)
+def test_a_language_in_a_filter_leaves_the_code_leg_all_that_the_filter_keeps(
+    in_code, condition, kept
+):
+    response = ask(in_code, f"parse_thing {condition}")
+
+    ranked = {each.note.path for each in response.results if "code" in each.ranks}
+    assert ranked == set(paths(response)) == kept
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_code_in_a_list_a_quote_and_a_callout_is_found_by_the_code_leg(tmp_path, engine):
+    root = tmp_path / "vault"
+    root.mkdir()
+    for name, lead in (("list", "  "), ("quote", "> "), ("callout", "> ")):
+        first = {"list": "- Run:\n", "quote": "> Run:\n", "callout": "> [!tip]\n"}[name]
+        fence = "".join(f"{lead}{line}\n" for line in ("```ts", "getUserById(1)", "```"))
+        (root / f"{name}.md").write_text(f"# {name}\n\n{first}{fence}")
+    vault = Vault.open(root, flags=[*FAKE, f"keyword.engine={engine}"])
+    vault.index()
+    with vault.reading() as index:
+        for query in ("get_user_by_id", "getUserById lang:typescript"):
+            found = {each.note.path for each in ask(index, query).results if "code" in each.ranks}
+            assert found == {"list.md", "quote.md", "callout.md"}
+        assert paths(ask(index, "getUserById -lang:ts")) == []
 
 
 def test_one_leg_is_enough_to_pass_a_floor(vault):

@@ -7,6 +7,7 @@ reason.
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from math import log2
 
 import pytest
 from rank_kit import NOW, candidate, context, names, note
@@ -169,12 +170,22 @@ def test_neighbours_that_were_found_as_well():
 
 def test_the_breakdown_of_a_score():
     """similarity 0.92, recency 0.8, hierarchy 1.0, adjacency 0.65 with .5 / .2 / .2 / .1."""
-    parts = {"similarity": 0.92, "recency": 0.8, "hierarchy": 1.0, "adjacency": 0.65}
-    shares = context("policy").settings.fuse.features
-    total = sum(value * getattr(shares, name) for name, value in parts.items())
+    of = note("a", days=1249 * log2(1 / 0.8))
+    headings = {"headings": ("Definitions",)}
+    pool = [
+        candidate("a", of=of, ordinal=at, scores={"vector": 0.92 * at}, passage=headings)
+        for at in (0, 1)
+    ]
+    best = fuse(pool, context("policy"))[0]
 
+    assert [(term.name, term.value, term.weight) for term in best.steps[0].terms] == [
+        ("similarity", 0.92, 0.5),
+        ("recency", pytest.approx(0.8), 0.2),
+        ("hierarchy", 1.0, 0.2),
+        ("adjacency", 0.65, 0.1),
+    ]
     # The seed prints 0.87 beside these parts; their sum is 0.885.
-    assert total == pytest.approx(0.885)
+    assert best.score == pytest.approx(0.885)
 
 
 @pytest.mark.parametrize(

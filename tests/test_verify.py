@@ -155,6 +155,15 @@ def test_a_passage_that_was_edited_is_read_from_disk_and_marked(vault):
     assert "changed since it was indexed" in ask(vault, "bread", "-n", "50").out
 
 
+def test_a_changed_note_under_a_filter_is_marked_for_it_may_no_longer_meet_it(vault):
+    query = f"{WORDS[0]} path:00"
+    first = found(vault, query)["results"][0]["note"]
+    edit(vault / first, "A line on top.\n\n" + (vault / first).read_text("utf-8"))
+
+    assert {r["note"]: r["stale"] for r in found(vault, query)["results"]}[first]
+    assert not {r["note"]: r["stale"] for r in found(vault, WORDS[0])["results"]}.get(first, False)
+
+
 def test_a_note_that_was_rewritten_is_not_shown_for_what_it_said(vault):
     gone = found(vault, "bread", "-n", "1")["results"][0]["note"]
     edit(vault / gone, "# Something else\n\nNothing of what was here before.\n")
@@ -233,7 +242,8 @@ def test_searching_writes_nothing(vault, indexed):
 
 
 def chunk(text: str, line: int = 1) -> Chunk:
-    return Chunk(0, 0, (), "prose", "", frozenset(), 0, 9, (line, line), (1, 1), text)
+    none: frozenset[str] = frozenset()
+    return Chunk(0, 0, (), "prose", none, none, 0, 9, (line, line), (1, 1), text)
 
 
 def test_of_two_copies_of_a_passage_the_nearer_is_meant():
@@ -245,3 +255,23 @@ def test_a_passage_without_words_is_found_only_word_for_word():
     passage = Passage(1, NoteFacts(1, "a.md"), source="---", lines=(1, 1))
     assert located(passage, [chunk("***")]) == (None, False)
     assert located(passage, [chunk("---")])[1]
+
+
+def test_a_listed_note_without_a_passage_is_as_it_is_now(vault):
+    for name in ("blank-a", "blank-b", "blank-c"):
+        edit(vault / f"{name}.md", "---\nstub: true\n---\n")
+    Vault.open(vault).index("keyword")
+    (vault / "blank-a.md").unlink()
+    edit(vault / "blank-b.md", "---\nstub: true\ntitle: B\n---\n")
+    edit(vault / "blank-c.md", "---\nstub: true\n---\n\nNow it says something.\n")
+
+    told = found(vault, "[stub:true]")["results"]
+
+    assert [(each["note"], each["title"]) for each in told] == [
+        ("blank-b.md", "B"),
+        ("blank-c.md", "blank-c"),
+    ]
+    assert [(each["text"].strip(), each["lines"], each["stale"]) for each in told] == [
+        ("", [1, 4], True),
+        ("Now it says something.", [5, 5], True),
+    ]

@@ -36,9 +36,10 @@ class Variant:
 def variants(config: Config) -> Iterator[Variant]:
     """Every part that is on, each taken away alone."""
     legs = config.retrieve.legs
-    for leg in legs if len(legs) > 1 else ():
-        left = ", ".join(f'"{other}"' for other in legs if other != leg)
-        yield Variant(leg, "leg", (f"retrieve.legs=[{left}]",))
+    for leg in legs:
+        left = [f'"{other}"' for other in legs if other != leg]
+        if set(left) - {'"graph"'}:  # which finds nothing alone
+            yield Variant(leg, "leg", (f"retrieve.legs=[{', '.join(left)}]",))
     yield from _fusion(config)
     if config.boost.enabled:
         on = [name for name in BOOSTS if getattr(config.boost, name).enabled]

@@ -33,11 +33,11 @@ from ragvault.opened import Opened
 from ragvault.plan import LEGS
 from ragvault.query.understand import understand
 from ragvault.rank.pipeline import Outcome
-from ragvault.retrieve.neighbours import SEEDS
 from ragvault.search import Prepared
 
 State = Literal["alive", "idle", "dead", "failed", "off"]
 MOVES = 100  # questions on which it is tried what a signal moves
+LINKS = 10  # fewer than these make no community
 # What each leg knows beside rank and score.
 _EVIDENCE = {"keyword": ("coverage", "passage", "note", "title"), "code": ("code",)}
 _NAMED = ("title", "alias", "heading", "sentence")  # probes that have the words of their notes
@@ -188,7 +188,7 @@ def _legs(counted: _Counted, index: Opened, found: Material) -> Iterator[Signal]
         "vector": "" if vectors else "no passage has a vector yet",
         "keyword": "" if found.notes else "there is no note",
         "code": "" if found.code else "no code has a name of several words in it",
-        "graph": _no_neighbours(found),
+        "graph": _no_neighbours(found, index.config.retrieve.seeds),
     }
     for leg in LEGS:
         on = leg in index.config.retrieve.legs and (leg != "code" or index.config.code.enabled)
@@ -196,10 +196,10 @@ def _legs(counted: _Counted, index: Opened, found: Material) -> Iterator[Signal]
         yield _signal(counted, leg, "leg", on=on, lacks=lacks[leg], failed=failed)
 
 
-def _no_neighbours(found: Material) -> str:
+def _no_neighbours(found: Material, seeds: int) -> str:
     if not found.links:
         return "no note links to another by name"
-    return "" if found.notes > SEEDS else "the other legs bring every note of so small a vault"
+    return "" if found.notes > seeds else "the other legs bring every note of so small a vault"
 
 
 def _by_script(counted: _Counted, config: Config) -> Iterator[Signal]:
@@ -213,7 +213,7 @@ def _boosts(counted: _Counted, config: Config, found: Material) -> Iterator[Sign
     lacks = {
         "backlinks": "" if found.links else "no note links to another by name",
         "recency": "" if found.recent else "no note is young enough to be moved",
-        "community": "" if len(found.links) >= SEEDS else "too few links for a community",
+        "community": "" if len(found.links) >= LINKS else "too few links for a community",
         "importance": "" if found.important else "no note says that it is important",
         "access": "opening notes is not recorded",
         "templates": "" if found.templates else "no note lies in a folder of templates",

@@ -30,6 +30,14 @@ _IDENTIFIER = re.compile(
 _SNAKE_CASE = re.compile(r"\b[A-Za-z]+_[A-Za-z_]+\b")
 _BACKTICKS = re.compile(r"`[^`]+`")
 _VERSION = re.compile(r"\b[vV]?\d+\.\d+(?:\.\d+)?(?:-\w+)?\b")
+# Names with signs in them: PIO-1384, C++, C#, @scope/pkg, Node.js, walk(), std::string.
+_SIGNED = re.compile(
+    r"\b[A-Z][A-Z0-9]+-\d+\b"
+    r"|(?<!\w)\w+(?:\+\+|#)(?![\w#])"
+    r"|(?<![\w.])@[\w.-]+/[\w.-]+"
+    r"|\b\w{2,}\.[a-z]\w{0,4}\b"
+    r"|\w\(\)|\w::\w"
+)
 _WIKILINK = re.compile(r"\[\[[^\[\]]+\]\]")
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -59,6 +67,15 @@ def names_exactly(text: str, camel_case: CamelCase = "identifier") -> bool:
     """Is there an identifier, code or a version in this text?"""
     camel = _LOOSE if camel_case == "loose" else _IDENTIFIER
     return any(each.search(text) for each in (camel, _SNAKE_CASE, _BACKTICKS, _VERSION))
+
+
+def is_literal(text: str, camel_case: CamelCase = "identifier") -> bool:
+    """Does it name something by its letters, so that a word beside it would be another thing?
+
+    Wider than `names_exactly`: which leg a query favours is a matter of judged questions, while
+    whoever types PIO-1384 under any setting means that and nothing near it.
+    """
+    return names_exactly(text, camel_case) or _SIGNED.search(text) is not None
 
 
 def weights(kind: QueryType, factors: TypeWeights) -> dict[str, float]:

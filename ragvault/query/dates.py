@@ -1,8 +1,8 @@
 """Dates as people type them: each names a stretch of time, from its first moment to the next.
 
     2024   2024-03   2024-03-01   2024-03-01T09:30   2024-W10   2024-Q1
-    today  yesterday  monday  "last monday"  march  "march 2024"
-    "this week"  "last month"  "3 days ago"  "past 2 weeks"  7d  2w
+    today  yesterday  monday  fri  "last monday"  march  "march 2024"  "3 feb"  "feb 3 2024"
+    "this week"  "last quarter"  "3 days ago"  "a week ago"  "past two weeks"  7d  2w
 
 `since:` begins where the stretch does, `before:` ends there, and `created:` is inside it. Several
 words are joined by spaces within quotes, or by hyphens: last-week. Weeks begin on Monday. The
@@ -12,7 +12,8 @@ clock is the caller's; nothing here asks what time it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
@@ -28,9 +29,14 @@ MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
+NUMBERS = (
+    *("one", "two", "three", "four", "five", "six"),
+    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
+)
 UNITS = {"h": "hour", "d": "day", "w": "week", "m": "month", "y": "year"}
 _CLOCK = r"(?:[t ](\d\d?):(\d\d)(?::(\d\d))?z?)?"
 _UNIT = r"(hour|day|week|month|year)s?"
+_COUNT = re.compile(rf"\b(an?|{'|'.join(NUMBERS)})(?= {_UNIT}\b)")
 
 
 class Stretch(NamedTuple):
@@ -44,7 +50,8 @@ def stretch(text: str, now: datetime) -> Stretch:
     """The stretch of time a text names. Raises UsageError."""
     found = read(text, now)
     if found is None:
-        begun = text.lower() in ("last", "this", "past") or text.isdigit()
+        digits = text.isdigit() and len(text) < 4  # more are a year, and the calendar lacks it
+        begun = digits or text.lower() in ("last", "this", "past", "a", "an", *NUMBERS)
         raise wrong(f"“{shown(text)}” is not a date", BEGUN if begun else FORMS)
     return found
 
@@ -54,15 +61,23 @@ def read(text: str, now: datetime) -> Stretch | None:
     words = " ".join(text.lower().split())
     if not words.isascii():  # \\d knows digits that int() and people read differently
         return None
-    wall = now.replace(tzinfo=None)
+    wall, spoken = now.replace(tzinfo=None), _spoken(words)
     for pattern, make in _FORMS:
-        # Hyphens stand for spaces in what is not written in digits.
-        if match := pattern.fullmatch(words) or pattern.fullmatch(re.sub(r"[-_]", " ", words)):
+        if match := pattern.fullmatch(words) or pattern.fullmatch(spoken):
             try:
                 return make(match, wall)
             except (ValueError, OverflowError):
                 return None
     return None
+
+
+def _spoken(words: str) -> str:
+    """Hyphens stand for spaces in what is not written in digits, and words for numbers."""
+
+    def digits(word: re.Match[str]) -> str:
+        return str(NUMBERS.index(word[1]) + 1) if word[1] in NUMBERS else "1"
+
+    return _COUNT.sub(digits, re.sub(r"[-_]", " ", words))
 
 
 def moment(wall: datetime, now: datetime) -> Moment:
@@ -71,16 +86,19 @@ def moment(wall: datetime, now: datetime) -> Moment:
     return Moment((wall - EPOCH).total_seconds(), placed.timestamp())
 
 
-def days_of(since: float, until: float) -> tuple[str, str]:
-    """The first and the last day of a stretch, as ISO dates."""
-    first, last = (EPOCH + timedelta(seconds=at) for at in (since, until))
-    return first.date().isoformat(), (last - timedelta(microseconds=1)).date().isoformat()
+def span(since: float, until: float) -> str:
+    """A stretch in words: a day, from its first day to its last, or to the minute."""
+    first, last = stamp(since), stamp(until - 86400)
+    if " " in first or " " in last:
+        return f"from {first} until {stamp(until)}"
+    return f"on {first}" if first == last else f"from {first} to {last}"
 
 
 def stamp(at: float) -> str:
     """A moment as an ISO date, with its time where it has one."""
     wall = EPOCH + timedelta(seconds=at)
-    return wall.isoformat(" ", "minutes").removesuffix(" 00:00")
+    exact = "seconds" if wall.second else "minutes"
+    return wall.isoformat(" ", exact).removesuffix(" 00:00")
 
 
 # --- Forms: an expression, and what its match means at a given time ---
@@ -133,16 +151,32 @@ def _near_day(match: re.Match[str], now: datetime) -> Stretch:
 
 def _weekday(match: re.Match[str], now: datetime) -> Stretch:
     """The latest one, today included; with "last", the latest before today."""
-    back = (now.weekday() - DAYS.index(match[2])) % 7
+    back = (now.weekday() - _place(match[2], DAYS)) % 7
     return _day(now - timedelta(days=back or (7 if match[1] else 0)))
 
 
 def _month_name(match: re.Match[str], now: datetime) -> Stretch:
     """With a year that month; without, the latest that has begun."""
-    month = next(i for i, name in enumerate(MONTHS, 1) if name.startswith(match[1]))
+    month = _place(match[1], MONTHS) + 1
     if match[2]:
         return _months(int(match[2]), month)
     return _months(now.year - (month > now.month), month)
+
+
+def _month_and_day(match: re.Match[str], now: datetime) -> Stretch:
+    """With a year that day; without, the latest of that name, which may be some leap years ago."""
+    month, day = _place(match["month"], MONTHS) + 1, int(match["day"])
+    if match["year"]:
+        return _day(_at(int(match["year"]), month, day))
+    for year in range(now.year, now.year - 9, -1):
+        with suppress(ValueError):
+            if (found := _at(year, month, day)) <= now:
+                return _day(found)
+    raise ValueError(day)
+
+
+def _place(begun: str, names: Sequence[str]) -> int:
+    return next(i for i, name in enumerate(names) if name.startswith(begun))
 
 
 def _this_or_last(match: re.Match[str], now: datetime) -> Stretch:
@@ -153,6 +187,8 @@ def _this_or_last(match: re.Match[str], now: datetime) -> Stretch:
         return _day(now - timedelta(days=now.weekday() + 7 * back), 7)
     if unit == "month":
         return _months(now.year, now.month - back)
+    if unit == "quarter":
+        return _months(now.year, now.month - (now.month - 1) % 3 - 3 * back, 3)
     return _months(now.year - back, 1, 12)
 
 
@@ -188,7 +224,9 @@ def _checked(wall: datetime) -> datetime:
 
 
 _Make = Callable[[re.Match[str], datetime], Stretch]
-_MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" if name[3:] else name for name in MONTHS)
+_DAY = "|".join([*DAYS, *(name[:3] for name in DAYS), "tues", "thur", "thurs"])
+_MONTH = "|".join([*MONTHS, *(name[:3] for name in MONTHS), "sept"])
+_NTH = r"(?P<day>\d\d?)(?:st|nd|rd|th)?"
 _FORMS: tuple[tuple[re.Pattern[str], _Make], ...] = tuple(
     (re.compile(pattern), make)
     for pattern, make in (
@@ -196,9 +234,11 @@ _FORMS: tuple[tuple[re.Pattern[str], _Make], ...] = tuple(
         (r"(\d{4})-?w(\d\d?)", _iso_week),
         (r"(\d{4})-?q([1-4])", _quarter),
         (r"(yesterday|today|tomorrow)", _near_day),
-        (rf"(last )?({'|'.join(DAYS)})", _weekday),
+        (rf"(last )?({_DAY})", _weekday),
         (rf"({_MONTH})(?: (\d{{4}}))?", _month_name),
-        (r"(this|last) (day|week|month|year)", _this_or_last),
+        (rf"(?P<month>{_MONTH}) {_NTH}(?:,? (?P<year>\d{{4}}))?", _month_and_day),
+        (rf"{_NTH}\.? (?:of )?(?P<month>{_MONTH})(?:,? (?P<year>\d{{4}}))?", _month_and_day),
+        (r"(this|last) (day|week|month|quarter|year)", _this_or_last),
         (rf"(\d{{1,6}}) {_UNIT} ago", _ago),
         (rf"(?:past|last) (?:(\d{{1,6}}) )?{_UNIT}", _past),
         (r"(\d{1,6})([hdwmy])", _short),

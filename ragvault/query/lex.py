@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from ragvault.query.hints import strangers, value_of
 from ragvault.query.mistakes import near, shown, wrong
 from ragvault.query.operators import FOREIGN, OPERATORS
 from ragvault.query.properties import is_text, unescaped
@@ -22,7 +23,7 @@ _PHRASE = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _CURLY = re.compile("“([^“”]*)”")
 _BACKTICKS = re.compile(r"`(\s*[^`\s][^`]*)`")  # something stands between them
 _WIKILINK = re.compile(r"!?\[\[([^\[\]]+)\]\]")
-_OPERATOR = re.compile(r"([A-Za-z][A-Za-z-]*):(?!//)")
+_OPERATOR = re.compile(r"([^\W\d_][\w-]*):(?!//)")
 _SIGN = re.compile(r"(?:<=|>=|<|>|=)(?=[\"“])")
 _NEGATED = re.compile(r"-(?=[\w\"“(\[#@`.]|[^\x00-\x7f])")  # not --flag, not ->, not a lone dash
 _PROPERTY_BEGUN = re.compile(r"\[[\w -]+:(?!:)")
@@ -49,6 +50,7 @@ class Lexer:
     def __init__(self, query: str) -> None:
         self.query = query
         self.warnings: list[str] = []
+        self._strangers: dict[str, str] = {}  # names that are no operators, and their values
         self._closes = _brackets(query)
         self._at = 0
         self._depth = 0
@@ -59,6 +61,7 @@ class Lexer:
             start = self._at
             yield self._token()
             assert self._at > start
+        self.warnings += strangers(self._strangers)
         if self._depth:
             raise wrong(
                 "a parenthesis is opened and never closed",
@@ -135,7 +138,7 @@ class Lexer:
             return None
         name, value_at = match[1].lower(), match.end()
         if name not in OPERATORS:
-            self._hint(name, value_at)
+            self._hint(match[1], value_at)
             return None
         if self._nothing_at(value_at):
             self.warnings.append(
@@ -155,10 +158,12 @@ class Lexer:
     def _hint(self, name: str, value_at: int) -> None:
         if self._nothing_at(value_at):
             return
-        if name in FOREIGN:
-            self.warnings.append(f"{name}: was searched as text; {FOREIGN[name]}")
+        if (known := FOREIGN.get(name.lower())) is not None:
+            self.warnings.append(f"{name}: was searched as text; {known}")
         elif len(name) > 2 and (meant := near(name, OPERATORS)):
             self.warnings.append(f"{name}: was searched as text; did you mean {meant}:?")
+        elif (value := value_of(name, self.query[value_at:])) is not None:
+            self._strangers.setdefault(name, value)
 
     def _value(self) -> tuple[str | None, bool]:
         """What stands behind the colon, and whether in quotes; None where a group follows."""

@@ -1,19 +1,21 @@
 """Musts: a part of a query as something every result must hold.
 
 Text becomes one question to the keyword index, however it is nested; conditions are joined around
-it. A part without a word in it (an emoji, a dash) says nothing here and is None.
+it. A part without a word in it (an arrow, a dash) says nothing here and is None.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from ragvault.plan import Either, Every, Except, Filter, Holds
 from ragvault.query.mistakes import wrong
 from ragvault.query.tree import Choice, Condition, Negated, Node, Quote, Together, Vault, Word
-from ragvault.sought import AllOf, AnyOf, Phrase, Sought, Words
+from ragvault.sought import PICTURES, AllOf, AnyOf, Phrase, Sought, Words
 
+_PICTURE = re.compile(PICTURES)
 T = TypeVar("T")
 
 
@@ -61,6 +63,11 @@ def texts(node: Node) -> Iterator[Word | Quote | Condition]:
 
 
 def has_words(text: str) -> bool:
+    """Is there anything that is looked up: a letter or a digit of any script, or an emoji?"""
+    return has_letters(text) or _PICTURE.search(text) is not None
+
+
+def has_letters(text: str) -> bool:
     """Is there a letter or a digit, of any script?"""
     return any(char.isalnum() for char in text)
 
@@ -83,8 +90,10 @@ def _side_by_side(node: Together) -> Sought | None:
 
 def _joined(node: Together | Choice) -> Filter | None:
     if isinstance(node, Choice):
-        alternatives = [kept for part in node.parts if (kept := must(part)) is not None]
-        return one(alternatives, Either) if alternatives else None
+        alternatives = dict.fromkeys(
+            kept for part in node.parts if (kept := must(part)) is not None
+        )
+        return one(list(alternatives), Either) if alternatives else None
     # The words of a group are one question, whatever stands between them.
     text = tuple(part for part in node.parts if words_of(part) is not None)
     rest = [kept for part in node.parts if part not in text and (kept := must(part)) is not None]

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Literal, NamedTuple
 
+from ragvault.fences import languages
 from ragvault.plan import (
     PARTS,
     Dated,
@@ -33,36 +34,6 @@ from ragvault.query.tree import Condition, Vault
 from ragvault.sought import Phrase, Words
 
 COMPARED = re.compile(r"(<=|>=|<|>|=)?\s*(.*)", re.DOTALL)
-
-# Names of one language, the usual one first: fences are labelled by habit.
-LANGUAGES = tuple(
-    tuple(names.split())
-    for names in (
-        "python py python3 py3 ipython",
-        "javascript js mjs cjs node jsx",
-        "typescript ts tsx",
-        "bash sh shell zsh console shell-session",
-        "powershell ps1 pwsh ps",
-        "c++ cpp cxx cc hpp",
-        "c# csharp cs",
-        "f# fsharp fs",
-        "go golang",
-        "rust rs",
-        "ruby rb",
-        "kotlin kt",
-        "haskell hs",
-        "yaml yml",
-        "markdown md",
-        "latex tex",
-        "html htm xhtml",
-        "dockerfile docker",
-        "makefile make mk",
-        "objective-c objectivec objc",
-        "perl pl",
-        "r rlang",
-        "text txt plain plaintext",
-    )
-)
 
 
 class Typed(NamedTuple):
@@ -106,8 +77,7 @@ def _heading(value: Typed) -> Condition:
 
 
 def _lang(value: Typed) -> Condition:
-    asked = value.text.lower()
-    return Condition(Written(next((names for names in LANGUAGES if asked in names), (asked,))))
+    return Condition(Written(languages(value.text)))
 
 
 def _has(value: Typed) -> Condition:
@@ -122,14 +92,26 @@ def _has(value: Typed) -> Condition:
     )
 
 
-def _link(kind: type[LinksTo] | type[LinkedBy], value: Typed) -> Condition:
-    """The name of a note, also as a link is written: [[Note#Heading|label]]."""
-    note = re.sub(r"^!?\[\[|\]\]$", "", value.text)
-    if note != value.text:
-        note = re.split(r"[#|]", note)[0].strip()
+def _linkto(value: Typed) -> Condition:
+    note, *anchor = _note(value)
+    return Condition(LinksTo(note, tuple(anchor)))
+
+
+def _linkedby(value: Typed) -> Condition:
+    return Condition(LinkedBy(_note(value)[0]))
+
+
+def _note(value: Typed) -> list[str]:
+    """The name of a note and the headings behind it, also as a link has them: [[Note#H|label]]."""
+    inside = re.sub(r"^!?\[\[|\]\]$", "", value.text)
+    if inside != value.text:
+        parts = re.split("#+", inside.partition("|")[0])
+    else:  # a title may hold the sign: C#, Issue #5
+        parts = re.split(r"(?<=[^\s#])#(?=[^\s#])", inside)
+    note, *anchor = (part.strip() for part in parts)
     if not note:
         raise wrong(f"“{shown(value.text)}” names no note", 'for example: link:"My note"')
-    return Condition(kind(note))
+    return [note, *filter(None, anchor)]
 
 
 def _content(value: Typed) -> Condition:
@@ -208,9 +190,9 @@ OPERATORS: Mapping[str, Operator] = {
     "heading": Operator(_heading, "heading:ingredients"),
     "lang": Operator(_lang, "lang:python"),
     "has": Operator(_has, "has:code"),
-    "link": Operator(partial(_link, LinksTo), 'link:"My note"'),
-    "linkto": Operator(partial(_link, LinksTo), 'linkto:"My note"'),
-    "linkedby": Operator(partial(_link, LinkedBy), 'linkedby:"My note"'),
+    "link": Operator(_linkto, 'link:"My note"'),
+    "linkto": Operator(_linkto, 'linkto:"My note"'),
+    "linkedby": Operator(_linkedby, 'linkedby:"My note"'),
     "created": Operator(partial(_dated, "created"), "created:2024-03"),
     "modified": Operator(partial(_dated, "modified"), 'modified:"last week"'),
     "date": Operator(partial(_dated, "date"), "date:2024-01..2024-03"),
@@ -234,6 +216,7 @@ FOREIGN: Mapping[str, str] = {
     "after": "write since:",
     "until": "write before:",
     "filename": "write file:",
+    "name": "write file: or title:",
     "folder": "write path:",
     "language": "write lang:",
     "tags": "write tag:",

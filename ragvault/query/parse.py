@@ -4,7 +4,8 @@
     part   =  item*                    AND may be written and changes nothing
     item   =  -item | (query) | word | "phrase" | name:value | name:(query) | [property]
 
-An OR with nothing on one side of it is the word "or" in capitals.
+An OR with nothing on one side of it is the word "or" in capitals; behind a word, that is said.
+There is no NOT: what was perhaps meant as one is a word, and that is said too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from datetime import datetime
 
 from ragvault.query import operators, properties
 from ragvault.query.lex import Lexer, Token
-from ragvault.query.mistakes import wrong
+from ragvault.query.mistakes import shown, wrong
 from ragvault.query.tree import Choice, Condition, Negated, Node, Quote, Together, Vault, Word
 
 MAX_DEPTH = 40  # of parentheses: nobody nests deeper, and the stack is not endless
@@ -24,11 +25,12 @@ def parse(query: str, now: datetime) -> tuple[Node, list[str]]:
     """The tree of a query, and what should be said about it. Raises UsageError only."""
     lexer = Lexer(query)
     parser = _Parser(list(lexer.tokens()), now)
-    return parser.whole(), lexer.warnings
+    return parser.whole(), [*lexer.warnings, *parser.warnings]
 
 
 class _Parser:
     def __init__(self, tokens: Sequence[Token], now: datetime) -> None:
+        self.warnings: list[str] = []
         self._tokens = tokens
         self._now = now
         self._at = 0
@@ -50,11 +52,14 @@ class _Parser:
     def _part(self) -> Node:
         items: list[Node] = []
         while (token := self._next()) is not None and token.kind != "close":
-            if token.kind == "or" and items and self._has_right_side():
-                break
-            if token.kind == "and" and items and self._has_right_side():
+            joins = token.kind in ("or", "and") and bool(items)
+            if joins and self._has_right_side():
+                if token.kind == "or":
+                    break
                 self._at += 1
                 continue
+            if joins:
+                self.warnings.append(f"{token.raw} has nothing behind it and is searched as a word")
             items.append(self._item())
         return items[0] if len(items) == 1 else Together(tuple(items))
 
@@ -77,7 +82,19 @@ class _Parser:
             return self._built(self._operator, token.text or "", token.kind == "phrase")
         if token.kind == "phrase":
             return Quote(token.text or "")
+        if token.raw == "NOT":
+            self._hint_at_minus()
         return Word(token.text or "", token.raw)
+
+    def _hint_at_minus(self) -> None:
+        """Behind a NOT stands what was to be left out, unless all of it is shouted: NOT NULL."""
+        before, after = self._tokens[: self._at - 1], self._next()
+        if after is None or after.kind in ("close", "or", "and", "minus"):
+            return
+        if _shouts(after) and (not before or _shouts(before[-1])):
+            return
+        meant = "(…)" if after.kind == "open" else shown(after.raw)
+        self.warnings.append(f"NOT is searched as a word; to leave something out write -{meant}")
 
     def _negated(self) -> Node:
         if (token := self._next()) is None or token.kind == "close":
@@ -129,3 +146,7 @@ class _Parser:
     def _is(self, kind: str) -> bool:
         token = self._next()
         return token is not None and token.kind == kind
+
+
+def _shouts(token: Token) -> bool:
+    return token.kind == "word" and token.raw.isupper() and len(token.raw) > 1

@@ -26,6 +26,8 @@ _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(:?)', re.DOTALL)
 # Not these: a checkbox, a footnote, a callout, a numbered reference, an inline field.
 _TEXT = re.compile(r"\s*|[xX]|\^.*|!.*|[\d\W]*|[^:\"]*::.*", re.DOTALL)
 _SIGN = re.compile(r"(<=|>=|<|>|=|!=)\s*(.*)", re.DOTALL)
+# A sign before the colon, or without one: rating>3, due<=2024-03-01T09:30.
+_COMPARED = re.compile(r"([^:<>=!]*[^:<>=!\s])\s*(<=|>=|!=|==?|<|>)\s*(.*)", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.IGNORECASE | re.ASCII)
 _ALTERNATIVES = re.compile(r'"(?:[^"\\]|\\.)*"|\s+OR\s+|.', re.DOTALL)
 
@@ -51,7 +53,16 @@ def _name_and_value(inside: str) -> tuple[str, str | None]:
         name, colon, value = unescaped(quoted[1]), quoted[2], inside[quoted.end() :]
     if not name.strip() or (value and not colon):
         raise wrong(f"[{shown(inside)}] is not a property", "write [name] or [name:value]")
+    if not quoted and (sign := _COMPARED.match(inside)) is not None:
+        raise wrong(f"[{shown(inside)}] compares without a colon", _with_colon(*sign.groups()))
     return name.strip(), value.strip() if colon else None
+
+
+def _with_colon(name: str, sign: str, value: str) -> str:
+    name, value = shown(name), shown(value) or "…"
+    if sign == "!=":
+        return f"write -[{name}:{value}]"
+    return f"write [{name}:{'' if sign in ('=', '==') else sign}{value}]"
 
 
 def _alternatives(text: str) -> Iterator[str]:
@@ -94,7 +105,16 @@ def _range(name: str, text: str, now: datetime) -> Property:
         sign = ">=" if left else "<="
         return _comparison(name, sign, left or right, now)
     first, last = (_ordered(name, _value(end, now)) for end in (left, right))
+    if _is_after(first, last):
+        raise wrong(f"“{shown(text)}” ends before it begins", "write the smaller value first")
     return Property(name, "..", first, last)
+
+
+def _is_after(first: Value, last: Value) -> bool:
+    """Can nothing lie between them? Numbers are compared with numbers, dates with dates."""
+    if first.number is not None and last.number is not None:
+        return first.number > last.number
+    return bool(first.since and last.until and first.since.day >= last.until.day)
 
 
 def _ordered(name: str, value: Value) -> Value:

@@ -17,9 +17,9 @@ from datetime import datetime
 
 from ragvault.config_query import Query
 from ragvault.plan import Every, QueryPlan, leaves
-from ragvault.query.classify import classify, names_exactly, weights
+from ragvault.query.classify import classify, is_literal, weights
 from ragvault.query.mistakes import wrong
-from ragvault.query.musts import has_words, one
+from ragvault.query.musts import has_letters, has_words, one
 from ragvault.query.parse import parse
 from ragvault.query.wanted import Wanted
 from ragvault.query.words import words
@@ -50,24 +50,24 @@ def understand(
 def _plan(query: str, wanted: Wanted, settings: Query, hypothesis: str) -> QueryPlan:
     raw, quoted = " ".join(wanted.raw), bool(wanted.phrases)
     kind = classify(raw, quoted=quoted, camel_case=settings.camel_case)
-    filters = tuple(dict.fromkeys(wanted.filters))
+    exact = quoted or is_literal(raw, settings.camel_case)
     return QueryPlan(
         query,
         kind,
         text=" ".join(" ".join(wanted.text).split()),
         sought=wanted.sought(),
-        filter=one(filters, Every) if filters else None,
-        phrases=tuple(wanted.phrases),
+        filter=one(wanted.filters, Every) if wanted.filters else None,
+        phrases=tuple(dict.fromkeys(wanted.phrases)),
         vaults=tuple(dict.fromkeys(wanted.vaults)),
         weights=weights(kind if settings.adaptive_weights else "plain", settings.weights),
         hypothesis=hypothesis,
-        expandable=has_words(raw) and not quoted and not hypothesis and not names_exactly(raw),
+        expandable=has_letters(raw) and not exact and not hypothesis,
         listing=not wanted.text and not hypothesis,
     )
 
 
 def _check(wanted: Wanted, hypothesis: str | None) -> None:
-    if not wanted.text and not wanted.filters and hypothesis is None:
+    if not (wanted.text or wanted.filters or wanted.vaults) and hypothesis is None:
         raise wrong(
             "there is nothing to search for",
             'name some words or a condition: ragvault search "bread tag:recipe"',

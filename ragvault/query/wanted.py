@@ -30,14 +30,15 @@ class Wanted:
         self._scored: list[Sought] = []
         self._required: list[Sought] = []
         self._read(tree)
+        self.filters = list(dict.fromkeys(self.filters))
 
     def sought(self) -> Sought | None:
         """What a keyword index is asked: what is wanted, and what must or must not be there."""
         words: list[Sought] = [Words(" ".join(self._words))] if self._words else []
-        scored = [*words, *self._scored]
+        scored = list(dict.fromkeys([*words, *self._scored]))  # said twice is wanted once
         if not scored:
             return None
-        required = [each for each in self._required if scored != [each]]
+        required = [each for each in dict.fromkeys(self._required) if scored != [each]]
         wanted = one(scored, AnyOf)
         return AllOf((wanted, *required)) if required else wanted
 

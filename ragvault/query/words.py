@@ -1,8 +1,9 @@
-"""Words: a plan restated in a sentence, and its filter as data.
+"""Words: a plan restated in a sentence.
 
-    notes tagged #recipe (or below it), modified since 2024-03-01, about: sourdough; not: rye
+    passages tagged #recipe (or below it), modified since 2024-03-01, about: sourdough; not: rye
 
-Whoever wonders why something was found or not can read here what was understood.
+Whoever wonders why something was found or not can read here what was understood. What is asked of
+notes alone is said of notes; one condition on passages, and passages are what is kept or left out.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ragvault.plan import (
+    Comparison,
     Dated,
     Either,
     Every,
@@ -26,23 +28,18 @@ from ragvault.plan import (
     Tagged,
     Task,
     Under,
+    Value,
     Written,
     of_notes,
 )
-from ragvault.query.dates import days_of, stamp
-from ragvault.sought import AllOf, Not, Phrase, Sought, Words
+from ragvault.query.dates import span, stamp
+from ragvault.sought import AllOf, AnyOf, Not, Phrase, Sought, Words
 
 _PARTS = {"code": "code", "table": "a table", "task": "a task", "image": "an image"}
 _PLACES = {"path": "the path", "file": "the file name", "title": "the title", "alias": "an alias"}
 _PLACE = {"body": " in their text"}
 _TASKS = {"any": "a task", "todo": "an open task", "done": "a finished task"}
-_SIGNS = {
-    "=": "is",
-    "<": "is less than",
-    "<=": "is at most",
-    ">": "is more than",
-    ">=": "is at least",
-}
+_SIGNS = {"<": "less than", "<=": "at most", ">": "more than", ">=": "at least", "=": "", "..": ""}
 
 
 def words(plan: QueryPlan) -> str:
@@ -52,14 +49,14 @@ def words(plan: QueryPlan) -> str:
     if plan.vaults:
         parts.append(f"in the vault {' or '.join(plan.vaults)}")
     if plan.text:
-        parts.append(f"about: {plan.text}")
+        parts.append(f"about: {_about(plan)}")
     if plan.expansions:
         parts.append(f"or near it: {' '.join(each.term for each in plan.expansions)}")
     if plan.hypothesis:
         parts.append(f"like this text: {plan.hypothesis}")
     if plan.listing:
         parts.append("newest first")
-    subject = "notes" if all(map(of_notes, musts)) else "passages"
+    subject = "notes" if not unwanted and all(map(of_notes, musts)) else "passages"
     not_these = f"; not: {', '.join(map(_sought, unwanted))}" if unwanted else ""
     return f"{subject} {', '.join(parts)}{not_these}"
 
@@ -75,6 +72,37 @@ def _sorted(tree: Filter | None) -> tuple[list[Filter], list[Sought]]:
         else:
             musts.append(part)
     return musts, unwanted
+
+
+def _about(plan: QueryPlan) -> str:
+    """What is wanted, as typed; beside an OR, what belongs together stands in parentheses."""
+    wanted = plan.sought.parts[0] if isinstance(plan.sought, AllOf) else plan.sought
+    if plan.expansions and isinstance(wanted, AnyOf):
+        wanted = wanted.parts[0]  # the terms that were added stand behind it
+    if not isinstance(wanted, AnyOf):
+        return plan.text
+    if any(map(_is_alternative, wanted.parts)):
+        return _choice(wanted)
+    choices = [each for each in wanted.parts if isinstance(each, AnyOf)]
+    return ", ".join(map(_choice, wanted.parts)) if choices else plan.text
+
+
+def _is_alternative(sought: Sought) -> bool:
+    """Only beside an OR do words without an operator have to be there together."""
+    return isinstance(sought, AllOf) or (
+        isinstance(sought, Words) and sought.every and not sought.field
+    )
+
+
+def _choice(sought: Sought) -> str:
+    if isinstance(sought, AnyOf):
+        return " or ".join(map(_alternative, sought.parts))
+    return _sought(sought)
+
+
+def _alternative(sought: Sought) -> str:
+    together = isinstance(sought, Words) and " " in sought.text
+    return f"({_sought(sought)})" if together else _sought(sought)
 
 
 def clause(tree: Filter) -> str:
@@ -99,9 +127,27 @@ def _property(leaf: Property) -> str:
     if leaf.test == "empty":
         return f"where {leaf.name} is empty"
     assert leaf.value is not None
-    if leaf.test == "..":
-        return f"where {leaf.name} is from {leaf.value.text} to {leaf.last and leaf.last.text}"
-    return f"where {leaf.name} {_SIGNS[leaf.test]} {leaf.value.text}"
+    return f"where {leaf.name} is {_compared(leaf, leaf.value, leaf.last or leaf.value)}"
+
+
+def _compared(leaf: Property, value: Value, last: Value) -> str:
+    """As a number or a text and as a date, where it can be read as both."""
+    typed = f"from {value.text} to {last.text}" if leaf.test == ".." else value.text
+    typed = f"{_SIGNS[leaf.test]} {typed}".strip()
+    if value.since is None or last.until is None:
+        return typed
+    date = _compared_date(leaf.test, value.since.day, last.until.day)
+    if leaf.test != "=" and value.number is None:
+        return date
+    return typed if date == f"on {typed}" else f"{typed} or {date}"
+
+
+def _compared_date(test: Comparison, since: float, until: float) -> str:
+    """Before a stretch is before its first moment, after it from its last on."""
+    if test in ("=", ".."):
+        return span(since, until)
+    bound = stamp(since if test in ("<", ">=") else until)
+    return f"before {bound}" if test in ("<", "<=") else f"from {bound} on"
 
 
 def _dated(leaf: Dated) -> str:
@@ -109,8 +155,7 @@ def _dated(leaf: Dated) -> str:
     if leaf.since is None or leaf.until is None:
         bound, word = (leaf.since, "since") if leaf.since else (leaf.until, "before")
         return f"{verb} {word} {stamp(bound.day)}" if bound else f"{verb} at any time"
-    first, last = days_of(leaf.since.day, leaf.until.day)
-    return f"{verb} on {first}" if first == last else f"{verb} from {first} to {last}"
+    return f"{verb} {span(leaf.since.day, leaf.until.day)}"
 
 
 def _task(leaf: Task) -> str:
@@ -136,7 +181,7 @@ def _sought(sought: Sought) -> str:
 _CLAUSES: dict[type, Callable[[Any], str]] = {
     Tagged: lambda leaf: f"tagged #{leaf.tag} (or below it)",
     Named: lambda leaf: f"with “{leaf.text}” in {_PLACES[leaf.where]}",
-    LinksTo: lambda leaf: f"linking to “{leaf.note}”",
+    LinksTo: lambda leaf: f"linking to “{leaf}”",
     LinkedBy: lambda leaf: f"linked to by “{leaf.note}”",
     Property: _property,
     Dated: _dated,
@@ -145,46 +190,4 @@ _CLAUSES: dict[type, Callable[[Any], str]] = {
     Has: lambda leaf: f"with {_PARTS[leaf.part]}",
     Task: _task,
     Holds: _holds,
-}
-
-
-# --- The filter as data, for --json ---
-
-
-def filters(tree: Filter | None) -> dict[str, Any]:
-    """The filter as JSON has it: one key a node. Empty when there is none."""
-    if tree is None:
-        return {}
-    if isinstance(tree, Every):
-        return {"all": [filters(part) for part in tree.parts]}
-    if isinstance(tree, Either):
-        return {"any": [filters(part) for part in tree.parts]}
-    if isinstance(tree, Except):
-        return {"not": filters(tree.part)}
-    return _DATA[type(tree)](tree)
-
-
-def _property_data(leaf: Property) -> dict[str, Any]:
-    given = {"value": leaf.value, "last": leaf.last}
-    values = {key: value.text for key, value in given.items() if value is not None}
-    return {"property": leaf.name, "test": leaf.test, **values}
-
-
-def _dated_data(leaf: Dated) -> dict[str, Any]:
-    ends = {"since": leaf.since, "before": leaf.until}
-    return {leaf.date: {key: stamp(end.day) for key, end in ends.items() if end is not None}}
-
-
-_DATA: dict[type, Callable[[Any], dict[str, Any]]] = {
-    Tagged: lambda leaf: {"tag": leaf.tag},
-    Named: lambda leaf: {leaf.where: leaf.text},
-    LinksTo: lambda leaf: {"linkto": leaf.note},
-    LinkedBy: lambda leaf: {"linkedby": leaf.note},
-    Property: _property_data,
-    Dated: _dated_data,
-    Under: lambda leaf: {"heading": leaf.heading},
-    Written: lambda leaf: {"lang": leaf.languages[0]},
-    Has: lambda leaf: {"has": leaf.part},
-    Task: lambda leaf: {"task": leaf.text, "state": leaf.state},
-    Holds: lambda leaf: {"code" if leaf.index == "code" else "text": _sought(leaf.sought)},
 }

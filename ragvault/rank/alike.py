@@ -30,7 +30,11 @@ def same_text(candidates: Sequence[Candidate]) -> Alike:
 
 
 class SameGrams:
-    """Candidates whose character n-grams are nearly the same. What it learns of one it keeps."""
+    """Candidates whose character n-grams are nearly the same. What it learns of one it keeps.
+
+    Asked again, it knows that those it was asked about before, and of which copies have been taken
+    out since, are not alike.
+    """
 
     def __init__(self, n: int, threshold: float) -> None:
         self._n, self._threshold = n, threshold
@@ -38,11 +42,13 @@ class SameGrams:
         self._grams: dict[int, frozenset[str]] = {}
 
     def __call__(self, candidates: Sequence[Candidate]) -> Alike:
-        new = [each for each in candidates if each.id not in self._sketches]
+        is_new = [each.id not in self._sketches for each in candidates]
+        new = [each for each, fresh in zip(candidates, is_new, strict=True) if fresh]
         sketches = sketched([each.passage.text for each in new], self._n)
         self._sketches.update(zip((each.id for each in new), sketches, strict=True))
+        known = [self._sketches[each.id] for each in candidates]
         alike: Alike = {}
-        for at, before in _maybe([self._sketches[each.id] for each in candidates], self._threshold):
+        for at, before in _maybe(known, self._threshold, is_new):
             found = jaccard(self._of(candidates[at]), self._of(candidates[before]))
             if found >= self._threshold:
                 why = f"{found:.2f} of the {self._n}-grams are the same"
@@ -87,24 +93,37 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
     return shared / (len(a) + len(b) - shared) if shared else 0.0
 
 
-def _maybe(sketches: Sequence[Sketch], threshold: float) -> Iterator[tuple[int, int]]:
-    """Pairs that may pass the threshold: never one too few, and seldom one too many.
+def _maybe(
+    sketches: Sequence[Sketch], threshold: float, is_new: Sequence[bool]
+) -> Iterator[tuple[int, int]]:
+    """Pairs with a new one that may pass the threshold: none too few, and seldom one too many.
 
     A bit that A has and B has not is at least one n-gram that only A has; so A and B differ in at
     least d n-grams, share at most s, and their Jaccard is at most s / (s + d). Two whole numbers
     are compared in a fraction of a microsecond; a product of matrices would wake threads for it.
     """
-    for i, (mine, own, spare) in enumerate(sketches):
-        for j, (other, others, others_spare) in enumerate(sketches[:i]):
-            # Two texts of very different length share too little, whatever they say.
-            fewer = min(own + spare, others + others_spare) + _ROUNDING
-            if fewer < threshold * max(own, others):
-                continue
-            both = (mine & other).bit_count()
-            shared = both + min(spare, others_spare)
-            apart = own + others - 2 * both
-            if shared + _ROUNDING >= threshold * (shared + apart):
-                yield i, j
+    for i, j in _of_like_size(sketches, threshold, is_new):
+        (mine, own, spare), (other, others, others_spare) = sketches[i], sketches[j]
+        both = (mine & other).bit_count()
+        shared = both + min(spare, others_spare)
+        apart = own + others - 2 * both
+        if shared + _ROUNDING >= threshold * (shared + apart):
+            yield i, j
+
+
+def _of_like_size(
+    sketches: Sequence[Sketch], threshold: float, is_new: Sequence[bool]
+) -> list[list[int]]:
+    """Pairs by place, the later first: texts of very different length share too little."""
+    import numpy as np
+
+    least = np.array([each.size for each in sketches], float)
+    most = least + np.array([each.spare for each in sketches], float) + _ROUNDING
+    new = np.array(is_new, bool)
+    close = np.minimum.outer(most, most) >= threshold * np.maximum.outer(least, least)
+    with_new = close & np.logical_or.outer(new, new)
+    pairs: list[list[int]] = np.argwhere(np.tril(with_new, -1)).tolist()
+    return pairs
 
 
 class Sketch(NamedTuple):

@@ -2,7 +2,8 @@
 
 The first result that does not fit is cut at the end of a sentence, or left out, and nothing after
 it is taken: a worse result must not be there because it is shorter. Tokens are counted by the
-tokenizer that is loaded, otherwise by the characters. What was left out is said.
+tokenizer that is loaded, otherwise by the characters: those of the texts, or of all that is
+written, where the caller knows what that is. What was left out is said.
 """
 
 from __future__ import annotations
@@ -14,33 +15,61 @@ from math import ceil
 from msgspec.structs import replace
 
 from ragvault.candidate import Candidate, Context, Ranked, Removal, Stretch
+from ragvault.config_rank import Budget
 
 _END = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_]*(?=\s)|[\u3002\uff01\uff1f]|\n+")
 
 
+# The tokens of some results, the best first, as they are written.
+Size = Callable[[Sequence[Candidate]], int]
+
+
 def budget(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     """The best ones that fit."""
+    return fitting(candidates, ctx, _of_texts(counter(ctx)))
+
+
+def fitting(candidates: Sequence[Candidate], ctx: Context, size: Size) -> Ranked:
+    """The best ones that fit, by a size of the caller's own."""
     settings = ctx.settings.budget
     if not settings.enabled:
         return Ranked(tuple(candidates))
-    count = counter(ctx)
-    kept: list[Candidate] = []
-    room = settings.tokens
-    for each in candidates:
-        size = count(each.text)
-        if size > room:
-            if settings.last == "cut" and room >= max(1, settings.least):
-                kept += _cut(each, room, count)
-            break
-        kept.append(each)
-        room -= size
+    whole, most = 0, len(candidates)
+    while whole < most:
+        middle = (whole + most + 1) // 2
+        fits = size(candidates[:middle]) <= settings.tokens
+        whole, most = (middle, most) if fits else (whole, middle - 1)
+    kept = list(candidates[:whole])
+    kept += _part(candidates[whole], kept, settings, size) if whole < len(candidates) else ()
     return _said(kept, candidates[len(kept) :], settings.tokens)
+
+
+def _part(
+    candidate: Candidate, kept: Sequence[Candidate], settings: Budget, size: Size
+) -> list[Candidate]:
+    """What is shown of the first that does not fit as a whole."""
+    room = settings.tokens - size(kept)
+    if settings.last == "leave" or room < max(1, settings.least):
+        return []
+    return _cut(candidate, lambda part: size([*kept, part]) <= settings.tokens)
 
 
 def counter(ctx: Context) -> Callable[[str], int]:
     """How tokens are counted."""
     a_token = ctx.settings.budget.chars_per_token
     return ctx.count_tokens or (lambda text: ceil(len(text) / a_token))
+
+
+def _of_texts(count: Callable[[str], int]) -> Size:
+    known: dict[str, int] = {}  # each is asked for several times
+
+    def size(candidates: Sequence[Candidate]) -> int:
+        for each in candidates:
+            if each.text not in known:
+                known[each.text] = count(each.text)
+        return sum(known[each.text] for each in candidates)
+
+    return size
 
 
 def _said(kept: list[Candidate], left: Sequence[Candidate], tokens: int) -> Ranked:
@@ -51,19 +80,20 @@ def _said(kept: list[Candidate], left: Sequence[Candidate], tokens: int) -> Rank
     return Ranked(tuple(kept), tuple(Removal(each, reason) for each in left), tuple(said))
 
 
-def _cut(candidate: Candidate, room: int, count: Callable[[str], int]) -> list[Candidate]:
+def _cut(candidate: Candidate, fits: Callable[[Candidate], bool]) -> list[Candidate]:
     """The candidate up to the last sentence that fits; nothing where not one does."""
     text = candidate.text
     ends = [found.end() for found in _END.finditer(text)]
     low, high = 0, len(ends)
     while low < high:  # the first end that is too far
         middle = (low + high) // 2
-        low, high = (middle + 1, high) if count(text[: ends[middle]]) <= room else (low, middle)
+        part = _shortened(candidate, text[: ends[middle]])
+        low, high = (middle + 1, high) if fits(part) else (low, middle)
     for end in reversed(ends[:low]):
-        part = text[:end].rstrip()
+        part = _shortened(candidate, text[:end].rstrip())
         # Counted again: a tokenizer may count a shorter text as more.
-        if part and count(part) <= room:
-            return [_shortened(candidate, part)]
+        if part.text and fits(part):
+            return [part]
     return []
 
 

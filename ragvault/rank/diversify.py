@@ -6,6 +6,7 @@
 Relevance and similarity must share a scale, so relevance is the cosine to the query, the
 confidence, or the score brought to 0..1; similarity is a cosine, and never less than 0. The MMR
 value becomes the score: it only falls from one choice to the next, so that it still is the order.
+An exact title, alias or phrase that `fuse` put first stays there, as chosen already.
 """
 
 from __future__ import annotations
@@ -28,18 +29,23 @@ def diversify(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     if not settings.enabled:
         return Ranked(tuple(candidates))
     if settings.method == "mmr":
-        return Ranked(tuple(mmr(candidates, ctx)))
+        first = [each for each in candidates if each.lifted]
+        others = [each for each in candidates if not each.lifted]
+        return Ranked((*first, *mmr(others, ctx, first)))
     return _per_note(candidates, settings.per_note)
 
 
-def mmr(candidates: Sequence[Candidate], ctx: Context) -> list[Candidate]:
-    """All candidates, in the order in which MMR chooses them."""
+def mmr(
+    candidates: Sequence[Candidate], ctx: Context, before: Sequence[Candidate] = ()
+) -> list[Candidate]:
+    """All candidates, in the order in which MMR chooses them after those `before`."""
     import numpy as np
 
-    share = lambda_of(ctx)
-    relevance, alike = _relevance(candidates, ctx), _similarities(candidates, ctx)
-    nearest = np.zeros(len(candidates))
-    left = np.ones(len(candidates), bool)
+    share, count = lambda_of(ctx), len(candidates)
+    relevance, every = _relevance(candidates, ctx), _similarities([*candidates, *before], ctx)
+    alike = every[:count, :count]
+    nearest = every[count:, :count].max(axis=0, initial=0.0)
+    left = np.ones(count, bool)
     chosen = []
     for _ in candidates:
         values = np.where(left, share * relevance - (1 - share) * nearest, -np.inf)

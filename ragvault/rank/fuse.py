@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ragvault.candidate import Candidate, Context, Ranked, Removal, Term, best_first, key, total
+from ragvault.candidate import Candidate, Context, Ranked, Removal, Term, key, total
 from ragvault.rank import weights
 from ragvault.rank.features import features
 from ragvault.rank.legacy import weighted
@@ -36,13 +36,12 @@ def fuse(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
         terms = by_note(candidates, terms, method, ctx)
     if settings.exact:
         terms = _exact_first(candidates, terms, settings.exact)
-    order = best_first(
-        c.placed("fuse", total(0.0, t), t, before=0.0)
-        for c, t in zip(candidates, terms, strict=True)
-    )
+    scores = [total(0.0, each) for each in terms]
+    order = sorted(range(len(scores)), key=lambda at: key(candidates[at], scores[at]))
     most = settings.keep * max(wanted(ctx), ctx.settings.limit.n) or len(order)
+    kept = (candidates[at].placed("fuse", scores[at], terms[at], before=0.0) for at in order[:most])
     reason = f"not among the best {most}"
-    return Ranked(tuple(order[:most]), tuple(Removal(each, reason) for each in order[most:]))
+    return Ranked(tuple(kept), tuple(Removal(candidates[at], reason) for at in order[most:]))
 
 
 def rrf(candidates: Sequence[Candidate], ctx: Context) -> _Terms:
@@ -107,9 +106,9 @@ _METHODS: dict[str, Callable[[Sequence[Candidate], Context], _Terms]] = {
 
 
 def _exact_first(candidates: Sequence[Candidate], terms: _Terms, lift: float) -> _Terms:
-    """Exact hits pass everything else, in their own order.
+    """Exact hits pass everything else, in their own order, and names pass phrases.
 
-    A title or an alias names a note and not a passage, so only its best passage is lifted.
+    A title or an alias names a note and not a passage, so only its best passage is lifted so far.
     """
     if not any(each.exact for each in candidates):
         return terms
@@ -117,18 +116,27 @@ def _exact_first(candidates: Sequence[Candidate], terms: _Terms, lift: float) ->
     chosen = _lifted(candidates, scores)
     above = lift + max(scores, default=0.0) - min(scores, default=0.0)
     return [
-        [*each, Term("exact", above, why=f"the {candidates[at].exact} itself")]
+        [*each, Term("exact", above, chosen[at], why=f"the {candidates[at].exact} itself")]
         if at in chosen
         else each
         for at, each in enumerate(terms)
     ]
 
 
-def _lifted(candidates: Sequence[Candidate], scores: Sequence[float]) -> set[int]:
+def _lifted(candidates: Sequence[Candidate], scores: Sequence[float]) -> dict[int, float]:
+    """How often each is lifted over all others: a name twice where phrases are lifted, too.
+
+    Other passages of a note that is called by a phrase stand with those the phrase is in.
+    """
     exact = [at for at, each in enumerate(candidates) if each.exact]
-    chosen: dict[tuple[str, int], int] = {}
+    quoted = any(each.exact == "phrase" for each in candidates)
+    named: set[int] = set()
+    chosen: dict[int, float] = {}
     for at in sorted(exact, key=lambda i: key(candidates[i], scores[i])):
         each = candidates[at]
-        whole = each.exact != "phrase"
-        chosen.setdefault(("note", each.note.id) if whole else ("passage", each.id), at)
-    return set(chosen.values())
+        if each.exact != "phrase" and each.note.id not in named:
+            named.add(each.note.id)
+            chosen[at] = 2.0 if quoted else 1.0
+        elif quoted:
+            chosen[at] = 1.0
+    return chosen

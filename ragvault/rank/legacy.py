@@ -62,8 +62,7 @@ def _keyword(candidates: Sequence[Candidate], ctx: Context) -> list[float]:
     low, high = min(hits, default=0.0), max(hits, default=0.0)
 
     def between(score: float) -> float:
-        # Clamped: a score that was filled in may lie below the worst hit.
-        return max(0.0, (score - low) / (high - low)) if high > low else settings.lone
+        return (score - low) / (high - low) if high > low else settings.lone
 
     return [
         between(score) if "keyword" in c.ranks else 0.0

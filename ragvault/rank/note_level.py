@@ -25,10 +25,18 @@ def by_note(candidates: Sequence[Candidate], terms: Terms, method: Method, ctx: 
     """
     best = _best_of_notes(candidates, terms)
     notes = _as_notes(candidates, best)
-    found = dict(zip(best.values(), method(notes, ctx), strict=True))
+    found = dict(zip(best.values(), map(_among_notes, method(notes, ctx)), strict=True))
     return [
         found[at] if at in found and total(0.0, found[at]) > total(0.0, own) else own
         for at, own in enumerate(terms)
+    ]
+
+
+def _among_notes(terms: list[Term]) -> list[Term]:
+    """A rank that is counted in notes says so: the legs' own are shown beside it."""
+    return [
+        replace(term, why=f"{term.why} among notes") if term.why.startswith("rank ") else term
+        for term in terms
     ]
 
 

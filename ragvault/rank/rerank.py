@@ -1,7 +1,8 @@
 """Rerank: the best ones are read again by a model that sees query and passage together.
 
     replace   its score is the score
-    score     weight * its score + (1 - weight) * the score so far, both brought to 0..1
+    score     weight * its score + (1 - weight) * the score so far, each between the lowest (0)
+              and the highest (1) of those it read
     rank      weight / (k + its rank) + (1 - weight) / (k + rank so far)
 
 An exact title, alias or phrase that `fuse` put first stays there, unread. What else the model did
@@ -12,6 +13,7 @@ said. Where it gives 0..1, that is the confidence.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
 from msgspec.structs import replace
 
@@ -47,7 +49,7 @@ def rerank(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
 
 def _ask(reranker: Reranker, query: str, read: Sequence[Candidate]) -> list[float]:
     given = reranker.score(query, [each.passage.text for each in read])
-    if len(given) != len(read) or not all(score == score for score in given):
+    if len(given) != len(read) or not all(map(isfinite, given)):
         raise RagvaultError(f"{reranker.name} gave no score for some of the passages")
     return given
 
@@ -80,10 +82,12 @@ def ranks_of(scores: Sequence[float]) -> list[int]:
 
 
 def _unit(scores: Sequence[float]) -> list[float]:
-    """Scores between the lowest and the highest of them; as they are where they are 0..1."""
+    """Scores between the lowest and the highest of them; all are 1 where they are equal.
+
+    Always, also where they are 0..1 already: of the two that are blended one may fill that, and the
+    other, of RRF, a thirtieth of it.
+    """
     low, high = min(scores), max(scores)
-    if low >= 0 and high <= 1:
-        return list(scores)
     return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
 
 

@@ -1,12 +1,13 @@
 """Fill: every candidate gets the true score of each leg that missed it, where that can be had.
 
-So that nothing is lost for being outside of one list. A leg that cannot tell those scores keeps its
-hits: what is wrong with it is noted, and costs no search.
+So that nothing is lost for being outside of one list. Which legs are asked is a setting: one that
+ends after fifty, and says nothing of the rest, is left as it is. A leg that cannot tell those
+scores keeps its hits: what is wrong with it is noted, and costs no search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from concurrent.futures import Executor
 from concurrent.futures import TimeoutError as Late
 from dataclasses import replace
@@ -21,24 +22,31 @@ Trouble = dict[str, str]
 def fill(
     found: dict[str, Found],
     how: Literal["score", "rank", "off"],
+    legs: Collection[str],
     trouble: Trouble,
     pool: Executor,
     seconds: float,
+    expect: Callable[[Collection[int]], None] = lambda _: None,
 ) -> None:
-    """Ask each leg for what the others found; with "rank" it also gets a place in its list."""
+    """Ask these legs for what the others found; with "rank" that also gets a place in their lists.
+
+    `expect` is told of all passages while the legs are at work.
+    """
     if how == "off":
         return
     every = {hit.chunk for answer in found.values() for hit in answer.hits}
     every.update(chunk for answer in found.values() for chunk in answer.also)
     missing = {
-        leg: _missing(every, answer) for leg, answer in found.items() if answer.score_of is not None
+        leg: _missing(every, answer) if leg in legs else []
+        for leg, answer in found.items()
+        if answer.score_of is not None
     }
-    more = _side_by_side(found, missing, trouble, pool, seconds)
+    more = _side_by_side(found, missing, trouble, pool, seconds, lambda: expect(every))
     for leg, told in more.items():
         answer = found[leg]
         found[leg] = replace(
             answer,
-            hits=_ranked(answer.hits, told.hits) if how == "rank" and told.hits else answer.hits,
+            hits=_ranked(answer.hits, told.hits) if how == "rank" else answer.hits,
             more=told.hits,
             evidence={**told.evidence, **answer.evidence},
             tiers={**told.tiers, **answer.tiers},
@@ -51,6 +59,7 @@ def _side_by_side(
     trouble: Trouble,
     pool: Executor,
     seconds: float,
+    meanwhile: Callable[[], None],
 ) -> dict[str, Found]:
     """What each leg tells. The first is asked here, in the thread and the moment of the search."""
     said: dict[str, Trouble] = {leg: {} for leg in missing}
@@ -59,6 +68,7 @@ def _side_by_side(
         for leg, ids in list(missing.items())[1:]
     }
     more = {leg: scored(found[leg], ids, leg, said[leg]) for leg, ids in list(missing.items())[:1]}
+    meanwhile()
     for leg, waiting in asked.items():
         try:
             more[leg] = waiting.result(timeout=seconds)

@@ -10,11 +10,11 @@ A leg that fails or is late is named and left out. The order in which legs answe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, Future
-from concurrent.futures import TimeoutError as Late
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
+from itertools import islice
 from math import ceil, fsum
 from typing import Protocol
 
@@ -22,48 +22,29 @@ from ragvault.candidate import Candidate, Exact, Passage
 from ragvault.config_query import Retrieve
 from ragvault.plan import QueryPlan
 from ragvault.ports import Allowed
+from ragvault.retrieve.ask import Leg, Run, ask
 from ragvault.retrieve.fill import fill, scored
 from ragvault.retrieve.legs import Found
 from ragvault.retrieve.neighbours import Links, graph_hits
 
 # Passages whose text is read with them, by what the vector leg brings: the stages look at three
-# times as many as are wanted, which is 30 of 100.
-SOON = 0.4
+# times as many as are wanted, which is 30 of 70.
+SOON = 0.5
 LEAST = 0.5  # seconds for scores of each other's hits, however late the legs were
-
-
-class Leg(Protocol):
-    """Knows its own index and nothing of the other legs."""
-
-    @property
-    def name(self) -> str:
-        """Lower case, one word: the key in config, in `ranks` and in --explain."""
-        ...
-
-    def search(self, plan: QueryPlan, limit: int, allowed: Allowed) -> Found:
-        """Best first, at most `limit`, no passage twice. Any error fails this leg alone."""
-        ...
 
 
 class Library(Links, Protocol):
     """What is asked of the catalogue, in the thread that searches."""
+
+    def expect(self, ids: Collection[int]) -> None:
+        """These will be candidates: read what can be read now, while somebody else works."""
+        ...
 
     def candidates(self, ids: Sequence[int], soon: Sequence[int]) -> dict[int, Passage]: ...
 
     def notes_of(self, ids: Sequence[int]) -> dict[int, int]: ...
 
     def exact(self, plan: QueryPlan, passage: Passage) -> Exact: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """How one leg ran: seconds after the search began, and why it failed, if it did."""
-
-    leg: str
-    start: float
-    end: float
-    hits: int = 0
-    failed: str = ""
 
 
 @dataclass(slots=True)
@@ -86,17 +67,32 @@ def gather(
     allowed: Mapping[str, Allowed],
     depth: int,
     pool: Executor,
-    seconds: float,
+    seconds: Mapping[str, float],
     clock: Callable[[], float] = time.perf_counter,
 ) -> Gathered:
-    """Ask every leg and bring together what they found."""
+    """Ask every leg, each for so many seconds, and bring together what they found."""
     began = clock()
     gathered = Gathered()
-    found = _ask(plan, legs, settings, allowed, pool, seconds, clock, gathered)
+    limits = {leg.name: getattr(settings, leg.name) for leg in legs}
+    answers = ask(
+        plan, legs, limits, allowed, library.expect, pool=pool, seconds=seconds, clock=clock
+    )
+    gathered.runs = [run for run, _ in answers]
+    found = {run.leg: answer for run, answer in answers if answer is not None}
+    if settings.window and settings.outside == "drop":
+        found = {leg: _within(answer, allowed["vector"]) for leg, answer in found.items()}
     if "graph" in settings.legs and settings.graph:
         found["graph"] = _graph(found, library, settings, depth, allowed, clock, gathered)
-    left = max(LEAST, began + seconds - clock())
-    fill(found, settings.fill, gathered.trouble, pool, left)
+    left = max(LEAST, began + settings.seconds - clock())
+    fill(
+        found,
+        settings.fill,
+        settings.fill_legs,
+        gathered.trouble,
+        pool,
+        left,
+        library.expect,
+    )
     gathered.candidates = _candidates(plan, found, library, ceil(SOON * settings.vector))
     for answer in found.values():
         gathered.tiers.update(answer.tiers)
@@ -105,48 +101,6 @@ def gather(
         replace(run, start=run.start - began, end=run.end - began) for run in gathered.runs
     ]
     return gathered
-
-
-def _ask(
-    plan: QueryPlan,
-    legs: Sequence[Leg],
-    settings: Retrieve,
-    allowed: Mapping[str, Allowed],
-    pool: Executor,
-    seconds: float,
-    clock: Callable[[], float],
-    gathered: Gathered,
-) -> dict[str, Found]:
-    began = clock()
-    deadline = began + seconds
-    under_way: list[tuple[Leg, Future[tuple[Found, float, float]]]] = [
-        (leg, pool.submit(_timed, leg, plan, getattr(settings, leg.name), allowed[leg.name], clock))
-        for leg in legs
-    ]
-    found: dict[str, Found] = {}
-    for leg, future in under_way:
-        try:
-            answer, start, end = future.result(timeout=max(0.0, deadline - clock()))
-        except Late:
-            future.cancel()  # one that has not begun need not
-            late = f"no answer within {seconds:g} s"
-            gathered.runs.append(Run(leg.name, began, clock(), failed=late))
-            continue
-        except Exception as error:  # a leg that cannot answer must not cost the search
-            why = f"{type(error).__name__}: {error}"
-            gathered.runs.append(Run(leg.name, clock(), clock(), failed=why))
-            continue
-        found[leg.name] = answer
-        gathered.runs.append(Run(leg.name, start, end, len(answer.hits)))
-    return found
-
-
-def _timed(
-    leg: Leg, plan: QueryPlan, limit: int, allowed: Allowed, clock: Callable[[], float]
-) -> tuple[Found, float, float]:
-    start = clock()
-    answer = leg.search(plan, limit, allowed)
-    return answer, start, clock()
 
 
 def _graph(
@@ -159,7 +113,7 @@ def _graph(
     gathered: Gathered,
 ) -> Found:
     start = clock()
-    seeds = _seeds(found, library)
+    seeds = _seeds(found, library, settings.seeds)
     vector = found.get("vector")
     permitted = _permitted(allowed["graph"])
 
@@ -175,6 +129,16 @@ def _graph(
     return Found(tuple(hits))
 
 
+def _within(answer: Found, window: Allowed) -> Found:
+    """What lies in the window. A list is as long as it is, and what it loses leaves a gap."""
+    inside = _permitted(window)
+    return replace(
+        answer,
+        hits=tuple(hit for hit in answer.hits if inside(hit.chunk)),
+        also=tuple(filter(inside, answer.also)),
+    )
+
+
 def _permitted(allowed: Allowed) -> Callable[[int], bool]:
     if allowed is None:
         return lambda _: True
@@ -182,15 +146,24 @@ def _permitted(allowed: Allowed) -> Callable[[int], bool]:
     return ids.__contains__
 
 
-def _seeds(found: Mapping[str, Found], library: Library) -> list[int]:
-    """The notes of the best hits: by their best rank in any leg, then by how many legs agree."""
-    best: dict[int, list[int]] = {}
+def _seeds(found: Mapping[str, Found], library: Library, most: int) -> dict[int, int]:
+    """The notes of the best hits, each with its best rank in any leg.
+
+    By that rank, then by how many legs agree.
+    """
+    ranks: dict[int, list[int]] = {}
     for answer in found.values():
-        for hit in answer.hits[:20]:
-            best.setdefault(hit.chunk, []).append(hit.rank)
-    order = sorted(best, key=lambda chunk: (min(best[chunk]), -len(best[chunk]), chunk))
-    notes = library.notes_of(order)
-    return list(dict.fromkeys(notes[chunk] for chunk in order if chunk in notes))
+        for hit in answer.hits:
+            ranks.setdefault(hit.chunk, []).append(hit.rank)
+    order = sorted(ranks, key=lambda chunk: (min(ranks[chunk]), -len(ranks[chunk]), chunk))
+    seeds: dict[int, int] = {}
+    while order and len(seeds) < most:
+        few, order = order[: 2 * most], order[2 * most :]
+        notes = library.notes_of(few)
+        for chunk in few:
+            if chunk in notes:
+                seeds.setdefault(notes[chunk], min(ranks[chunk]))
+    return dict(islice(seeds.items(), most))
 
 
 def _candidates(

@@ -18,8 +18,9 @@ import numpy as np
 from ragvault.candidate import Hit
 from ragvault.index.code import sought_code
 from ragvault.index.vector_tiers import Tiers
-from ragvault.plan import QueryPlan, Written, leaves
+from ragvault.plan import QueryPlan
 from ragvault.ports import Allowed, Embedder, KeywordIndex
+from ragvault.retrieve.abreast import Scale, abreast
 from ragvault.sought import AnyOf, KeywordAnswer, KeywordHit, Phrase, Sought
 
 if TYPE_CHECKING:
@@ -59,15 +60,17 @@ class VectorLeg:
         if not plan.embed:
             return Found()
         queries = self.queries(plan)
-        lists = self._tiers.search(queries, limit=limit, allowed=allowed)
-        best, *others = lists.items() if lists else ((("", _NOTHING)),)
-        hits = _hits(*best[1])
-        tiers = {hit.chunk: best[0] for hit in hits}
-        for tier, (ids, _) in others:
-            hits = _abreast(hits, ids)
-            tiers.update(dict.fromkeys(map(int, ids), tier))
+        found = self._tiers.search(queries, limit=limit, allowed=allowed)
+        if not found:
+            return Found()
+        # Where none has a hit, the best tier still tells the scores of what other legs find.
+        lists = {tier: listed for tier, listed in found.items() if len(listed[0])}
+        lists = lists or dict(list(found.items())[:1])
+        hits, scales = abreast(lists)
         return Found(
-            tuple(hits[:limit]), tiers=tiers, score_of=lambda some: self._of(queries, some)
+            tuple(hits[:limit]),
+            tiers={int(chunk): tier for tier, (ids, _) in lists.items() for chunk in ids},
+            score_of=lambda some: self._of(queries, scales, some),
         )
 
     def queries(self, plan: QueryPlan) -> dict[str, NDArray[np.float32]]:
@@ -76,17 +79,21 @@ class VectorLeg:
         role: Any = "passage" if plan.hypothesis else "query"
         return {tier: self._embedders[tier].embed([plan.embed], role)[0] for tier in wanted}
 
-    def _of(self, queries: Mapping[str, NDArray[np.float32]], passages: Sequence[int]) -> Found:
-        """True cosines, of the best tier only: those of another model share no unit with them."""
+    def _of(
+        self,
+        queries: Mapping[str, NDArray[np.float32]],
+        scales: Mapping[str, Scale],
+        passages: Sequence[int],
+    ) -> Found:
+        """True cosines, in the unit of the best tier that found anything."""
         ids = np.asarray(passages, np.int64)
+        hits: list[Hit] = []
+        tiers: dict[int, str] = {}
         for tier, scores in self._tiers.scores_of(queries, ids).items():
-            known = ~np.isnan(scores)
-            hits = tuple(
-                Hit(int(chunk), 0, float(score))
-                for chunk, score in zip(ids[known], scores[known], strict=True)
-            )
-            return Found(hits, tiers={hit.chunk: tier for hit in hits})
-        return Found()
+            known = np.flatnonzero(~np.isnan(scores)) if tier in scales else ()
+            hits += [Hit(int(ids[at]), 0, scales[tier](float(scores[at]))) for at in known]
+            tiers.update((int(ids[at]), tier) for at in known)
+        return Found(tuple(hits), tiers=tiers)
 
 
 class KeywordLeg:
@@ -131,32 +138,11 @@ class CodeLeg:
     def search(self, plan: QueryPlan, limit: int, allowed: Allowed) -> Found:
         if not plan.text:
             return Found()
-        sought = sought_code(plan.text, _languages(plan))
+        sought = sought_code(plan.text)  # languages are in the filter, and so in `allowed`
         answer = self._index.search(sought, limit=limit, allowed=allowed, fuzzy=False)
         hits = tuple(Hit(hit.passage, rank, hit.score) for rank, hit in enumerate(answer.hits, 1))
         bound = answer.bound or 1.0
         return Found(hits, {hit.chunk: {"code": min(hit.score / bound, 1.0)} for hit in hits})
-
-
-_NOTHING: tuple[NDArray[np.int64], NDArray[np.float64]] = (np.empty(0, np.int64), np.empty(0))
-
-
-def _hits(ids: NDArray[np.int64], scores: NDArray[np.float64]) -> list[Hit]:
-    pairs = zip(ids, scores, strict=True)
-    return [Hit(int(chunk), rank, float(score)) for rank, (chunk, score) in enumerate(pairs, 1)]
-
-
-def _abreast(hits: Sequence[Hit], ids: NDArray[np.int64]) -> list[Hit]:
-    """Lay the list of another model beside ours, rank by rank.
-
-    Its cosines mean nothing here: its n-th counts as good as our n-th, and stands behind it.
-    """
-    if not hits:
-        return [Hit(int(chunk), rank, 0.0) for rank, chunk in enumerate(ids, 1)]
-    like = [hits[min(place, len(hits) - 1)].score for place in range(len(ids))]
-    both = [(hit.rank, 0, hit.chunk, hit.score) for hit in hits]
-    both += [(rank, 1, int(chunk), like[rank - 1]) for rank, chunk in enumerate(ids, 1)]
-    return [Hit(chunk, rank, score) for rank, (_, _, chunk, score) in enumerate(sorted(both), 1)]
 
 
 def _of_words(answer: KeywordAnswer) -> Found:
@@ -189,10 +175,3 @@ def _about(answer: KeywordAnswer) -> tuple[str, ...]:
     if not answer.complete:
         said.append("the keyword search ran out of time; its scores are of part of the query")
     return tuple(said)
-
-
-def _languages(plan: QueryPlan) -> tuple[str, ...]:
-    if plan.filter is None:
-        return ()
-    found = [leaf.languages[0] for leaf in leaves(plan.filter) if isinstance(leaf, Written)]
-    return tuple(found)

@@ -1,15 +1,19 @@
 """Lists that do not depend on the query: how recent a note is, how often it was opened.
 
-Ranks are dense: notes of the same day, or opened equally often, share one.
+Ranks are dense: notes of the same day (UTC), or opened equally often, share one. A note without a
+date stands behind all that have one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf, isfinite
 
 from msgspec.structs import replace
 
 from ragvault.candidate import Candidate
+
+DAY = 86_400.0  # seconds
 
 
 def with_lists(candidates: Sequence[Candidate], wanted: Sequence[str]) -> list[Candidate]:
@@ -29,7 +33,7 @@ def _ranked(
         replace(
             each,
             ranks={**each.ranks, name: rank[value]},
-            scores={**each.scores, name: value},
+            scores={**each.scores, name: value} if isfinite(value) else each.scores,
         )
         for each, value in zip(candidates, values, strict=True)
     ]
@@ -37,7 +41,7 @@ def _ranked(
 
 def _day(candidate: Candidate) -> float:
     date = candidate.note.date
-    return date.at if date else 0.0
+    return date.at // DAY * DAY if date else -inf
 
 
 _VALUES: dict[str, Callable[[Candidate], float]] = {

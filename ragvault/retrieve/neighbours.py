@@ -7,13 +7,12 @@ ranked by the hit that led to it, and never brings what the filter excludes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Protocol
 
 from ragvault.candidate import Hit
 from ragvault.index.graph import Edge, Unit
 from ragvault.index.graph_neighbours import Neighbour, neighbours
-
-SEEDS = 10  # notes whose neighbours are looked at: the first page of a plain search
 
 
 class Links(Protocol):
@@ -28,19 +27,19 @@ class Links(Protocol):
 
 def graph_hits(
     links: Links,
-    seeds: Sequence[int],
+    seeds: Mapping[int, int],
     nearest: Callable[[Sequence[int]], int | None],
     *,
     depth: int,
     limit: int,
 ) -> list[Hit]:
-    """One hit for each neighbour of the seed notes, best first."""
-    if not seeds:
-        return []
-    edges = _around(links, seeds[:SEEDS], depth)
-    found = neighbours(edges, seeds[:SEEDS], depth, links.lists())
-    chunks = [(each, _chunk(links, each, nearest)) for each in found[: limit * 2]]
-    kept = [(each, chunk) for each, chunk in chunks if chunk is not None][:limit]
+    """One hit for each neighbour of the seed notes, best first; those not permitted take no place.
+
+    `seeds` are notes with the best rank any leg gave them.
+    """
+    found = neighbours(_around(links, list(seeds), depth), seeds, depth, links.lists())
+    entering = ((each, _chunk(links, each, nearest)) for each in found)
+    kept = islice(((each, chunk) for each, chunk in entering if chunk is not None), limit)
     return [Hit(chunk, rank, 1.0 / each.rank) for rank, (each, chunk) in enumerate(kept, 1)]
 
 
