@@ -115,6 +115,22 @@ def test_plain_output_never_imports_rich(sample):
     assert "\x1b" not in done.stdout + done.stderr
 
 
+def test_a_leg_that_hangs_does_not_keep_the_command_from_ending(sample):
+    script = (
+        "import threading; from ragvault.cli.start import run\n"
+        "from ragvault.retrieve.legs import CodeLeg\n"
+        "CodeLeg.search = lambda *asked: threading.Event().wait()\n"
+        "run()"
+    )
+    line = ["search", "bread", "--set", "retrieve.seconds=0.2", "--format", "paths"]
+    command = [sys.executable, "-c", script, *line]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=sample, timeout=60)
+
+    assert done.returncode == 0
+    assert done.stdout.splitlines()
+    assert "code did not answer: no answer within 0.2 s" in done.stderr
+
+
 # Completion
 
 

@@ -57,6 +57,7 @@ def test_an_old_index_is_brought_up_to_date_without_embedding_and_answers(old):
 
     assert (report.embedded, report.added, report.changed, report.unchanged) == (0, 0, 0, 3)
     assert best(old, "hot stone") == "Oven.md"
+    assert best(old, "lang:py") == "Oven.md"
     assert ragvault("links", "Oven", "--json").json["broken"][0]["target"] == "Nobody"
     assert ragvault("doctor", "-q").code == 0
 
@@ -64,6 +65,7 @@ def test_an_old_index_is_brought_up_to_date_without_embedding_and_answers(old):
 @pytest.mark.parametrize("old", KEPT[-1:], indirect=True)
 def test_an_index_of_the_newest_format_answers_as_it_is(old):
     assert best(old, "the crumb") == "Journal/2024-03-01.md"
+    assert best(old, "lang:py") == "Oven.md"
 
 
 def best(vault: Vault, query: str) -> str:

@@ -10,12 +10,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from math import ceil
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rank_kit import few
 
+from ragvault import profiles
 from ragvault.cli.around import Surroundings, surroundings
 from ragvault.cli.ask import answer
 from ragvault.cli.paint import Paint
@@ -125,7 +128,7 @@ def test_json_is_one_object_of_the_contract(place):
     assert set(found) == {"query", "vaults", "profile", "took_ms", "plan", "index", "results",
                           "legs_failed", "left_out", "warnings"}  # fmt: skip
     assert set(found["plan"]) == {"type", "text", "filters", "expansions", "weights", "parse"}
-    assert found["plan"]["filters"] == {"tagged": {"tag": "science"}}
+    assert found["plan"]["filters"] == {"tag": "science"}
     assert set(found["index"]) == {"revision", "fresh", "pending", "tier"}
     first = found["results"][0]
     assert {"rank", "vault", "note", "title", "headings", "lines", "score", "confidence",
@@ -222,6 +225,93 @@ def test_several_vaults_share_one_budget(place):
     found = json.loads(ask(place, *both).out)
     assert 0 < sum(len(each["text"]) for each in found["results"]) <= 200 * 4
     assert found["left_out"] > 0
+
+
+@pytest.mark.parametrize("format_", ["context", "markdown"])
+@few
+@given(st.integers(1, 900), st.booleans(), st.booleans())
+def test_what_is_handed_to_a_model_fits_the_budget_with_its_citations(
+    place, format_, budget, several, terminal
+):
+    vaults = ("--vault", "bread", *(("--vault", "plain") if several else ()))
+    flags = ("--format", format_, "--budget", str(budget))
+    reply = ask(place, "gluten", *vaults, *flags, terminal=terminal)
+
+    assert ceil(len(reply.out) / 4) <= budget
+    assert bool(reply.out) == (reply.code == 0)
+
+
+def test_what_a_citation_takes_is_said_to_be_left_out(place):
+    flags = ("gluten", "--vault", "bread", "--budget", "300")
+    listed = json.loads(ask(place, *flags, "--json").out)
+    handed = ask(place, *flags, "--format", "context")
+    count = len(re.findall(r"^\[\d+\] ", handed.out, re.MULTILINE))
+
+    assert sum(len(each["text"]) for each in listed["results"]) <= 300 * 4
+    assert 0 < count <= len(listed["results"])
+    assert f"{10 - count} results left out: a budget of 300 tokens is full" in handed.err
+    assert sum("results left out" in line for line in handed.err) == 1
+
+
+@pytest.mark.parametrize("profile", ["ragtriever", "lightrag", "policy", "ragdocs", "default"])
+@pytest.mark.parametrize(
+    ("flags", "settings"),
+    [
+        (["--per-note", "2"], {"diversify": {"method": "per-note", "per_note": 2}}),
+        (["--passages"], {"parents": {"unit": "passage"}}),
+        (["--sections"], {"parents": {"unit": "section"}}),
+        (["--neighbours", "2"], {"parents": {"neighbours": 2}}),
+        (["--sections", "--neighbours", "1"], {"parents": {"unit": "section", "neighbours": 1}}),
+    ],
+)
+def test_a_flag_of_a_stage_switches_it_on_under_every_profile(profile, flags, settings):
+    typed = parse(["search", "gluten", "--profile", profile, *flags], surroundings())
+    config = profiles.load(flags=typed.flags, environ={}).config
+
+    for stage, values in settings.items():
+        found = getattr(config, stage)
+        assert {key: getattr(found, key) for key in ("enabled", *values)} == {
+            "enabled": True,
+            **values,
+        }
+
+
+@pytest.mark.parametrize("profile", profiles.names())
+def test_without_such_a_flag_the_profile_chooses(profile):
+    typed = parse(["search", "gluten", "--profile", profile], surroundings())
+    chosen, own = profiles.load(flags=typed.flags, environ={}).config, profiles.config(profile)
+
+    assert (chosen.parents, chosen.diversify) == (own.parents, own.diversify)
+
+
+def test_flags_of_stages_are_obeyed_where_a_profile_has_them_off(place):
+    def found(*flags):
+        base = ("gluten", "--vault", "bread", "--profile", "ragtriever", "-n", "20", "--json")
+        return json.loads(ask(place, *base, *flags).out)["results"]
+
+    notes = [each["note"] for each in found()]
+    assert len(set(notes)) < len(notes)
+    once = [each["note"] for each in found("--per-note", "1")]
+    assert len(set(once)) == len(once)
+    assert all(each["text"] == each["passage"] for each in found("--passages"))
+    assert any(len(each["text"]) > len(each["passage"]) for each in found("--sections"))
+    assert any(len(each["text"]) > len(each["passage"]) for each in found("--neighbours", "1"))
+
+
+def test_lists_of_several_vaults_are_one_list_by_date(place):
+    both = ("path:.md", "--vault", "bread", "--vault", "plain", "--format", "jsonl", "-n", "50")
+    found = [json.loads(line) for line in ask(place, *both).out.splitlines()]
+    alone = [json.loads(line) for line in ask(place, *both[:3], *both[5:]).out.splitlines()]
+    assert (found[0]["vault"], found[0]["note"]) == ("plain", "Rye & spelt.md")
+    assert [each["note"] for each in found[1:]] == [each["note"] for each in alone]
+
+
+def test_a_vault_alone_lists_its_newest_notes_and_with_a_hypothesis_is_searched(place):
+    listed = ask(place, "in:bread", "-n", "3", "--format", "paths")
+    assert len(listed.out.splitlines()) == 3
+    assert any(line.startswith("the newest 3 of ") for line in listed.err)
+    guess = ask(place, "in:plain", "--hypothesis", "rye has little gluten")
+    assert not any("nothing to search for" in line for line in guess.err)
 
 
 def test_one_vault_named_twice_is_searched_once(place):

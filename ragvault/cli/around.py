@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 WIDTH = 100  # columns of a terminal that does not tell
 KEPT = ("RAGVAULT_", "XDG_")  # beginnings of variables that settings and folders depend on
-NAMED = ("NO_COLOR", "TERM", "HOME")
+NAMED = ("NO_COLOR", "TERM", "HOME", "TZ")
 PATHS = ("RAGVAULT_HOME", "RAGVAULT_CONFIG")
 
 clock = time.time  # under a name of its own, so that a test can stop it

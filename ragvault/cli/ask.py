@@ -11,10 +11,9 @@ the times that were measured (`took_ms`, and those of --explain).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +23,10 @@ from ragvault.cli.reply import Reply
 from ragvault.errors import IndexBehind, RagvaultError, UsageError
 
 if TYPE_CHECKING:
+    from ragvault.candidate import Candidate
     from ragvault.cli.shown import Answer, Shown
     from ragvault.opened import Opened
+    from ragvault.several import Writing
     from ragvault.store.layout import Known
     from ragvault.vault import Vault
 
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 # took 42 ms for 1,000 notes in a folder each, 95 ms for 2,500 and 472 ms for 14,593. A search that
 # answers by itself takes a second, and this a twentieth of it; one with a watcher says the same.
 FEW = 1000
+
+# Formats that are handed to a model as they are: all that they write is held to the budget.
+HANDED_OVER = ("context", "markdown")
 
 # How an index is opened to be asked: closed again after this search, or kept for the next.
 Opening = Callable[["Vault"], AbstractContextManager["Opened"]]
@@ -95,7 +99,13 @@ def found(
         with opening(vault) as index:
             answers.append(_answer(ask, around, vault, index, counting))
     first = answers[0]
-    merged = merge([each.response for each in answers], first.config, ask.limit, first.count_tokens)
+    merged = merge(
+        [each.response for each in answers],
+        first.config,
+        ask.limit,
+        first.count_tokens,
+        _writing(ask, answers, around) if ask.format in HANDED_OVER else None,
+    )
     results = tuple(Found(answers[of], each) for of, each in merged.results)
     if ask.format == "context":
         for at, vault in enumerate(vaults):
@@ -110,10 +120,11 @@ def _answer(
 ) -> Answer:
     from ragvault import freshness
     from ragvault.cli.shown import Answer, disks, snippets
+    from ragvault.cli.zone import clock
     from ragvault.search import Asked
 
-    freshness.check(vault.root)
-    asked = Asked(ask.query, _clock(around), ask.limit, ask.hypothesis)
+    freshness.check(vault.root, index.catalogue)
+    asked = Asked(ask.query, clock(around), ask.limit, ask.hypothesis)
     pending, partial = _standing(ask, vault, index, counting)
     with index.catalogue.snapshot():
         response = vault.answer(asked, index)
@@ -158,9 +169,7 @@ def _partial(index: Opened) -> str:
     for part, why in index.missing.items():
         if part != "access":  # which is no part of the index
             return f"{part}: {why}"
-    if index.keyword is not None and index.keyword.revision < index.catalogue.revision:
-        return "its last notes are not in the keyword index yet"
-    return ""
+    return index.behind
 
 
 def _vaults(ask: Ask, around: Surroundings) -> list[Vault]:
@@ -190,12 +199,16 @@ def _named_in(ask: Ask, around: Surroundings) -> list[Known]:
     """The vaults that the query itself names."""
     if "in:" not in ask.query.casefold():
         return []
+    from ragvault.cli.zone import clock
     from ragvault.config import Query
     from ragvault.query.understand import understand
     from ragvault.store import registry
     from ragvault.vault import data_folder
 
-    plan = understand(ask.query, Query(), now=_clock(around))
+    try:
+        plan = understand(ask.query, Query(), now=clock(around), hypothesis=ask.hypothesis)
+    except UsageError:  # told by the search itself, unless it is the name of a note
+        return []
     data, here = data_folder(around.environ), Path(around.cwd)
     return [registry.named(name, data, here) for name in plan.vaults]
 
@@ -209,5 +222,12 @@ def _written(shown: Shown, ask: Ask) -> str:
     return f"{text}\n" if text else ""
 
 
-def _clock(around: Surroundings) -> datetime:
-    return datetime.fromtimestamp(around.now, timezone(timedelta(seconds=around.zone)))
+def _writing(ask: Ask, answers: Sequence[Answer], around: Surroundings) -> Writing:
+    """What would be written of some results."""
+    from ragvault.cli.shown import Found, Shown
+
+    def written(results: Sequence[tuple[int, Candidate]]) -> str:
+        found = tuple(Found(answers[of], each) for of, each in results)
+        return _written(Shown(found, tuple(answers), 0, (), around), ask)
+
+    return written

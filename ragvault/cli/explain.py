@@ -13,7 +13,7 @@ from ragvault.search import Response
 def why(each: Candidate) -> Iterator[str]:
     """Every reason for a score, in the order of the stages."""
     found = ", ".join(f"{leg} {rank}" for leg, rank in sorted(each.ranks.items()))
-    yield f"found by: {found or 'its name'}"
+    yield f"found by: {found or 'the filter'}"  # what no leg found is in a list by filter alone
     for step in each.steps:
         reasons = " ".join(_reason(term) for term in step.terms)
         said = " ".join(part for part in (reasons, step.why) if part)

@@ -40,6 +40,10 @@ def index(
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Make all indexes again; embeds nothing known.")
     ] = False,
+    allow_empty: Annotated[
+        bool,
+        typer.Option("--allow-empty", help="Take over that no note is left; else it is refused."),
+    ] = False,
     model: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
@@ -80,7 +84,8 @@ def index(
             if watcher:
                 render.talk(f"the watcher (pid {watcher.pid}) lets this run write, then goes on")
             talk = on_stderr(quiet=render.is_quiet())
-            report = opened.index(how_far, rebuild=rebuild, offline=offline, tell=tell, talk=talk)
+            how: Any = {"rebuild": rebuild, "allow_empty": allow_empty, "offline": offline}
+            report = opened.index(how_far, tell=tell, talk=talk, **how)
     except KeyboardInterrupt:
         render.talk("stopped; what was done is kept, and the same command goes on from there")
         raise

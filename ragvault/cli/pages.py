@@ -32,9 +32,9 @@ def index_report(name: str, report: Report) -> str:
     """What an indexing run did, in one line, and what it left out in a second."""
     words = ("added", "changed", "moved", "removed", "recut")
     done = [f"{count(getattr(report, word))} {word}" for word in words if getattr(report, word)]
-    did = ", ".join(done) or "nothing to do"
-    if report.embedded:
-        did += f"; {count(report.embedded)} passages embedded"
+    remade = f"{', '.join(report.remade)} made again" if report.remade else ""
+    embedded = f"{_number(report.embedded, 'passage')} embedded" if report.embedded else ""
+    did = "; ".join(filter(None, (", ".join(done), remade, embedded))) or "nothing to do"
     same = count(report.unchanged + report.touched)
     lines = [f"{printable(name)}: {did}; {same} unchanged ({report.seconds:.1f} s)"]
     if report.skipped:
@@ -45,6 +45,8 @@ def index_report(name: str, report: Report) -> str:
 
 def forgotten(name: str, found: Forgotten) -> str:
     """What was forgotten, a note a line after the first."""
+    if not found.notes:
+        return f"{printable(name)}: nothing of what was removed before is left in any file"
     notes, passages = _number(len(found.notes), "note"), _number(found.passages, "passage")
     head = f"{printable(name)}: forgot {notes} with {passages}, with nothing left behind"
     return "\n".join([head, *map(printable, found.notes)])
@@ -110,6 +112,8 @@ def status(found: Status, watcher: str, *, full: bool) -> str:
         "last run": _last_run(held.last_run),
         "watcher": printable(watcher) or "none",
     }
+    if found.removed:
+        rows["removed"] = "text is in files still; to take it out now: ragvault forget --removed"
     if found.writer:
         rows["writer"] = printable(found.writer)
     lines = [f"{word:9} {text}" for word, text in rows.items()]
@@ -130,6 +134,7 @@ def status_json(found: Status, watcher: Mapping[str, Any] | None) -> str:
             "passages": passages,
             "links": {LINKS.get(word, word): n for word, n in found.counts.links.items()},
             "tiers": found.tiers,
+            "removed": found.removed,
             "pending": pending,
             "models": {each.use: {"name": each.name, "here": each.here} for each in found.models},
             "watcher": watcher,
@@ -146,7 +151,7 @@ def status_json(found: Status, watcher: Mapping[str, Any] | None) -> str:
 
 def _vectors(found: Status) -> str:
     """How passages are found by meaning, and how many are not yet."""
-    words = {"full": "full", "static": "static", "keyword": "by word only"}
+    words = {"full": "full", "static": "static", "keyword": "by word only", "none": "not yet found"}
     said = [f"{count(number)} {words[tier]}" for tier, number in found.tiers.items() if number]
     return ", ".join(said) or "none"
 
@@ -156,6 +161,8 @@ def _pending(found: Pending) -> str:
     said = [f"{count(number)} {word}" for word, number in files.items() if number]
     if found.why:
         said = [f"files unknown ({printable(found.why)})"]
+    if found.words:
+        said.append(f"{_number(found.words, 'passage')} to index by word")
     if found.passages:
         said.append(f"{_number(found.passages, 'passage')} to embed")
     if found.links:

@@ -36,8 +36,14 @@ def purge(
             render.talk(line)
     elif not yes:
         render.out(pages.written(found))
-    if found and not yes:
-        _ask()
+    for each in found:
+        if each.path.is_symlink():
+            render.talk(
+                f"{each.path} is a link: only the link goes, and {each.path.resolve()} stays"
+            )
+    if found and not yes and not _agreed():
+        render.talk("nothing was removed")
+        raise typer.Exit(1)
     watcher = running()
     if watcher:
         render.talk(f"stopping the watcher (pid {watcher.pid})")
@@ -51,7 +57,7 @@ def purge(
         render.talk("removed; what is left is the program itself: pip uninstall ragvault")
 
 
-def _ask() -> None:
+def _agreed() -> bool:
     import sys
 
     from ragvault.errors import UsageError
@@ -60,4 +66,4 @@ def _ask() -> None:
         raise UsageError(
             "nothing was removed, because nobody is there to be asked", fix="ragvault purge --yes"
         )
-    typer.confirm("remove all of this?", abort=True, err=True)
+    return typer.confirm("remove all of this?", err=True)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from datetime import datetime, timezone
 from typing import Any
 
 from ragvault.cli import explain, render
 from ragvault.cli.results_text import as_text
 from ragvault.cli.shown import Answer, Found, Shown
-from ragvault.plan import Either, Every, Except, Filter, QueryPlan
+from ragvault.plan import QueryPlan
+from ragvault.query.data import filters
 
 _C1 = re.compile(r"[\x7f-\x9f]")
 TIERS = ("keyword", "static", "full")  # the lowest first
@@ -78,7 +78,8 @@ def as_markdown(shown: Shown) -> str:
     parts = []
     for each in shown.results:
         title = render.one_line(each.each.note.title or each.each.note.path)
-        parts.append(f"## {title} ({_cited(shown, each)})\n\n{each.each.text.strip()}\n")
+        text = each.each.text.strip()  # empty for a note that is all frontmatter
+        parts.append(f"## {title} ({_cited(shown, each)})\n" + (f"\n{text}\n" if text else ""))
     return _shown(shown, "\n".join(parts).rstrip("\n"))
 
 
@@ -88,7 +89,7 @@ def as_context(shown: Shown) -> str:
     for number, each in enumerate(shown.results, 1):
         heading = render.one_line(" > ".join(each.each.headings) or each.each.note.title)
         head = f"[{number}] {_cited(shown, each)} | {heading}"
-        parts.append(f"{head}\n{each.each.text.strip()}\n")
+        parts.append(f"{head}\n{each.each.text.strip()}".rstrip() + "\n")
     return _shown(shown, "\n".join(parts).rstrip("\n"))
 
 
@@ -139,23 +140,11 @@ def _plan(shown: Shown, plan: QueryPlan) -> dict[str, Any]:
     return {
         "type": plan.type,
         "text": plan.text,
-        "filters": _filter(plan.filter) if plan.filter else {},
+        "filters": filters(plan.filter),
         "expansions": list(dict.fromkeys(terms)),
         "weights": dict(plan.weights),
         "parse": plan.parse,
     }
-
-
-def _filter(tree: Filter) -> dict[str, Any]:
-    """A filter as an object of one key: what it asks, or how its parts are joined."""
-    if isinstance(tree, Every):
-        return {"every": [_filter(part) for part in tree.parts]}
-    if isinstance(tree, Either):
-        return {"either": [_filter(part) for part in tree.parts]}
-    if isinstance(tree, Except):
-        return {"except": _filter(tree.part)}
-    values = {each.name: getattr(tree, each.name) for each in fields(tree)}
-    return {type(tree).__name__.lower(): {k: v for k, v in values.items() if v is not None}}
 
 
 def _index(answer: Answer) -> dict[str, Any]:

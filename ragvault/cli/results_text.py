@@ -35,7 +35,8 @@ def _result(shown: Shown, rank: int, found: Found, paint: Paint) -> Iterator[str
     yield head + _about(shown, found, paint)
     place = render.printable(f"{shown.place(found)}:{found.line}")
     yield INDENT + paint.linked(paint.styled(place, CYAN), found.uri)
-    yield from paint.marked(_printable(found.snippet.text), found.snippet.marks, INDENT)
+    if found.snippet.text:  # a note that is all frontmatter says nothing
+        yield from paint.marked(_printable(found.snippet.text), found.snippet.marks, INDENT)
     if shown.explain:
         yield from (f"      {render.printable(line)}" for line in explain.why(each))
 

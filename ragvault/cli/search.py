@@ -18,6 +18,7 @@ import typer
 from ragvault.cli import options, render
 from ragvault.cli.around import Surroundings, surroundings
 from ragvault.cli.ask import Ask, found
+from ragvault.cli.dashes import Queried
 from ragvault.cli.reply import write
 from ragvault.errors import UsageError
 
@@ -74,8 +75,9 @@ def asked(
         typer.Option("--per-note", metavar="N", min=1, help="At most so many passages a note."),
     ] = None,
     passages: Annotated[
-        bool, typer.Option("--passages/--sections", help="Show what matched, or its section.")
-    ] = False,
+        Optional[bool],  # noqa: UP045
+        typer.Option("--passages/--sections", help="Show what matched, or its section."),
+    ] = None,
     neighbours: Annotated[
         Optional[int],  # noqa: UP045
         typer.Option("--neighbours", metavar="N", min=0, help="Join what stands before and after."),
@@ -104,14 +106,16 @@ def asked(
     ragvault search "feeding a starter" --format context --budget 2000
 
     ragvault search gluten --format paths -0 | xargs -0 wc -w
+
+    ragvault search "-tag:recipe rye"
     """
     flags = [
         *([f"search.profile={profile}"] if profile else ()),
         *([f"rerank.enabled={str(rerank).lower()}"] if rerank is not None else ()),
         *(["budget.enabled=true", f"budget.tokens={budget}"] if budget else ()),
-        *(['diversify.method="per-note"', f"diversify.per_note={per_note}"] if per_note else ()),
-        *(["parents.unit=passage"] if passages else ()),
-        *([f"parents.neighbours={neighbours}"] if neighbours is not None else ()),
+        *(_of_stage("diversify", method="per-note", per_note=per_note) if per_note else ()),
+        *(_of_stage("parents", unit=_UNITS[passages]) if passages is not None else ()),
+        *(_of_stage("parents", neighbours=neighbours) if neighbours is not None else ()),
         *(set_ or ()),
     ]
     return Ask(
@@ -129,6 +133,15 @@ def asked(
     )
 
 
+_UNITS = {True: "passage", False: "section"}
+
+
+def _of_stage(stage: str, **settings: Any) -> list[str]:
+    """Settings of a stage, which a profile may have switched off."""
+    pairs = {"enabled": "true", **settings}
+    return [f"{stage}.{key}={value}" for key, value in pairs.items()]
+
+
 def _format(named: Format, json: bool, nul: bool) -> str:
     wanted = Format.json if json else named
     if nul and wanted not in (Format.text, Format.paths):
@@ -136,7 +149,7 @@ def _format(named: Format, json: bool, nul: bool) -> str:
     return Format.paths.value if nul else wanted.value
 
 
-@app.command()
+@app.command(cls=Queried)
 @wraps(asked)
 def search(**typed: Any) -> None:
     reply = found(_as_loud(asked(**typed)), surroundings())
@@ -174,7 +187,7 @@ def _as_loud(ask: Ask) -> Ask:
 def _parser() -> Any:
     """The same command line without its help, which would be printed here."""
     plain = typer.Typer(add_completion=False)
-    plain.command()(asked)
+    plain.command(cls=Queried)(asked)
     command = typer.main.get_command(plain)
     command.add_help_option = False
     return command

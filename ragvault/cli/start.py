@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 HERE = ("-h", "--help")  # for the process in which they were typed
+LEG = "leg"  # how the threads of a search are named
+GRACE = 0.2  # seconds
 LOUD = ("-q", "--quiet", "-v", "--verbose")  # may stand before the command, too
 
 
@@ -26,7 +28,21 @@ def run() -> None:
         from ragvault.cli.main import main
 
         code = main(sys.argv[1:])
+    if _is_held_up():
+        # Everything is written; Python would wait for the thread, which may be for ever.
+        os._exit(code)
     sys.exit(code)
+
+
+def _is_held_up() -> bool:
+    """Whether a leg that nobody waits for is still at work: one that has ended leaves at once."""
+    threading = sys.modules.get("threading")
+    legs = (
+        [each for each in threading.enumerate() if each.name.startswith(LEG)] if threading else []
+    )
+    for each in legs:
+        each.join(GRACE)
+    return any(each.is_alive() for each in legs)
 
 
 def warm(args: Sequence[str]) -> int | None:

@@ -103,8 +103,10 @@ def remove(
     known = registry.named(vault, data_folder(), folders.here())
     _refuse_watched(known.root)
     name, folder = render.printable(known.name), render.printable(str(known.folder))
-    if not keep and not yes:
-        _confirm(f"delete the index of {name} ({render.size(_bytes(known.folder))} in {folder})?")
+    question = f"delete the index of {name} ({render.size(_bytes(known.folder))} in {folder})?"
+    if not keep and not yes and not _agreed(question):
+        render.talk("nothing was removed")
+        raise typer.Exit(1)
     # Held for a moment, to know that nobody is writing: the lock itself goes with the folder.
     with WriterLock(known.folder, "ragvault vaults remove"):
         pass
@@ -124,10 +126,10 @@ def _refuse_watched(root: Path) -> None:
         )
 
 
-def _confirm(question: str) -> None:
+def _agreed(question: str) -> bool:
     if not sys.stdin or not sys.stdin.isatty():
         raise UsageError("nobody is here to be asked", fix="say --yes, or --keep to delete nothing")
-    typer.confirm(question, abort=True, err=True)
+    return typer.confirm(question, err=True)
 
 
 def _rows() -> list[Row]:

@@ -11,22 +11,24 @@ Whoever calls these decides when, in one thread. Nothing here knows the other va
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from ragvault import config
 from ragvault.errors import ConfigError, IndexLocked, IndexMissing, RagvaultError
+from ragvault.freshness import is_empty
 from ragvault.ingest import Tier
 from ragvault.models.kit import Kit
-from ragvault.models.talk import Quiet, Talk
+from ragvault.models.talk import Talk
 from ragvault.notes.rewalk import Rewalk
 from ragvault.notes.walk import Walked
 from ragvault.service.batch import Batch
 from ragvault.service.events import Native, Unheard
+from ragvault.service.leaving import Leaving, Left
 from ragvault.service.logs import unexpected
 from ragvault.service.polled import Polled
+from ragvault.service.presence import identity, why_away
 from ragvault.service.sieve import Sieve
 from ragvault.vault import Vault
 from ragvault.write.notes import Report
@@ -35,10 +37,6 @@ LOCKED = 1.0  # seconds until another writer is asked again
 SLAB = 8  # texts: a fifth of a second, after which a search or a change need not wait any more
 FAILED = 30.0  # seconds until what could not be done is tried again
 TOLD = 0.05  # seconds for events on their way; walking a small vault takes as long
-
-
-class Left(Exception):
-    """Work was left because something more urgent waits; what was done is kept."""
 
 
 class Kept:
@@ -87,7 +85,7 @@ class Kept:
         if reason and reason != self.polling:
             self.talk.say(f"{self.vault.name}: changes are looked for, not heard: {reason}")
         self.polling = reason
-        self._identity = _identity(self.root)
+        self._identity = identity(self.root)
         self._not_before = 0.0  # whatever failed before may be possible now
         self._next_look = time.monotonic() + self._interval()
         self.changed(at_once=True)
@@ -116,7 +114,7 @@ class Kept:
             self._say_once(f"{self.vault.name}: {unexpected(error)}")
 
     def _tend(self) -> None:
-        was, self.away = self.away, _why_away(self.root)
+        was, self.away = self.away, why_away(self.root)
         if self.away:
             if not was:
                 self.talk.say(f"{self.vault.name}: {self.away}; the index stays as it is")
@@ -125,7 +123,7 @@ class Kept:
         if was:
             self.talk.say(f"{self.vault.name}: the vault is back")
             self.listen()
-        elif _identity(self.root) != self._identity:
+        elif identity(self.root) != self._identity:
             self.listen()  # another folder of the same name: a disk was mounted, or a copy restored
         elif self._native is not None and self._native.lost:
             self.talk.say(f"{self.vault.name}: {self._native.lost}")
@@ -187,7 +185,7 @@ class Kept:
         return self.unfinished and not waits
 
     def _index(self, tier: Tier, leave: Callable[[], bool]) -> Report:
-        leaving = _Leaving(self.talk, leave)
+        leaving = Leaving(self.talk, leave)
         engines = self.vault.engines(talk=leaving, kit=self._kit, slab=SLAB)
         self.runs += 1
         try:
@@ -248,11 +246,10 @@ class Kept:
     def _is_emptied(self) -> bool:
         """An empty folder in the place of notes: a disk that is not mounted, more likely than not.
 
-        Whoever has deleted every note says so with `ragvault index`.
+        Whoever has deleted every note says so with `ragvault index --allow-empty`.
         """
-        with os.scandir(self.root) as entries:
-            if next(entries, None) is not None:
-                return False
+        if not is_empty(self.root):
+            return False
         try:
             with self.vault.catalogue() as catalogue:
                 notes = catalogue.counts().notes
@@ -261,7 +258,7 @@ class Kept:
         if notes:
             self._say_once(
                 f"{self.vault.name}: the folder is empty and {notes:,} notes are indexed; "
-                "nothing is removed (if that is meant: ragvault index)"
+                "nothing is removed (if that is meant: ragvault index --allow-empty)"
             )
         return bool(notes)
 
@@ -278,41 +275,6 @@ class Kept:
         if line != self._said:
             self._said = line
             self.talk.say(line)
-
-
-class _Leaving(Quiet):
-    """Told how far the work is, and ends it there when it is to be left."""
-
-    def __init__(self, talk: Talk, leave: Callable[[], bool]) -> None:
-        self._talk, self._leave = talk, leave
-
-    def say(self, line: str) -> None:
-        self._talk.say(line)
-
-    def progress(self, done: int, total: int) -> None:
-        self.tell("", done, total)  # a download
-
-    def tell(self, what: str, done: int, total: int) -> None:
-        if self._leave():
-            raise Left
-
-
-def _why_away(root: Path) -> str:
-    try:
-        with os.scandir(root):
-            return ""
-    except FileNotFoundError:
-        return "the vault's folder is gone"
-    except OSError as error:
-        return f"the vault cannot be read ({error.strerror})"
-
-
-def _identity(root: Path) -> tuple[int, int] | None:
-    try:
-        status = root.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _counted(report: Report) -> str:

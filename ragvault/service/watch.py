@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ragvault.service.kept import Kept, Left
+from ragvault.service.kept import Kept
+from ragvault.service.leaving import Left
 
 TICK = 1.0  # seconds between two looks at what no event tells
 GIVING_WAY = 0.5  # seconds that embedding waits for a search, at most, before each slab
