@@ -47,9 +47,14 @@ class Corpus:
     relevant: int = 2
 
     def ask(self, *flags: str) -> list[Answer]:
-        """Every question through the real read path."""
+        """Every question through the real read path; what a part did not answer is no result."""
         with self.vault(*flags).reading() as index:
-            return list(answers(self.questions, index, NOW, relevant=self.relevant))
+            found = list(answers(self.questions, index, NOW, relevant=self.relevant))
+        failed = sorted({part for each in found for part in each.failed})
+        if failed:
+            cure = f"RAGVAULT_HOME={record.home()} ragvault models pull"
+            raise SystemExit(f"{self.name}: no answer of {', '.join(failed)}; models: {cure}")
+        return found
 
     def vault(self, *flags: str) -> Vault:
         return Vault.open(self.root, flags=[PATIENT, *flags])
