@@ -12,8 +12,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from ragvault.ports import FetchVectors
 from ragvault.spans import Span
-from ragvault.store.catalogue import Catalogue
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,16 +91,15 @@ class Lazy(Mapping[int, V]):
 class LazyVectors(Mapping[int, "NDArray[np.float32]"]):
     """Vectors of a fixed set of passages: some of them when they are fetched, else all at once."""
 
-    def __init__(self, catalogue: Catalogue, model: str, ids: Sequence[int]) -> None:
-        self._catalogue, self._model, self._ids = catalogue, model, list(ids)
+    def __init__(self, read: FetchVectors, ids: Sequence[int]) -> None:
+        self._read, self._ids = read, list(ids)
         self._known: dict[int, NDArray[np.float32] | None] = {}  # None: it has no vector
 
     def fetch(self, ids: Sequence[int]) -> None:
         import numpy as np
 
         new = [id_ for id_ in ids if id_ not in self._known]
-        matrix = self._catalogue.chunk_vectors(self._model, np.array(new, np.int64))
-        for id_, row in zip(new, matrix, strict=True):
+        for id_, row in zip(new, self._read(np.array(new, np.int64)), strict=True):
             self._known[id_] = None if np.isnan(row[0]) else row
 
     def __getitem__(self, key: int) -> NDArray[np.float32]:

@@ -6,7 +6,7 @@ when a stage looks them up. Belongs to the thread that opened its catalogue.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ from ragvault.index.graph import Edge, Unit
 from ragvault.lazy import Bodies, Lazy, LazyVectors, Said
 from ragvault.names import LENGTH, Names, names_in, names_of
 from ragvault.plan import QueryPlan
+from ragvault.ports import FetchVectors
 from ragvault.spans import cut
 from ragvault.store.access import Accesses
 from ragvault.store.catalogue import Catalogue
@@ -28,8 +29,8 @@ SECTIONS = 1 << 20  # more than any note has: a section's id is its note's times
 class Library:
     """Reads what a search needs, each thing once, for as long as the catalogue is the same."""
 
-    def __init__(self, catalogue: Catalogue, accesses: Accesses) -> None:
-        self._catalogue, self._accesses = catalogue, accesses
+    def __init__(self, catalogue: Catalogue, accesses: Accesses, vectors_of: FetchVectors) -> None:
+        self._catalogue, self._accesses, self._vectors_of = catalogue, accesses, vectors_of
         self._version = catalogue.data_version
         self._closed = False
         self._facts: dict[int, NoteFacts] = {}
@@ -41,13 +42,15 @@ class Library:
         """Read nothing more: the catalogue is closed."""
         self._closed = True
 
-    def expect(self, ids: Collection[int]) -> None:
-        """Read where these passages stand and what is known of their notes."""
+    def expect(self, ids: Collection[int], *, vectors: bool = False) -> None:
+        """Read where these passages stand, what is known of their notes, and their vectors."""
         if len(self._places) > PLACES:
             self._places.clear()
         new = self._catalogue.places(sorted(id_ for id_ in ids if id_ not in self._places))
         self._places.update((place.id, place) for place in new)
-        self._read_notes(sorted({place.note_id for place in new} - self._facts.keys()))
+        self._read_notes(place.note_id for place in new)
+        if vectors:
+            self._read_vectors(ids)
 
     def candidates(self, ids: Sequence[int], soon: Sequence[int] = ()) -> dict[int, Passage]:
         """The passages of these ids, with the facts of their notes; one that is gone is absent.
@@ -77,7 +80,7 @@ class Library:
     def firsts(self, firsts: Mapping[int, int | None]) -> list[Passage]:
         """One passage of each of these notes; None is a note without any, which says nothing."""
         empty = [note for note, chunk in firsts.items() if chunk is None]
-        self._read_notes(sorted(set(empty) - self._facts.keys()))
+        self._read_notes(empty)
         self._bodies.fetch(empty)
         known = self.candidates([chunk for chunk in firsts.values() if chunk is not None])
         return [
@@ -124,7 +127,7 @@ class Library:
     def _blanks(self) -> Mapping[str, Sequence[int]]:
         """Notes without a passage by their names."""
         notes = self._catalogue.blank_notes()
-        self._read_notes(sorted(set(notes) - self._facts.keys()))
+        self._read_notes(notes)
         found: dict[str, list[int]] = {}
         for note in notes:
             for name in self._names.of(note):
@@ -164,9 +167,15 @@ class Library:
         """Every passage by its id, with its neighbours, read when it is asked for."""
         return Lazy(self._passage)
 
-    def vectors(self, model: str, ids: Sequence[int]) -> Mapping[int, Any]:
+    def vectors(self, ids: Sequence[int]) -> Mapping[int, Any]:
         """The vectors of some passages, read together when the first is asked for."""
-        return LazyVectors(self._catalogue, model, ids)
+        return LazyVectors(self._vectors_of, ids)
+
+    def _read_vectors(self, ids: Collection[int]) -> None:
+        """Those who read them keep what was read."""
+        import numpy as np
+
+        self._vectors_of(np.fromiter(ids, np.int64, len(ids)))
 
     def _section(self, id_: int) -> Stretch | None:
         note, ordinal = divmod(id_, SECTIONS)
@@ -174,18 +183,18 @@ class Library:
             text, excluded = self._bodies(note)
         except KeyError:
             return None
-        sections = self._catalogue.sections_of(note)
-        for place, section in enumerate(sections):
-            if section.ordinal == ordinal:
-                return Stretch(
-                    id_,
-                    cut(text, section.start, section.end, excluded),
-                    section.lines,
-                    section.headings,
-                    id_ - 1 if place else None,
-                    id_ + 1 if place + 1 < len(sections) else None,
-                )
-        return None
+        near = self._catalogue.sections_near(note, ordinal)
+        if ordinal not in near:
+            return None
+        section = near[ordinal]
+        return Stretch(
+            id_,
+            cut(text, section.start, section.end, excluded),
+            section.lines,
+            section.headings,
+            id_ - 1 if ordinal - 1 in near else None,
+            id_ + 1 if ordinal + 1 in near else None,
+        )
 
     def _passage(self, id_: int) -> Stretch | None:
         found = self._catalogue.passages([id_]).get(id_)
@@ -202,7 +211,9 @@ class Library:
             ids[at + 1] if at + 1 < len(ids) else None,
         )
 
-    def _read_notes(self, ids: Sequence[int]) -> None:
+    def _read_notes(self, notes: Iterable[int]) -> None:
+        # Not a difference of sets: that would look at every note known so far.
+        ids = sorted({note for note in notes if note not in self._facts})
         standings = self._catalogue.standings(ids) if ids else {}
         for fact in self._catalogue.facts(ids) if ids else ():
             place = standings.get(fact.id, Standing())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from ragvault.config import Config
 from ragvault.engines import Engines
@@ -21,6 +22,10 @@ from ragvault.store import access
 from ragvault.store.access import Accesses
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.terms import Chosen, Vocabulary
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # Three of a search, and two that tell scores of each other's hits after them; a thread is made when
 # none is free, and a leg that is late still holds its own.
@@ -83,7 +88,7 @@ class Opened:
         """The catalogue as a search asks it; what it has read is kept until something changes."""
         state = (self.catalogue.data_version, self.accesses.revision)
         if self._library is None or self._library[0] != state:
-            self._library = state, Library(self.catalogue, self.accesses)
+            self._library = state, Library(self.catalogue, self.accesses, self.vectors_of)
         return self._library[1]
 
     def vocabulary(self) -> Vocabulary:
@@ -120,9 +125,12 @@ class Opened:
         lags = 0 < reached < self.catalogue.revision
         return "its last notes are not in the keyword index yet" if lags else ""
 
-    def model_of(self, tier: str) -> str:
-        """The model whose vectors a tier holds; empty for none."""
-        return self._vectors[tier].model if tier in self._vectors else ""
+    def vectors_of(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Vectors of the best model there are any of, a row each; NaN where there is none."""
+        import numpy as np
+
+        best = next(iter(self._vectors.values()), None)
+        return np.full((len(ids), 1), np.nan, np.float32) if best is None else best.vectors_of(ids)
 
     def close(self) -> None:
         self.pool.shutdown(wait=False, cancel_futures=True)

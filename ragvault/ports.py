@@ -273,6 +273,10 @@ class VectorIndex(Protocol):
         """The cosine of each given passage, in the order given; NaN where it is not here."""
         ...
 
+    def vectors_of(self, passages: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vector of each given passage, a row each; NaN where the catalogue has none."""
+        ...
+
     def refresh(self) -> None:
         """See the newest commit from now on. Raises CacheBroken."""
         ...

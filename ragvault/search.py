@@ -213,7 +213,6 @@ def _context(
     reranker: Reranker | None,
 ) -> Context:
     library = index.library()
-    tier = "full" if index.model_of("full") else "static"
     return Context(
         settings=index.config,
         query=plan.text,
@@ -222,7 +221,7 @@ def _context(
         now=asked.now.timestamp(),
         limit=asked.limit,
         note_length=library.median_length(),
-        vectors=_vectors(index, plan, index.model_of(tier), candidates),
+        vectors=_vectors(index, plan, candidates),
         sections=library.sections(),
         passages=library.stretches(),
         reranker=reranker,
@@ -231,11 +230,9 @@ def _context(
     )
 
 
-def _vectors(
-    index: Opened, plan: QueryPlan, model: str, candidates: Sequence[Candidate]
-) -> Mapping[int, Any]:
+def _vectors(index: Opened, plan: QueryPlan, candidates: Sequence[Candidate]) -> Mapping[int, Any]:
     """Vectors of the candidates. Those that will be compared are read now, as their texts were."""
-    known = index.library().vectors(model, [each.id for each in candidates])
+    known = index.library().vectors([each.id for each in candidates])
     if index.config.dedup.enabled and index.config.dedup.cosine and not plan.listing:
         together(known, [each.id for each in candidates if each.passage.is_read])
     return known

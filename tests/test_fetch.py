@@ -1,10 +1,14 @@
 """Vectors for searches that run in threads of their own."""
 
 import threading
+from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import ragvault.store.fetch
 from ragvault.ports import CacheBroken
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.fetch import Fetch
@@ -62,3 +66,50 @@ def test_what_it_opened_is_closed_with_it_and_a_late_leg_reads_nothing(catalogue
     assert "closed" in str(elsewhere(lambda: shared.revision))
     assert isinstance(elsewhere(lambda: fetch(IDS)), CacheBroken)
     assert fetch(IDS).shape == (1, 2)  # the catalogue it was given is not its own to close
+
+
+class Counting:
+    """A catalogue of vectors by id; an id above 1,000,000 has none. Remembers what was read."""
+
+    def __init__(self):
+        self.read = []
+
+    def chunk_vectors(self, _, ids):
+        self.read.append(ids.tolist())
+        found = [[np.nan if i > 1_000_000 else i, -i] for i in ids]
+        return np.array(found, np.float32).reshape(-1, 2)
+
+
+def rows(fetch, *ids):
+    return fetch(np.array(ids, np.int64))[:, 0].tolist()
+
+
+def test_what_was_read_is_not_read_again_and_comes_in_the_order_asked_for():
+    catalogue = Counting()
+    fetch = Fetch(catalogue, "m@1")
+
+    assert rows(fetch, 3, 1) == [3, 1]
+    assert rows(fetch, 1, 2, 3, 1) == [1, 2, 3, 1]
+    assert rows(fetch, 2, 1) == [2, 1]
+    assert catalogue.read == [[3, 1], [2]]
+
+
+def test_what_has_no_vector_yet_is_looked_for_each_time():
+    catalogue = Counting()
+    fetch = Fetch(catalogue, "m@1")
+    late = 1_000_001
+
+    for _ in range(2):
+        first, absent = rows(fetch, 1, late)
+        assert first == 1
+        assert np.isnan(absent)
+    assert catalogue.read == [[1, late], [late]]
+
+
+@given(st.lists(st.lists(st.integers(1, 40), max_size=9), max_size=30))
+def test_whatever_is_kept_the_rows_are_those_of_the_catalogue(asked):
+    with mock.patch.object(ragvault.store.fetch, "KEPT", 16):
+        fetch = Fetch(Counting(), "m@1")
+        for ids in asked:
+            assert rows(fetch, *ids) == ids
+            assert len(fetch._kept) <= 16

@@ -138,6 +138,9 @@ class FaissIndex:
             scores[here] = vector_best.cosines(self._unit(query)[0], self._fetch)(ids[here])
         return scores
 
+    def vectors_of(self, passages: ArrayLike) -> NDArray[np.float32]:
+        return self._fetch(np.asarray(passages, np.int64))
+
     def refresh(self) -> None:
         with self._changing:
             state = vector_state.load(self._folder, self._state)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import nlargest
 from itertools import islice
 from math import ceil, fsum
@@ -36,8 +37,11 @@ LEAST = 0.5  # seconds for scores of each other's hits, however late the legs we
 class Library(Links, Protocol):
     """What is asked of the catalogue, in the thread that searches."""
 
-    def expect(self, ids: Collection[int]) -> None:
-        """These will be candidates: read what can be read now, while somebody else works."""
+    def expect(self, ids: Collection[int], *, vectors: bool = False) -> None:
+        """These will be candidates: read what can be read now, while somebody else works.
+
+        Their vectors too, where they will be compared with the query.
+        """
         ...
 
     def candidates(self, ids: Sequence[int], soon: Sequence[int]) -> dict[int, Passage]: ...
@@ -74,9 +78,9 @@ def gather(
     began = clock()
     gathered = Gathered()
     limits = {leg.name: getattr(settings, leg.name) for leg in legs}
-    answers = ask(
-        plan, legs, limits, allowed, library.expect, pool=pool, seconds=seconds, clock=clock
-    )
+    compared = settings.fill != "off" and {"vector"} & limits.keys() & set(settings.fill_legs)
+    expect = partial(library.expect, vectors=bool(compared))
+    answers = ask(plan, legs, limits, allowed, expect, pool=pool, seconds=seconds, clock=clock)
     gathered.runs = [run for run, _ in answers]
     found = {run.leg: answer for run, answer in answers if answer is not None}
     if settings.window and settings.outside == "drop":

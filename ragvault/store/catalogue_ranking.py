@@ -48,9 +48,9 @@ class Ranking(Door):
         """The chunks of a note, or of one of its sections, in order."""
         return self._read(facts.chunk_ids_of, note, section)
 
-    def sections_of(self, note: int) -> list[Section]:
-        """A note's sections, in order; none of one that is gone."""
-        return self._read(facts.sections_of, note)
+    def sections_near(self, note: int, ordinal: int) -> dict[int, Section]:
+        """A section of a note and those beside it, by their places; none of one that is gone."""
+        return self._read(facts.sections_near, note, ordinal)
 
     def newest(self, count: int, opened: Sequence[int] = ()) -> list[int]:
         """Ids of the chunks of so many notes: those `opened` last, then those changed last."""

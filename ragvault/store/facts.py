@@ -107,10 +107,11 @@ def chunk_ids_of(db: Connection, note: int, section: int | None) -> list[int]:
     return [chunk for (chunk,) in found]
 
 
-def sections_of(db: Connection, note: int) -> list[Section]:
-    """A note's sections, in order."""
-    query = f"SELECT {rows.SECTION} FROM sections WHERE note_id = ? ORDER BY ordinal"
-    return [rows.to_section(row) for row in db.execute(query, (note,))]
+def sections_near(db: Connection, note: int, ordinal: int) -> dict[int, Section]:
+    """A section of a note and those beside it, by their places."""
+    query = f"SELECT {rows.SECTION} FROM sections WHERE note_id = ? AND ordinal BETWEEN ? AND ?"
+    found = map(rows.to_section, db.execute(query, (note, ordinal - 1, ordinal + 1)))
+    return {section.ordinal: section for section in found}
 
 
 def newest(db: Connection, count: int, opened: Sequence[int] = ()) -> list[int]:

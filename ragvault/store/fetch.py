@@ -2,6 +2,10 @@
 
 The thread that opened the catalogue reads through it. All others share one connection of their
 own, one after the other: each reads a few hundred vectors, and only one leg asks for any.
+
+What was read is kept for a while, since a search asks for the vectors of its hits up to three
+times: to score them, to score what other legs found, to compare them with each other. It stays
+true: under one id a passage never has another text, and no index finds one that is gone.
 """
 
 from __future__ import annotations
@@ -17,6 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+KEPT = 4096  # vectors: those of a dozen searches, 6 MB
+
+
 class Fetch:
     """The vectors of one model."""
 
@@ -25,8 +32,32 @@ class Fetch:
         self._owner = threading.get_ident()
         self._others: Catalogue | None = None
         self._turn, self._closed = threading.Lock(), False
+        self._kept: dict[int, NDArray[np.float32]] = {}
 
     def __call__(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        import numpy as np
+
+        wanted: list[int] = ids.tolist()
+        kept = self._kept  # another thread may put an empty one in its place
+        new = [id_ for id_ in wanted if id_ not in kept]
+        if len(new) == len(wanted):
+            return self._keep(new, self._read(ids))
+        rows = self._keep(new, self._read(np.array(new, np.int64))) if new else ()
+        read = dict(zip(new, rows, strict=True))
+        return np.array([read[id_] if id_ in read else kept[id_] for id_ in wanted])
+
+    def _keep(self, ids: list[int], rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Keep what is there; not a writer's thousands, which are read once."""
+        import numpy as np
+
+        if len(self._kept) + len(ids) > KEPT:
+            self._kept = {}
+        if len(ids) <= KEPT // 4:
+            there = np.flatnonzero(~np.isnan(rows[:, 0]))
+            self._kept.update((ids[at], rows[at]) for at in there.tolist())
+        return rows
+
+    def _read(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         if threading.get_ident() == self._owner:
             return self._own.chunk_vectors(self._model, ids)
         with self._turn:
