@@ -34,7 +34,7 @@ class Leg:
 
 
 class Library:
-    def expect(self, ids):
+    def expect(self, ids, *, vectors=False):
         pass
 
     def candidates(self, ids, soon):
@@ -51,50 +51,61 @@ def stuck():
     event.set()
 
 
-def test_searches_go_on_when_a_hanging_leg_holds_every_thread(stuck):
-    legs = [Leg("vector"), Leg("keyword"), Leg("code", stuck)]
-    with ThreadPoolExecutor(4) as pool:
-        for _ in range(6):
-            gathered = gather(
-                SimpleNamespace(phrases=()),
-                legs,
-                Library(),
-                Retrieve(legs=list(LEGS)),
-                allowed=dict.fromkeys([*LEGS, "graph"]),
-                depth=1,
-                pool=pool,
-                seconds=dict.fromkeys(LEGS, 0.05),
-            )
-            assert "no answer within" in {run.leg: run.failed for run in gathered.runs}["code"]
+@pytest.fixture
+def pool(stuck):
+    """Four threads, which are let go also where a test fails."""
+    with ThreadPoolExecutor(4) as threads:
+        yield threads
         stuck.set()
 
 
-def test_a_leg_may_have_more_time_than_the_others(stuck):
+def test_searches_go_on_when_a_hanging_leg_holds_every_thread(stuck, pool):
+    legs = [Leg("vector"), Leg("keyword"), Leg("code", stuck)]
+    for _ in range(6):
+        gathered = gather(
+            SimpleNamespace(phrases=()),
+            legs,
+            Library(),
+            Retrieve(legs=list(LEGS)),
+            allowed=dict.fromkeys([*LEGS, "graph"]),
+            depth=1,
+            pool=pool,
+            seconds=dict.fromkeys(LEGS, 0.05),
+        )
+        assert "no answer within" in {run.leg: run.failed for run in gathered.runs}["code"]
+
+
+def test_a_leg_may_have_more_time_than_the_others(stuck, pool):
+    told = threading.Event()
+
     class Slow(Leg):
         def search(self, plan, limit, allowed):
+            told.wait(20)
             threading.Event().wait(0.2)
             return super().search(plan, limit, allowed)
 
-    seconds = {"vector": 20.0, "keyword": 0.05, "code": 0.05}
+    def expect(ids):
+        expected.append(ids)
+        told.set()
+
+    seconds = {"vector": 60.0, "keyword": 0.05, "code": 60.0}
     legs = [Slow("vector"), Leg("keyword", stuck), Leg("code")]
     expected = []
-    with ThreadPoolExecutor(3) as pool:
-        answers = ask(
-            SimpleNamespace(),
-            legs,
-            dict.fromkeys(LEGS, 1),
-            dict.fromkeys(LEGS),
-            expected.append,
-            pool=pool,
-            seconds=seconds,
-            clock=time.perf_counter,
-        )
-        stuck.set()
+    answers = ask(
+        SimpleNamespace(),
+        legs,
+        dict.fromkeys(LEGS, 1),
+        dict.fromkeys(LEGS),
+        expect,
+        pool=pool,
+        seconds=seconds,
+        clock=time.perf_counter,
+    )
     assert [run.failed for run, _ in answers] == ["", "no answer within 0.05 s", ""]
     assert expected == [{3}]  # what the code leg found, while others were waited for
 
 
-def test_scores_that_do_not_come_are_told_and_left_out(stuck):
+def test_scores_that_do_not_come_are_told_and_left_out(stuck, pool):
     found = {leg: Leg(leg).search(None, 1, None) for leg in LEGS}
 
     def never(ids):
@@ -102,9 +113,7 @@ def test_scores_that_do_not_come_are_told_and_left_out(stuck):
 
     found["keyword"] = Found(found["keyword"].hits, score_of=never)
     trouble = {}
-    with ThreadPoolExecutor(3) as pool:
-        fill(found, "score", LEGS, trouble, pool, 0.05)
-        stuck.set()
+    fill(found, "score", LEGS, trouble, pool, 0.05)
     assert trouble == {"keyword": "no scores of what other legs found within 0.05 s"}
     assert [hit.chunk for hit in found["vector"].more] == [2, 3]
     assert found["keyword"].more == ()
