@@ -72,7 +72,7 @@ def _is_hidden(plan: QueryPlan) -> bool:
 
 
 def _added(notes: list[int], plan: QueryPlan, library: Library) -> list[Candidate]:
-    firsts = {note: next(iter(library.passage_ids(note, None)), None) for note in notes}
+    firsts = {note: next(iter(library.passage_ids(note)), None) for note in notes}
     passages = library.firsts(firsts)
     return [Candidate(each, exact=library.exact(plan, each)) for each in passages]
 

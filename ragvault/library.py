@@ -135,7 +135,7 @@ class Library:
         return found
 
     def edges_of(self, notes: Sequence[int]) -> list[Edge]:
-        return [Edge(*row) for row in self._catalogue.link_rows_of(notes)]  # type: ignore[arg-type]
+        return list(map(Edge._make, self._catalogue.link_rows_of(notes)))
 
     def lists(self) -> Mapping[Unit, float]:
         return self._lists
@@ -156,8 +156,16 @@ class Library:
     def _successors(self) -> Mapping[int, set[int]]:
         return self._catalogue.successors()
 
-    def passage_ids(self, note: int, section: int | None) -> list[int]:
-        return self._catalogue.chunk_ids_of(note, section)
+    def passage_ids(self, note: int) -> list[int]:
+        return self._catalogue.chunk_ids_of(note)
+
+    def passages_of(self, units: Sequence[Unit]) -> list[list[int]]:
+        """The passages of each note, or of the section of it that is named, in order."""
+        found = self._catalogue.chunk_ids_by_note([note for note, _ in units])
+        return [
+            [id_ for id_, own in found.get(note, ()) if section in (None, own)]
+            for note, section in units
+        ]
 
     def sections(self) -> Mapping[int, Stretch]:
         """Every section by its id, read when it is asked for."""
@@ -200,7 +208,7 @@ class Library:
         found = self._catalogue.passages([id_]).get(id_)
         if found is None:
             return None
-        ids = self._catalogue.chunk_ids_of(found.note_id, None)
+        ids = self._catalogue.chunk_ids_of(found.note_id)
         at = ids.index(id_)
         return Stretch(
             id_,

@@ -38,7 +38,7 @@ def _firsts(
     library = index.library()
     firsts: dict[int, int | None] = {}
     for note in notes:
-        chunks = library.passage_ids(note, None)
+        chunks = library.passage_ids(note)
         kept = [id_ for id_ in chunks if permitted is None or id_ in permitted]
         if kept or not chunks:
             firsts[note] = kept[0] if kept else None

@@ -146,7 +146,7 @@ def _by_meaning(
     """The nearest notes by the best model that knows this one."""
     from ragvault.ports import CacheBroken
 
-    ids, dims = catalogue.chunk_ids_of(own, None), catalogue.model_dims()
+    ids, dims = catalogue.chunk_ids_of(own), catalogue.model_dims()
     for model in engines.models(catalogue):
         mean = _mean(catalogue, model, ids) if model in dims else None
         if mean is None:

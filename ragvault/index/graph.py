@@ -101,7 +101,8 @@ def list_weights(
 
 def weight_of(edge: Edge, lists: Mapping[Unit, float]) -> float:
     """What a link says: 1, or less when it is a guess or one of a list."""
-    damped = min(lists.get(unit, 1.0) for unit in _units(edge))
+    source = edge.source
+    damped = min(lists.get((source, None), 1.0), lists.get((source, edge.source_section), 1.0))
     return damped * KIND_WEIGHT.get(edge.kind, 1.0)
 
 

@@ -10,17 +10,20 @@ A leg that fails or is late is named and left out. The order in which legs answe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import nlargest
-from itertools import islice
+from itertools import chain, islice
 from math import ceil, fsum
 from typing import Protocol
 
+import numpy as np
+
 from ragvault.candidate import Candidate, Exact, Passage
 from ragvault.config_query import Retrieve
+from ragvault.index.keyword_allow import allowed_rows
 from ragvault.plan import QueryPlan
 from ragvault.ports import Allowed
 from ragvault.retrieve.ask import Leg, Run, ask
@@ -118,15 +121,16 @@ def _graph(
 ) -> Found:
     start = clock()
     seeds = _seeds(found, library, settings.seeds)
-    vector = found.get("vector")
-    permitted = _permitted(allowed["graph"])
+    vector = found.get("vector", Found())
 
-    def nearest(ids: Sequence[int]) -> int | None:
-        ids = [chunk for chunk in ids if permitted(chunk)]
-        if not ids or vector is None or vector.score_of is None:
-            return ids[0] if ids else None
-        known = scored(vector, ids, "vector", gathered.trouble).hits
-        return min(known, key=lambda hit: (-hit.score, hit.chunk)).chunk if known else ids[0]
+    def nearest(groups: Sequence[Sequence[int]]) -> list[int | None]:
+        inside = _permitted(chain.from_iterable(groups), allowed["graph"])
+        choices = [[chunk for chunk in ids if chunk in inside] for ids in groups]
+        unsure = sorted({chunk for ids in choices if len(ids) > 1 for chunk in ids})
+        known = {
+            hit.chunk: hit.score for hit in scored(vector, unsure, "vector", gathered.trouble).hits
+        }
+        return [_nearest(ids, known) for ids in choices]
 
     hits = graph_hits(library, seeds, nearest, depth=depth, limit=settings.graph)
     gathered.runs.append(Run("graph", start, clock(), len(hits)))
@@ -135,19 +139,26 @@ def _graph(
 
 def _within(answer: Found, window: Allowed) -> Found:
     """What lies in the window. A list is as long as it is, and what it loses leaves a gap."""
-    inside = _permitted(window)
+    inside = _permitted((*(hit.chunk for hit in answer.hits), *answer.also), window)
     return replace(
         answer,
-        hits=tuple(hit for hit in answer.hits if inside(hit.chunk)),
-        also=tuple(filter(inside, answer.also)),
+        hits=tuple(hit for hit in answer.hits if hit.chunk in inside),
+        also=tuple(chunk for chunk in answer.also if chunk in inside),
     )
 
 
-def _permitted(allowed: Allowed) -> Callable[[int], bool]:
-    if allowed is None:
-        return lambda _: True
-    ids = {int(chunk) for chunk in allowed}  # type: ignore[union-attr]
-    return ids.__contains__
+def _permitted(passages: Iterable[int], allowed: Allowed) -> set[int]:
+    """Those of some passages that may be returned."""
+    ids = np.array(list(passages), np.int64)
+    return set(ids[allowed_rows(allowed, ids)].tolist())
+
+
+def _nearest(passages: Sequence[int], cosines: Mapping[int, float]) -> int | None:
+    """The one nearest to the query; the first where none can be compared."""
+    known = [chunk for chunk in passages if chunk in cosines]
+    if known:
+        return min(known, key=lambda chunk: (-cosines[chunk], chunk))
+    return passages[0] if passages else None
 
 
 def _seeds(found: Mapping[str, Found], library: Library, most: int) -> dict[int, int]:

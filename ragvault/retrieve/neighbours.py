@@ -7,7 +7,6 @@ ranked by the hit that led to it, and never brings what the filter excludes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from typing import Protocol
 
 from ragvault.candidate import Hit
@@ -22,25 +21,33 @@ class Links(Protocol):
 
     def lists(self) -> Mapping[Unit, float]: ...
 
-    def passage_ids(self, note: int, section: int | None) -> list[int]: ...
+    def passages_of(self, units: Sequence[Unit]) -> list[list[int]]: ...
 
 
 def graph_hits(
     links: Links,
     seeds: Mapping[int, int],
-    nearest: Callable[[Sequence[int]], int | None],
+    nearest: Callable[[Sequence[Sequence[int]]], Sequence[int | None]],
     *,
     depth: int,
     limit: int,
 ) -> list[Hit]:
     """One hit for each neighbour of the seed notes, best first; those not permitted take no place.
 
-    `seeds` are notes with the best rank any leg gave them.
+    `seeds` are notes with the best rank any leg gave them. `nearest` chooses one passage of each
+    neighbour's, or none; many at once, since each question to the catalogue has its price.
     """
     found = neighbours(_around(links, list(seeds), depth), seeds, depth, links.lists())
-    entering = ((each, _chunk(links, each, nearest)) for each in found)
-    kept = islice(((each, chunk) for each, chunk in entering if chunk is not None), limit)
-    return [Hit(chunk, rank, 1.0 / each.rank) for rank, (each, chunk) in enumerate(kept, 1)]
+    kept: list[tuple[Neighbour, int]] = []
+    for first in range(0, len(found), limit):
+        some = found[first : first + limit]
+        chosen = nearest(links.passages_of([(each.note, each.section) for each in some]))
+        pairs = zip(some, chosen, strict=True)
+        kept += [(each, chunk) for each, chunk in pairs if chunk is not None]
+        if len(kept) >= limit:
+            break
+    best = enumerate(kept[:limit], 1)
+    return [Hit(chunk, rank, 1.0 / each.rank) for rank, (each, chunk) in best]
 
 
 def _around(links: Links, seeds: Sequence[int], depth: int) -> list[Edge]:
@@ -49,9 +56,3 @@ def _around(links: Links, seeds: Sequence[int], depth: int) -> list[Edge]:
         reached = {note for edge in edges for note in (edge.source, edge.target)}
         edges = links.edges_of(sorted(reached))
     return edges
-
-
-def _chunk(
-    links: Links, each: Neighbour, nearest: Callable[[Sequence[int]], int | None]
-) -> int | None:
-    return nearest(links.passage_ids(each.note, each.section))

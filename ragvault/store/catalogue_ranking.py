@@ -44,9 +44,13 @@ class Ranking(Door):
         """The note of each chunk."""
         return self._read(facts.notes_of_chunks, chunks)
 
-    def chunk_ids_of(self, note: int, section: int | None) -> list[int]:
-        """The chunks of a note, or of one of its sections, in order."""
-        return self._read(facts.chunk_ids_of, note, section)
+    def chunk_ids_of(self, note: int) -> list[int]:
+        """The chunks of a note, in order."""
+        return self._read(facts.chunk_ids_of, note)
+
+    def chunk_ids_by_note(self, notes: Sequence[int]) -> dict[int, list[tuple[int, int]]]:
+        """The chunks of each note, in order, each with the place of its section."""
+        return self._read(facts.chunk_ids_by_note, notes)
 
     def sections_near(self, note: int, ordinal: int) -> dict[int, Section]:
         """A section of a note and those beside it, by their places; none of one that is gone."""

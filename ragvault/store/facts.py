@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from sqlite3 import Connection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ragvault.store import rows
 from ragvault.store.keys import key_of
@@ -100,11 +100,18 @@ def notes_of_chunks(db: Connection, chunks: Sequence[int]) -> dict[int, int]:
     return dict(some(db, "SELECT id, note_id FROM chunks", "id", chunks))
 
 
-def chunk_ids_of(db: Connection, note: int, section: int | None) -> list[int]:
-    """The chunks of a note, or of one of its sections, in order."""
-    query = "SELECT id FROM chunks WHERE note_id = ? AND (?2 IS NULL OR section = ?2)"
-    found = db.execute(f"{query} ORDER BY ordinal", (note, section))
-    return [chunk for (chunk,) in found]
+def chunk_ids_of(db: Connection, note: int) -> list[int]:
+    """The chunks of a note, in order."""
+    return [chunk for chunk, _ in chunk_ids_by_note(db, [note]).get(note, ())]
+
+
+def chunk_ids_by_note(db: Connection, notes: Iterable[int]) -> dict[int, list[tuple[int, int]]]:
+    """The chunks of each note, in order, each with the place of its section."""
+    query = "SELECT note_id, ordinal, id, section FROM chunks"
+    found: dict[int, list[tuple[int, int]]] = {}
+    for note, _, chunk, section in sorted(some(db, query, "note_id", notes)):
+        found.setdefault(note, []).append((chunk, section))
+    return found
 
 
 def sections_near(db: Connection, note: int, ordinal: int) -> dict[int, Section]:
@@ -134,10 +141,12 @@ def median_length(db: Connection) -> float:
     return float(found[0]) if found else 0.0
 
 
-def some(db: Connection, query: str, column: str, ids: Iterable[int]) -> Iterator[tuple]:  # type: ignore[type-arg]
+def some(
+    db: Connection, query: str, column: str, ids: Iterable[int], word: str = "WHERE"
+) -> Iterator[tuple[Any, ...]]:
     """The rows of a query whose column is one of these, however many they are."""
     wanted = list(ids)
     for first in range(0, len(wanted), VARIABLES):
         part = wanted[first : first + VARIABLES]
         marks = ", ".join("?" * len(part))
-        yield from db.execute(f"{query} WHERE {column} IN ({marks})", part)
+        yield from db.execute(f"{query} {word} {column} IN ({marks})", part)

@@ -49,13 +49,11 @@ def edges(db: Connection) -> list[LinkRow]:
 
 def edges_of(db: Connection, notes: Iterable[int]) -> list[LinkRow]:
     """The links from and to these notes, each once."""
-    wanted = sorted(set(notes))
-    found: list[LinkRow] = []
-    for note in wanted:
-        found += [LinkRow(*row) for row in db.execute(f"{_EDGES} AND note_id = ?", (note,))]
-        incoming = db.execute(f"{_EDGES} AND target_note_id = ?", (note,))
-        found += [row for row in map(LinkRow._make, incoming) if row.source not in wanted]
-    return found
+    wanted = set(notes)
+    outgoing = some(db, _EDGES, "note_id", sorted(wanted), "AND")
+    incoming = some(db, _EDGES, "target_note_id", sorted(wanted), "AND")
+    found = [LinkRow._make(row) for row in outgoing]
+    return found + [row for row in map(LinkRow._make, incoming) if row.source not in wanted]
 
 
 def standings(db: Connection, notes: Iterable[int]) -> dict[int, Standing]:
