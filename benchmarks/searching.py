@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks import data
+from benchmarks import data, record
 from ragvault import profiles
 from ragvault.collector import be_patient
 from ragvault.engines import Engines
@@ -157,8 +157,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--queries", type=int, default=QUERIES)
     chosen = parser.parse_args(arguments)
     be_patient()  # as a watcher is
-    home = Path(tempfile.gettempdir(), "ragvault-bench")
-    os.environ["RAGVAULT_HOME"] = os.environ.get("RAGVAULT_BENCH_HOME") or str(home)
+    os.environ["RAGVAULT_HOME"] = str(record.home())
     results = {}
     for notes in map(int, chosen.notes.split(",")):
         with indexed(part_of_corpus(notes), [f"keyword.engine={chosen.engine}"]) as index:
