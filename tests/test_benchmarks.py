@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from benchmarks import beir, corpora, plot, process, record, tables
+from benchmarks import beir, corpora, plot, process, record, tables, turns
 from ragvault.evaluate.answers import Answer
 from ragvault.evaluate.questions import Judged, Question
 
@@ -137,3 +137,17 @@ def test_pictures_of_nothing_are_not_drawn(tmp_path, monkeypatch):
     monkeypatch.setattr(record, "RESULTS", tmp_path)
     assert not plot.quality(tmp_path / "q.svg")
     assert not plot.growth(tmp_path / "g.svg")
+
+
+def test_two_states_are_asked_every_query_and_their_differences_are_told():
+    def state(ms, *found):
+        return lambda number: {"search": ms + number, "stages": 1.0, "found": found[number]}
+
+    states = {"old": state(9.0, [1], [2]), "now": state(4.0, [1], [3])}
+    times, same = turns.in_turns(states, 2)
+
+    assert sorted(times["old"]["search"]) == [9.0] * turns.ROUNDS + [10.0] * turns.ROUNDS
+    lines = turns.table(times, same).splitlines()
+    assert lines[2].startswith("| old | 9.5 | 10.0 | +0.00 | 1.0 |")
+    assert lines[3].startswith("| now | 4.5 | 5.0 | -5.00 | 1.0 |")
+    assert lines[-1] == "3 of 6 answers are the same"

@@ -1,0 +1,61 @@
+"""The graph leg: one passage of each neighbour, in the order of the hits that led to them."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragvault.index.graph import Edge
+from ragvault.retrieve.neighbours import graph_hits
+
+HUB = 1
+
+
+class Links:
+    """A note that links to others, each of which has three passages: 10n, 10n + 1, 10n + 2."""
+
+    def __init__(self, notes):
+        self.notes, self.asked = notes, []
+
+    def edges_of(self, notes):
+        return [Edge(HUB, note) for note in self.notes]
+
+    def lists(self):
+        return {}
+
+    def passages_of(self, units):
+        self.asked.append(len(units))
+        return [[10 * note + at for at in range(3)] for note, _ in units]
+
+
+def hits(notes, allowed, limit):
+    """The passages that enter, and how many notes were asked for at a time."""
+    links = Links(notes)
+
+    def nearest(groups):
+        return [next((chunk for chunk in ids if chunk in allowed), None) for ids in groups]
+
+    found = graph_hits(links, {HUB: 1}, nearest, depth=1, limit=limit)
+    assert [hit.rank for hit in found] == list(range(1, len(found) + 1))
+    return [hit.chunk for hit in found], links.asked
+
+
+def test_all_neighbours_are_asked_for_at_once():
+    every = {10 * note + 1 for note in range(2, 7)}
+
+    assert hits(range(2, 7), every, limit=50) == ([21, 31, 41, 51, 61], [5])
+
+
+def test_a_neighbour_that_may_not_enter_takes_no_place():
+    found, asked = hits(range(2, 12), {70, 81, 92, 112}, limit=3)
+
+    assert found == [70, 81, 92]
+    assert asked == [3, 3, 3]  # the tenth was not looked at
+
+
+@given(st.sets(st.integers(2, 30)), st.sets(st.integers(20, 320)), st.integers(1, 9))
+def test_it_is_the_first_of_those_that_may_enter_whatever_is_asked_at_once(notes, allowed, limit):
+    entering = ([c for c in range(10 * n, 10 * n + 3) if c in allowed] for n in sorted(notes))
+    expected = [chunks[0] for chunks in entering if chunks]
+
+    assert hits(notes, allowed, limit)[0] == expected[:limit]
