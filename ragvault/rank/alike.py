@@ -7,14 +7,20 @@ alike they are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragvault.candidate import Candidate, together
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Alike = dict[int, dict[int, str]]
 # A sketch has two to this many bits; 1,500 characters have about 900 different trigrams.
 _BITS = 10
 _ROUNDING = 1e-6
+_ROWS = 64  # sketches that are compared with all before them at once
+_MASKS = (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F)
 
 
 def same_text(candidates: Sequence[Candidate]) -> Alike:
@@ -96,40 +102,48 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
 def _maybe(
     sketches: Sequence[Sketch], threshold: float, is_new: Sequence[bool]
 ) -> Iterator[tuple[int, int]]:
-    """Pairs with a new one that may pass the threshold: none too few, and seldom one too many.
+    """Pairs with a new one, the later first, that may pass: none too few, seldom one too many.
 
     A bit that A has and B has not is at least one n-gram that only A has; so A and B differ in at
-    least d n-grams, share at most s, and their Jaccard is at most s / (s + d). Two whole numbers
-    are compared in a fraction of a microsecond; a product of matrices would wake threads for it.
+    least d n-grams, share at most s, and their Jaccard is at most s / (s + d).
     """
-    for i, j in _of_like_size(sketches, threshold, is_new):
-        (mine, own, spare), (other, others, others_spare) = sketches[i], sketches[j]
-        both = (mine & other).bit_count()
-        shared = both + min(spare, others_spare)
-        apart = own + others - 2 * both
-        if shared + _ROUNDING >= threshold * (shared + apart):
-            yield i, j
-
-
-def _of_like_size(
-    sketches: Sequence[Sketch], threshold: float, is_new: Sequence[bool]
-) -> list[list[int]]:
-    """Pairs by place, the later first: texts of very different length share too little."""
     import numpy as np
 
-    least = np.array([each.size for each in sketches], float)
-    most = least + np.array([each.spare for each in sketches], float) + _ROUNDING
+    bits = np.array([each.bits for each in sketches])
+    size = np.array([each.size for each in sketches])
+    spare = np.array([each.spare for each in sketches])
     new = np.array(is_new, bool)
-    close = np.minimum.outer(most, most) >= threshold * np.maximum.outer(least, least)
-    with_new = close & np.logical_or.outer(new, new)
-    pairs: list[list[int]] = np.argwhere(np.tril(with_new, -1)).tolist()
-    return pairs
+    for first in range(0, len(sketches), _ROWS):
+        rows, before = slice(first, first + _ROWS), slice(first + _ROWS)
+        both = _ones(bits[rows, np.newaxis] & bits[before])
+        shared = both + np.minimum.outer(spare[rows], spare[before])
+        apart = np.add.outer(size[rows], size[before]) - 2 * both
+        close = shared + _ROUNDING >= threshold * (shared + apart)
+        wanted = close & np.logical_or.outer(new[rows], new[before])
+        for at, earlier in np.argwhere(np.tril(wanted, first - 1)).tolist():
+            yield first + at, earlier
+
+
+def _ones(numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """How many bits are set in each last row: added in pairs, then fours, then bytes.
+
+    The bytes of 16 numbers can be added as they stand: none gets above 8 * 16.
+    """
+    import numpy as np
+
+    twos, fours, eights = (np.uint64(mask) for mask in _MASKS)
+    numbers = numbers - ((numbers >> np.uint64(1)) & twos)
+    numbers = (numbers & fours) + ((numbers >> np.uint64(2)) & fours)
+    numbers = (numbers + (numbers >> np.uint64(4))) & eights
+    added = numbers.sum(axis=-1, keepdims=True).view(np.uint8)
+    found: NDArray[np.int64] = added.sum(axis=-1, dtype=np.int64)
+    return found
 
 
 class Sketch(NamedTuple):
     """A text as the bits that its n-grams hash to; `spare` are n-grams that share a bit."""
 
-    bits: int
+    bits: NDArray[np.uint64]
     size: int
     spare: int
 
@@ -154,9 +168,8 @@ def sketched(texts: Sequence[str], n: int) -> list[Sketch]:
     every = np.zeros((len(texts) + 1) << _BITS, bool)
     every[(rows << np.uint32(_BITS)) | (mixed >> np.uint32(32 - _BITS))] = True
     bits = every.reshape(len(texts) + 1, -1)[:-1]
-    found = [int.from_bytes(row.tobytes(), "little") for row in np.packbits(bits, axis=1)]
-    grams_of = np.maximum(sizes - n + 1, 0).tolist()
-    return [
-        Sketch(row, row.bit_count(), most - row.bit_count())
-        for row, most in zip(found, grams_of, strict=True)
-    ]
+    size = bits.sum(axis=1)
+    spare = np.maximum(sizes - n + 1, 0) - size
+    numbers = np.packbits(bits, axis=1).view(np.uint64)
+    parts = zip(numbers, size.tolist(), spare.tolist(), strict=True)
+    return [Sketch(*each) for each in parts]
