@@ -1,6 +1,6 @@
 """One state of the code in a process of its own, for turns.py: searches when it is told to.
 
-    python turn.py TREE            then a line of JSON: {"root": …, "flags": […], "queries": […]}
+    python turn.py TREE        then a line of JSON with root, flags, queries and limit
 
 Answers "ready", and then to each number on its input with the milliseconds of that search and of
 its stages, and with what was found. `ragvault` is taken from TREE and from nowhere else.
@@ -18,9 +18,8 @@ WARM = 15
 NOW = datetime(2026, 11, 1, tzinfo=timezone.utc)
 
 
-def answered(query, index, search):
+def answered(asked, index, search):
     """Milliseconds of a search, of its stages alone, and the results."""
-    asked = search.Asked(query, NOW)
     began = time.perf_counter()
     response = search.search(asked, index)
     took = time.perf_counter() - began
@@ -44,10 +43,10 @@ def main() -> None:
         raise SystemExit(f"ragvault is taken from {search.__file__}, not from {tree}")
     be_patient()  # as a watcher is
     told = json.loads(sys.stdin.readline())
-    queries = told["queries"]
+    queries = [search.Asked(query, NOW, told["limit"]) for query in told["queries"]]
     with Vault.open(Path(told["root"]), flags=told["flags"]).reading() as index:
         for query in queries[:WARM]:
-            search.search(search.Asked(query, NOW), index)
+            search.search(query, index)
         print("ready", flush=True)
         for line in sys.stdin:
             print(json.dumps(answered(queries[int(line)], index, search)), flush=True)

@@ -2,6 +2,7 @@
 
     python -m benchmarks.turns COMMIT                                   judged vaults, or the sample
     python -m benchmarks.turns COMMIT --notes 14593 --engine tantivy    the large corpus
+    python -m benchmarks.turns COMMIT --limit 30                        long answers
 
 Each state runs in a process of its own, the other one from a checkout of its commit, and both read
 the same index, which must be of one format. Told are p50 and p95 of searches and of the stages
@@ -134,10 +135,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("commit", help="the state to compare with")
     parser.add_argument("--notes", type=int, default=0, help="of the large corpus")
+    parser.add_argument("--limit", type=int, help="results; by default as many as settings say")
     parser.add_argument("--engine", default="whoosh", choices=["whoosh", "tantivy"])
     chosen = parser.parse_args(arguments)
     with checkout(chosen.commit) as tree:
         for name, told in material(chosen):
+            told["limit"] = chosen.limit
             print(f"{name}\n{compared(tree, chosen.commit, told)}\n", flush=True)
 
 
