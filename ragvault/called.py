@@ -9,7 +9,7 @@ query as it was understood.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace as again
 
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ from ragvault.retrieve.gather import Gathered
 from ragvault.retrieve.legs import NAME_WORDS
 
 WORD = re.compile(r"\w+")
+LETTER = re.compile(r"[^\W_]")  # without one, no index has a word of it
 FIRST = 2.0  # the score of a note in a list by date that stands before the newest, which has 1
 
 
@@ -43,7 +44,7 @@ def or_a_name(query: str, index: Opened, understand: Callable[[str], QueryPlan])
 def names_first(gathered: Gathered, plan: QueryPlan, index: Opened) -> None:
     """Add the notes a query is the very name of, and let no other be one."""
     library = index.library()
-    named = _named(gathered.candidates, plan, library)
+    named = _named(gathered, plan, library)
     if not named:
         return
     known = {each.note.id for each in gathered.candidates}
@@ -56,11 +57,12 @@ def names_first(gathered: Gathered, plan: QueryPlan, index: Opened) -> None:
         gathered.said.append(f"“{plan.query}” is also the name of a note: {', '.join(paths)}")
 
 
-def _named(candidates: Iterable[Candidate], plan: QueryPlan, library: Library) -> set[int]:
+def _named(gathered: Gathered, plan: QueryPlan, library: Library) -> set[int]:
     """Notes of this name: among what was found, and those that could not be found by it."""
-    exact = {each.note.id for each in candidates if each.exact}
+    exact = {each.note.id for each in gathered.candidates if each.exact}
     named = {note for note in exact if library.is_called(note, plan.query)}
-    looked = library.called(plan.query) if _is_hidden(plan) else library.blank_called(plan.query)
+    unsure = gathered.crowded or _is_hidden(plan)
+    looked = library.called(plan.query) if unsure else library.blank_called(plan.query)
     return named | set(looked)
 
 
@@ -68,7 +70,7 @@ def _is_hidden(plan: QueryPlan) -> bool:
     """Whether no leg would find a note of this name: the query was understood as something else."""
     words = WORD.findall(plan.query)
     as_asked = words == WORD.findall(plan.text) and 0 < len(words) <= NAME_WORDS
-    return plan.filter is not None or plan.listing or not as_asked
+    return plan.filter is not None or plan.listing or not (as_asked and LETTER.search(plan.text))
 
 
 def _added(notes: list[int], plan: QueryPlan, library: Library) -> list[Candidate]:

@@ -71,6 +71,7 @@ class Retrieve(Open, frozen=True):
     keyword: Positive = 70
     code: Positive = 50
     graph: Positive = 50
+    widen: bool = True
     seeds: Positive = 10
     window: Count = 0
     outside: Literal["keep", "drop"] = "keep"

@@ -199,6 +199,7 @@ class Diversify(Open, frozen=True):
     enabled: bool = True
     method: Literal["mmr", "per-note"] = "per-note"
     per_note: Positive = 3
+    relax: bool = True
     mmr_lambda: From0To1 = 0.7
     by_type: bool = False
     relevance: Literal["vector", "score", "confidence"] = "vector"

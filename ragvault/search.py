@@ -26,6 +26,7 @@ from ragvault.called import names_first, or_a_name
 from ragvault.candidate import Candidate, Context, Ranked, together
 from ragvault.config import Config
 from ragvault.config_query import Retrieve
+from ragvault.config_rank import Limit
 from ragvault.errors import RagvaultError
 from ragvault.expanded import expanded
 from ragvault.listing import listing
@@ -45,12 +46,17 @@ ALL = 1_000_000  # passages a condition on words may match: as many as there are
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A search as the caller wants it. `now` is the clock, for recency and for human dates."""
+    """A search as the caller wants it. `now` is the clock, for recency and for human dates.
+
+    Without `widen`, more results than usual are looked for among the same candidates: the first of
+    them are those that a reader gets who asks for fewer.
+    """
 
     query: str
     now: datetime
     limit: int | None = None
     hypothesis: str | None = None
+    widen: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +137,13 @@ def prepare(asked: Asked, index: Opened) -> Prepared:
     gathered = _listing(asked, plan, index) if plan.listing else _gather(asked, plan, index)
     names_first(gathered, plan, index)
     candidates = with_lists(gathered.candidates, config.retrieve.lists)
-    reranker, missing = _reranker(index)
+    reranker, missing = (None, {}) if plan.listing else _reranker(index)
     context = _context(asked, plan, index, candidates, reranker)
     return Prepared(plan, gathered, candidates, context, {**unexpanded, **missing})
 
 
 def _gather(asked: Asked, plan: QueryPlan, index: Opened) -> Gathered:
-    settings = _wide_enough(index.config, asked.limit)
+    settings = _wide_enough(index.config, asked)
     return gather(
         plan,
         index.legs(),
@@ -156,9 +162,11 @@ def _seconds(settings: Retrieve, index: Opened) -> dict[str, float]:
     return {**dict.fromkeys(LEGS, settings.seconds), "vector": settings.seconds + loading}
 
 
-def _wide_enough(config: Config, limit: int | None) -> Retrieve:
+def _wide_enough(config: Config, asked: Asked) -> Retrieve:
     """Who wants twice as many results as usual gets twice as many candidates of each leg."""
-    settings, more = config.retrieve, max(1.0, (limit or 0) / config.limit.n)
+    settings, more = config.retrieve, (asked.limit or config.limit.n) / Limit().n
+    if not (settings.widen and asked.widen and more > 1):
+        return settings
     legs = {leg: ceil(getattr(settings, leg) * more) for leg in LEGS}
     return msgspec.structs.replace(settings, **legs)
 
@@ -187,9 +195,16 @@ def _matching(holds: Holds, index: Opened) -> list[int]:
             f"this query needs the {holds.index} index, which cannot be read", fix="ragvault index"
         )
     try:
-        return [hit.passage for hit in words.search(holds.sought, limit=ALL, fuzzy=False).hits]
+        answer = words.search(holds.sought, limit=ALL, fuzzy=False)
     except CacheBroken as broken:
         raise CacheBroken(f"this query needs the {holds.index} index: {broken}") from broken
+    if not answer.complete:  # half of them would keep what the query excludes
+        raise RagvaultError(
+            f"the {holds.index} index had no time to look up every word that this query excludes "
+            "or wants",
+            fix="give it more, in seconds: --set keyword.seconds=10",
+        )
+    return [hit.passage for hit in answer.hits]
 
 
 def _listing(asked: Asked, plan: QueryPlan, index: Opened) -> Gathered:

@@ -76,11 +76,16 @@ def _fitting(results: Sequence[Result], context: Context, written: Writing | Non
 
 
 def interleaved(answers: Sequence[Sequence[Candidate]]) -> list[Result]:
-    """Every result, with the number of its answer."""
+    """Every result, with the number of its answer; what was asked for by its very name first."""
     order: list[Result] = []
     at = [0] * len(answers)
+
+    def place(of: int) -> tuple[bool, float, int]:
+        head = answers[of][at[of]]
+        return not head.lifted, -(head.confidence or 0.0), at[of]
+
     while waiting := [of for of, results in enumerate(answers) if at[of] < len(results)]:
-        of = min(waiting, key=lambda each: (-(answers[each][at[each]].confidence or 0.0), at[each]))
+        of = min(waiting, key=place)
         order.append((of, answers[of][at[of]]))
         at[of] += 1
     return order

@@ -41,7 +41,9 @@ GROUND: list[Row] = [
             "retrieve.legs": ["vector", "keyword"],
             "retrieve.lists": [],
             "retrieve.fill": "off",
+            "retrieve.widen": False,
             "diversify.by_type": False,
+            "diversify.relax": False,
         },
     ),
     (

@@ -141,8 +141,8 @@ def test_what_lies_outside_of_the_window_is_lost_from_the_best_and_not_replaced(
 
     ranks = {each.ranks["keyword"] for each in ask(vault, "gluten starch", *window).results}
     assert min(ranks) > 1, "it keeps its place in the list of all"
-    first = f"retrieve.keyword={min(ranks) - 1}"
-    assert ask(vault, "gluten starch", *window, first, "limit.n=20").results == ()
+    first = (f"retrieve.keyword={min(ranks) - 1}", "retrieve.widen=false")
+    assert ask(vault, "gluten starch", *window, *first, "limit.n=20").results == ()
 
 
 def test_a_forgotten_note_is_forgotten_here_too(vault):

@@ -52,6 +52,7 @@ TITLES = (
     "#hashtag talk",
     "--hard",
     "$HOME & co; rm -rf",
+    "__",
 )
 ALIASES = ("JFK (airport)", "[x] y", "in -out", 'so-called "alias"', "Ψ-wave (2)")
 STEMS = (
@@ -172,3 +173,16 @@ def test_what_cannot_be_a_query_is_still_an_error_where_no_note_is_called_so(ind
 def test_a_name_past_its_limit_is_no_name(index):
     assert index.library().called("x" * 301) == []
     assert index.library().called("") == []
+
+
+def test_a_title_comes_first_however_many_names_it_is_a_part_of(tmp_path):
+    """Notes that have the word in title and alias score higher than the one that is it."""
+    (tmp_path / "Meeting.md").write_text("What such things are for.\n")
+    for at in range(60):
+        text = f"---\naliases: [Meeting with Anna {at}]\n---\n# Meeting {at}\n\nMeeting, meeting.\n"
+        (tmp_path / f"Meeting {at}.md").write_text(text)
+    vault = Vault.open(tmp_path, flags=FAKE)
+    vault.index()
+    with vault.reading() as opened:
+        assert paths(ask(opened, "Meeting"))[:1] == ["Meeting.md"]
+        assert paths(ask(opened, "Meeting with Anna 7"))[:1] == ["Meeting 7.md"]

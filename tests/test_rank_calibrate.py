@@ -125,3 +125,14 @@ def test_a_better_score_is_never_less_sure(pool):
     found = sorted(calibrate(pool, context(**SCORE)), key=lambda c: c.score)
 
     assert [c.confidence for c in found] == sorted(c.confidence for c in found)
+
+
+def test_an_answer_that_the_floor_emptied_says_so():
+    pool = [candidate("a", scores={"vector": 0.1}), candidate("b", scores={"vector": 0.2})]
+    empty = calibrate(pool, context("default", calibrate__floor=1.0))
+    some = calibrate(pool, context("default", calibrate__floor=0.0))
+
+    assert empty.said == (
+        "all 2 passages that were found are below the floor of 1 (calibrate.floor)",
+    )
+    assert some.said == ()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from rank_kit import candidate, context, few, ids, names, note, pools
 
+from ragvault.candidate import Step, Term
 from ragvault.rank.alike import SameGrams, _maybe, grams, jaccard, sketched
 from ragvault.rank.dedup import dedup
 
@@ -82,6 +83,15 @@ def test_the_newest_copy_takes_the_place_of_the_best():
 
     assert [(c.note.title, c.score) for c in found] == [("new", 0.9), ("other", 0.5)]
     assert found[0].steps[-1].terms[0].why == "in place of an older copy in old.md"
+
+
+def test_what_was_asked_for_by_its_very_name_gives_way_to_no_copy():
+    lift = Step("fuse", 0.0, 0.9, (Term("exact", 0.9),))
+    old = text("asked", "Bread.", of=note("asked", days=90), score=0.9, exact="title")
+    new = text("new", "Bread.", of=note("new", days=1), score=0.2)
+    ctx = context(**ALONE | {"dedup__hash": True}, dedup__keep="newest")
+
+    assert names(dedup([replace(old, steps=(lift,)), new], ctx)) == ["asked"]
 
 
 def test_the_newest_copy_is_as_sure_as_the_one_it_stands_for():

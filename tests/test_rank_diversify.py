@@ -7,9 +7,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 from rank_kit import candidate, context, ids, names, pools
 
+from ragvault.candidate import best_first
 from ragvault.rank.diversify import diversify, lambda_of
 from ragvault.rank.fuse import fuse
 
@@ -75,7 +77,7 @@ def test_relevance_may_be_the_confidence():
 
 def test_at_most_so_many_passages_a_note():
     pool = [candidate("a", ordinal=at) for at in range(4)] + [candidate("b")]
-    found = diversify(pool, context("default", diversify__per_note=2))
+    found = diversify(pool, context("default", diversify__per_note=2, diversify__relax=False))
 
     assert names(found) == ["a", "a", "b"]
     assert {r.reason for r in found.removed} == {"2 passages of this note stand above it"}
@@ -95,3 +97,37 @@ def test_mmr_loses_nobody_and_its_scores_only_fall(relevance, pool):
         assert above.score >= below.score - 1e-12
     for each in found:
         assert each.steps[-1].total == pytest.approx(each.score, abs=1e-9)
+
+
+def test_where_too_few_would_be_left_more_of_the_same_notes_follow_behind():
+    pool = [candidate("a", ordinal=at, score=9.0 - at) for at in range(4)]
+    pool.append(candidate("b", score=1.0))
+    ctx = {"diversify__per_note": 2, "limit": 4}
+    found = diversify(pool, context("default", **ctx))
+
+    assert [(c.note.title, c.passage.ordinal) for c in found] == [
+        *(("a", 0), ("a", 1), ("b", 0), ("a", 2)),
+    ]
+    assert found[-1].score == 1.0
+    assert found[-1].steps[-1].total == pytest.approx(1.0, abs=1e-9)
+    assert [r.candidate.passage.ordinal for r in found.removed] == [3]
+
+
+def test_a_section_that_is_shown_already_fills_no_place():
+    pool = [candidate("a", ordinal=at, passage={"section": at // 3}) for at in range(6)]
+    found = diversify(pool, context("default", diversify__per_note=1, limit=5))
+
+    assert [c.passage.ordinal for c in found] == [0, 3]
+
+
+@given(pool=pools(scored=True), most=st.integers(1, 3), few=st.integers(1, 4))
+def test_the_first_are_the_same_however_many_are_wanted(pool, most, few):
+    pool = best_first(pool)
+    less, more = (
+        diversify(pool, context("default", diversify__per_note=most, limit=n)) for n in (few, 20)
+    )
+
+    assert ids(more)[: len(less)] == ids(less)
+    assert sorted(ids(more)) == sorted({*ids(more)})
+    for above, below in pairwise(more):
+        assert above.score >= below.score - 1e-12

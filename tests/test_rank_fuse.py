@@ -211,6 +211,19 @@ def test_the_seeds_weights_keep_their_own_sum():
     assert sure["vector"] == 4 * sure["keyword"]
 
 
+def test_the_sum_that_is_kept_is_that_of_the_weights_as_the_query_changed_them():
+    """The seed asks what kind of query it is first: 1.3 and 1 become 2.3 again, not 2."""
+    pool = [
+        candidate("a", scores={"vector": 0.2, "keyword": 8.0}, vector=2, keyword=2),
+        candidate("b", scores={"vector": 1.0, "keyword": 10.0}, vector=1, keyword=1),
+    ]
+    how = {"fuse__aware__by": "variance", "fuse__aware__threshold": 0.32}
+    found = weights.of_legs(pool, context(**how, weights={"vector": 1.3}))
+
+    assert found["vector"] + found["keyword"] == pytest.approx(2.3)
+    assert found["vector"] / found["keyword"] == pytest.approx(1.3 * 0.5)
+
+
 def test_a_list_of_stray_words_counts_as_much_as_its_best_hit_covers():
     pool = [
         candidate("a", evidence={"coverage": 0.4}, keyword=1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import threading
 import time
@@ -474,3 +475,58 @@ def test_a_response_may_be_read_after_its_index_is_closed(vault):
     assert all(texts)
     assert [each.passage.text for each in response.results] == texts
     assert all(isinstance(each.passage.text, str) for each in response.stages[0].ranked)
+
+
+def hits_of(response: Response) -> dict[str, int]:
+    return {run.leg: run.hits for run in response.runs if run.leg in ("vector", "keyword")}
+
+
+def test_who_wants_more_results_gets_more_candidates_however_it_was_said(vault):
+    few = ("retrieve.vector=5", "retrieve.keyword=5")
+    with with_settings(vault, *few) as index:
+        assert hits_of(ask(index, "bread")) == {"vector": 5, "keyword": 5}
+        assert hits_of(ask(index, "bread", limit=20)) == {"vector": 10, "keyword": 10}
+        same = search(Asked("bread", NOW, 20, widen=False), index)
+        assert hits_of(same) == {"vector": 5, "keyword": 5}
+    with with_settings(vault, *few, "limit.n=20") as index:
+        assert hits_of(search(Asked("bread", NOW), index)) == {"vector": 10, "keyword": 10}
+
+
+@pytest.mark.parametrize("name", ["lightrag", "recollection", "ragtriever", "ragdocs"])
+def test_a_seeds_limits_hold_however_many_results_are_wanted(vault, name):
+    """So the first of many results are those of few."""
+    with with_settings(vault, f"search.profile={name}", "rerank.enabled=false") as index:
+        few, many = ask(index, "feeding a starter", limit=3), ask(index, "feeding a starter", 30)
+    assert hits_of(few) == hits_of(many)
+    assert len(many.results) > 3
+    assert [each.id for each in many.results[:3]] == [each.id for each in few.results]
+
+
+def test_a_condition_that_there_was_no_time_to_look_up_is_an_error(vault):
+    for query in ("bread -starter", '-starter path:"Recipes"'):
+        with (
+            with_settings(vault, "keyword.seconds=0.0000001") as index,
+            pytest.raises(RagvaultError, match="had no time") as told,
+        ):
+            ask(index, query)
+        assert "keyword.seconds" in told.value.fix
+
+
+def test_a_list_by_date_wants_no_reranker(vault):
+    settings = ("rerank.enabled=true", "models.reranker=nowhere")
+    with with_settings(vault, *settings) as index:
+        assert "rerank" in ask(index, "bread").failed
+        assert not ask(index, "tag:recipe").failed
+
+
+def test_a_search_in_one_long_note_is_no_shorter_than_others(tmp_path):
+    chance = random.Random(0)
+    days = (" ".join(f"{chance.randrange(16**9):x} budget." for _ in range(90)) for _ in range(40))
+    log = "\n\n".join(f"## Day {at}\n\n{said}" for at, said in enumerate(days))
+    (tmp_path / "Log.md").write_text(log)
+    vault = Vault.open(tmp_path, flags=FAKE)
+    vault.index()
+    with with_settings(vault) as index:
+        assert len(ask(index, "budget path:Log", limit=12).results) == 12
+    with with_settings(vault, "diversify.relax=false") as index:
+        assert len(ask(index, "budget path:Log", limit=12).results) == 3

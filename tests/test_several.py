@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from rank_kit import DAY, candidate, note
 
+from ragvault.candidate import Step, Term
 from ragvault.several import by_date, interleaved
 from ragvault.types import Date
 
@@ -84,3 +85,9 @@ def test_a_joined_list_is_by_date_and_leaves_the_order_of_each_vault(drawn):
     assert dates == sorted(dates, reverse=True)
     for at, results in enumerate(given_):
         assert [each for of, each in merged if of == at] == results
+
+
+def test_what_was_asked_for_by_its_very_name_comes_first_in_whichever_vault_it_is():
+    lifted = [Step("fuse", 0.0, 9.0, (Term("exact", 9.0),))]
+    named = [replace(candidate("named", exact="title"), confidence=0.95, steps=tuple(lifted))]
+    assert order(answer("a", 0.99, 0.97), named) == ["named.md", "a0.md", "a1.md"]

@@ -179,9 +179,9 @@ def _vaults(ask: Ask, around: Surroundings) -> list[Vault]:
     def opened(where: str | Path | None) -> Vault:
         return Vault.open(where, flags=ask.flags, environ=around.environ, cwd=around.cwd)
 
-    named = _named_in(ask, around)
+    named, mistake = _named_in(ask, around)
     if not ask.vaults:
-        wanted = [opened(vault.root) for vault in named] or [opened(None)]
+        wanted = [opened(vault.root) for vault in named] or [_around(opened, mistake)]
     else:
         wanted = [opened(where) for where in ask.vaults]
     roots = {vault.root for vault in named}
@@ -195,10 +195,18 @@ def _vaults(ask: Ask, around: Surroundings) -> list[Vault]:
     return list(kept.values())
 
 
-def _named_in(ask: Ask, around: Surroundings) -> list[Known]:
-    """The vaults that the query itself names."""
+def _around(opened: Callable[[None], Vault], mistake: UsageError | None) -> Vault:
+    """The vault that nobody named. Where there is none, a mistake in the query comes first."""
+    try:
+        return opened(None)
+    except RagvaultError as error:
+        raise mistake or error from None
+
+
+def _named_in(ask: Ask, around: Surroundings) -> tuple[list[Known], UsageError | None]:
+    """The vaults that the query itself names, or what is wrong with the query."""
     if "in:" not in ask.query.casefold():
-        return []
+        return [], None
     from ragvault.cli.zone import clock
     from ragvault.config import Query
     from ragvault.query.understand import understand
@@ -207,10 +215,10 @@ def _named_in(ask: Ask, around: Surroundings) -> list[Known]:
 
     try:
         plan = understand(ask.query, Query(), now=clock(around), hypothesis=ask.hypothesis)
-    except UsageError:  # told by the search itself, unless it is the name of a note
-        return []
+    except UsageError as mistake:  # told by the search itself, unless it is the name of a note
+        return [], mistake
     data, here = data_folder(around.environ), Path(around.cwd)
-    return [registry.named(name, data, here) for name in plan.vaults]
+    return [registry.named(name, data, here) for name in plan.vaults], None
 
 
 def _written(shown: Shown, ask: Ask) -> str:

@@ -113,7 +113,7 @@ def asked(
         *([f"search.profile={profile}"] if profile else ()),
         *([f"rerank.enabled={str(rerank).lower()}"] if rerank is not None else ()),
         *(["budget.enabled=true", f"budget.tokens={budget}"] if budget else ()),
-        *(_of_stage("diversify", method="per-note", per_note=per_note) if per_note else ()),
+        *(_few_a_note(per_note) if per_note else ()),
         *(_of_stage("parents", unit=_UNITS[passages]) if passages is not None else ()),
         *(_of_stage("parents", neighbours=neighbours) if neighbours is not None else ()),
         *(set_ or ()),
@@ -134,6 +134,10 @@ def asked(
 
 
 _UNITS = {True: "passage", False: "section"}
+
+
+def _few_a_note(most: int) -> list[str]:
+    return _of_stage("diversify", method="per-note", per_note=most, relax="false")
 
 
 def _of_stage(stage: str, **settings: Any) -> list[str]:

@@ -103,7 +103,7 @@ def answers(
 
 def _ask(question: Question, index: Opened, now: datetime, reader: Reader) -> Answer:
     try:
-        response = search(Asked(question.query, now, reader.deep), index)
+        response = search(Asked(question.query, now, reader.deep, widen=False), index)
     except UsageError as error:
         return reader.refused(question, str(error))
     took, failed = response.took_ms, response.failed

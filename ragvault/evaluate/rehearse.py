@@ -89,7 +89,8 @@ class Rehearsal:
         deep = Reader(self.config, self._length).deep
         try:
             with self._index.catalogue.snapshot():  # it is ranked later, when notes have changed
-                return self._kept.shared(prepare(Asked(question.query, now, deep), self._index))
+                asked = Asked(question.query, now, deep, widen=False)
+                return self._kept.shared(prepare(asked, self._index))
         except UsageError as error:
             return str(error)
 

@@ -33,6 +33,7 @@ def calibrate(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     return Ranked(
         tuple(each for each in sure if each.id not in gone),
         tuple(Removal(each, _too_low(each, settings.floor)) for each in below),
+        _all_too_low(len(below), settings.floor) if len(below) == len(sure) else (),
     )
 
 
@@ -83,6 +84,11 @@ def _words(candidate: Candidate, curve: KeywordCurve) -> tuple[float, float, flo
     known = candidate.evidence
     found = curve.coverage * known.get("coverage", 0.0) + curve.passage * known.get("passage", 0.0)
     return found, curve.threshold, curve.steepness
+
+
+def _all_too_low(count: int, floor: float) -> tuple[str, ...]:
+    found = "what was found is" if count == 1 else f"all {count} passages that were found are"
+    return (f"{found} below the floor of {floor:g} (calibrate.floor)",)
 
 
 def _too_low(candidate: Candidate, floor: float) -> str:

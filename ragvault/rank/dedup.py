@@ -62,7 +62,7 @@ def _distinct(
 ) -> tuple[list[Candidate], list[Removal]]:
     kept, removed = candidates, []
     for way in ways:
-        order = sorted(kept, key=_age) if newest else kept
+        order = sorted(kept, key=_newest_first) if newest else kept
         alike = way(order)
         if alike:
             kept, gone = _without_copies(order, alike, newest)
@@ -88,8 +88,9 @@ def _without_copies(
     return best_first(kept.values()) if newest else list(kept.values()), gone
 
 
-def _age(candidate: Candidate) -> float:
-    return -candidate.note.date.at if candidate.note.date else inf
+def _newest_first(candidate: Candidate) -> tuple[bool, float]:
+    """But what was asked for by its very name gives way to no copy."""
+    return not candidate.lifted, -candidate.note.date.at if candidate.note.date else inf
 
 
 def _in_place_of(newest: Candidate, copy: Candidate) -> Candidate:

@@ -1,7 +1,7 @@
 """Diversify: not ten times the same corner of the vault.
 
     mmr        greedy: lambda * relevance - (1 - lambda) * similarity to the nearest one chosen
-    per-note   at most so many passages of one note
+    per-note   at most so many passages of one note; more of them behind, where too few are left
 
 Relevance and similarity must share a scale, so relevance is the cosine to the query, the
 confidence, or the score brought to 0..1; similarity is a cosine, and never less than 0. The MMR
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ragvault.candidate import Candidate, Context, Ranked, Removal, Term
 from ragvault.rank import weights
+from ragvault.rank.limit import wanted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +33,8 @@ def diversify(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
         first = [each for each in candidates if each.lifted]
         others = [each for each in candidates if not each.lifted]
         return Ranked((*first, *mmr(others, ctx, first)))
-    return _per_note(candidates, settings.per_note)
+    few = _per_note(candidates, settings.per_note)
+    return _filled_up(few, wanted(ctx)) if settings.relax else few
 
 
 def mmr(
@@ -108,3 +110,22 @@ def _per_note(candidates: Sequence[Candidate], most: int) -> Ranked:
             reason = f"{most} passages of this note stand above it"
             removed.append(Removal(each, reason, first[each.note.id]))
     return Ranked(tuple(kept), tuple(removed))
+
+
+def _filled_up(few: Ranked, enough: int) -> Ranked:
+    """Where sections of too few are left, others follow behind, each once, with a lower score."""
+    shown = {each.passage.section for each in few.kept}
+    behind: dict[int, Candidate] = {}
+    for each in (removal.candidate for removal in few.removed):
+        if len(shown) >= enough:
+            break
+        if each.passage.section not in shown:
+            shown.add(each.passage.section)
+            behind[each.id] = _behind(each, few.kept[-1].score)
+    left = tuple(removal for removal in few.removed if removal.candidate.id not in behind)
+    return Ranked((*few.kept, *behind.values()), left)
+
+
+def _behind(candidate: Candidate, last: float) -> Candidate:
+    why = "more of a note that stands above"
+    return candidate.after("diversify", [Term("behind", min(0.0, last - candidate.score), why=why)])

@@ -34,7 +34,8 @@ def factors(candidates: Sequence[Candidate], ctx: Context) -> dict[str, float]:
     fuse = ctx.settings.fuse
     sure = {leg: _certainty(leg, candidates, fuse.aware) for leg in JUDGED}
     if fuse.aware.by != "off" and fuse.aware.renormalise:
-        sure = renormalised({leg: getattr(fuse.weights, leg) for leg in JUDGED}, sure)
+        meant = {leg: getattr(fuse.weights, leg) * ctx.weights.get(leg, 1.0) for leg in JUDGED}
+        sure = renormalised(meant, sure)
     return {leg: ctx.weights.get(leg, 1.0) * sure.get(leg, 1.0) for leg in LEGS}
 
 

@@ -28,7 +28,7 @@ from ragvault.plan import QueryPlan
 from ragvault.ports import Allowed
 from ragvault.retrieve.ask import Leg, Run, ask
 from ragvault.retrieve.fill import fill, scored
-from ragvault.retrieve.legs import Found
+from ragvault.retrieve.legs import NAMES, Found
 from ragvault.retrieve.neighbours import Links, graph_hits
 
 # Passages whose text is read with them, by what the vector leg brings: the stages look at three
@@ -63,6 +63,7 @@ class Gathered:
     tiers: dict[int, str] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
     trouble: dict[str, str] = field(default_factory=dict)  # legs that answered, but not wholly
+    crowded: bool = False  # more notes have the query in a name than were looked at
 
 
 def gather(
@@ -86,6 +87,7 @@ def gather(
     answers = ask(plan, legs, limits, allowed, expect, pool=pool, seconds=seconds, clock=clock)
     gathered.runs = [run for run, _ in answers]
     found = {run.leg: answer for run, answer in answers if answer is not None}
+    gathered.crowded = any(len(answer.also) >= NAMES for answer in found.values())
     if settings.window and settings.outside == "drop":
         found = {leg: _within(answer, allowed["vector"]) for leg, answer in found.items()}
     if "graph" in settings.legs and settings.graph:
