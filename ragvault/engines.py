@@ -10,11 +10,13 @@ from the catalogue. This is the only place that names engines and models togethe
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from ragvault.configure import Loaded
+from ragvault.errors import IndexUnusable
 from ragvault.models.cache import SLAB
 from ragvault.models.choose import Choice, choose
 from ragvault.models.kit import Kit
@@ -75,6 +77,26 @@ class Engines:
         """Whether the caches are those of this catalogue."""
         stamp = self.folder / STAMP
         return stamp.is_file() and stamp.read_bytes() == catalogue.identity.encode()
+
+    def demand_room(self) -> None:
+        """Raise IndexUnusable where caches would be deleted that there is no room to make again.
+
+        As much as they take is wanted beside them, since notes that are new make them larger.
+        """
+        size = sum(
+            path.lstat().st_size
+            for name in CACHES
+            for path in (self.folder / name).rglob("*")
+            if path.is_file()
+        )
+        free = shutil.disk_usage(self.folder).free
+        if free < size:
+            raise IndexUnusable(
+                self.folder,
+                f"making its indexes again takes about {size / 1e6:.0f} MB of room, and "
+                f"{free / 1e6:.0f} MB are free; they are as they were",
+                fix="free some space, then run it again",
+            )
 
     def empty(self) -> None:
         """Delete every cache."""
@@ -146,6 +168,12 @@ class Engines:
         """The names `words` knows, as the settings want them."""
         return ("keyword", "code") if self.config.code.enabled else ("keyword",)
 
+    def has_words(self, name: str) -> bool:
+        """Whether a word index was ever committed; opening one that was not would make it."""
+        from ragvault.index.keyword_reached import MANIFEST
+
+        return (self.folder / name / self.config.keyword.engine / MANIFEST).exists()
+
     def lose(self, name: str, broken: CacheBroken) -> None:
         """Empty a keyword or code index that cannot be used, and say so."""
         self.talk.say(f"the {name} index: {broken}; it is made again from the catalogue")
@@ -192,6 +220,12 @@ class Engines:
     def _note_made(self, cache: str, which: str, catalogue: Catalogue) -> None:
         if not catalogue.fact(_made(cache, which)):
             catalogue.set_fact(_made(cache, which), "once")
+
+    def has_vectors(self, model: str) -> bool:
+        """Whether there is an index of this model's vectors, by a look at its folder."""
+        from ragvault.index.vector_files import MANIFEST
+
+        return (self.vector_folder(model) / MANIFEST).exists()
 
     def vector_folder(self, model: str) -> Path:
         return self.folder / "vectors" / re.sub(r"[^\w.@-]+", "_", model)

@@ -20,6 +20,7 @@ from ragvault.errors import VaultUnreadable
 from ragvault.notes.diff import Known, is_doubtful, is_hidden
 from ragvault.notes.read import BINARY, VANISHED, digest_of, stable_bytes
 from ragvault.notes.walk import Walked, walk
+from ragvault.presence import is_gone, trouble
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.read import Stored
 from ragvault.types import File
@@ -42,8 +43,10 @@ SAME, GONE, UNREADABLE = Look("same"), Look("gone"), Look("unreadable")
 def check(root: Path, catalogue: Catalogue) -> None:
     """Raises VaultUnreadable for a vault whose folder is gone, or as empty as the place where a
     disk is mounted: its notes need not be deleted."""
-    if not root.is_dir():
+    if is_gone(root):
         raise VaultUnreadable(root, "there is no such folder now")
+    if error := trouble(root):
+        raise VaultUnreadable(root, error.strerror or str(error))
     if is_empty(root) and catalogue.note_count():
         raise VaultUnreadable(root, "the folder is empty now; is it mounted?")
 

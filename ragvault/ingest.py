@@ -69,6 +69,8 @@ def ingest(
     follow_links(catalogue, engines.config.graph)
     if tier == "full":
         run.full()
+    else:
+        run.keep_better()
     tell("", 0, 0)
     report.tier = run.searched_by()
     report.remade = tuple(sorted(engines.remade))
@@ -169,6 +171,14 @@ class _Run:
         self.report.embedded += new
         if new:
             self.say("searchable now, by keyword and by meaning")
+
+    def keep_better(self) -> None:
+        """Vectors of better tiers than were asked for answer on: where they are gone, they are made
+        again from the catalogue, which embeds nothing."""
+        full, *others = self.engines.models(self.catalogue) or [""]
+        for model, better in ((full, ""), *((model, full) for model in others)):
+            if model and not self.engines.has_vectors(model):
+                bring_vectors(model, self.catalogue, self.engines, better)
 
     def _taking_over(self, model: str) -> Callable[[], None]:
         """After each page good vectors answer, and now and then the rough ones make room."""

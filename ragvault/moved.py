@@ -15,6 +15,7 @@ from ragvault.config import Config
 from ragvault.errors import RagvaultError
 from ragvault.notes.read import digest
 from ragvault.notes.walk import walk
+from ragvault.presence import is_gone
 from ragvault.store import layout, registry
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.layout import Known
@@ -33,17 +34,18 @@ def take_over(root: Path, folder: Path, config: Config, say: Callable[[str], Non
     if not left:
         return
     files = {file.path: file for file in walk(root, config.walk).files}
-    for known in left:
-        if _are_the_same(root, files, known, config) and _moved(known, root, folder):
+    same = [known for known in left if _are_the_same(root, files, known, config)]
+    for known in same:
+        if _moved(known, root, folder):
             say(f"{known.root} is gone and its notes are here: the index of {known.name} goes on")
             return
-    names = ", ".join(known.name for known in left)
-    say(f"the folder of {names} is gone; to delete an index: ragvault vaults remove NAME")
+    if names := ", ".join(known.name for known in left if known not in same):
+        say(f"the folder of {names} is gone; to delete an index: ragvault vaults remove NAME")
 
 
 def _without_vault(data: Path) -> Iterator[Known]:
     for known in layout.known(data):
-        if not known.root.exists() and (known.folder / layout.CATALOGUE).exists():
+        if is_gone(known.root) and (known.folder / layout.CATALOGUE).exists():
             yield known
 
 
@@ -63,14 +65,17 @@ def _are_the_same(root: Path, files: dict[str, File], known: Known, config: Conf
 
 
 def _moved(known: Known, root: Path, folder: Path) -> bool:
-    """Whether the index is in its new place, under its new name."""
+    """Whether the index is in its new place, under its new name.
+
+    Raises IndexLocked while somebody writes it: what they make would have to be made again.
+    """
     data = folder.parent.parent
     chosen = registry.default(data)
+    with WriterLock(known.folder, "ragvault index"):
+        pass  # nobody writes; a folder cannot be renamed everywhere while a file in it is open
     try:
-        with WriterLock(known.folder, "ragvault index"):
-            pass  # nobody writes; a folder cannot be renamed everywhere while a file in it is open
         known.folder.rename(folder)
-    except (RagvaultError, OSError):
+    except OSError:
         return False
     own = known.name != known.root.name  # a name of its own is kept, that of a folder is not
     now = layout.remember(root, data, known.name if own else root.resolve().name)

@@ -156,10 +156,12 @@ class Opened:
             self.missing["access"] = f"{error}; {error.fix}"
 
     def _open_words(self, name: str) -> None:
+        self._words[name] = None
+        if not self.engines.has_words(name):  # a search makes no file
+            return
         try:
             self._words[name] = self.engines.keyword() if name == "keyword" else self.engines.code()
         except CacheBroken as broken:
-            self._words[name] = None
             self.missing[name] = f"{broken}; run: {broken.fix}"
 
     def _refresh_words(self, name: str) -> None:
@@ -180,9 +182,9 @@ class Opened:
         Asked after everything is refreshed: the catalogue's snapshot begins with a question.
         """
         for name, index in self._words.items():
-            if index is None:
-                continue
-            if not index.revision and self.catalogue.revision:
+            if index is None and self.engines.has_words(name):
+                continue  # it cannot be read, which was told
+            if (index is None or not index.revision) and self.catalogue.revision:
                 self.missing[name] = f"the {name} index has not been made yet; run: ragvault index"
             else:
                 self.missing.pop(name, None)

@@ -112,6 +112,7 @@ class Vault:
         with WriterLock(self.folder, "ragvault index"):
             if rebuild:
                 self._demand_notes(allow_empty)  # before anything is deleted
+                engines.demand_room()
                 say("all indexes are made again from the catalogue")
                 engines.empty()
             _mend(self.folder, rebuild, say)

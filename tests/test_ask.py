@@ -300,3 +300,19 @@ def test_without_a_name_the_zone_is_the_machines(monkeypatch):
         timedelta(hours=2),
         timedelta(hours=1),
     )
+
+
+def test_where_no_index_could_answer_it_is_not_said_that_there_is_no_such_note(tmp_path):
+    root = tmp_path / "bread"
+    shutil.copytree(SAMPLE, root)
+    vault = Vault.open(root)
+    vault.index("keyword")
+    where = ["--vault", str(root)]
+    assert typed("qqqzzz", *where).code == 1
+    for name in ("keyword", "code"):
+        shutil.rmtree(vault.folder / name)
+
+    reply = typed("gluten", *where)
+
+    assert reply.code == 3
+    assert any("run: ragvault index" in line for line in reply.err)

@@ -261,3 +261,15 @@ def test_ten_thousand_tiny_blocks_are_cut_in_reasonable_time():
     for unit in ("a\n\n", "- b\n", "# c\n", "A. ", "| x |\n"):
         parents, children = cut_up(unit * 10_000)
         assert len(children) >= len(parents) > 3
+
+
+def test_a_paragraph_above_a_rule_is_a_heading_that_no_passage_carries_whole():
+    """A log of many lines with `---` below it: passages must not grow with the square of it."""
+    lines = "".join(f"12:00:{at % 60:02} server said number {at}\n" for at in range(2000))
+    text = f"# Log\n\n{lines}---\nafter\n"
+    parents, children = cut_up(text)
+
+    carried = sum(len(each) for part in (*parents, *children) for each in part.headings)
+    assert len(children) > 50
+    assert carried < len(text)
+    assert all(len(each) <= 300 for part in children for each in part.headings)

@@ -35,7 +35,6 @@ from ragvault.plan import Has
 from ragvault.sought import Words
 from ragvault.store import layout, registry
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.lock import WriterLock
 from ragvault.write import words
 
 pytestmark = pytest.mark.usefixtures("models")
@@ -892,10 +891,4 @@ def test_a_part_of_a_vault_that_is_gone_is_a_vault_of_its_own(moved, tmp_path):
 def test_a_copy_is_a_vault_of_its_own_while_the_first_is_there(moved, tmp_path):
     shutil.copytree(tmp_path / "new", moved.root)
     assert opened(tmp_path / "new", tmp_path / "home").index("keyword").added == 5
-    assert moved.folder.exists()
-
-
-def test_an_index_that_is_being_written_is_not_taken_over(moved, tmp_path):
-    with WriterLock(moved.folder, "another"):
-        assert opened(tmp_path / "new", tmp_path / "home").index("keyword").added == 5
     assert moved.folder.exists()

@@ -1,6 +1,8 @@
 """What tantivy cuts out of our text is what our analyzer found in it."""
 
 import gc
+import json
+import re
 import weakref
 
 import pytest
@@ -12,6 +14,7 @@ from ragvault.config import Keyword
 from ragvault.index.analyze import Analyzer
 from ragvault.index.code import CodeAnalyzer
 from ragvault.index.keyword_open import open_keyword
+from ragvault.ports import CacheBroken
 from ragvault.sought import Phrase, Words
 
 pytest.importorskip("tantivy")
@@ -103,3 +106,51 @@ def test_an_outdated_searcher_is_let_go_without_the_collector(tmp_path):
         assert outdated() is None
     finally:
         gc.enable()
+
+
+def harmed(tmp_path, level, change):
+    """An index of two commits, one of which removed something, whose list says something else."""
+    settings = Keyword(engine="tantivy")
+    shelf = Shelf(tmp_path, settings)
+    shelf.put(note(1, "Bread"), note(2, "Rye"), passage(1, 1, "loaf"), passage(2, 2, "loaf"))
+    shelf.remove(notes=[2], passages=[2])
+    shelf.put(note(3, "Oats"), passage(3, 3, "loaf"))
+    shelf.index.close()
+    (path,) = tmp_path.rglob(f"{level}/meta.json")
+    path.write_text(change(path.read_text()))
+    return path, settings
+
+
+@pytest.mark.parametrize("level", ["note", "passage"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda meta: meta.replace('"deletes"', '"demetes"'),
+        lambda meta: json.dumps({**json.loads(meta), "segments": []}),
+        lambda meta: re.sub(r'"max_doc":\s*2', '"max_doc": 3', meta),
+    ],
+    ids=["what was removed", "every segment", "a number"],
+)
+def test_a_list_of_segments_that_says_something_else_is_met_by_the_next_writer(
+    tmp_path, level, change
+):
+    path, settings = harmed(tmp_path, level, change)
+
+    with pytest.raises(CacheBroken):
+        open_keyword(path.parents[2], settings).verify()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda meta: meta.replace("segment_id", "segment_hd"),
+        lambda meta: meta[: len(meta) // 2],
+        lambda meta: json.dumps({**json.loads(meta), "segments": "none"}),
+        lambda meta: meta.replace('"max_doc"', '"max_hoc"'),
+    ],
+)
+def test_a_list_of_segments_that_cannot_be_read_is_damage(tmp_path, change):
+    path, settings = harmed(tmp_path, "passage", change)
+
+    with pytest.raises(CacheBroken, match=r"meta\.json cannot be read"):
+        open_keyword(path.parents[2], settings)

@@ -112,7 +112,16 @@ def found(
             vault.handed_over((each for of, each in merged.results if of == at), around.now)
     shown = Shown(results, tuple(answers), merged.left_out, merged.said, around, ask.explain)
     lines = () if ask.quiet else tuple(map(render.printable, said(shown)))
-    return Reply(_written(shown, ask), lines, 0 if results else 1)
+    return Reply(_written(shown, ask), lines, 0 if results else _nothing(answers))
+
+
+def _nothing(answers: Sequence[Answer]) -> int:
+    """The exit code of an answer without results: 3 where nothing could answer."""
+    responses = [each.response for each in answers]
+    # Neighbours are of what others found.
+    runs = [run for each in responses for run in each.runs if run.leg != "graph"]
+    answered = any(not run.failed for run in runs)
+    return 1 if answered or not any(each.failed for each in responses) else 3
 
 
 def _answer(

@@ -11,6 +11,7 @@ import typer
 
 from ragvault.cli import options, render
 from ragvault.errors import RagvaultError, UsageError
+from ragvault.presence import is_gone, trouble
 
 app = typer.Typer(help="The vaults it knows: list them, remove one, choose the default.")
 
@@ -24,7 +25,8 @@ Name = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One known vault. `state` is ready, not indexed, or gone (its folder is not there)."""
+    """One known vault. `state` is ready, not indexed, gone (its folder is not there) or unreadable
+    (its folder cannot be reached now)."""
 
     name: str
     root: str
@@ -153,8 +155,10 @@ def _rows() -> list[Row]:
 
 
 def _state(root: Path, catalogue: Path) -> str:
-    if not root.is_dir():
+    if is_gone(root):
         return "gone"
+    if trouble(root):
+        return "unreadable"
     return "ready" if catalogue.exists() else "not indexed"
 
 
@@ -173,6 +177,11 @@ def _table(rows: list[Row]) -> str:
 
 def _line(row: Row, widest: int) -> str:
     name = render.printable(row.name)
-    told = {"ready": "", "gone": "  (its folder is gone)", "not indexed": "  (not indexed)"}
+    told = {
+        "ready": "",
+        "gone": "  (its folder is gone)",
+        "unreadable": "  (its folder cannot be read now)",
+        "not indexed": "  (not indexed)",
+    }
     star = "*" if row.default else " "
     return f"{star} {name:{widest}}  {render.printable(row.root)}{told[row.state]}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ragvault.config import Keyword
-from ragvault.errors import ConfigError
+from ragvault.errors import ConfigError, refused
 from ragvault.index.analyze import Analyzer
 from ragvault.index.keyword_fields import Fields
 
@@ -65,8 +65,15 @@ def check_tantivy(settings: Keyword) -> None:
 def wipe(folder: Path) -> None:
     """Delete a keyword index of either engine, so that it can be made again, or whatever else is
     in its place."""
-    for each in (folder, folder / "whoosh", folder / "tantivy"):
-        if each.is_symlink() or each.is_file():
-            each.unlink()
-        for path in sorted(each.rglob("*"), reverse=True) if each != folder else ():
-            path.unlink() if path.is_symlink() or not path.is_dir() else path.rmdir()
+    try:
+        for each in (folder, folder / "whoosh", folder / "tantivy"):
+            if each.is_symlink() or each.is_file():
+                each.unlink(missing_ok=True)
+            for path in sorted(each.rglob("*"), reverse=True) if each != folder else ():
+                path.unlink(missing_ok=True) if _is_leaf(path) else path.rmdir()
+    except OSError as error:
+        raise refused(folder, error) from error
+
+
+def _is_leaf(path: Path) -> bool:
+    return path.is_symlink() or not path.is_dir()

@@ -1,16 +1,19 @@
 """Stamps: which commit of the catalogue tantivy's two indexes reflect, and whether they are whole.
 
 Tantivy lists its segments itself, in meta.json. The stamp beside them holds the revision, and each
-file as it was at the last commit, so that damage is met on opening and not in an answer.
+file as it was at the last commit, so that damage is met on opening and not in an answer. It does
+not hold the list: tantivy merges segments when it likes. But it counts the documents, which no
+merge changes: a list that lost a segment, or what was removed of one, is met by the next writer.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Container, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import msgspec
 
 from ragvault.index import keyword_shelf
 from ragvault.index.keyword_reached import MANIFEST
@@ -20,6 +23,33 @@ from ragvault.ports import CacheBroken
 LEVELS = ("note", "passage")
 META = "meta.json"
 TRIES = 10  # to read a stamp whose files a writer merges away meanwhile
+
+
+class _Deletes(msgspec.Struct):
+    num_deleted_docs: int
+    opstamp: int
+
+
+class Listed(msgspec.Struct):
+    """A segment as tantivy lists it."""
+
+    segment_id: str
+    max_doc: int
+    deletes: _Deletes | None = None
+
+    @property
+    def name(self) -> str:
+        """What the names of its files begin with."""
+        return self.segment_id.replace("-", "")
+
+    @property
+    def removed(self) -> int:
+        """How many of its documents were removed."""
+        return self.deletes.num_deleted_docs if self.deletes else 0
+
+
+class _Meta(msgspec.Struct):
+    segments: list[Listed]
 
 
 class Stamps:
@@ -61,23 +91,33 @@ class Stamps:
 
     def verify(self) -> None:
         """Raise CacheBroken unless every byte is what it was at the last commit. For the writer."""
-        self._check(self.read(), self._used(), thorough=True)
+        stamp = self.read()
+        self._check(stamp, self._used(), thorough=True)
+        for segment in stamp.segments:
+            if segment.documents and segment.documents != self._documents():
+                raise CacheBroken(f"{META} lists other documents than were written")
 
     def write(self, revision: int, old: Manifest) -> None:
         """Stamp what is in the folder now."""
-        entry = SegmentEntry("tantivy", self._files(old), {})
+        entry = SegmentEntry("tantivy", self._files(old), self._documents())
         keyword_shelf.write(self._folder, Manifest(revision, self._made_by, [entry]))
 
-    def segments(self, level: str) -> list[dict[str, Any]]:
+    def segments(self, level: str) -> list[Listed]:
         """Tantivy's own list of an index's segments."""
         try:
-            meta = json.loads((self._folder / level / META).read_bytes())
-            found: list[dict[str, Any]] = meta["segments"]
+            body = (self._folder / level / META).read_bytes()
+            return msgspec.json.decode(body, type=_Meta).segments
         except FileNotFoundError:
             return []
-        except (ValueError, KeyError) as error:
-            raise CacheBroken(f"meta.json cannot be read ({error})") from error
-        return found
+        except (ValueError, msgspec.MsgspecError) as error:
+            raise CacheBroken(f"{META} cannot be read ({error})") from error
+
+    def _documents(self) -> dict[str, int]:
+        """How many documents each index has, without those that were removed."""
+        return {
+            level: sum(each.max_doc - each.removed for each in self.segments(level))
+            for level in LEVELS
+        }
 
     def _check(self, stamp: Manifest, used: set[str], *, thorough: bool = False) -> None:
         for path, entry in self._in_use(stamp, used):
@@ -99,8 +139,8 @@ class Stamps:
         """
         used = set()
         for segment in (each for level in LEVELS for each in self.segments(level)):
-            id_ = segment["segment_id"].replace("-", "")
-            used |= {id_, f"{id_}.{(segment.get('deletes') or {}).get('opstamp')}.del"}
+            opstamp = segment.deletes.opstamp if segment.deletes else None
+            used |= {segment.name, f"{segment.name}.{opstamp}.del"}
         return used
 
     def _files(self, old: Manifest) -> dict[str, FileEntry]:

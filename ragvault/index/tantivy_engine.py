@@ -123,7 +123,7 @@ class TantivyIndex:
                 index.reload()
             except ValueError as error:
                 raise CacheBroken(f"tantivy cannot read it ({error})") from error
-            removed = sum(map(_removed, self._stamps.segments(level)))
+            removed = sum(each.removed for each in self._stamps.segments(level))
             levels[level] = Level(index.schema, index.searcher(), self._boosts[level], removed)
         self._asking = Asking(levels["note"], levels["passage"], self._fields)
         self._shown = self._stamp
@@ -158,10 +158,10 @@ class TantivyIndex:
     @damage_told
     def rubbish(self) -> int:
         held = {
-            segment["segment_id"].replace("-", "")
+            segment.name
             for level in LEVELS
             for segment in self._stamps.segments(level)
-            if _removed(segment)
+            if segment.removed
         }
         sizes = {path: path.stat().st_size for path in self._folder.glob("*/*")}
         return sum(size for path, size in sizes.items() if path.name.partition(".")[0] in held)
@@ -185,8 +185,8 @@ class TantivyIndex:
         searcher = self._indexes[level].searcher()
         ids: list[int] = []
         for at, segment in enumerate(self._stamps.segments(level)):
-            if _removed(segment):
-                where = [tantivy.DocAddress(at, doc) for doc in range(segment["max_doc"])]
+            if segment.removed:
+                where = [tantivy.DocAddress(at, doc) for doc in range(segment.max_doc)]
                 ids += searcher.fast_field_values("id", where)
         return ids
 
@@ -200,8 +200,3 @@ class TantivyIndex:
             return tantivy.Index(self._schemas[level], path=str(folder))
         except (ValueError, OSError) as error:
             raise CacheBroken(f"tantivy cannot open it ({error})") from error
-
-
-def _removed(segment: Mapping[str, Any]) -> int:
-    """How many documents of one of tantivy's segments were removed."""
-    return int((segment.get("deletes") or {}).get("num_deleted_docs", 0))

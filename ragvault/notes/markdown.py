@@ -63,6 +63,9 @@ _TOP: dict[str, BlockKind] = {
 }
 _NESTED_CUTS = {"Item", "TableRow", "CodeBlock", "BlockQuote", "List", "HtmlBlock", "Table"}
 _BLOCKS = _TOP.keys() | _NESTED_CUTS
+# Characters of a heading. A paragraph right above `---` is one, however long, and every passage
+# below it carries its headings: a log of 260 kB would become one of 300 MB.
+_HEADING = 300
 
 
 def parse(text: str, body: int = 0) -> Parsed:
@@ -196,7 +199,8 @@ class _Reader:
         self._depth -= 1
         if name == "Heading":
             level = int(str(value)[1]) if value else 1
-            self.parsed.headings.append((span["start"], level, plain("".join(self._text or ()))))
+            said = plain("".join(self._text or ())[:_HEADING])
+            self.parsed.headings.append((span["start"], level, said))
             self._text = None
         if self._depth == 0 and self._open is not None:
             self.parsed.blocks.append(self._open.closed(span["end"]))

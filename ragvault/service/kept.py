@@ -23,12 +23,12 @@ from ragvault.models.kit import Kit
 from ragvault.models.talk import Talk
 from ragvault.notes.rewalk import Rewalk
 from ragvault.notes.walk import Walked
+from ragvault.presence import identity, why_away
 from ragvault.service.batch import Batch
 from ragvault.service.events import Native, Unheard
 from ragvault.service.leaving import Leaving, Left
 from ragvault.service.logs import unexpected
 from ragvault.service.polled import Polled
-from ragvault.service.presence import identity, why_away
 from ragvault.service.sieve import Sieve
 from ragvault.vault import Vault
 from ragvault.write.notes import Report

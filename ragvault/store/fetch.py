@@ -44,7 +44,10 @@ class Fetch:
             return self._keep(new, self._read(ids))
         rows = self._keep(new, self._read(np.array(new, np.int64))) if new else ()
         read = dict(zip(new, rows, strict=True))
-        return np.array([read[id_] if id_ in read else kept[id_] for id_ in wanted])
+        found = [read[id_] if id_ in read else kept[id_] for id_ in wanted]
+        if len({len(row) for row in found}) > 1:  # the model was dropped meanwhile
+            raise CacheBroken("its vectors have been deleted")
+        return np.array(found)
 
     def _keep(self, ids: list[int], rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Keep what is there; not a writer's thousands, which are read once."""

@@ -55,7 +55,8 @@ def follow_words(
         now = catalogue.revision
         if since == now:
             return 0
-        index.remove(catalogue.removed_notes_since(since), catalogue.removed_since(since))
+        if since:  # an empty one holds nothing that was removed, and nobody may remember what was
+            index.remove(catalogue.removed_notes_since(since), catalogue.removed_since(since))
         if taking.note:
             _put_notes(index, catalogue, taking.note, since)
         taken = _put_passages(index, catalogue, taking, since, tell)
