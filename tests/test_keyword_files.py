@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -381,3 +382,19 @@ def test_a_full_disk_is_no_damage(error, told_as):
 
     with pytest.raises(told_as):
         fails()
+
+
+def test_a_lock_that_appears_while_an_index_is_deleted_is_no_harm(shelf, monkeypatch):
+    """Of somebody who has it open, and looks at it at that very moment."""
+    real = Path.rmdir
+
+    def rmdir(path):
+        (path / ".lock").touch()
+        real(path)
+
+    monkeypatch.setattr(Path, "rmdir", rmdir)
+    wipe(shelf.folder)
+
+    assert {path.name for path in files(shelf.folder)} <= {".lock"}
+    shelf.reopened()
+    assert shelf.put(note(1, "x"), passage(1, 1, "wine")).ids(Words("wine")) == [1]

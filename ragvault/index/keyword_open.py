@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,10 +71,19 @@ def wipe(folder: Path) -> None:
             if each.is_symlink() or each.is_file():
                 each.unlink(missing_ok=True)
             for path in sorted(each.rglob("*"), reverse=True) if each != folder else ():
-                path.unlink(missing_ok=True) if _is_leaf(path) else path.rmdir()
+                _delete(path)
     except OSError as error:
         raise refused(folder, error) from error
 
 
-def _is_leaf(path: Path) -> bool:
-    return path.is_symlink() or not path.is_dir()
+def _delete(path: Path) -> None:
+    """A file, or a folder that is empty by now but for a lock."""
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    try:
+        path.rmdir()
+    except OSError as error:
+        # Whoever still has tantivy's index open looks at it now and then, and makes a lock for it.
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+            raise
