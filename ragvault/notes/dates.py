@@ -85,13 +85,16 @@ class Daily:
     format: str = "YYYY-MM-DD"
 
 
+DAILY = Daily()  # where nobody has said otherwise
+
+
 def date_of(
     path: str,
     properties: Mapping[str, Any],
     *,
     mtime_ns: int,
     git: float | None = None,
-    daily: Daily = Daily(),  # noqa: B008
+    daily: Daily = DAILY,
 ) -> Date:
     """When a note is from, by the first source that knows."""
     if (named := named_date(path, daily)) is not None:
@@ -107,7 +110,7 @@ def created_of(
     *,
     mtime_ns: int,
     git: float | None = None,
-    daily: Daily = Daily(),  # noqa: B008
+    daily: Daily = DAILY,
 ) -> float:
     """For `created:`; `git` is the first commit. A note about a day need not be from that day, so
     here the property comes before the name."""
