@@ -113,3 +113,14 @@ def test_whatever_is_kept_the_rows_are_those_of_the_catalogue(asked):
         for ids in asked:
             assert rows(fetch, *ids) == ids
             assert len(fetch._kept) <= 16
+
+
+def test_vectors_of_a_model_that_is_dropped_meanwhile_are_told_as_gone():
+    """The catalogue has no row of it then, and knows no longer how many numbers one has."""
+    catalogue = Counting()
+    fetch = Fetch(catalogue, "m@1")
+    rows(fetch, 1)
+    catalogue.chunk_vectors = lambda _, ids: np.full((len(ids), 1), np.nan, np.float32)
+
+    with pytest.raises(CacheBroken, match="deleted"):
+        rows(fetch, 1, 2)

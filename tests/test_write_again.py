@@ -9,8 +9,9 @@ from collections import namedtuple
 import pytest
 from write_kit import Heard, answers, models, notes, opened, write
 
-from ragvault.engines import shutil as disks
-from ragvault.errors import IndexLocked, IndexUnusable
+from ragvault import freshness
+from ragvault.cli.vaults import _rows as rows
+from ragvault.errors import IndexLocked, IndexUnusable, VaultUnreadable
 from ragvault.index.keyword_reached import MANIFEST
 from ragvault.store import layout
 from ragvault.store.lock import WriterLock
@@ -113,7 +114,7 @@ def test_a_rebuild_that_there_is_no_room_for_deletes_nothing(vault, monkeypatch)
     before = answers(vault)
     usage = namedtuple("usage", "total used free")
     with monkeypatch.context() as small:
-        small.setattr(disks, "disk_usage", lambda _: usage(10**9, 10**9, 1000))
+        small.setattr("ragvault.engines.shutil.disk_usage", lambda _: usage(10**9, 10**9, 1000))
         with pytest.raises(IndexUnusable, match="they are as they were") as told:
             vault.index(rebuild=True)
     assert "free some space" in told.value.fix
@@ -167,11 +168,15 @@ def test_a_vault_that_cannot_be_reached_is_not_taken_for_gone(vault, tmp_path, m
         return real(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
     home, heard = tmp_path / "home", Heard()
 
     assert opened(tmp_path / "copy", home).index("keyword", talk=heard).added == 6
     assert not any("gone" in line or "goes on" in line for line in heard.lines)
     assert len(layout.known(home)) == 2
+    assert {row.name: row.state for row in rows()} == {"vault": "unreadable", "copy": "ready"}
+    with vault.catalogue() as catalogue, pytest.raises(VaultUnreadable, match="not connected"):
+        freshness.check(vault.root, catalogue)
 
 
 def test_an_index_that_is_being_written_is_waited_for_and_then_taken_over(vault, tmp_path, models):
