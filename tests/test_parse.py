@@ -111,6 +111,11 @@ def test_a_billion_laughs_are_not_laughed():
         "!!python/object/apply:os.system ['true']",
         "- a\n- b",
         "a: *b",
+        "a: " + "[" * 30000 + "]" * 30000,
+        "a: " + "{" * 30000,
+        "- " * 30000 + "x",
+        "a: 1\n" + "? " * 30000,
+        "!!merge <<: {a: 1}",
     ],
 )
 def test_yaml_that_cannot_be_used_leaves_a_warning_and_the_text(yaml):
@@ -118,6 +123,22 @@ def test_yaml_that_cannot_be_used_leaves_a_warning_and_the_text(yaml):
     assert note.title == "Kept"
     assert len(note.warnings) == 1
     assert note.warnings[0].startswith("frontmatter was not read")
+
+
+def test_nested_merge_keys_cost_no_more_than_their_characters():
+    merges = "a: &a {x: 1}\n" + "".join(
+        f"b{i}: &b{i}\n  <<: [{', '.join(['*a' if i == 0 else f'*b{i - 1}'] * 9)}]\n"
+        for i in range(12)
+    )
+    note = read(f"---\ntitle: Kiwi\n{merges}---\nkiwi\n")
+    assert note.warnings == (
+        "frontmatter was not read: it holds too many values (more than 10,000)",
+    )
+
+
+def test_a_merge_key_is_a_key_like_any_other():
+    front = frontmatter.split("---\nbase: &b {x: 1}\nmine:\n  <<: *b\n  y: 2\n---\n")
+    assert front.properties == {"base": {"x": 1}, "mine": {"<<": {"x": 1}, "y": 2}}
 
 
 def test_a_frontmatter_warning_names_the_line_of_the_file():

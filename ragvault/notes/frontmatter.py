@@ -1,20 +1,21 @@
 """Frontmatter: the YAML block a note may begin with, and the fields we know in it.
 
 YAML is read with types kept and without surprises: `yes` is a word, `12:30` is text, a date is a
-date. Nothing in it is ever run, and nothing in it can cost the note: broken YAML leaves the text
-where it is and a warning beside it.
+date. Nothing in it is ever run, and nothing in it can cost the note: broken YAML, or YAML beyond
+the limits, leaves the text where it is and a warning beside it.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 MAX_CHARS = 64_000  # longer than this is a file that begins with a rule, not frontmatter
 MAX_VALUES = 10_000  # YAML aliases can name one list a billion times
+MAX_DEPTH = 20
 
 _OPEN = re.compile(r"---[ \t]*\n")
 _KEY = re.compile(r"^[ \t]*(?:\"[^\"\n]+\"|'[^'\n]+'|[^\s#:][^:\n]*)[ \t]*:(?:[ \t]|$)", re.M)
@@ -47,79 +48,107 @@ def split(text: str) -> Front:
 
 
 def _values(source: str) -> dict[str, Any]:
-    loaded = _load(source)
-    if loaded is None:
-        return {}
-    if not isinstance(loaded, dict):
-        raise ValueError("it is not a list of `key: value` lines")
-    budget = [MAX_VALUES]
-    return {str(key): _plain(value, budget) for key, value in loaded.items()}
-
-
-def _load(source: str) -> Any:
     import yaml
 
     try:
-        return yaml.load(source, Loader=_loader())
+        loaded = _Reader(source).read()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"line {mark.line + 2}: " if mark else ""
         raise ValueError(f"{where}{error.problem or error.context}") from error
-    except (yaml.YAMLError, ValueError, RecursionError, OverflowError) as error:
-        raise ValueError(str(error).splitlines()[0] or "it is nested too deeply") from error
+    except yaml.YAMLError as error:
+        raise ValueError(str(error).splitlines()[0]) from error
+    if loaded is None:
+        return {}
+    if not isinstance(loaded, dict):
+        raise ValueError("it is not a list of `key: value` lines")
+    return loaded
 
 
-def _plain(value: Any, budget: list[int], depth: int = 0) -> Any:
-    """The value as text, numbers, dates, lists and mappings alone, within the budget."""
-    budget[0] -= 1
-    if budget[0] < 0 or depth > 20:
-        raise ValueError("it holds too many values")
-    if isinstance(value, dict):
-        return {str(k): _plain(v, budget, depth + 1) for k, v in value.items()}
-    if isinstance(value, (list, tuple, set)):
-        return [_plain(v, budget, depth + 1) for v in value]
-    if value is None or isinstance(value, (str, int, float, bool, dt.date, dt.datetime)):
-        return value
-    return str(value)
+class _Reader:
+    """Builds values from the YAML parser's events, within limits of depth and number.
 
+    The events come from a state machine, so nothing here recurses deeper than MAX_DEPTH, and an
+    alias counts as many values as what it names. Merge keys (`<<`) are ordinary keys: a few nested
+    ones can ask for billions of values.
+    """
 
-_LOADER: Any = None
-
-
-def _loader() -> Any:
-    """A safe YAML loader that reads scalars as YAML 1.2 does, which is what note-takers expect."""
-    global _LOADER
-    if _LOADER is None:
+    def __init__(self, source: str) -> None:
         import yaml
 
-        base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        _LOADER = type("NoteLoader", (base,), {"yaml_implicit_resolvers": {}})
-        for tag, pattern, first in _SCALARS:
-            _LOADER.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), first)
-        # A note may hold 2024-02-31: then the text is the value, and the note is not lost.
-        _LOADER.add_constructor("tag:yaml.org,2002:timestamp", _timestamp)
-    return _LOADER
+        self._yaml = yaml
+        loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        self._events: Iterator[Any] = iter(yaml.parse(source, Loader=loader))
+        self._left = MAX_VALUES
+        self._anchors: dict[str, tuple[Any, int, int]] = {}  # value, number of values, depth
+
+    def read(self) -> Any:
+        """The first document, or None when there is none."""
+        for event in self._events:
+            if isinstance(event, self._yaml.DocumentStartEvent):
+                return self._value(next(self._events), 0)[0]
+        return None
+
+    def _value(self, event: Any, depth: int) -> tuple[Any, int]:
+        """A value, and the depth of what it holds."""
+        if isinstance(event, self._yaml.AliasEvent):
+            if event.anchor not in self._anchors:
+                raise ValueError(f"the alias *{event.anchor} names nothing before it")
+            value, count, below = self._anchors[event.anchor]
+            self._spend(count, depth + below)
+            return value, below
+        before = self._left
+        self._spend(1, depth)
+        if event.tag and event.tag not in _TAGS:
+            raise ValueError(f"the tag {event.tag} is not one of a plain value")
+        if isinstance(event, self._yaml.ScalarEvent):
+            plain = event.implicit[0] and event.tag is None
+            value, below = (_scalar(event.value) if plain else event.value), 0
+        elif isinstance(event, self._yaml.SequenceStartEvent):
+            value, below = self._sequence(depth)
+        else:
+            value, below = self._mapping(depth)
+        if event.anchor:
+            self._anchors[event.anchor] = value, before - self._left, below
+        return value, below
+
+    def _sequence(self, depth: int) -> tuple[list[Any], int]:
+        values: list[Any] = []
+        deepest = 0
+        while not isinstance(event := next(self._events), self._yaml.SequenceEndEvent):
+            value, below = self._value(event, depth + 1)
+            values.append(value)
+            deepest = max(deepest, below + 1)
+        return values, deepest
+
+    def _mapping(self, depth: int) -> tuple[dict[str, Any], int]:
+        values: dict[str, Any] = {}
+        deepest = 0
+        while not isinstance(event := next(self._events), self._yaml.MappingEndEvent):
+            key, _ = self._value(event, depth + 1)
+            if isinstance(key, (dict, list)):
+                line = event.start_mark.line + 2  # from 1, below the opening rule
+                raise ValueError(f"line {line}: a key is not plain text")
+            value, below = self._value(next(self._events), depth + 1)
+            values[str(key)] = value
+            deepest = max(deepest, below + 1)
+        return values, deepest
+
+    def _spend(self, values: int, depth: int) -> None:
+        self._left -= values
+        if self._left < 0:
+            raise ValueError(f"it holds too many values (more than {MAX_VALUES:,})")
+        if depth > MAX_DEPTH:
+            raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
 
 
-_SCALARS: tuple[tuple[str, str, list[str]], ...] = (
-    ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", list("tTfF")),
-    # A leading zero is a telephone number or a postcode, and eighteen digits are enough to count.
-    ("int", r"^[-+]?(?:0|[1-9][0-9]{0,17})$", list("-+0123456789")),
-    (
-        "float",
-        r"^(?:[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf)|\.(?:nan|NaN))$",
-        list("-+0123456789."),
-    ),
-    ("merge", r"^<<$", ["<"]),
-    ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
-    (
-        "timestamp",
-        r"^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
-        r"(?:(?:[Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?:\.[0-9]*)?"
-        r"(?:[ \t]*(?:Z|[-+][0-9]{1,2}(?::?[0-9]{2})?))?)?$",
-        list("0123456789"),
-    ),
-)
+def _scalar(text: str) -> Any:
+    """An unquoted value as YAML 1.2 reads it, which is what note-takers expect."""
+    for read, pattern in _SCALARS:
+        if pattern.fullmatch(text):
+            return read(text)
+    return text
+
 
 _TIMESTAMP = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})"
@@ -128,8 +157,8 @@ _TIMESTAMP = re.compile(
 )
 
 
-def _timestamp(loader: Any, node: Any) -> Any:
-    raw = str(node.value)
+def _timestamp(raw: str) -> Any:
+    """A date or a moment; the text itself where there is no such day, like 2024-02-31."""
     found = _TIMESTAMP.match(raw)
     if not found:
         return raw
@@ -153,6 +182,21 @@ def _zone(zone: str | None) -> dt.timezone | None:
     hours, minutes = (digits[:-2] or "0", digits[-2:]) if len(digits) > 2 else (digits, "0")
     offset = dt.timedelta(hours=int(hours), minutes=int(minutes))
     return dt.timezone(-offset if zone[0] == "-" else offset)
+
+
+_SCALARS: tuple[tuple[Callable[[str], Any], re.Pattern[str]], ...] = (
+    (lambda text: None, re.compile(r"(?:~|null|Null|NULL|)")),
+    (lambda text: text[0] in "tT", re.compile(r"true|True|TRUE|false|False|FALSE")),
+    # A leading zero is a telephone number or a postcode, and eighteen digits are enough to count.
+    (int, re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")),
+    (float, re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")),
+    (lambda text: float(text.replace(".", "")), re.compile(r"[-+]?\.(?:inf|Inf)|\.(?:nan|NaN)")),
+    (_timestamp, re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?")),
+)
+# Explicit tags that change nothing a reader of a note would notice; all others are refused.
+_TAGS = frozenset(
+    f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "timestamp")
+)
 
 
 def text_of(value: Any) -> str:
