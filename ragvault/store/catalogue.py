@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ragvault.store import history, read, write
+from ragvault.store import caches, history, read, write
+from ragvault.store.caches import Cache
 from ragvault.store.catalogue_links import Links
 from ragvault.store.catalogue_notes import Notes
 from ragvault.store.catalogue_ranking import Ranking
@@ -137,3 +138,21 @@ class Catalogue(Notes, Links, Ranking, Vectors):
     def forget_tombstones(self, upto: int) -> None:
         """Drop the removals up to a revision that every cache has reached."""
         self._write(history.forget_tombstones, upto)
+
+    # Caches: see caches.py.
+
+    def cache(self, name: str) -> Cache | None:
+        """The current cache of this name."""
+        return self._read(caches.cache, name)
+
+    def caches(self) -> list[Cache]:
+        """Every current cache, by name."""
+        return self._read(caches.caches)
+
+    def set_cache(self, cache: Cache) -> None:
+        """Make a cache the current one of its name, or record how far it has come."""
+        self._write(caches.set_cache, cache)
+
+    def drop_cache(self, name: str) -> None:
+        """Let no cache of this name be current."""
+        self._write(caches.drop_cache, name)

@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from ragvault.errors import IndexTooNew, IndexUnusable
-from ragvault.store.schema import FORMAT_1
+from ragvault.store.schema import FORMAT_1, FORMAT_2
 
 APPLICATION = 0x52475654  # "RGVT"
 
@@ -34,7 +34,13 @@ def create(db: Connection) -> None:
     db.execute(f"PRAGMA application_id = {APPLICATION}")
 
 
-MIGRATIONS: tuple[Migration, ...] = (create,)
+def number_caches(db: Connection) -> None:
+    """Format 2: caches are rows of the catalogue, and vectors are counted."""
+    for statement in FORMAT_2:
+        db.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (create, number_caches)
 
 
 def format_of(db: Connection, folder: Path, wanted: int | None = None) -> int:

@@ -1,4 +1,4 @@
-"""The tables of the catalogue, as format 1 has them.
+"""The tables of the catalogue, as format 1 had them, and what format 2 changed.
 
     notes           one row a file: its stat, its hash, its fields, its dates
     bodies          the note's text, once, and the offsets found in it
@@ -15,6 +15,7 @@
     lists           notes and sections that are lists of links, and what one of their links weighs
     terms           the vault's vocabulary, each term with its vector
     models, vectors the embedding of every distinct text, by hash
+    caches          the current keyword and vector indexes, and their files
     meta            identity, revision, and what the last run said
 
 The parts of a note go with it: SQLite's foreign keys see to that. A released format is never
@@ -177,4 +178,28 @@ FORMAT_1 = (
         term TEXT PRIMARY KEY,
         vector BLOB NOT NULL          -- float16, little-endian, of the model that meta names
     ) WITHOUT ROWID""",
+)
+
+# Format 2: caches in numbered folders, and vectors that are counted, so that a cache can ask for
+# those it has not seen.
+FORMAT_2 = (
+    """CREATE TABLE caches (
+        name TEXT PRIMARY KEY,        -- keyword, or "vector " and the model
+        number INTEGER NOT NULL,      -- of its folder
+        engine TEXT NOT NULL,
+        recipe TEXT NOT NULL,
+        revision INTEGER NOT NULL,    -- of this catalogue, as the cache reflects it
+        upto INTEGER NOT NULL,        -- the last of `vectors` it has taken in
+        files TEXT NOT NULL           -- JSON: size, time and checksum of each
+    ) WITHOUT ROWID""",
+    "ALTER TABLE vectors RENAME TO old_vectors",
+    """CREATE TABLE vectors (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        model INTEGER NOT NULL REFERENCES models,
+        text_hash BLOB NOT NULL,
+        vector BLOB NOT NULL,
+        UNIQUE (model, text_hash)
+    )""",
+    "INSERT INTO vectors SELECT id, model, text_hash, vector FROM old_vectors ORDER BY id",
+    "DROP TABLE old_vectors",
 )
