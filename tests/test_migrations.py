@@ -12,6 +12,8 @@ from ragvault.store import connect, migrations
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.migrations import MIGRATIONS, create, upgrade
 
+NOW = len(MIGRATIONS)
+
 FILE = "catalogue.sqlite"
 
 
@@ -52,9 +54,9 @@ def test_a_new_catalogue_has_the_newest_format(folder, db):
 
 
 def test_steps_are_taken_in_order_and_nothing_is_lost(folder, db):
-    assert upgrade(db, folder, (create, add_mood, add_weather)) == 1
+    assert upgrade(db, folder, (*MIGRATIONS, add_mood, add_weather)) == NOW
 
-    assert formats(db) == 3
+    assert formats(db) == NOW + 2
     found = db.execute("SELECT path, weather FROM notes").fetchall()
     assert found == [("a.md", "calm and mild")]
 
@@ -67,12 +69,12 @@ def test_a_catalogue_of_this_format_is_left_alone(folder, db):
 
 def test_a_step_that_fails_leaves_the_format_before_it(folder, db):
     with pytest.raises(RuntimeError, match="plug"):
-        upgrade(db, folder, (create, add_mood, fails))
+        upgrade(db, folder, (*MIGRATIONS, add_mood, fails))
 
-    assert formats(db) == 2
+    assert formats(db) == NOW + 1
     assert db.execute("SELECT path, mood FROM notes").fetchall() == [("a.md", "calm")]
-    upgrade(db, folder, (create, add_mood, add_weather))
-    assert formats(db) == 3
+    upgrade(db, folder, (*MIGRATIONS, add_mood, add_weather))
+    assert formats(db) == NOW + 2
 
 
 def test_a_failed_first_step_leaves_no_table(tmp_path):

@@ -14,7 +14,8 @@ _ranking.py and _vectors.py have the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ragvault.store import caches, history, read, write
@@ -24,6 +25,7 @@ from ragvault.store.catalogue_notes import Notes
 from ragvault.store.catalogue_ranking import Ranking
 from ragvault.store.catalogue_vectors import Vectors
 from ragvault.store.history import ChunkRef
+from ragvault.store.private import discard
 from ragvault.store.write import Cut, Stamp
 from ragvault.types import Chunk, Date, File, Note, Section, Skipped
 
@@ -139,7 +141,7 @@ class Catalogue(Notes, Links, Ranking, Vectors):
         """Drop the removals up to a revision that every cache has reached."""
         self._write(history.forget_tombstones, upto)
 
-    # Caches: see caches.py.
+    # Caches: see caches.py. Only the holder of the writer's lock changes them.
 
     def cache(self, name: str) -> Cache | None:
         """The current cache of this name."""
@@ -149,10 +151,47 @@ class Catalogue(Notes, Links, Ranking, Vectors):
         """Every current cache, by name."""
         return self._read(caches.caches)
 
+    def cache_folder(self, cache: Cache) -> Path:
+        """Where a cache lies."""
+        return caches.place(self.folder, cache)
+
+    def rebuild_cache(self, wanted: Cache, build: Callable[[Path], None]) -> Cache:
+        """Have `build` fill a new folder, then switch to it; the current cache answers until then.
+
+        The number of `wanted` is chosen here. When `build` raises, nothing has changed.
+        """
+        current = self.cache(wanted.name)
+        last = wanted._replace(number=current.number if current else 0)
+        numbered, home = caches.next_place(self.folder, last)
+        try:
+            build(home)
+            finished = caches.with_files(home, numbered)
+            self.set_cache(finished)
+        except BaseException:
+            discard(home)
+            raise
+        if current:
+            discard(self.cache_folder(current))
+        return finished
+
+    def stamp_cache(self, cache: Cache) -> Cache:
+        """Record what an update in place has reached, and what its files look like now."""
+        stamped = caches.with_files(self.cache_folder(cache), cache)
+        self.set_cache(stamped)
+        return stamped
+
     def set_cache(self, cache: Cache) -> None:
-        """Make a cache the current one of its name, or record how far it has come."""
+        """Make a cache the current one of its name."""
         self._write(caches.set_cache, cache)
 
     def drop_cache(self, name: str) -> None:
         """Let no cache of this name be current."""
         self._write(caches.drop_cache, name)
+
+    def check_cache(self, cache: Cache) -> None:
+        """Raise CacheBroken unless every file of a cache is as it was written."""
+        caches.check(self.cache_folder(cache), cache)
+
+    def sweep_caches(self) -> None:
+        """Delete every cache that is not current, such as one a killed rebuild has left."""
+        caches.sweep(self.folder, self.caches())
