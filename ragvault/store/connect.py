@@ -34,7 +34,6 @@ def writer(folder: Path) -> Connection:
         db = _connect(folder, "rw")
         with _closed_on_failure(db):
             format_of(db, folder)  # before anything is changed in a file that may not be ours
-            db.execute("PRAGMA auto_vacuum = NONE")  # scrub.py knows no pages that map pages
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute("PRAGMA foreign_keys = ON")

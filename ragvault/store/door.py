@@ -17,7 +17,6 @@ from ragvault.store import connect, history
 from ragvault.store.failures import told
 from ragvault.store.layout import CATALOGUE
 from ragvault.store.private import unusable
-from ragvault.store.scrub import scrub
 
 MUCH = 0.2  # of the file unused: then all of it is written again
 P = ParamSpec("P")
@@ -86,35 +85,20 @@ class Door:
         with told(self.folder), connect.transaction(self._db):
             return do(self._db, history.next_revision(self._db), *a, **k)
 
-    def compact(self) -> int:
-        """Leave no byte of what was deleted in any file of SQLite's; how many pages had one.
+    def compact(self) -> None:
+        """Write the file anew, so that no byte of what was deleted is left in it or its journal.
 
-        Rewrites those pages alone, and the whole file only when much of it is unused. Raises
-        IndexUnusable while somebody still reads the state before; nothing is lost then.
+        Raises IndexUnusable while somebody still reads the state before; nothing is lost then.
         """
         with told(self.folder):
-            if self.is_wasteful():
-                self._db.execute("VACUUM")
+            self._db.execute("VACUUM")
             busy, _, _ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            if not busy:
-                # Nobody else may write: what is in no journal is then in the file alone. What
-                # came into it since is perhaps being copied: those pages are not ours to touch.
-                self._db.execute("BEGIN IMMEDIATE")
-                try:
-                    if not connect.has_wal(self.folder):
-                        return scrub(self.folder / CATALOGUE)
-                except OSError as error:
-                    raise unusable(self.folder, error) from error
-                finally:
-                    self._db.execute("ROLLBACK")
-                    # Pages as they were before are in memory, and would be written with the next
-                    # change to them.
-                    self._db.execute("PRAGMA shrink_memory")
-        raise IndexUnusable(
-            self.folder,
-            "a search that began earlier still reads deleted text",
-            fix="when it has ended, run: ragvault index",
-        )
+        if busy:
+            raise IndexUnusable(
+                self.folder,
+                "a search that began earlier still reads deleted text",
+                fix="when it has ended, run: ragvault index",
+            )
 
     def check(self) -> str:
         """What is wrong with the file, in SQLite's words; empty when nothing is."""
