@@ -236,7 +236,8 @@ def _listed(value: Any, split_on: str) -> Iterable[str]:
 _FIELD_KEY = r"[^\W\d_][^:\[\](){}\n|`]{0,60}?"
 _FIELD_MARKER = r"(?:(?:[-*+]|\d+[.)])[ \t]+(?:\[.\][ \t]+)?)?"  # of a list item, or a task
 _FIELD_LINE = re.compile(
-    rf"^[ \t>]*{_FIELD_MARKER}(?:\*\*|__|\*|_)?({_FIELD_KEY})(?:\*\*|__|\*|_)?::(?=[ \t]|$)[ \t]*(.*)$",
+    rf"^[ \t>]*{_FIELD_MARKER}(?:\*\*|__|\*|_)?({_FIELD_KEY})(?:\*\*|__|\*|_)?"
+    r"::(?=[ \t]|$)[ \t]*(.*)$",
     re.M,
 )
 _FIELD_INLINE = re.compile(rf"[\[(]({_FIELD_KEY})::[ \t]*((?:\[\[[^\]\n]*\]\]|[^\[\]()\n])*)[\])]")
