@@ -156,7 +156,7 @@ def _by_meaning(
         except CacheBroken as broken:
             return {}, (f"meaning was not asked: {broken}; run: {broken.fix}",)
         try:
-            nearest, cosines = vectors.search(mean, limit=PASSAGES, allowed=_others(ids))
+            nearest, cosines = vectors.search(mean, limit=PASSAGES, without=_sorted(ids))
             return _meanings(catalogue, nearest.tolist(), cosines.tolist()), ()
         finally:
             vectors.close()
@@ -176,11 +176,10 @@ def _mean(catalogue: Catalogue, model: str, ids: Sequence[int]) -> NDArray[np.fl
     return mean
 
 
-def _others(own: Sequence[int]) -> Any:
+def _sorted(ids: Sequence[int]) -> NDArray[np.int64]:
     import numpy as np
 
-    mine = np.array(own, np.int64)
-    return lambda ids: ~np.isin(ids, mine)
+    return np.array(sorted(ids), np.int64)
 
 
 def _meanings(
