@@ -18,7 +18,7 @@ import time
 
 from ragvault.caches import bring_vectors
 from ragvault.engines import Engines
-from ragvault.errors import IndexUnusable
+from ragvault.errors import EngineMissing, IndexUnusable
 from ragvault.models.choose import same_model
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.answering import replaced
@@ -38,7 +38,11 @@ def tidy(catalogue: Catalogue, engines: Engines, report: Report) -> None:
     engines.drop_unused(catalogue)
     due = _due(catalogue, engines, time.time() - GRACE)
     if due:
-        compact_caches(catalogue, engines)
+        try:
+            compact_caches(catalogue, engines)
+        except EngineMissing as missing:
+            report.warnings = (*report.warnings, f"{missing} (fix: {missing.fix})")
+            return
     dropped = _drop_old_vectors(catalogue, time.time() - GRACE)
     dropped += _drop_replaced(catalogue, engines, time.time() - GRACE)
     many = report.added + report.changed + report.recut >= MANY

@@ -158,11 +158,11 @@ class _Run:
                 slab=self.engines.slab,
                 after_page=self._taking_over(embedder.name),
             )
+            self.tell("", 0, 0)
+            bring_vectors(embedder.name, self.catalogue, self.engines)
         except (EngineMissing, ModelUnavailable, ModelUnusable) as missing:
             self._go_without(missing)
             return
-        self.tell("", 0, 0)
-        bring_vectors(embedder.name, self.catalogue, self.engines)
         take_over(self.catalogue, "full", embedder.name)
         self.reached = "full"
         self._retire_static()
@@ -174,9 +174,12 @@ class _Run:
         """Vectors of better tiers than were asked for answer on: where they are gone, they are made
         again from the catalogue, which embeds nothing."""
         full, *others = self.engines.models(self.catalogue) or [""]
-        for model, better in ((full, ""), *((model, full) for model in others)):
-            if model:
-                bring_vectors(model, self.catalogue, self.engines, better)
+        try:
+            for model, better in ((full, ""), *((model, full) for model in others)):
+                if model:
+                    bring_vectors(model, self.catalogue, self.engines, better)
+        except EngineMissing as missing:
+            self._go_without(missing)
 
     def _taking_over(self, model: str) -> Callable[[], None]:
         """After each page good vectors answer, and now and then the rough ones make room."""
@@ -210,7 +213,9 @@ class _Run:
 
     def _go_without(self, missing: RagvaultError) -> None:
         """The vault is searched by what it has; a later run adds the rest."""
-        self.report.warnings = (*self.report.warnings, f"{missing} (fix: {missing.fix})")
+        warning = f"{missing} (fix: {missing.fix})"
+        if warning not in self.report.warnings:
+            self.report.warnings = (*self.report.warnings, warning)
 
     def _telling(self, what: str) -> Callable[[int, int], None]:
         return lambda done, total: self.tell(what, done, total)

@@ -257,7 +257,7 @@ class VectorSource(Protocol):
     def dim(self) -> int: ...
 
     def file(self) -> VectorFileRow | None:
-        """The current file, if there is one."""
+        """The current file, if there is one. Raises CacheBroken when it was changed or cut."""
         ...
 
     def moment(self) -> tuple[int, int]:

@@ -144,6 +144,7 @@ def _by_meaning(
     catalogue: Catalogue, engines: Engines, own: int
 ) -> tuple[dict[int, Reason], tuple[str, ...]]:
     """The nearest notes by the best model that knows this one."""
+    from ragvault.errors import EngineMissing
     from ragvault.ports import CacheBroken
 
     ids, dims = catalogue.chunk_ids_of(own), catalogue.model_dims()
@@ -153,7 +154,7 @@ def _by_meaning(
             continue
         try:
             vectors = engines.vectors(model, dims[model], catalogue)
-        except CacheBroken as broken:
+        except (CacheBroken, EngineMissing) as broken:
             return {}, (f"meaning was not asked: {broken}; run: {broken.fix}",)
         try:
             nearest, cosines = vectors.search(mean, limit=PASSAGES, without=_sorted(ids))

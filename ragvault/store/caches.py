@@ -121,15 +121,18 @@ def with_files(home: Path, cache: Cache) -> Cache:
     return cache._replace(files=found)
 
 
-def check(home: Path, cache: Cache) -> None:
+def check(home: Path, cache: Cache, *, thorough: bool = True) -> None:
     """Raise CacheBroken unless every file of a cache is as it was recorded.
 
-    Files that a killed writer left beside them are no damage: the engine knows nothing of them.
+    Unless that is to be `thorough`, a file of the same size and time is taken to be so. Files that a killed writer left beside them are no damage: the engine knows nothing of them.
     """
-    for name, (size, _, checksum) in cache.files.items():
+    for name, (size, mtime, checksum) in cache.files.items():
         path = home / name
         try:
-            if path.stat().st_size != size or _checksum(path) != checksum:
+            stat = path.stat()
+            if not thorough and (stat.st_size, stat.st_mtime_ns) == (size, mtime):
+                continue
+            if stat.st_size != size or _checksum(path) != checksum:
                 raise CacheBroken(f"{name} is damaged")
         except OSError as error:
             raise CacheBroken(f"{name} cannot be read ({error.strerror})") from error

@@ -39,6 +39,7 @@ class ModelVectors:
         cache = self._own.cache(vector_cache(self.model))
         if cache is None:
             return None
+        self._own.check_cache(cache, thorough=False)  # FAISS trusts what it maps
         return VectorFileRow(self._own.cache_folder(cache), cache.revision, cache.upto)
 
     def moment(self) -> tuple[int, int]:

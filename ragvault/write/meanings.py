@@ -132,6 +132,7 @@ def _is_due(
         # The few passages that wait for their better vector need no file.
         tail = catalogue.count_vectors_since(model, 0, 0)
         return tail > (SMALL_TAIL if better else 0)
+    catalogue.check_cache(cache, thorough=False)
     held = open_file(catalogue.cache_folder(cache), dim).ids
     unwanted = catalogue.gone(held, cache.revision)
     if better:

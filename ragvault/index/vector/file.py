@@ -108,7 +108,10 @@ def write_file(
 
 
 def open_file(folder: Path, dim: int) -> VectorFile:
-    """Map a file. Raises CacheBroken when it is missing, damaged or of another dimension."""
+    """Map a file. Raises CacheBroken when it is missing, not FAISS's or of another dimension.
+
+    FAISS trusts what it maps: the caller has compared its size with what was written.
+    """
     faiss = faiss_import.load()
     path = folder / FILE
     try:
