@@ -27,7 +27,7 @@ from ragvault.store.model_vectors import ModelVectors
 from ragvault.store.private import discard, write_file
 
 CACHES = ("keyword", "code", "vectors")
-STAMP = "caches"  # which catalogue the caches are of
+STAMP = "stamp"  # which catalogue the caches are of
 # Seconds after which words are looked at byte by byte again: every run of a command does, and a
 # watcher, which has a run for each edit, now and then.
 VERIFIED_FOR = 600.0
@@ -71,6 +71,8 @@ class Engines:
             self.talk.say("the indexes are not of this catalogue; they are made again from it")
         self.empty()
         discard(self.folder / STAMP)
+        if (self.folder / "caches").is_file():  # the stamp of an index of format 1
+            discard(self.folder / "caches")
         write_file(self.folder / STAMP, catalogue.identity.encode())
 
     def are_of(self, catalogue: Catalogue) -> bool:
