@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.engines import Engines
 from ragvault.errors import EngineMissing, RagvaultError
 from ragvault.index.vector.tiers import Tiers

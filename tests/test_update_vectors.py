@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from store_builders import digest, note, put
 from vector_shelf import brute_force, found, vector_of
 
-from ragvault.config import Vector
+from ragvault.config.settings import Vector
 from ragvault.index.vector import faiss_import
 from ragvault.index.vector.file import FILE
 from ragvault.index.vector.index import FaissVectors

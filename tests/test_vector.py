@@ -28,7 +28,7 @@ from vector_shelf import (
     vectors_of,
 )
 
-from ragvault.config import Vector
+from ragvault.config.settings import Vector
 from ragvault.errors import EngineMissing
 from ragvault.index.vector import faiss_import
 from ragvault.index.vector.index import FaissVectors, is_due
@@ -373,7 +373,7 @@ def test_faiss_is_imported_when_it_is_needed_and_warns_of_nothing(tmp_path):
     program = (
         "import sys; from pathlib import Path\n"
         "import numpy as np\n"
-        "from ragvault.config import Vector\n"
+        "from ragvault.config.settings import Vector\n"
         "from ragvault.index.vector.file import write_file\n"
         "from ragvault.index.vector.index import FaissVectors\n"
         "assert 'faiss' not in sys.modules\n"

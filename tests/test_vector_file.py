@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from vector_shelf import DIM, Shelf, brute_force, found, in_file, rows_of, vector_of
 
-from ragvault.config import Vector
+from ragvault.config.settings import Vector
 from ragvault.errors import IndexUnusable
 from ragvault.index.vector.file import FILE, open_file, recipe, write_file
 from ragvault.index.vector.index import FaissVectors

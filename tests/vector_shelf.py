@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ragvault.config import Vector
+from ragvault.config.settings import Vector
 from ragvault.index.vector.file import write_file
 from ragvault.index.vector.index import FaissVectors
 from ragvault.ports import VectorChanges, VectorFileRow

@@ -124,7 +124,8 @@ def with_files(home: Path, cache: Cache) -> Cache:
 def check(home: Path, cache: Cache, *, thorough: bool = True) -> None:
     """Raise CacheBroken unless every file of a cache is as it was recorded.
 
-    Unless that is to be `thorough`, a file of the same size and time is taken to be so. Files that a killed writer left beside them are no damage: the engine knows nothing of them.
+    Unless it is to be `thorough`, a file of the same size and time counts as the same. Files that
+    a killed writer left beside them are no damage: the engine knows nothing of them.
     """
     for name, (size, mtime, checksum) in cache.files.items():
         path = home / name

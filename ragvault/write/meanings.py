@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 
-from ragvault.config import Vector
+from ragvault.config.settings import Vector
 from ragvault.models.cache import SLAB, embed_new
 from ragvault.ports import Embedder, OpensElsewhere
 from ragvault.store.caches import Cache, vector_cache

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragvault.config import Vector
+from ragvault.config.settings import Vector
 from ragvault.errors import disk_full, refused
 from ragvault.index.vector import faiss_import
 from ragvault.ports import CacheBroken, FetchVectors

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragvault.config import Vector
+from ragvault.config.settings import Vector
 from ragvault.index.ids import among, among_sorted
 from ragvault.index.vector.file import VectorFile, open_file
 from ragvault.ports import VectorFileRow, VectorSource
