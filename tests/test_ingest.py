@@ -30,6 +30,7 @@ from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable, VaultEmptied, VaultUnreadable
 from ragvault.index import graph_communities
 from ragvault.index.keyword import WhooshIndex
+from ragvault.index.vector.tiers import Tiers
 from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import Has
 from ragvault.sought import Words
@@ -65,11 +66,13 @@ def tier_sizes(vault):
     engines = Engines(vault.folder, vault.settings)
     with vault.catalogue() as catalogue:
         dims = catalogue.model_dims()
-        return {
-            tier: len(engines.vectors(catalogue.fact(tier), dims[catalogue.fact(tier)], catalogue))
-            for tier in ("static", "full")
-            if catalogue.fact(tier) in dims
+        models = {tier: catalogue.fact(tier) for tier in ("full", "static")}
+        indexes = {
+            tier: engines.vectors(model, dims[model], catalogue)
+            for tier, model in models.items()
+            if model in dims
         }
+        return Tiers(indexes).counts()
 
 
 def passages(vault):
