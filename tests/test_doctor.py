@@ -94,7 +94,7 @@ def test_a_cache_that_lost_its_files_is_found_and_index_cures_it(cache, vault):
 
 
 def test_a_vector_index_that_is_gone_is_found_and_index_cures_it(vault):
-    shutil.rmtree(folder_of(vault) / "vectors")
+    shutil.rmtree(next((folder_of(vault) / "caches").glob("vector-*")))
 
     code, parts = found()
 

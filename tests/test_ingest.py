@@ -148,7 +148,7 @@ def test_a_half_finished_upgrade_finds_the_rest_by_its_rough_vectors(vault, mode
         vault.index(tell=stop)
     sizes = tier_sizes(vault)
     assert 0 < sizes["full"] < passages(vault)
-    assert sizes["static"] == passages(vault)
+    assert sizes["static"] + sizes["full"] == passages(vault)
     stored = set(models["fine"].seen)
     models.forget()
 
@@ -173,7 +173,7 @@ def test_rough_vectors_make_room_while_good_ones_come(vault, monkeypatch):
     assert sizes["static"] + sizes["full"] == passages(vault)
     with vault.catalogue() as catalogue:
         stored = catalogue.counts().vectors
-    assert stored["rough@1"] == sizes["static"]
+    assert sizes["static"] <= stored["rough@1"] < passages(vault)
 
 
 @pytest.mark.parametrize("tier", ["keyword", "static", "full"])
