@@ -1,6 +1,6 @@
 """Vector search and communities measured on the large corpus.
 
-    python -m benchmarks.vectors exact [--passages 118000]   writing, opening, searching, with a tail
+    python -m benchmarks.vectors exact [--passages 118000]   writing, opening, searching, a tail
     python -m benchmarks.vectors lists [--times 3]           recall and time of lists, by probe
     python -m benchmarks.vectors links                       communities of the corpus's own links
 
