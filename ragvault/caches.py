@@ -14,6 +14,7 @@ from functools import cached_property
 
 from ragvault.engines import Engines
 from ragvault.ports import CacheBroken
+from ragvault.store.caches import vector_cache
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.meanings import update_vectors
 from ragvault.write.words import TAKING, follow_words
@@ -70,15 +71,17 @@ def bring_vectors(
     model: str, catalogue: Catalogue, engines: Engines, better: str = "", *, clean: bool = False
 ) -> None:
     """Write the vector file of one model anew where that is due, or where it is damaged."""
-    settings, rebuild = engines.config.vector, False
+    settings = engines.config.vector
+    rebuild = engines.must_rebuild(model) and catalogue.cache(vector_cache(model)) is not None
     try:
-        engines.check_vectors(model, catalogue)
-        update_vectors(catalogue, model, settings, better, clean=clean)
+        if not rebuild:
+            engines.check_vectors(model, catalogue)
+            update_vectors(catalogue, model, settings, better, clean=clean)
     except CacheBroken as broken:
-        engines.remade.add("vectors")
         engines.talk.say(f"the vector index of {model}: {broken}; it is made again")
         rebuild = True
     if rebuild:
+        engines.remade.add("vectors")
         update_vectors(catalogue, model, settings, better, rebuild=True)
 
 

@@ -61,6 +61,7 @@ class Engines:
         self._emptied: set[str] = set()  # caches that are missing because we deleted them
         self._kit = kit or Kit()
         self.remade: set[str] = set()  # caches that this run has made again
+        self._rebuilt: set[str] | None = None  # models whose vectors are rebuilt since `empty`
         self._verified: dict[str, float] = {}  # when every byte of a word index was as written
 
     def own(self, catalogue: Catalogue) -> None:
@@ -103,6 +104,7 @@ class Engines:
     def empty(self) -> None:
         """Delete every cache."""
         self._emptied.update(CACHES)
+        self._rebuilt = set()
         for name in CACHES:
             discard(self.folder / name)
 
@@ -196,6 +198,13 @@ class Engines:
 
         source = ModelVectors(catalogue, model, dim)
         return FaissVectors(source, self.config.vector)
+
+    def must_rebuild(self, model: str) -> bool:
+        """Whether the vector file of a model is to be written anew, asked once for each."""
+        if self._rebuilt is None or model in self._rebuilt:
+            return False
+        self._rebuilt.add(model)
+        return True
 
     def check_vectors(self, model: str, catalogue: Catalogue) -> None:
         """Raise CacheBroken when the vector file of a model is not as it was written."""

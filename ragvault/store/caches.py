@@ -88,6 +88,8 @@ def _cache(row: tuple[str, int, str, str, int, int, str]) -> Cache:
 
 def next_place(folder: Path, cache: Cache) -> tuple[Cache, Path]:
     """The cache with the next number that no folder has, and that folder, empty."""
+    if not (folder / FOLDER).is_dir():  # something else may be in its place
+        discard(folder / FOLDER)
     number = cache.number
     while True:
         number += 1
