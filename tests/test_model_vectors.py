@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ragvault.store.fetch
+import ragvault.store.model_vectors
 from ragvault.ports import CacheBroken
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.fetch import Fetch
+from ragvault.store.model_vectors import ModelVectors
 
 IDS = np.array([1], np.int64)
 
@@ -47,21 +47,23 @@ def test_every_thread_reads_and_all_others_share_one_connection(catalogue, monke
         "open",
         classmethod(lambda cls, *a, **k: opened.append(real(cls, *a, **k)) or opened[-1]),
     )
-    fetch = Fetch(catalogue, "m@1")
+    source = ModelVectors(catalogue, "m@1", 2)
+    fetch = source.fetch
 
     rows = [fetch(IDS), *(elsewhere(lambda: fetch(IDS)) for _ in range(3))]
 
     assert all(isinstance(row, np.ndarray) and row.shape == (1, 2) for row in rows)
     assert len(opened) == 1
-    fetch.close()
+    source.close()
 
 
 def test_what_it_opened_is_closed_with_it_and_a_late_leg_reads_nothing(catalogue):
-    fetch = Fetch(catalogue, "m@1")
+    source = ModelVectors(catalogue, "m@1", 2)
+    fetch = source.fetch
     elsewhere(lambda: fetch(IDS))
-    shared = fetch._others
+    shared = source._others
 
-    fetch.close()
+    source.close()
 
     assert "closed" in str(elsewhere(lambda: shared.revision))
     assert isinstance(elsewhere(lambda: fetch(IDS)), CacheBroken)
@@ -86,7 +88,8 @@ def rows(fetch, *ids):
 
 def test_what_was_read_is_not_read_again_and_comes_in_the_order_asked_for():
     catalogue = Counting()
-    fetch = Fetch(catalogue, "m@1")
+    source = ModelVectors(catalogue, "m@1", 2)
+    fetch = source.fetch
 
     assert rows(fetch, 3, 1) == [3, 1]
     assert rows(fetch, 1, 2, 3, 1) == [1, 2, 3, 1]
@@ -96,7 +99,8 @@ def test_what_was_read_is_not_read_again_and_comes_in_the_order_asked_for():
 
 def test_what_has_no_vector_yet_is_looked_for_each_time():
     catalogue = Counting()
-    fetch = Fetch(catalogue, "m@1")
+    source = ModelVectors(catalogue, "m@1", 2)
+    fetch = source.fetch
     late = 1_000_001
 
     for _ in range(2):
@@ -108,17 +112,19 @@ def test_what_has_no_vector_yet_is_looked_for_each_time():
 
 @given(st.lists(st.lists(st.integers(1, 40), max_size=9), max_size=30))
 def test_whatever_is_kept_the_rows_are_those_of_the_catalogue(asked):
-    with mock.patch.object(ragvault.store.fetch, "KEPT", 16):
-        fetch = Fetch(Counting(), "m@1")
+    with mock.patch.object(ragvault.store.model_vectors, "KEPT", 16):
+        source = ModelVectors(Counting(), "m@1", 2)
+        fetch = source.fetch
         for ids in asked:
             assert rows(fetch, *ids) == ids
-            assert len(fetch._kept) <= 16
+            assert len(source._kept) <= 16
 
 
 def test_vectors_of_a_model_that_is_dropped_meanwhile_are_told_as_gone():
     """The catalogue has no row of it then, and knows no longer how many numbers one has."""
     catalogue = Counting()
-    fetch = Fetch(catalogue, "m@1")
+    source = ModelVectors(catalogue, "m@1", 2)
+    fetch = source.fetch
     rows(fetch, 1)
     catalogue.chunk_vectors = lambda _, ids: np.full((len(ids), 1), np.nan, np.float32)
 
