@@ -12,6 +12,7 @@
       x IndexLocked                4    another process is writing this index
       x IndexTooNew                4    made by a newer release
       x IndexUnusable              4    the index folder cannot be read or written
+      x GraphUnavailable           4    networkx cannot be imported
       x ModelUnavailable           4    the weights are not here and no source gave them
       x ModelUnusable              4    the weights are here and cannot be run, or were changed
 
@@ -138,6 +139,16 @@ def disk_full(index: Path) -> IndexUnusable:
         "the disk is full",
         fix="free some space, then run: ragvault index; what was indexed before is unharmed",
     )
+
+
+class GraphUnavailable(RagvaultError):
+    """NetworkX, which computes communities and paths, cannot be imported."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"communities and paths between notes need networkx, which cannot be imported: {why}",
+            fix="pip install networkx",
+        )
 
 
 class ModelUnknown(RagvaultError):

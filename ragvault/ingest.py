@@ -24,12 +24,12 @@ from typing import Literal
 from ragvault.caches import Following, bring_vectors, bring_words
 from ragvault.compact import tidy
 from ragvault.engines import Engines
-from ragvault.errors import ModelUnavailable, ModelUnusable
+from ragvault.errors import GraphUnavailable, ModelUnavailable, ModelUnusable, RagvaultError
 from ragvault.ports import Embedder
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.answering import take_over
 from ragvault.write.aside import Stop, aside
-from ragvault.write.graph import follow_links
+from ragvault.write.graph import REGROUP, LinkGraph
 from ragvault.write.meanings import PAGE, embed
 from ragvault.write.notes import Look, Report, Tell, follow_notes, remember
 from ragvault.write.vocabulary import follow_vocabulary, is_due
@@ -51,8 +51,12 @@ def ingest(
     say: Say = lambda _: None,
     look: Look | None = None,
     allow_empty: bool = False,
+    regroup: float = 0.0,
 ) -> Report:
-    """Bring the index up to date with the vault. The caller holds the writer's lock."""
+    """Bring the index up to date with the vault. The caller holds the writer's lock.
+
+    Communities are computed again when at least the share `regroup` of the links has changed.
+    """
     began = time.perf_counter()
     engines.remade.clear()
     following = Following(catalogue, engines)
@@ -66,7 +70,7 @@ def ingest(
     else:
         run.words_and_static()
     tell("", 0, 0)
-    follow_links(catalogue, engines.config.graph)
+    run.links(regroup)
     if tier == "full":
         run.full()
     else:
@@ -143,6 +147,18 @@ class _Run:
             finally:
                 index.close()
 
+    def links(self, regroup: float) -> None:
+        """Backlinks, and communities where enough links have changed."""
+        graph = LinkGraph(self.catalogue, self.engines.config.graph)
+        graph.update()
+        if graph.is_due(regroup):
+            self.tell("", 0, 0)
+            try:
+                graph.update_communities(lambda: self.tell("computing communities", 0, 0))
+            except GraphUnavailable as missing:
+                self._go_without(missing)
+        self.report.communities_due = graph.is_due(REGROUP)
+
     def full(self) -> None:
         """The transformer's vectors. Another model takes over when it has read everything."""
         self.tell("", 0, 0)
@@ -210,7 +226,7 @@ class _Run:
             return "static"
         return "keyword"
 
-    def _go_without(self, missing: ModelUnavailable | ModelUnusable) -> None:
+    def _go_without(self, missing: RagvaultError) -> None:
         """The vault is searched by what it has; a later run adds the rest."""
         self.report.warnings = (*self.report.warnings, f"{missing} (fix: {missing.fix})")
 

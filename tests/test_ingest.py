@@ -28,7 +28,7 @@ from write_kit import (
 from ragvault import compact
 from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable, VaultEmptied, VaultUnreadable
-from ragvault.index import graph_communities
+from ragvault.index import graph_networkx
 from ragvault.index.keyword import WhooshIndex
 from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import Has
@@ -326,7 +326,7 @@ def test_a_rename_that_leaves_the_order_of_notes_finds_no_communities_again(vaul
     vault.index("keyword")
     (vault.root / "0011.md").rename(vault.root / "0011b.md")  # which no other note links to
     calls = []
-    monkeypatch.setattr(graph_communities, "louvain", lambda *_: calls.append(1) or [])
+    monkeypatch.setattr(graph_networkx, "communities", lambda *_: calls.append(1) or [])
     vault.index("keyword")
     assert not calls
 
