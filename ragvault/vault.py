@@ -35,7 +35,7 @@ from ragvault.verify import verified
 if TYPE_CHECKING:
     from ragvault.forget import Forgotten
     from ragvault.ingest import Tier
-    from ragvault.linked import Links
+    from ragvault.linked import LinkPath, Links
     from ragvault.notes.walk import Walked
     from ragvault.related import Related
     from ragvault.status import Status
@@ -186,6 +186,16 @@ class Vault:
 
         with self.catalogue() as catalogue, catalogue.snapshot():
             return links(self.root, catalogue, note)
+
+    def link_path(self, note: str, other: str) -> LinkPath:
+        """How two notes are connected: the shortest way over links, in both directions.
+
+        Raises UsageError, IndexMissing, and GraphUnavailable without NetworkX.
+        """
+        from ragvault.linked import link_path
+
+        with self.catalogue() as catalogue, catalogue.snapshot():
+            return link_path(self.root, catalogue, note, other)
 
     def related(self, note: str, limit: int = 10) -> Related:
         """The notes nearest to a note, with reasons. Raises UsageError, IndexMissing."""

@@ -228,14 +228,13 @@ def test_communities_are_as_good_as_those_of_the_bare_graph():
     )
 
 
-# Two of them change places for ever in NetworkX 3.6, where each link weighs 1.
-RESTLESS = "03 06 31 32 35 47 51 52 73 75"
+# Bare, NetworkX 3.6 moves two of these notes from group to group for ever.
+RESTLESS = ((0, 13), (1, 11), (3, 5), (3, 9), (4, 8), (6, 10), (7, 0), (8, 4), (11, 1), (13, 7))
 
 
-def test_groups_that_gain_nothing_from_each_other_come_to_rest():
-    links = [Edge(int(one), int(other)) for one, other in RESTLESS.split()]
+def test_notes_that_gain_nothing_by_moving_stay_where_they_are():
+    links = [Edge(*pair) for pair in RESTLESS]
     assert grouped(links).keys() == paths_of(links).keys()
-    assert grouped([*links, *(Edge(e.target, e.source) for e in links)])
 
 
 weighted = st.dictionaries(st.tuples(notes, sections), st.floats(0.001, 1), max_size=12)

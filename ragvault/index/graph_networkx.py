@@ -40,7 +40,9 @@ def ties(edges: Iterable[Edge], lists: Mapping[Unit, float]) -> dict[tuple[int, 
 
 def link_graph(ties: Ties, paths: Mapping[int, str]) -> nx.DiGraph[str]:
     """The graph of all ties, by path. Raises GraphUnavailable."""
-    nx = _networkx()
+    demand_networkx()
+    import networkx as nx
+
     links = sorted((paths[source], paths[target], ties[source, target]) for source, target in ties)
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(sorted({note for link in links for note in link[:2]}))
@@ -48,17 +50,12 @@ def link_graph(ties: Ties, paths: Mapping[int, str]) -> nx.DiGraph[str]:
     return graph
 
 
-def _networkx():  # type: ignore[no-untyped-def]
-    try:
-        import networkx
-    except ImportError as error:
-        raise GraphUnavailable(str(error)) from error
-    return networkx
-
-
 def demand_networkx() -> None:
     """Raises GraphUnavailable where NetworkX cannot be imported."""
-    _networkx()
+    try:
+        import networkx as _  # noqa: F401
+    except ImportError as error:
+        raise GraphUnavailable(str(error)) from error
 
 
 # --- Communities ---
@@ -72,7 +69,9 @@ def communities(ties: Ties, paths: Mapping[int, str], settings: Graph) -> list[s
     if not ties:
         return []
     graph = link_graph(ties, paths)
-    found = _networkx().community.louvain_communities(
+    from networkx import community
+
+    found = community.louvain_communities(
         graph, resolution=_pad(graph, settings.resolution), seed=settings.seed
     )
     return [group for group in found if PADDING not in group]
@@ -168,7 +167,9 @@ def shortest_path(graph: nx.DiGraph[str], start: str, end: str) -> Sequence[str]
     Links are followed in both directions. Of equally short paths one with the fewest links
     followed backwards is chosen, always the same one.
     """
-    nx = _networkx()
+    demand_networkx()
+    import networkx as nx
+
     forward = len(graph)  # more than the backward steps of any path, each of which costs 1 more
     both: nx.DiGraph[str] = nx.DiGraph()
     both.add_edges_from(graph.edges, cost=forward)

@@ -46,7 +46,7 @@ class LinkGraph:
         return str(graph_networkx.stamp(self.ties, self.paths, self.settings))
 
     def is_due(self, share: float) -> bool:
-        """Whether links changed since communities were computed, and at least this share of them."""
+        """Whether at least this share of the links changed since communities were computed."""
         if self.stamp == self.catalogue.fact("communities"):
             return False
         return graph_networkx.share_changed(self.catalogue.ties(), self.ties) >= share
@@ -120,8 +120,6 @@ def _communities(
         here.close()
 
 
-def _send(
-    there: Connection, ties: Ties, paths: Mapping[int, str], settings: config.Graph
-) -> None:
+def _send(there: Connection, ties: Ties, paths: Mapping[int, str], settings: config.Graph) -> None:
     live_with_the_parent()
     there.send(graph_networkx.communities(ties, paths, settings))
