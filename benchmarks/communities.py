@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 import networkx as nx
 
 from benchmarks import data
-from ragvault.config import Graph
+from ragvault.config.settings import Graph
 from ragvault.index.graph import Edge
 from ragvault.index.graph_networkx import Ties, communities, link_graph, stamp, ties
 from ragvault.vault import Vault

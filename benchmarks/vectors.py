@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import data
-from ragvault.config import Models, Vector
+from ragvault.config.settings import Models, Vector
 from ragvault.index import vector_faiss
 from ragvault.index.vector import FaissIndex
 from ragvault.models.load import open_embedder, opening

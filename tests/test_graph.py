@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragvault.config import Graph
+from ragvault.config.settings import Graph
 from ragvault.index.graph import Backlinks, Edge, backlinks, link_share, list_weights, weight_of
 from ragvault.index.graph_neighbours import neighbours
 from ragvault.index.graph_networkx import (
@@ -259,7 +259,7 @@ def test_communities_do_not_depend_on_ids(links, order):
 
 def test_communities_do_not_depend_on_how_texts_are_hashed():
     program = (
-        "import random; from ragvault.config import Graph;"
+        "import random; from ragvault.config.settings import Graph;"
         "from ragvault.index.graph_networkx import communities;"
         "r = random.Random(1); ties = {(r.randrange(90), r.randrange(90)): 64 for _ in range(200)};"
         "ties = {t: w for t, w in ties.items() if t[0] != t[1]};"

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
-from ragvault.config import Graph
+from ragvault.config.settings import Graph
 from ragvault.errors import GraphUnavailable
 from ragvault.index.graph import Edge, Unit, between_notes, weight_of
 

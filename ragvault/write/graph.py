@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from multiprocessing.connection import Connection
 
-from ragvault import config
+from ragvault.config import settings as config
 from ragvault.index import graph_networkx
 from ragvault.index.graph import Edge, Unit, backlinks, between_notes, link_share, list_weights
 from ragvault.index.graph_networkx import Ties
