@@ -203,6 +203,7 @@ FORMAT_2 = (
     )""",
     "INSERT INTO vectors SELECT id, model, text_hash, vector FROM old_vectors ORDER BY id",
     "DROP TABLE old_vectors",
+    "ALTER TABLE chunks ADD COLUMN subheadings TEXT NOT NULL DEFAULT '[]'",  # JSON
     """CREATE TABLE ties (
         source INTEGER NOT NULL,      -- notes, some of which may be gone
         target INTEGER NOT NULL,
