@@ -98,6 +98,28 @@ def test_an_index_that_knew_one_language_a_passage_learns_the_others_and_embeds_
     assert listed(vault, "lang:bash") == ["list.md"]
 
 
+def test_an_index_that_lost_the_headings_of_short_sections_learns_them_and_embeds_nothing(
+    vault, models
+):
+    kinds = "".join(f"## Kind {name}\n\nFew words.\n\n" for name in ("axolotl", "capybara"))
+    write(vault.root, {"short.md": f"# Animals\n\n{kinds}"})
+    vault.index()
+    with closing(sqlite3.connect(vault.folder / "catalogue.sqlite")) as db, db:
+        db.execute("UPDATE chunks SET subheadings = '[]'")
+        db.execute("UPDATE notes SET recipe = 'of another reader'")
+    models.forget()
+
+    report = vault.index()
+
+    assert (report.recut, report.embedded) == (13, 0)
+    assert models.seen == []
+    with vault.catalogue() as catalogue:
+        (passage,) = catalogue.passages_of("short.md")
+        (said,) = catalogue.said([passage.id])
+    assert passage.chunk.subheadings == said.subheadings == ("Kind axolotl", "Kind capybara")
+    assert vault.search("capybara").results[0].note.path == "short.md"
+
+
 def listed(vault, query):
     return sorted(each.note.path for each in vault.search(query).results)
 

@@ -6,6 +6,7 @@ import math
 import sys
 
 import pytest
+from watch_kit import SMALL, Watched, soon
 from write_kit import models, opened, write
 
 from ragvault.index import graph_networkx
@@ -95,6 +96,30 @@ def test_few_changed_links_are_not_due_and_add_up(vault, computed):
     assert vault.index("keyword", regroup=math.inf).communities_due
     assert not vault.index("keyword", regroup=REGROUP).communities_due
     assert len(computed) == 1
+
+
+def test_a_watcher_computes_them_after_what_was_edited_can_be_found(tmp_path, monkeypatch):
+    for name, value in {**SMALL, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
+        monkeypatch.setenv(name, value)
+    write(tmp_path / "vault", clusters(10))
+    real, searchable = graph_networkx.communities, []
+    with Watched(tmp_path / "vault") as watched:
+
+        def communities(*args):
+            searchable.append(watched.found("quokka"))
+            return real(*args)
+
+        monkeypatch.setattr(graph_networkx, "communities", communities)
+        write(watched.root, {"one.md": "wombat [[3-1]]"})
+        assert watched.finds("wombat", "one.md")
+        assert soon(watched.is_done)
+        assert searchable == []  # one link of 129 is less than 1 %
+        write(watched.root, {"two.md": "quokka [[3-1]] [[3-2]]"})
+        assert soon(lambda: searchable)
+        assert soon(watched.is_done)
+        places = stored(watched.kept.vault)
+    assert searchable == [["two.md"]]
+    assert places["two.md"].community == places["3-1.md"].community
 
 
 def test_after_index_an_index_that_grew_is_as_one_made_from_scratch(vault, tmp_path):
