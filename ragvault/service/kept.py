@@ -3,7 +3,7 @@
     listen     native events, or looks now and then, with the reason why
     tend       notice what events do not tell: a folder that is gone or back, events that were lost
     catch_up   everything that changed becomes searchable: words and rough vectors
-    finish     the transformer's vectors, in slices that can be left at any moment
+    finish     communities and the transformer's vectors, which can be left at any moment
 
 Whoever calls these decides when, in one thread. Nothing here knows the other vaults or the socket.
 """
@@ -31,6 +31,7 @@ from ragvault.service.logs import unexpected
 from ragvault.service.polled import Polled
 from ragvault.service.sieve import Sieve
 from ragvault.vault import Vault
+from ragvault.write.graph import REGROUP
 from ragvault.write.notes import Report
 
 LOCKED = 1.0  # seconds until another writer is asked again
@@ -48,7 +49,7 @@ class Kept:
         self.vault, self.talk, self._kit, self._wake = vault, talk, kit, wake
         settings = vault.settings.config.watch
         self.batch = Batch(settings.debounce, settings.patience)
-        self.unfinished = False  # the best tier waits
+        self.unfinished = False  # communities or the best tier wait
         self.away = ""  # why nothing can be done now
         self.polling = ""  # why changes are looked for and not heard
         self.indexed = 0.0  # when the last change was taken in, in seconds since 1970
@@ -150,8 +151,9 @@ class Kept:
             if self._is_emptied():
                 return
             wanted = self.vault.settings.config.watch.tier
-            report = self._index("keyword" if wanted == "keyword" else "static", leave)
-            self.unfinished = wanted == "full" and report.tier != "full"
+            report = self._index("keyword" if wanted == "keyword" else "static", leave, math.inf)
+            waits = wanted == "full" and report.tier != "full"
+            self.unfinished = waits or report.communities_due
             if report.anything:
                 self.indexed = time.time()
                 self.talk.say(f"{self.vault.name}: {_counted(report)}, {report.seconds:.1f} s")
@@ -163,14 +165,14 @@ class Kept:
             self.changed(at_once=True)
 
     def finish(self, leave: Callable[[], bool]) -> None:
-        """Go on with the transformer's vectors. Raises Left when `leave` says so."""
+        """Go on with communities and the transformer's vectors. Raises Left as `catch_up` does."""
         try:
             if self._is_emptied():
                 self.unfinished = False  # until the vault is back
                 return
-            report = self._index("full", leave)
+            report = self._index(self.vault.settings.config.watch.tier, leave, REGROUP)
             self.unfinished = False
-            if report.tier == "full":
+            if report.tier == "full" and report.embedded:
                 self.talk.say(f"{self.vault.name}: every passage has its vector")
             for warning in report.warnings:
                 self.talk.say(f"{self.vault.name}: {warning}")
@@ -184,12 +186,14 @@ class Kept:
         waits = self.away or self.paused or time.monotonic() < self._not_before
         return self.unfinished and not waits
 
-    def _index(self, tier: Tier, leave: Callable[[], bool]) -> Report:
+    def _index(self, tier: Tier, leave: Callable[[], bool], regroup: float) -> Report:
         leaving = Leaving(self.talk, leave)
         engines = self.vault.engines(talk=leaving, kit=self._kit, slab=SLAB)
         self.runs += 1
         try:
-            report = self.vault.index(tier, tell=leaving.tell, engines=engines, look=self._walk)
+            report = self.vault.index(
+                tier, tell=leaving.tell, engines=engines, look=self._walk, regroup=regroup
+            )
         finally:
             self.runs += 1
         self._said = ""
