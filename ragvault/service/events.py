@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
 
-from ragvault import config
+from ragvault.config.load import VAULT_FILE
+from ragvault.config.settings import Walk
 from ragvault.errors import RagvaultError
 from ragvault.notes.layers import Layers, base_layers, ignore_files, with_file
 from ragvault.notes.walk import walk
-from ragvault.sources import VAULT_FILE
 
 if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver
@@ -62,7 +62,7 @@ class PathFilter:
     `forget_rules`. Paths are relative to the vault and spelled as on disk. Safe for threads.
     """
 
-    def __init__(self, root: Path, settings: config.Walk) -> None:
+    def __init__(self, root: Path, settings: Walk) -> None:
         self._root, self._settings = str(root), settings
         self._extensions = tuple(extension.lower() for extension in settings.extensions)
         self._rule_files = ignore_files(settings)
@@ -276,7 +276,7 @@ class Poller:
     It walks the vault and remembers paths, sizes and times as one hash.
     """
 
-    def __init__(self, root: Path, settings: config.Walk) -> None:
+    def __init__(self, root: Path, settings: Walk) -> None:
         self._root, self._settings = root, settings
         self._digest = b""
         self._took = 0.0  # seconds

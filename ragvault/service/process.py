@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
-from ragvault import __version__, folders
+from ragvault import __version__
+from ragvault.config import folders
 from ragvault.errors import RagvaultError
 from ragvault.runtime import runtime_folder
 from ragvault.service import LOCK_FILE, PROTOCOL, RECORD_FILE

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ragvault import config
+from ragvault.config.settings import Walk
 from ragvault.errors import ConfigError, IndexLocked, IndexMissing, RagvaultError
 from ragvault.freshness import is_empty, waiting
 from ragvault.ingest import Tier
@@ -287,7 +287,7 @@ class VaultWatcher:
 
     # --- walking only what events named ---
 
-    def current_files(self, settings: config.Walk) -> Walked | None:
+    def current_files(self, settings: Walk) -> Walked | None:
         """What a walk with these settings would return now; None if events cannot tell.
 
         Safe for threads. Raises as a walk does.
