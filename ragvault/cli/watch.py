@@ -78,11 +78,11 @@ def watch(
 
 
 def _run(vaults: Sequence[Vault]) -> None:
-    from ragvault.service.log import WatchLog, log_path
+    from ragvault.service.log import WatchLog, watch_log_path
     from ragvault.service.watcher import run_watcher
 
     size = vaults[0].settings.config.watch.log_bytes
-    log = WatchLog(log_path(), size, echo=not render.is_quiet())
+    log = WatchLog(watch_log_path(), size, echo=not render.is_quiet())
     try:
         run_watcher(vaults, _answer, log)
     finally:
@@ -127,12 +127,12 @@ def _open_vaults(named: Sequence[str]) -> list[Vault]:
 
 
 def _start(vaults: Sequence[Vault], json: bool) -> None:
-    from ragvault.service.log import log_path
+    from ragvault.service.log import watch_log_path
     from ragvault.service.process import start_watcher
 
     found = start_watcher([vault.root for vault in vaults])
     render.out(render.as_json(_card(found)) if json else f"watching: {found.describe()}")
-    render.talk(f"log: {log_path()}")
+    render.talk(f"log: {watch_log_path()}")
 
 
 def _show_status(json: bool) -> None:
@@ -161,7 +161,7 @@ def _state() -> dict[str, Any]:
 
 
 def _card(found: WatcherRecord) -> dict[str, Any]:
-    from ragvault.service.log import log_path
+    from ragvault.service.log import watch_log_path
 
     return {
         "running": True,
@@ -169,7 +169,7 @@ def _card(found: WatcherRecord) -> dict[str, Any]:
         "since": found.since,
         "version": found.version,
         "roots": list(found.vaults),
-        "log": str(log_path()),
+        "log": str(watch_log_path()),
     }
 
 

@@ -22,7 +22,7 @@ LOG_FILE = "watch.log"
 OLDER_FILES = 3  # kept beside the current one
 
 
-def log_path(environ: Mapping[str, str] | None = None) -> Path:
+def watch_log_path(environ: Mapping[str, str] | None = None) -> Path:
     """Where the watcher writes its log."""
     return folders.cache_dir(environ) / LOG_FILE
 
