@@ -28,7 +28,7 @@ from unicodedata import normalize
 from ragvault.config.load import VAULT_FILE
 from ragvault.config.settings import Walk
 from ragvault.errors import RagvaultError
-from ragvault.notes.layers import Layers, base_layers, ignore_files, with_file
+from ragvault.notes.ignore import Layers, base_layers, ignore_files, with_file
 from ragvault.notes.walk import walk
 
 if TYPE_CHECKING:
