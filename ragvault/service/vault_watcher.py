@@ -199,7 +199,7 @@ class VaultWatcher:
             if self._is_emptied():
                 return
             tier = self.vault.settings.config.watch.tier
-            first = "keyword" if tier == "keyword" else "static"
+            first: Tier = "keyword" if tier == "keyword" else "static"
             report = self._index(first, interrupt, regroup=math.inf)
             lacks_vectors = tier == "full" and report.tier != "full"
             self.unfinished = lacks_vectors or report.communities_due
