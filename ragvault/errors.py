@@ -12,7 +12,7 @@
       x IndexLocked                4    another process is writing this index
       x IndexTooNew                4    made by a newer release
       x IndexUnusable              4    the index folder cannot be read or written
-      x GraphUnavailable           4    networkx cannot be imported
+      x EngineMissing              4    a library that a part needs cannot be imported
       x ModelUnavailable           4    the weights are not here and no source gave them
       x ModelUnusable              4    the weights are here and cannot be run, or were changed
 
@@ -141,13 +141,13 @@ def disk_full(index: Path) -> IndexUnusable:
     )
 
 
-class GraphUnavailable(RagvaultError):
-    """NetworkX, which computes communities and paths, cannot be imported."""
+class EngineMissing(RagvaultError):
+    """A library cannot be imported; the part of the index that needs it does not work."""
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, part: str, package: str, why: str) -> None:
         super().__init__(
-            f"communities and paths between notes need networkx, which cannot be imported: {why}",
-            fix="pip install networkx",
+            f"{part} needs {package}, which cannot be imported ({why})",
+            fix=f"pip install {package}",
         )
 
 

@@ -24,7 +24,7 @@ from typing import Literal
 from ragvault.caches import Following, bring_vectors, bring_words
 from ragvault.compact import tidy
 from ragvault.engines import Engines
-from ragvault.errors import GraphUnavailable, ModelUnavailable, ModelUnusable, RagvaultError
+from ragvault.errors import EngineMissing, ModelUnavailable, ModelUnusable, RagvaultError
 from ragvault.ports import Embedder
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.answering import take_over
@@ -106,7 +106,7 @@ class _Run:
             self.words()
             try:
                 model, new = embedded()
-            except (ModelUnavailable, ModelUnusable) as missing:
+            except (EngineMissing, ModelUnavailable, ModelUnusable) as missing:
                 self._go_without(missing)
                 return
         self.report.embedded += new
@@ -155,7 +155,7 @@ class _Run:
             self.tell("", 0, 0)
             try:
                 graph.update_communities(lambda: self.tell("computing communities", 0, 0))
-            except GraphUnavailable as missing:
+            except EngineMissing as missing:
                 self._go_without(missing)
         self.report.communities_due = graph.is_due(REGROUP)
 
@@ -167,8 +167,6 @@ class _Run:
             embedder = self.engines.embedder(choice.embeds)
             if choice.answers is None:
                 take_over(self.catalogue, "full", embedder.name)
-            # Before the first vector: a search that sees one looks for the index, too.
-            self.engines.vectors(embedder.name, embedder.dim, self.catalogue, write=True).close()
             new = embed(
                 self.catalogue,
                 embedder,
@@ -176,11 +174,11 @@ class _Run:
                 slab=self.engines.slab,
                 after_page=self._taking_over(embedder.name),
             )
-        except (ModelUnavailable, ModelUnusable) as missing:
+            self.tell("", 0, 0)
+            bring_vectors(embedder.name, self.catalogue, self.engines)
+        except (EngineMissing, ModelUnavailable, ModelUnusable) as missing:
             self._go_without(missing)
             return
-        self.tell("", 0, 0)
-        bring_vectors(embedder.name, self.catalogue, self.engines)
         take_over(self.catalogue, "full", embedder.name)
         self.reached = "full"
         self._retire_static()
@@ -192,9 +190,12 @@ class _Run:
         """Vectors of better tiers than were asked for answer on: where they are gone, they are made
         again from the catalogue, which embeds nothing."""
         full, *others = self.engines.models(self.catalogue) or [""]
-        for model, better in ((full, ""), *((model, full) for model in others)):
-            if model and not self.engines.has_vectors(model):
-                bring_vectors(model, self.catalogue, self.engines, better)
+        try:
+            for model, better in ((full, ""), *((model, full) for model in others)):
+                if model:
+                    bring_vectors(model, self.catalogue, self.engines, better)
+        except EngineMissing as missing:
+            self._go_without(missing)
 
     def _taking_over(self, model: str) -> Callable[[], None]:
         """After each page good vectors answer, and now and then the rough ones make room."""
@@ -228,7 +229,9 @@ class _Run:
 
     def _go_without(self, missing: RagvaultError) -> None:
         """The vault is searched by what it has; a later run adds the rest."""
-        self.report.warnings = (*self.report.warnings, f"{missing} (fix: {missing.fix})")
+        warning = f"{missing} (fix: {missing.fix})"
+        if warning not in self.report.warnings:
+            self.report.warnings = (*self.report.warnings, warning)
 
     def _telling(self, what: str) -> Callable[[int, int], None]:
         return lambda done, total: self.tell(what, done, total)

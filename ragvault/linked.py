@@ -118,7 +118,7 @@ def links(root: Path, catalogue: Catalogue, named: str) -> Links:
 def link_path(root: Path, catalogue: Catalogue, named: str, other: str) -> LinkPath:
     """The shortest way from a note to another, over links in both directions.
 
-    Raises UsageError, and GraphUnavailable without NetworkX.
+    Raises UsageError, and EngineMissing without NetworkX.
     """
     from ragvault.index.graph_networkx import link_graph, shortest_path
 

@@ -190,7 +190,7 @@ class Vault:
     def link_path(self, note: str, other: str) -> LinkPath:
         """How two notes are connected: the shortest way over links, in both directions.
 
-        Raises UsageError, IndexMissing, and GraphUnavailable without NetworkX.
+        Raises UsageError, IndexMissing, and EngineMissing without NetworkX.
         """
         from ragvault.linked import link_path
 

@@ -22,7 +22,7 @@ from pathlib import Path
 NEEDED = (
     *("write_kit", "faiss", "networkx", "numpy.ma", "pyromark", "Stemmer"),
     *("ragvault.index.graph_networkx", "ragvault.index.code"),
-    *("ragvault.index.keyword", "ragvault.index.vector"),
+    *("ragvault.index.keyword", "ragvault.index.vector.index"),
 )
 SILENT = 60.0  # seconds after which a run that says nothing is given up
 

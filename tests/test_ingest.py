@@ -30,6 +30,7 @@ from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable, VaultEmptied, VaultUnreadable
 from ragvault.index import graph_networkx
 from ragvault.index.keyword import WhooshIndex
+from ragvault.index.vector.tiers import Tiers
 from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import Has
 from ragvault.sought import Words
@@ -65,11 +66,13 @@ def tier_sizes(vault):
     engines = Engines(vault.folder, vault.settings)
     with vault.catalogue() as catalogue:
         dims = catalogue.model_dims()
-        return {
-            tier: len(engines.vectors(catalogue.fact(tier), dims[catalogue.fact(tier)], catalogue))
-            for tier in ("static", "full")
-            if catalogue.fact(tier) in dims
+        models = {tier: catalogue.fact(tier) for tier in ("full", "static")}
+        indexes = {
+            tier: engines.vectors(model, dims[model], catalogue)
+            for tier, model in models.items()
+            if model in dims
         }
+        return Tiers(indexes).counts()
 
 
 def passages(vault):
@@ -167,7 +170,7 @@ def test_a_half_finished_upgrade_finds_the_rest_by_its_rough_vectors(vault, mode
         vault.index(tell=stop)
     sizes = tier_sizes(vault)
     assert 0 < sizes["full"] < passages(vault)
-    assert sizes["static"] == passages(vault)
+    assert sizes["static"] + sizes["full"] == passages(vault)
     stored = set(models["fine"].seen)
     models.forget()
 
@@ -192,7 +195,7 @@ def test_rough_vectors_make_room_while_good_ones_come(vault, monkeypatch):
     assert sizes["static"] + sizes["full"] == passages(vault)
     with vault.catalogue() as catalogue:
         stored = catalogue.counts().vectors
-    assert stored["rough@1"] == sizes["static"]
+    assert sizes["static"] <= stored["rough@1"] < passages(vault)
 
 
 @pytest.mark.parametrize("tier", ["keyword", "static", "full"])
@@ -389,7 +392,9 @@ def test_the_old_model_answers_until_the_new_one_has_read_everything(vault, tmp_
 
     with vault.catalogue() as catalogue:
         assert catalogue.fact("full") == "newer@1"
-    assert [folder.name for folder in (vault.folder / "vectors").glob("[fn]*")] == ["newer@1"]
+        assert [cache.name for cache in catalogue.caches()] == ["vector newer@1"]
+    folders = (vault.folder / "caches").glob("vector*")
+    assert [folder.name.startswith("vector-newer@1-") for folder in folders] == [True]
     assert len(models["newer"].seen) == len(set(models["newer"].seen)) == passages(vault)
     assert models["fine"].seen == []
     assert models["rough"].seen == []
@@ -794,7 +799,7 @@ def test_a_first_index_is_written_in_one_go(vault, tmp_path, at_once, monkeypatc
 
 def test_caches_of_another_catalogue_follow_nothing(vault, at_once):
     vault.index()
-    (vault.folder / "caches").write_bytes(b"another")
+    (vault.folder / "stamp").write_bytes(b"another")
     write(vault.root, {"0001.md": note(1, 1)})
     heard = Heard()
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ragvault.linked import Incoming, LinkPath, Links, Outgoing
     from ragvault.purge import Written
     from ragvault.related import Near, Related
-    from ragvault.service.running import Running
+    from ragvault.service.process import WatcherRecord
     from ragvault.status import ModelState, Pending, Status
     from ragvault.write.notes import Report
 
@@ -241,9 +241,9 @@ def written(found: Sequence[Written]) -> str:
     return "\n".join([*lines, f"{total} in all"] if found else ["ragvault has written nothing"])
 
 
-def watcher(found: Running, state: Mapping[str, Any]) -> str:
+def watcher(found: WatcherRecord, state: Mapping[str, Any]) -> str:
     """How a watcher is, a line a vault."""
-    lines = [f"watching: {printable(found.words())}"]
+    lines = [f"watching: {printable(found.describe())}"]
     if "unanswered" in state:
         lines.append(f"it does not answer: {printable(state['unanswered'])}")
     else:

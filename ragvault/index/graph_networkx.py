@@ -16,7 +16,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from ragvault.config.settings import Graph
-from ragvault.errors import GraphUnavailable
+from ragvault.errors import EngineMissing
 from ragvault.index.graph import Edge, Unit, between_notes, weight_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def ties(edges: Iterable[Edge], lists: Mapping[Unit, float]) -> dict[tuple[int, 
 
 
 def link_graph(ties: Ties, paths: Mapping[int, str]) -> nx.DiGraph[str]:
-    """The graph of all ties, by path. Raises GraphUnavailable."""
+    """The graph of all ties, by path. Raises EngineMissing."""
     demand_networkx()
     import networkx as nx
 
@@ -51,18 +51,18 @@ def link_graph(ties: Ties, paths: Mapping[int, str]) -> nx.DiGraph[str]:
 
 
 def demand_networkx() -> None:
-    """Raises GraphUnavailable where NetworkX cannot be imported."""
+    """Raises EngineMissing where NetworkX cannot be imported."""
     try:
         import networkx as _  # noqa: F401
     except ImportError as error:
-        raise GraphUnavailable(str(error)) from error
+        raise EngineMissing("the graph of links", "networkx", str(error)) from error
 
 
 # --- Communities ---
 
 
 def communities(ties: Ties, paths: Mapping[int, str], settings: Graph) -> list[set[str]]:
-    """Groups of notes, by path, that link each other more than others. Raises GraphUnavailable.
+    """Groups of notes, by path, that link each other more than others. Raises EngineMissing.
 
     The same ties, paths and settings always give the same groups.
     """

@@ -201,6 +201,8 @@ FORMAT_2 = (
         vector BLOB NOT NULL,
         UNIQUE (model, text_hash)
     )""",
+    # New vectors are asked which chunks have their text.
+    "CREATE INDEX chunks_by_text ON chunks (text_hash)",
     "INSERT INTO vectors SELECT id, model, text_hash, vector FROM old_vectors ORDER BY id",
     "DROP TABLE old_vectors",
     "ALTER TABLE chunks ADD COLUMN subheadings TEXT NOT NULL DEFAULT '[]'",  # JSON

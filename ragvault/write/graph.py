@@ -52,7 +52,7 @@ class LinkGraph:
         return graph_networkx.share_changed(self.catalogue.ties(), self.ties) >= share
 
     def update_communities(self, checkpoint: Callable[[], None]) -> None:
-        """Compute all communities. Raises GraphUnavailable, and whatever `checkpoint` raises."""
+        """Compute all communities. Raises EngineMissing, and whatever `checkpoint` raises."""
         if self.ties:
             graph_networkx.demand_networkx()
         found = _communities(self.ties, self.paths, self.settings, checkpoint)
