@@ -117,7 +117,7 @@ def test_a_watcher_computes_them_after_what_was_edited_can_be_found(tmp_path, mo
         write(watched.root, {"two.md": "quokka [[3-1]] [[3-2]]"})
         assert soon(lambda: searchable)
         assert soon(watched.is_done)
-        places = stored(watched.kept.vault)
+        places = stored(watched.vault_watcher.vault)
     assert searchable == [["two.md"]]
     assert places["two.md"].community == places["3-1.md"].community
 
