@@ -24,7 +24,7 @@ from ragvault.models.talk import Quiet, Talk
 from ragvault.ports import CacheBroken, Embedder, KeywordIndex, Reranker, VectorIndex
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.fetch import Fetch
-from ragvault.store.private import discard, write_file
+from ragvault.store.files import discard, write_file
 
 CACHES = ("keyword", "code", "vectors")
 STAMP = "caches"  # which catalogue the caches are of

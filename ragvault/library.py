@@ -19,8 +19,8 @@ from ragvault.ports import FetchVectors
 from ragvault.spans import cut
 from ragvault.store.access import Accesses
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.read import Place
-from ragvault.store.standing import Standing
+from ragvault.store.links import Standing
+from ragvault.store.passages import PassagePlace
 
 PLACES = 20_000  # of passages, kept from one search to the next: some 10 MB
 SECTIONS = 1 << 20  # more than any note has: a section's id is its note's times this, and its place
@@ -34,7 +34,7 @@ class Library:
         self._version = catalogue.data_version
         self._closed = False
         self._facts: dict[int, NoteFacts] = {}
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, PassagePlace] = {}
         self._bodies = Bodies(catalogue.bodies)
         self._names = Names()
 
@@ -99,8 +99,8 @@ class Library:
             found = self._catalogue.passages([id_])
         return found[id_].chunk.text if id_ in found else ""
 
-    def _said(self, place: Place) -> str:
-        return place.said(*self._bodies(place.note_id))
+    def _said(self, place: PassagePlace) -> str:
+        return place.text(*self._bodies(place.note_id))
 
     def notes_of(self, ids: Sequence[int]) -> dict[int, int]:
         """The note of each passage."""

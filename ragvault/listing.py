@@ -13,7 +13,7 @@ from ragvault.candidate import Candidate, Passage
 from ragvault.opened import Opened
 from ragvault.plan import QueryPlan
 from ragvault.retrieve.gather import Gathered
-from ragvault.store.filter import Matching
+from ragvault.store.filters import Matching
 
 SPARE = 3  # times what was asked for: a note whose file is gone is replaced by the next
 

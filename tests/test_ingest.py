@@ -33,7 +33,7 @@ from ragvault.index.keyword import WhooshIndex
 from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import Has
 from ragvault.sought import Words
-from ragvault.store import layout, registry
+from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
 from ragvault.write import words
 
@@ -841,7 +841,7 @@ def moved(tmp_path, models):
     vault = opened(tmp_path / "old", tmp_path / "home")
     vault.index()
     (vault.folder / "tuned-default.toml").write_text("")
-    registry.set_default(layout.read(vault.folder))
+    layout.set_default_vault(layout.vault_of(vault.folder))
     models.forget()
     vault.root.rename(tmp_path / "new")
     return vault
@@ -860,10 +860,10 @@ def test_a_vault_that_was_moved_keeps_its_index_and_embeds_nothing(moved, models
     assert [text for text in models.seen if "Later" not in text] == []
     assert answers(vault) == before
     assert sum("goes on" in line for line in heard.lines) == 1
-    assert [(known.name, known.root) for known in layout.known(tmp_path / "home")] == [
+    assert [(known.name, known.root) for known in layout.known_vaults(tmp_path / "home")] == [
         ("new", tmp_path / "new")
     ]
-    assert registry.default(tmp_path / "home").folder == vault.folder
+    assert layout.default_vault(tmp_path / "home").folder == vault.folder
     assert (vault.folder / "tuned-default.toml").exists()
 
 

@@ -24,8 +24,8 @@ from ragvault import __version__
 from ragvault.config import folders
 from ragvault.errors import RagvaultError
 from ragvault.service.record import LOCK, PROTOCOL, RECORD, own_folder
-from ragvault.store.lock import started
-from ragvault.store.private import make_folder, write_file
+from ragvault.store.files import make_folder, write_file
+from ragvault.store.lock import process_start
 
 STOPPING = 15.0  # seconds: what is being embedded is stored first
 
@@ -122,7 +122,7 @@ class Place:
     def tell(self, vaults: Sequence[Path], address: str, token: str = "") -> None:
         """Write down who we are, for everyone who looks for a watcher."""
         pid, roots = os.getpid(), tuple(str(root.resolve()) for root in vaults)
-        me = Running(pid, started(pid), self._since, __version__, roots, address, token)
+        me = Running(pid, process_start(pid), self._since, __version__, roots, address, token)
         write_file(self.folder / RECORD, json.dumps(asdict(me)).encode())
 
     def __exit__(self, *failure: object) -> None:
@@ -132,7 +132,7 @@ class Place:
 
 def _is_alive(found: Running) -> bool:
     if found.started is not None:
-        return started(found.pid) == found.started
+        return process_start(found.pid) == found.started
     if os.name == "nt":
         return _is_locked(folders.runtime_dir())  # there a signal of 0 would be Ctrl-C
     try:

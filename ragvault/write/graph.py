@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ragvault.config import settings as config
 from ragvault.index.graph import Edge, Unit, backlinks, between_notes, link_share, list_weights
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.standing import Standing
+from ragvault.store.links import Standing
 
 
 def follow_links(catalogue: Catalogue, settings: config.Graph) -> int:
