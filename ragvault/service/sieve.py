@@ -15,7 +15,7 @@ from unicodedata import normalize
 
 from ragvault.config import settings as config
 from ragvault.config.load import VAULT_FILE
-from ragvault.notes.layers import Layers, base_layers, ignore_files, with_file
+from ragvault.notes.ignore import Layers, base_layers, ignore_files, with_file
 
 
 class Sieve:
