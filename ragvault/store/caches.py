@@ -103,6 +103,8 @@ class Caches(Database):
 
     def _next_number(self, cache: Cache) -> Cache:
         """The cache with the next number that has no folder; makes that folder."""
+        if not (self.folder / FOLDER).is_dir():  # something else may be in its place
+            discard(self.folder / FOLDER)
         numbered = cache._replace(number=cache.number + 1)
         while self.cache_folder(numbered).exists():
             numbered = numbered._replace(number=numbered.number + 1)
@@ -116,15 +118,19 @@ class Caches(Database):
         self.set_cache(stamped)
         return stamped
 
-    def check_cache(self, cache: Cache) -> None:
+    def check_cache(self, cache: Cache, *, thorough: bool = True) -> None:
         """Raise CacheBroken unless every file of a cache is as it was recorded.
 
-        Files that a killed writer left beside them are not damage: the engine ignores them.
+        Unless `thorough`, a file of the recorded size and time counts as unchanged. Files that a
+        killed writer left beside them are not damage: the engine ignores them.
         """
-        for name, (size, _, checksum) in cache.files.items():
+        for name, (size, mtime, checksum) in cache.files.items():
             path = self.cache_folder(cache) / name
             try:
-                if path.stat().st_size != size or _checksum(path) != checksum:
+                stat = path.stat()
+                if not thorough and (stat.st_size, stat.st_mtime_ns) == (size, mtime):
+                    continue
+                if stat.st_size != size or _checksum(path) != checksum:
                     raise CacheBroken(f"{name} is damaged")
             except OSError as error:
                 raise CacheBroken(f"{name} cannot be read ({error.strerror})") from error

@@ -14,10 +14,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from sqlite3 import Connection
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragvault.store.database import Database, reading, writing
+from ragvault.store.passages import all_ids
 from ragvault.store.rows import from_sql
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class ChunkRef(NamedTuple):
@@ -64,6 +69,16 @@ class History(Database):
             raise ValueError(f"removals since revision {since} are no longer known")
         query = "SELECT chunk_id FROM removed_chunks WHERE revision > ? ORDER BY chunk_id"
         return [chunk_id for (chunk_id,) in self._db.execute(query, (since,))]
+
+    @reading
+    def gone(self, ids: NDArray[np.int64], revision: int) -> NDArray[np.bool_]:
+        """Which of these passages, ascending and all there at a revision, were removed since."""
+        import numpy as np
+
+        try:
+            return np.isin(ids, self.removed_since(revision), assume_unique=True)
+        except ValueError:  # those removals are no longer known
+            return np.isin(ids, all_ids(self._db), assume_unique=True, invert=True)
 
     @reading
     def removed_notes_since(self, since: int) -> list[int]:

@@ -177,6 +177,14 @@ class Links(Database):
     # Statistics.
 
     @reading
+    def linked_notes(self) -> list[tuple[int, int]]:
+        """Every pair of notes that a link leads from and to, by id."""
+        query = """
+            SELECT DISTINCT note_id, target_note_id FROM links WHERE target_note_id IS NOT NULL
+            ORDER BY 1, 2"""
+        return self._db.execute(query).fetchall()
+
+    @reading
     def link_rows(self) -> list[LinkRow]:
         """Every link that means a note, with the sections it leads from and to."""
         return [LinkRow(*row) for row in self._db.execute(f"{_ROWS} ORDER BY note_id, ordinal")]
@@ -222,6 +230,20 @@ class Links(Database):
             self._db.execute("DELETE FROM lists")
             values = [(note, section, weight) for (note, section), weight in wanted.items()]
             self._db.executemany("INSERT INTO lists VALUES (?, ?, ?)", values)
+
+    @reading
+    def ties(self) -> dict[tuple[int, int], int]:
+        """(source, target) -> weight of their links, when communities were last computed."""
+        found = self._db.execute("SELECT source, target, weight FROM ties")
+        return {(source, target): weight for source, target, weight in found}
+
+    @writing
+    def set_ties(self, wanted: Mapping[tuple[int, int], int]) -> None:
+        before = self.ties()
+        gone = sorted(before.keys() - wanted.keys())
+        new = [(*pair, weight) for pair, weight in wanted.items() if before.get(pair) != weight]
+        self._db.executemany("DELETE FROM ties WHERE source = ? AND target = ?", gone)
+        self._db.executemany("INSERT OR REPLACE INTO ties VALUES (?, ?, ?)", sorted(new))
 
 
 _LINK = ", ".join(f"links.{column.strip()}" for column in rows.LINK.split(","))

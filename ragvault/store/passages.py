@@ -53,6 +53,7 @@ class PassagePlace(NamedTuple):
     span: Span
     overlap: int
     own: str | bytes | None  # its text, where that cannot be cut out of the note's
+    subheadings: tuple[str, ...]
 
     def text(self, whole: str, excluded: Sequence[Span]) -> str:
         """The passage's text, given the body of its note."""
@@ -121,13 +122,24 @@ class Passages(Database):
         """Where passages are, without their texts; one that is gone is absent."""
         query = """
             SELECT id, note_id, ordinal, section, headings, kind, line_first, line_last,
-            start, stop, overlap, text FROM chunks WHERE id IN (*) ORDER BY id"""
+            start, stop, overlap, text, subheadings FROM chunks WHERE id IN (*) ORDER BY id"""
         found = []
         for id_, note, ordinal, section, headings, kind, *rest in select_in(self._db, query, ids):
-            first_line, last_line, start, stop, overlap, own = rest
-            lines, span, path = (first_line, last_line), (start, stop), from_json(headings)
+            first_line, last_line, start, stop, overlap, own, below = rest
             found.append(
-                PassagePlace(id_, note, ordinal, section, path, kind, lines, span, overlap, own)
+                PassagePlace(
+                    id_,
+                    note,
+                    ordinal,
+                    section,
+                    from_json(headings),
+                    kind,
+                    (first_line, last_line),
+                    (start, stop),
+                    overlap,
+                    own,
+                    from_json(below),
+                )
             )
         return found
 
@@ -144,17 +156,26 @@ class Passages(Database):
 
     def _said(self, ids: Sequence[int]) -> Iterator[Said]:
         query = """
-            SELECT id, note_id, text_hash, headings, lang, has, start, stop, overlap, text
-            FROM chunks WHERE id IN (*)"""
+            SELECT id, note_id, text_hash, headings, subheadings, lang, has, start, stop, overlap,
+            text FROM chunks WHERE id IN (*)"""
         found = list(select_in(self._db, query, ids))
         bodies = note_bodies(self._db, {row[1] for row in found})
-        for id_, note, key, headings, lang, has, start, stop, overlap, own in found:
+        for id_, note, key, headings, below, lang, has, start, stop, overlap, own in found:
             whole, excluded = bodies[note]
             if own is None:
                 text = rows.cut_passage(whole, start, stop, overlap, excluded)
             else:
                 text = from_sql(own)
-            yield Said(id_, note, key, from_json(headings), from_spaced(lang), from_json(has), text)
+            yield Said(
+                id_,
+                note,
+                key,
+                from_json(headings),
+                from_spaced(lang),
+                from_json(has),
+                text,
+                from_json(below),
+            )
 
     # Ids.
 
@@ -282,8 +303,8 @@ class PassageChanges:
 def match_passages(old: Iterable[tuple[int, Row]], new: Sequence[Row]) -> PassageChanges:
     """Pair new rows (columns PASSAGE) with old ones.
 
-    A passage is the same when its text hash, kind, languages, contents and headings are. Of several
-    equal passages the first keeps the first id, the second the second.
+    A passage is the same when its text hash, kind, languages, contents, headings and subheadings
+    are. Of several equal passages the first keeps the first id, the second the second.
     """
     waiting: defaultdict[Row, deque[int]] = defaultdict(deque)
     for chunk_id, row in old:
@@ -299,5 +320,5 @@ def match_passages(old: Iterable[tuple[int, Row]], new: Sequence[Row]) -> Passag
 
 
 def _same(row: Row) -> Row:
-    _, _, headings, kind, lang, has, *_, text_hash = row
-    return text_hash, kind, lang, has, headings
+    _, _, headings, kind, lang, has, *_, below, text_hash = row
+    return text_hash, kind, lang, has, headings, below

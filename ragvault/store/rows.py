@@ -41,7 +41,7 @@ BODY = "text, body, excluded, headings, blocks"
 SECTION = "ordinal, headings, start, stop, line_first, line_last"
 PASSAGE = (  # `lang`: the languages, with spaces between them
     "ordinal, section, headings, kind, lang, has, start, stop, line_first, line_last,"
-    " column_first, column_last, overlap, text, text_hash"
+    " column_first, column_last, overlap, text, subheadings, text_hash"
 )
 LINK = "kind, form, target, anchor, text, line, start"
 TARGET = "status, via, target_start, anchor_found, others"
@@ -94,6 +94,7 @@ def passage_row(chunk: Chunk, note: Note, text_hash: bytes) -> tuple[Any, ...]:
         *chunk.columns,
         chunk.overlap,
         None if own else to_sql(chunk.text),
+        to_json(chunk.subheadings),
         text_hash,
     )
 
@@ -160,7 +161,7 @@ def to_section(row: Sequence[Any]) -> Section:
 
 def to_passage(row: Sequence[Any], whole: str, excluded: Sequence[Span]) -> Chunk:
     """A passage from columns PASSAGE and its note's text."""
-    ordinal, section, headings, kind, lang, has, start, end, *places, overlap, own, _ = row
+    ordinal, section, headings, kind, lang, has, start, end, *places, overlap, own, below, _ = row
     said = from_sql(own) if own is not None else cut_passage(whole, start, end, overlap, excluded)
     return Chunk(
         ordinal,
@@ -175,6 +176,7 @@ def to_passage(row: Sequence[Any], whole: str, excluded: Sequence[Span]) -> Chun
         (places[2], places[3]),
         said,
         overlap,
+        from_json(below),
     )
 
 

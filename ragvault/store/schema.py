@@ -13,6 +13,7 @@
     skipped         files that were not indexed, and why
     standing        link statistics of a note: backlinks and community
     lists           notes and sections that are lists of links, and the weight of one of their links
+    ties            link weights between notes when their communities were computed
     terms           the vault's vocabulary, each term with its vector
     models, vectors the embedding of every distinct text, by hash
     caches          the current keyword and vector indexes, and their files
@@ -210,8 +211,17 @@ FORMAT_2 = (
         vector BLOB NOT NULL,
         UNIQUE (model, text_hash)
     )""",
+    # New vectors look for the passages that have their text.
+    "CREATE INDEX chunks_by_text ON chunks (text_hash)",
     "INSERT INTO vectors SELECT id, model, text_hash, vector FROM old_vectors ORDER BY id",
     "DROP TABLE old_vectors",
+    "ALTER TABLE chunks ADD COLUMN subheadings TEXT NOT NULL DEFAULT '[]'",  # JSON
+    """CREATE TABLE ties (
+        source INTEGER NOT NULL,      -- notes, some of which may be gone
+        target INTEGER NOT NULL,
+        weight INTEGER NOT NULL,
+        PRIMARY KEY (source, target)
+    ) WITHOUT ROWID""",
 )
 
 # --- Migrations ---

@@ -117,6 +117,46 @@ class Vectors(Database):
         return matrix.reshape(-1, known.dim)
 
     @reading
+    def embedded(self, model: str, better: str = "") -> NDArray[np.int64]:
+        """Passages with a vector of this model and none of the better one, ascending."""
+        import numpy as np
+
+        has = """EXISTS (
+            SELECT 1 FROM vectors WHERE model = ? AND vectors.text_hash = chunks.text_hash)"""
+        query = f"SELECT id FROM chunks WHERE {has} AND NOT {has} ORDER BY id"
+        models = [(_model(self._db, name) or _NO_MODEL).id for name in (model, better)]
+        return np.array(self._db.execute(query, models).fetchall(), np.int64).reshape(-1)
+
+    # What is new for a vector index that has all vectors up to an id and a revision.
+
+    @reading
+    def last_vector(self) -> int:
+        """The id of the newest vector, of any model."""
+        return int(self._db.execute("SELECT coalesce(max(id), 0) FROM vectors").fetchone()[0])
+
+    @reading
+    def vectors_since(
+        self, model: str, revision: int, upto: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Passages that were added or embedded since, ascending, and their vectors."""
+        import numpy as np
+
+        known = _model(self._db, model) or _NO_MODEL
+        query = _SINCE.format("chunks.id, vector")
+        found = dict(self._db.execute(query, (known.id, upto, revision)))
+        ids = np.array(sorted(found), np.int64)
+        joined = b"".join([found[chunk] for chunk in ids.tolist()])
+        matrix = np.frombuffer(joined, LITTLE_ENDIAN[known.dtype]).reshape(-1, known.dim)
+        return ids, matrix.astype(np.float32)
+
+    @reading
+    def count_vectors_since(self, model: str, revision: int, upto: int) -> int:
+        """How many passages `vectors_since` would return."""
+        known = _model(self._db, model) or _NO_MODEL
+        query = f"SELECT count(*) FROM ({_SINCE.format('chunks.id')})"
+        return int(self._db.execute(query, (known.id, upto, revision)).fetchone()[0])
+
+    @reading
     def lacking(self, *models: str) -> list[int]:
         """The passages whose text has no vector of any of these models, ascending."""
         query, known = self._lacking(models)
@@ -227,6 +267,16 @@ class Vectors(Database):
     def drop_terms(self, gone: Iterable[str]) -> None:
         """Delete terms that are in no passage any more, and their vectors."""
         _drop_terms(self._db, gone)
+
+
+# CROSS JOIN keeps the order: first what is new, then what belongs to it.
+_SINCE = """
+    SELECT {0} FROM vectors CROSS JOIN chunks ON chunks.text_hash = vectors.text_hash
+    WHERE vectors.id > ?2 AND +vectors.model = ?1 AND chunks.revision <= ?3
+    UNION ALL
+    SELECT {0} FROM chunks CROSS JOIN vectors
+    ON vectors.model = ?1 AND vectors.text_hash = chunks.text_hash
+    WHERE chunks.revision > ?3"""
 
 
 class _Model(NamedTuple):
