@@ -19,7 +19,7 @@ from ragvault.ports import FetchVectors
 from ragvault.spans import cut
 from ragvault.store.access import Accesses
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.links import Standing
+from ragvault.store.links import LinkStats
 from ragvault.store.passages import PassagePlace
 
 PLACES = 20_000  # of passages, kept from one search to the next: some 10 MB
@@ -117,7 +117,7 @@ class Library:
 
     def called(self, query: str) -> list[int]:
         """Every note that is called so, by a look at all of them: 6 ms for 15,000."""
-        notes = self._catalogue.maybe_called(query) if 0 < len(query) <= LENGTH else []
+        notes = self._catalogue.notes_maybe_named(query) if 0 < len(query) <= LENGTH else []
         return [note.id for note in notes if not names_in(query).isdisjoint(names_of(note))]
 
     def blank_called(self, query: str) -> list[int]:
@@ -147,7 +147,7 @@ class Library:
 
     @cached_property
     def _lists(self) -> Mapping[Unit, float]:
-        return self._catalogue.lists()
+        return self._catalogue.link_lists()
 
     @cached_property
     def _median_length(self) -> float:
@@ -223,18 +223,18 @@ class Library:
     def _read_notes(self, notes: Iterable[int]) -> None:
         # Not a difference of sets: that would look at every note known so far.
         ids = sorted({note for note in notes if note not in self._facts})
-        standings = self._catalogue.standings(ids) if ids else {}
+        stats = self._catalogue.link_stats(ids) if ids else {}
         for fact in self._catalogue.facts(ids) if ids else ():
-            place = standings.get(fact.id, Standing())
+            linked = stats.get(fact.id, LinkStats())
             self._facts[fact.id] = NoteFacts(
                 id=fact.id,
                 path=fact.path,
                 title=fact.title,
                 date=fact.date,
                 modified=fact.modified,
-                linkers=place.linking_notes,
-                links=place.linking_links,
-                community=place.community,
+                linkers=linked.linking_notes,
+                links=linked.linking_links,
+                community=linked.community,
                 importance=fact.importance,
                 access=self._accesses.count(fact.id),
                 superseded_by=tuple(sorted(self._successors.get(fact.id, ()))),

@@ -295,14 +295,14 @@ def test_communities_that_could_not_be_stored_are_found_by_the_next_run(
     def full(*_):
         raise IndexUnusable(vault.folder, "the disk is full")
 
-    monkeypatch.setattr(Catalogue, "set_standings", full)
+    monkeypatch.setattr(Catalogue, "set_link_stats", full)
     with pytest.raises(IndexUnusable):
         vault.index()
     monkeypatch.undo()
     vault.index("keyword")
 
     with vault.catalogue() as catalogue:
-        groups = {place.community for place in catalogue.standings().values()}
+        groups = {place.community for place in catalogue.link_stats().values()}
     assert groups
     assert None not in groups
 
@@ -312,7 +312,7 @@ def communities(vault):
     groups = {}
     with vault.catalogue() as catalogue:
         paths = dict(catalogue.notes_since(0))
-        for note, place in catalogue.standings().items():
+        for note, place in catalogue.link_stats().items():
             groups.setdefault(place.community, set()).add(paths[note])
     return {frozenset(group) for group in groups.values()}
 
@@ -362,7 +362,7 @@ def test_the_code_index_takes_every_block_of_code_and_nothing_else(vault, monkey
     vault.index("keyword")
 
     with vault.catalogue() as catalogue:
-        code = catalogue.kept_passages(Has("code")).tolist()
+        code = catalogue.filtered_passages(Has("code")).tolist()
         index = vault.engines().code()
     found = index.search(Words("get def"), limit=1000).hits
     index.close()
@@ -561,7 +561,7 @@ def test_without_a_model_the_other_tiers_work_and_the_cure_is_named(vault, model
     assert all("models pull" in warning for warning in report.warnings)
     assert vault.search("bread").results
     with vault.catalogue() as catalogue:
-        assert catalogue.standings()
+        assert catalogue.link_stats()
     tier = {frozenset({"rough"}): "full", frozenset({"fine"}): "static"}
     assert report.tier == tier.get(frozenset(missing), "keyword")
 

@@ -52,7 +52,7 @@ class Filters(Database):
     """Selects what a filter keeps."""
 
     @reading
-    def kept_passages(
+    def filtered_passages(
         self, tree: Filter | None, matching: Matching | None = None
     ) -> NDArray[np.int64] | None:
         """The ids of the passages that a filter keeps, ascending; None for no filter."""
@@ -68,7 +68,7 @@ class Filters(Database):
         return np.sort(np.fromstring(joined or "", dtype=np.int64, sep=","))
 
     @reading
-    def kept_notes(self, tree: Filter | None, matching: Matching | None = None) -> list[int]:
+    def filtered_notes(self, tree: Filter | None, matching: Matching | None = None) -> list[int]:
         """The ids of the notes that a filter keeps a passage of, newest first."""
         register_functions(self._db)
         where = _notes_where(tree, matching)

@@ -50,7 +50,7 @@ class LinkRow(NamedTuple):
     target_section: int | None
 
 
-class Standing(NamedTuple):
+class LinkStats(NamedTuple):
     """Link statistics of a note."""
 
     linking_notes: int = 0
@@ -199,19 +199,19 @@ class Links(Database):
         return found + [row for row in map(LinkRow._make, incoming) if row.source not in wanted]
 
     @reading
-    def standings(self, notes: Iterable[int] | None = None) -> dict[int, Standing]:
+    def link_stats(self, notes: Iterable[int] | None = None) -> dict[int, LinkStats]:
         """Link statistics of these notes, or of all; a note without links is absent."""
         query = "SELECT note_id, linking_notes, linking_links, community FROM standing"
         if notes is None:
             found: Iterable[tuple[Any, ...]] = self._db.execute(query)
         else:
             found = select_in(self._db, f"{query} WHERE note_id IN (*)", notes)
-        return {row[0]: Standing(*row[1:]) for row in found}
+        return {row[0]: LinkStats(*row[1:]) for row in found}
 
     @writing
-    def set_standings(self, wanted: Mapping[int, Standing]) -> int:
+    def set_link_stats(self, wanted: Mapping[int, LinkStats]) -> int:
         """Replace the link statistics of all notes; returns how many changed."""
-        before = self.standings()
+        before = self.link_stats()
         gone = [(note,) for note in before.keys() - wanted.keys()]
         new = [(note, *stats) for note, stats in wanted.items() if before.get(note) != stats]
         self._db.executemany("DELETE FROM standing WHERE note_id = ?", gone)
@@ -219,14 +219,14 @@ class Links(Database):
         return len(gone) + len(new)
 
     @reading
-    def lists(self) -> dict[tuple[int, int | None], float]:
+    def link_lists(self) -> dict[tuple[int, int | None], float]:
         """Notes and sections that are lists of links, and the weight of one of their links."""
         found = self._db.execute("SELECT note_id, section, weight FROM lists")
         return {(note, section): weight for note, section, weight in found}
 
     @writing
-    def set_lists(self, wanted: Mapping[tuple[int, int | None], float]) -> None:
-        if self.lists() != dict(wanted):
+    def set_link_lists(self, wanted: Mapping[tuple[int, int | None], float]) -> None:
+        if self.link_lists() != dict(wanted):
             self._db.execute("DELETE FROM lists")
             values = [(note, section, weight) for (note, section), weight in wanted.items()]
             self._db.executemany("INSERT INTO lists VALUES (?, ?, ?)", values)

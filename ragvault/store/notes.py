@@ -246,7 +246,7 @@ class Notes(Database):
         return [_to_note_row(row) for row in select_in(self._db, query, notes)]
 
     @reading
-    def maybe_called(self, name: str) -> list[NoteRow]:
+    def notes_maybe_named(self, name: str) -> list[NoteRow]:
         """Notes that may have this title, alias or file name, and some others, by path.
 
         SQLite compares ASCII letters and digits only; anything may stand for the rest of the name.

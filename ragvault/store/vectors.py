@@ -179,7 +179,7 @@ class Vectors(Database):
     # Deleting; each returns how many vectors were deleted.
 
     @writing
-    def drop_outdone_vectors(self, model: str, by: str) -> int:
+    def drop_superseded_vectors(self, model: str, by: str) -> int:
         """Delete a model's vectors of texts that have one of a better model."""
         worse, better = _model(self._db, model), _model(self._db, by)
         if not worse or not better or worse == better:
