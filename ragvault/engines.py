@@ -23,8 +23,8 @@ from ragvault.models.talk import Quiet, Talk
 from ragvault.ports import CacheBroken, Embedder, KeywordIndex, Reranker, VectorIndex
 from ragvault.store.caches import vector_cache
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.files import discard, write_file
 from ragvault.store.model_vectors import ModelVectors
-from ragvault.store.private import discard, write_file
 
 CACHES = ("keyword", "code", "vectors")
 STAMP = "stamp"  # which catalogue the caches are of

@@ -22,7 +22,7 @@ from ragvault.retrieve.legs import CodeLeg, KeywordLeg, VectorLeg
 from ragvault.store import access
 from ragvault.store.access import Accesses
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.terms import Chosen, Vocabulary
+from ragvault.store.vectors import Chosen, Vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -150,7 +150,7 @@ class Opened:
 
     def _read_accesses(self) -> None:
         try:
-            self.accesses = access.read(self.catalogue.folder, self.catalogue.identity)
+            self.accesses = access.read_accesses(self.catalogue.folder, self.catalogue.identity)
             self.missing.pop("access", None)
         except RagvaultError as error:
             self.accesses = Accesses()

@@ -110,7 +110,7 @@ def holds(index: KeywordIndex) -> NDArray[np.int64]:
 
 
 def _wanted(name: str, catalogue: Catalogue) -> NDArray[np.int64]:
-    some = catalogue.kept_passages(Has("code")) if name == "code" else None
+    some = catalogue.filtered_passages(Has("code")) if name == "code" else None
     return catalogue.chunk_ids() if some is None else np.sort(some)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ragvault.config import folders
 from ragvault.models.talk import Quiet
-from ragvault.store.private import make_file, make_folder
+from ragvault.store.files import make_file, make_folder
 
 LOG_FILE = "watch.log"
 OLDER_FILES = 3  # kept beside the current one

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from ragvault.store import connect
+from ragvault.store import connection
 
 
 class Interrupted:
@@ -54,7 +54,7 @@ def test_an_interrupt_anywhere_in_a_transaction_is_told_as_one_and_leaves_all_or
     db, nth, after
 ):
     stopped = Interrupted(db, nth, after)
-    with pytest.raises(KeyboardInterrupt), connect.transaction(stopped):
+    with pytest.raises(KeyboardInterrupt), connection.transaction(stopped):
         change(stopped)
 
     assert not db.in_transaction
@@ -66,12 +66,12 @@ def test_an_interrupt_anywhere_in_a_change_of_a_batch_keeps_the_others(db, nth, 
     stopped = Interrupted(db, nth, after)
 
     def store():
-        with connect.transaction(db):
+        with connection.transaction(db):
             db.execute("INSERT INTO said VALUES ('before')")
-        with connect.transaction(stopped):
+        with connection.transaction(stopped):
             change(stopped)
 
-    with pytest.raises(KeyboardInterrupt), connect.batch(db):
+    with pytest.raises(KeyboardInterrupt), connection.batch(db):
         store()
 
     assert not db.in_transaction
@@ -79,7 +79,7 @@ def test_an_interrupt_anywhere_in_a_change_of_a_batch_keeps_the_others(db, nth, 
 
 
 @pytest.mark.parametrize(("nth", "after"), MOMENTS)
-@pytest.mark.parametrize("kind", [connect.snapshot, connect.batch])
+@pytest.mark.parametrize("kind", [connection.snapshot, connection.batch])
 def test_an_interrupt_anywhere_in_a_snapshot_or_batch_is_told_as_one_and_leaves_it(
     db, kind, nth, after
 ):
@@ -88,7 +88,7 @@ def test_an_interrupt_anywhere_in_a_snapshot_or_batch_is_told_as_one_and_leaves_
         [stopped.execute("SELECT 1") for _ in range(2)]
 
     assert not db.in_transaction
-    with connect.transaction(db):
+    with connection.transaction(db):
         change(db)
     assert words(db) == ["one", "two"]
 
@@ -117,13 +117,21 @@ class Refusing:
 @pytest.mark.parametrize("refused", ["ROLLBACK", "COMMIT", "RELEASE"])
 def test_a_rollback_that_fails_does_not_hide_what_went_wrong_before(db, refused):
     failing = Refusing(db, refused)
-    with pytest.raises(ZeroDivisionError), connect.batch(failing), connect.transaction(failing):
+    with (
+        pytest.raises(ZeroDivisionError),
+        connection.batch(failing),
+        connection.transaction(failing),
+    ):
         fail(failing)
 
 
 def test_a_change_that_cannot_be_undone_takes_its_batch_with_it(db):
     failing = Refusing(db, "ROLLBACK TO")
-    with pytest.raises(ZeroDivisionError), connect.batch(failing), connect.transaction(failing):
+    with (
+        pytest.raises(ZeroDivisionError),
+        connection.batch(failing),
+        connection.transaction(failing),
+    ):
         fail(failing)
 
     assert words(db) == []
@@ -131,7 +139,7 @@ def test_a_change_that_cannot_be_undone_takes_its_batch_with_it(db):
 
 def test_a_commit_that_fails_is_told_and_undone(db):
     failing = Refusing(db, "COMMIT")
-    with pytest.raises(sqlite3.OperationalError), connect.transaction(failing):
+    with pytest.raises(sqlite3.OperationalError), connection.transaction(failing):
         change(failing)
 
     assert not db.in_transaction

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from store_builders import chunks as stored_chunks
 from store_builders import cut_by_line, dates, digest, file, link, look_up, note, put
 
 from ragvault.spans import back, cut
@@ -112,7 +113,7 @@ def test_what_is_put_is_what_is_read(data):
 
         assert catalogue.note(given_note.path) == given_note
         assert catalogue.sections(given_note.path) == given_sections
-        assert catalogue.chunks(given_note.path) == given_chunks
+        assert stored_chunks(catalogue, given_note.path) == given_chunks
         assert [p.hash for p in catalogue.passages_of(given_note.path)] == hashes
         assert catalogue.stored(given_note.path).file == given_file
         assert catalogue.text(note_id) == given_note.text
@@ -150,8 +151,9 @@ def take(catalogue, state, step):
         state[what.path] = (what, how)
     elif do == "move" and what in state:
         moved, _ = state.pop(what)
-        catalogue.move(what, file(how, 9), **dates(9.0))
-        state[how] = (replace(moved, path=how), 9)
+        moved = replace(moved, path=how)
+        put(catalogue, moved, mtime_ns=9, at=9.0, was=what)
+        state[how] = (moved, 9)
     elif do == "touch" and what in state:
         catalogue.touch(file(what, how), **dates(float(how)))
         state[what] = (state[what][0], how)
@@ -166,12 +168,24 @@ def view(catalogue):
     stored = [replace(s, id=0, revision=0) for s in catalogue.all_stored()]
     found = {s.file.path: s for s in stored}
     by_id = {s.id: s.file.path for s in catalogue.all_stored()}
-    ask = ("note", "sections", "chunks", "outgoing", "incoming", "anchors")
+    ask = ("note", "sections", "outgoing", "incoming", "anchors")
     parts = {p: [getattr(catalogue, name)(p) for name in ask] for p in found}
+    passages = {p: stored_chunks(catalogue, p) for p in found}
     hashes = {p: [passage.hash for passage in catalogue.passages_of(p)] for p in found}
-    edges = sorted((by_id[e.source], by_id[e.target], *e[2:]) for e in catalogue.edges())
+    edges = [(by_id[e.source], by_id[e.target], *e[2:]) for e in catalogue.link_rows()]
     counts = replace(catalogue.counts(), bytes={}, revision=0)
-    return found, parts, hashes, edges, counts, catalogue.names(), catalogue.files(), raw(catalogue)
+    edges.sort(key=repr)
+    return (
+        found,
+        parts,
+        passages,
+        hashes,
+        edges,
+        counts,
+        catalogue.names(),
+        catalogue.files(),
+        raw(catalogue),
+    )
 
 
 def raw(catalogue):

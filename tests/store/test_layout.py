@@ -11,8 +11,8 @@ import pytest
 from store_builders import unprivileged
 
 from ragvault.errors import ConfigError, IndexUnusable
-from ragvault.store.layout import index_folder, known, read, remember
-from ragvault.store.private import make_folder, write_file
+from ragvault.store.files import make_folder, write_file
+from ragvault.store.layout import index_folder, known_vaults, register_vault, vault_of
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_the_slug_is_plain_and_short_whatever_the_name(tmp_path, name, slug):
 @pytest.mark.parametrize("data", ["", "sub", "sub/../other"])
 def test_an_index_inside_the_vault_is_refused(vault, data):
     with pytest.raises(ConfigError, match="inside the vault") as refused:
-        remember(vault, vault / data)
+        register_vault(vault, vault / data)
 
     assert "RAGVAULT_HOME" in refused.value.fix
     assert list(vault.iterdir()) == []
@@ -75,59 +75,59 @@ def test_an_index_inside_the_vault_is_refused(vault, data):
 def test_an_index_that_a_link_leads_into_the_vault_is_refused(vault, tmp_path):
     (tmp_path / "data").symlink_to(vault)
     with pytest.raises(ConfigError, match="inside the vault"):
-        remember(vault, tmp_path / "data")
+        register_vault(vault, tmp_path / "data")
 
 
 def test_a_data_folder_beside_the_vault_with_its_name_as_prefix_is_accepted(vault, tmp_path):
-    assert remember(vault, tmp_path / "My Notes data").root == vault
+    assert register_vault(vault, tmp_path / "My Notes data").root == vault
 
 
 def test_a_remembered_vault_is_known(vault, tmp_path):
-    remembered = remember(vault, tmp_path / "data", "diary")
+    remembered = register_vault(vault, tmp_path / "data", "diary")
 
-    assert known(tmp_path / "data") == [remembered]
+    assert known_vaults(tmp_path / "data") == [remembered]
     assert (remembered.name, remembered.root) == ("diary", vault)
 
 
 def test_remembering_again_keeps_the_name_and_the_day(vault, tmp_path):
-    first = remember(vault, tmp_path / "data", "diary")
+    first = register_vault(vault, tmp_path / "data", "diary")
     card = json.loads((first.folder / "vault.json").read_text())
     write_file(first.folder / "vault.json", json.dumps({**card, "created": "2001"}).encode())
 
-    assert remember(vault, tmp_path / "data").created == "2001"
-    assert remember(vault, tmp_path / "data").name == "diary"
-    assert remember(vault, tmp_path / "data", "log").name == "log"
+    assert register_vault(vault, tmp_path / "data").created == "2001"
+    assert register_vault(vault, tmp_path / "data").name == "diary"
+    assert register_vault(vault, tmp_path / "data", "log").name == "log"
 
 
 def test_vaults_are_listed_by_name(tmp_path):
     for name in ("b", "C", "a"):
         (tmp_path / name).mkdir()
-        remember(tmp_path / name, tmp_path / "data")
+        register_vault(tmp_path / name, tmp_path / "data")
 
-    assert [vault.name for vault in known(tmp_path / "data")] == ["a", "b", "C"]
+    assert [vault.name for vault in known_vaults(tmp_path / "data")] == ["a", "b", "C"]
 
 
 def test_without_a_data_folder_nothing_is_known(tmp_path):
-    assert known(tmp_path / "data") == []
+    assert known_vaults(tmp_path / "data") == []
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"root": 1}', b"\xff\xfe"])
 def test_a_folder_with_a_damaged_card_is_not_known_and_is_mended_by_remembering(
     vault, tmp_path, damage
 ):
-    folder = remember(vault, tmp_path / "data").folder
+    folder = register_vault(vault, tmp_path / "data").folder
     (folder / "vault.json").write_bytes(damage)
 
-    assert known(tmp_path / "data") == []
-    remember(vault, tmp_path / "data")
-    assert read(folder) is not None
+    assert known_vaults(tmp_path / "data") == []
+    register_vault(vault, tmp_path / "data")
+    assert vault_of(folder) is not None
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
 def test_only_the_owner_may_look_whatever_the_umask(vault, tmp_path, umask):
     before = os.umask(umask)
     try:
-        folder = remember(vault, tmp_path / "data").folder
+        folder = register_vault(vault, tmp_path / "data").folder
     finally:
         os.umask(before)
 
@@ -137,14 +137,14 @@ def test_only_the_owner_may_look_whatever_the_umask(vault, tmp_path, umask):
 
 def test_a_folder_of_the_user_keeps_its_rights(vault, tmp_path):
     (tmp_path / "data").mkdir(mode=0o755)
-    remember(vault, tmp_path / "data")
+    register_vault(vault, tmp_path / "data")
     assert mode(tmp_path / "data") == 0o755
 
 
 def test_an_index_folder_that_was_open_to_others_is_closed(vault, tmp_path):
-    folder = remember(vault, tmp_path / "data").folder
+    folder = register_vault(vault, tmp_path / "data").folder
     folder.chmod(0o755)
-    remember(vault, tmp_path / "data")
+    register_vault(vault, tmp_path / "data")
     assert mode(folder) == 0o700
 
 

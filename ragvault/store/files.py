@@ -1,7 +1,7 @@
-"""Private files: folders only their owner can enter, files that are whole or not there.
+"""Private files: folders only their owner can enter, files that are whole or absent.
 
-An index repeats what the notes say, so it is kept as closely as they are: 0700 and 0600 whatever
-the umask. Nothing here knows what the files hold.
+An index repeats what the notes say, so it is protected like them: folders are 0700 and files 0600,
+whatever the umask. Nothing here knows what the files contain.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from ragvault.errors import IndexUnusable, refused
+from ragvault.errors import refused
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder and the missing ones above it for their owner alone; close an open one.
+    """Create a folder and its missing parents, 0700; take away the rights of others on it.
 
-    A folder above that was there already is left as it is: it is not ours.
+    A parent that exists already is left as it is: it is not ours.
     """
     try:
         missing = [above for above in (folder, *folder.parents) if not above.exists()]
@@ -26,25 +26,25 @@ def make_folder(folder: Path) -> None:
             above.mkdir(mode=0o700, exist_ok=True)
         _close_to_others(folder)
     except OSError as error:
-        raise unusable(folder, error) from error
+        raise refused(folder, error) from error
 
 
 def make_file(path: Path) -> None:
-    """Create an empty private file; one that is there keeps its contents and loses its readers.
+    """Create an empty file, 0600; an existing one keeps its contents and loses other readers.
 
-    One that is there is not opened: closing it would drop every lock that SQLite has on it in this
-    process, and then another process may delete the journal under us.
+    An existing file is not opened: closing it would drop every lock that SQLite has on it in this
+    process, and then another process could delete the journal under us.
     """
     try:
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         _close_to_others(path)
     except OSError as error:
-        raise unusable(path.parent, error) from error
+        raise refused(path.parent, error) from error
 
 
 def write_file(path: Path, contents: bytes) -> None:
-    """Replace a file in one step: a reader meets the old contents or the new."""
+    """Replace a file in one step: a reader sees the old contents or the new."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600
         try:
@@ -57,11 +57,11 @@ def write_file(path: Path, contents: bytes) -> None:
             Path(name).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise unusable(path.parent, error) from error
+        raise refused(path.parent, error) from error
 
 
 def discard(path: Path) -> None:
-    """Delete a file or a folder, whatever it is, as far as that can be done."""
+    """Delete a file or a folder as far as possible; never raises."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -69,13 +69,8 @@ def discard(path: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def unusable(folder: Path, error: OSError) -> IndexUnusable:
-    """What the operating system refused, in words."""
-    return refused(folder, error)
-
-
 def _close_to_others(path: Path) -> None:
-    """Take rights from others and give none to the owner, who may have made it read-only."""
+    """Take rights from others; give none to the owner, who may have made it read-only."""
     mode = path.stat().st_mode & 0o777
     if mode & 0o077:
         path.chmod(mode & 0o700)

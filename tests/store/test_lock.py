@@ -16,7 +16,7 @@ import pytest
 from store_builders import unprivileged
 
 from ragvault.errors import IndexLocked, IndexUnusable
-from ragvault.store.lock import LOCK, OWNER, Owner, WriterLock, owner
+from ragvault.store.lock import LOCK, OWNER, Owner, WriterLock, lock_owner
 
 HOLD = """
 import sys
@@ -97,7 +97,7 @@ def test_a_second_writer_in_the_same_process_is_refused(tmp_path):
     with WriterLock(tmp_path, "ragvault watch"):
         with pytest.raises(IndexLocked, match=rf"pid {os.getpid()} \(ragvault watch\)"):
             take(tmp_path)
-        assert owner(tmp_path).pid == os.getpid()
+        assert lock_owner(tmp_path).pid == os.getpid()
 
 
 def test_a_refused_writer_does_not_end_the_owners_hold(tmp_path, other):
@@ -109,7 +109,7 @@ def test_a_refused_writer_does_not_end_the_owners_hold(tmp_path, other):
 def test_the_record_of_a_dead_process_blocks_nobody_and_is_not_believed(tmp_path):
     record(tmp_path, pid=2**22 + 1)  # more than Linux gives out
 
-    assert owner(tmp_path) is None
+    assert lock_owner(tmp_path) is None
     take(tmp_path)
 
 
@@ -117,14 +117,14 @@ def test_a_record_whose_pid_now_belongs_to_another_process_is_not_believed(tmp_p
     card = json.loads((tmp_path / OWNER).read_text())
     (tmp_path / OWNER).write_text(json.dumps({**card, "started": card["started"] - 1}))
 
-    assert owner(tmp_path) is None
+    assert lock_owner(tmp_path) is None
     with pytest.raises(IndexLocked, match="by another process"):
         take(tmp_path)
 
 
 def test_a_record_of_another_machine_is_believed(tmp_path):
     record(tmp_path, host="elsewhere", pid=2**22 + 1)
-    assert " on elsewhere (ragvault watch)" in owner(tmp_path).words(time.time())
+    assert " on elsewhere (ragvault watch)" in lock_owner(tmp_path).words(time.time())
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b"[1]", b'{"pid": "x"}', b"\xff"])

@@ -8,9 +8,9 @@ import pytest
 from store_builders import note, put
 
 from ragvault.errors import IndexTooNew, IndexUnusable
-from ragvault.store import connect, migrations
+from ragvault.store import connection, schema
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.migrations import MIGRATIONS, create, upgrade
+from ragvault.store.schema import MIGRATIONS, create, upgrade
 
 NOW = len(MIGRATIONS)
 
@@ -95,7 +95,7 @@ def test_two_processes_that_upgrade_at_once_take_each_step_once(folder, db):
     late = sqlite3.connect(folder / FILE, isolation_level=None)
     steps = (create, add_mood)
     upgrade(db, folder, steps)
-    migrations._one_step(late, folder, steps, 1)  # it had found format 1 before the other began
+    schema._one_step(late, folder, steps, 1)  # it had found format 1 before the other began
 
     assert formats(late) == 2
     late.close()
@@ -114,12 +114,12 @@ def test_a_newer_index_is_refused_and_left_alone(folder, db, write):
 
 def test_an_older_index_is_upgraded_by_a_writer_and_named_to_a_reader(folder, monkeypatch):
     steps = (*MIGRATIONS, add_mood)
-    monkeypatch.setattr(migrations, "MIGRATIONS", steps)
-    monkeypatch.setattr(connect, "MIGRATIONS", steps)
+    monkeypatch.setattr(schema, "MIGRATIONS", steps)
+    monkeypatch.setattr(connection, "MIGRATIONS", steps)
 
     with pytest.raises(IndexUnusable, match="older release") as refused:
         Catalogue.open(folder)
-    assert refused.value.fix == "bring it up to date with: ragvault index"
+    assert refused.value.fix == "update it: ragvault index"
 
     Catalogue.open(folder, write=True).close()
     with Catalogue.open(folder) as reader:

@@ -33,12 +33,12 @@ class Vault:
 
     def passages(self, query: str) -> list[int]:
         plan = understand(query, Query(), now=NOW)
-        found = self.catalogue.kept_passages(plan.filter, self.matching)
+        found = self.catalogue.filtered_passages(plan.filter, self.matching)
         return found.tolist()
 
     def listed(self, query: str) -> list[int]:
         plan = understand(query, Query(), now=NOW)
-        return self.catalogue.kept_notes(plan.filter, self.matching)
+        return self.catalogue.filtered_notes(plan.filter, self.matching)
 
     def found(self, query: str) -> Response:
         """All that a search gives; its conditions on words are met by the passages above."""
@@ -107,19 +107,19 @@ def test_300_queries_keep_what_a_loop_over_the_notes_keeps(vault, batch):
 
 
 def test_no_filter_keeps_everything(vault):
-    assert vault.catalogue.kept_passages(None) is None
-    assert len(vault.catalogue.kept_notes(None)) == len(vault.notes)
+    assert vault.catalogue.filtered_passages(None) is None
+    assert len(vault.catalogue.filtered_notes(None)) == len(vault.notes)
 
 
 def test_ids_are_sorted_whole_numbers(vault):
-    found = vault.catalogue.kept_passages(Except(Has("image")))
+    found = vault.catalogue.filtered_passages(Except(Has("image")))
 
     assert found.dtype == np.int64
     assert (np.diff(found) > 0).all()
 
 
 def test_a_filter_that_keeps_nothing_gives_an_empty_array(vault):
-    assert vault.catalogue.kept_passages(Tagged("no such tag")).tolist() == []
+    assert vault.catalogue.filtered_passages(Tagged("no such tag")).tolist() == []
 
 
 @pytest.mark.parametrize(
@@ -140,10 +140,10 @@ def test_a_filter_that_keeps_nothing_gives_an_empty_array(vault):
 @pytest.mark.parametrize("where", ["path", "file", "title", "alias"])
 def test_what_was_typed_never_becomes_sql(vault, typed, where):
     trees = [Named(where, typed), Tagged(typed), Property(typed)]
-    kept = vault.catalogue.kept_passages(Every(tuple(trees)))
+    kept = vault.catalogue.filtered_passages(Every(tuple(trees)))
 
     assert kept.tolist() == []
-    assert len(vault.catalogue.kept_notes(None)) == len(vault.notes)
+    assert len(vault.catalogue.filtered_notes(None)) == len(vault.notes)
 
 
 def test_percent_and_underscore_are_letters_like_any_other(vault):
@@ -172,7 +172,7 @@ def test_a_hundred_conditions_side_by_side_are_one_query(vault):
     one_of = Either((*(Tagged(f"t{number}") for number in range(99)), Tagged("inbox")))
     both = Every((one_of, *(Except(Tagged(f"t{number}")) for number in range(99))))
 
-    kept = vault.catalogue.kept_passages(both)
+    kept = vault.catalogue.filtered_passages(both)
     assert kept.tolist() == vault.passages("tag:inbox")
 
 
@@ -182,7 +182,7 @@ def test_a_day_without_a_time_is_that_day_in_every_zone(vault):
 
     for now in (NOW, datetime(2024, 3, 1, tzinfo=timezone.utc), datetime(2024, 3, 1)):
         plan = understand(f"modified:{name}", Query(), now=now)
-        assert day.id in vault.catalogue.kept_notes(plan.filter)
+        assert day.id in vault.catalogue.filtered_notes(plan.filter)
 
 
 def test_an_instant_is_the_day_it_was_where_you_are(vault):
@@ -196,4 +196,4 @@ def test_an_instant_is_the_day_it_was_where_you_are(vault):
 
 def test_a_filter_that_asks_for_words_needs_an_index_to_find_them(vault):
     with pytest.raises(ValueError, match="no index was given"):
-        vault.catalogue.kept_passages(Holds(Words("rye")))
+        vault.catalogue.filtered_passages(Holds(Words("rye")))

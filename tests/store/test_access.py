@@ -19,7 +19,7 @@ from ragvault.search import Asked, Response, search
 from ragvault.store import access
 from ragvault.vault import Vault
 
-SAMPLE = Path(__file__).parent.parent / "sample_vault"
+SAMPLE = Path(__file__).parents[2] / "sample_vault"
 NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
 FAKE = ("models.static=fake", "models.embedder=fake")
 
@@ -46,37 +46,37 @@ def type_(vault: Vault, *args: str) -> None:
 
 
 def test_each_recording_counts_once_more_and_is_a_revision(tmp_path):
-    access.record(tmp_path, "me", [1, 2, 2], 10.0)
-    access.record(tmp_path, "me", [2], 20.0)
-    known = access.read(tmp_path, "me")
+    access.record_accesses(tmp_path, "me", [1, 2, 2], 10.0)
+    access.record_accesses(tmp_path, "me", [2], 20.0)
+    known = access.read_accesses(tmp_path, "me")
 
     assert (known.revision, known.count(1), known.count(2), known.count(3)) == (2, 1, 2, 0)
     assert known.lately() == [2, 1]
 
 
 def test_what_was_recorded_of_another_catalogue_counts_for_nobody(tmp_path):
-    access.record(tmp_path, "old", [1, 2], 10.0)
-    assert access.read(tmp_path, "new").notes == {}
+    access.record_accesses(tmp_path, "old", [1, 2], 10.0)
+    assert access.read_accesses(tmp_path, "new").notes == {}
 
-    access.record(tmp_path, "new", [2], 20.0)
-    assert access.read(tmp_path, "new").notes == {2: (1, 20.0)}
+    access.record_accesses(tmp_path, "new", [2], 20.0)
+    assert access.read_accesses(tmp_path, "new").notes == {2: (1, 20.0)}
 
 
 def test_reading_what_is_not_there_makes_no_file(tmp_path):
-    assert access.read(tmp_path, "me") == access.Accesses()
-    access.forget(tmp_path, [1])
+    assert access.read_accesses(tmp_path, "me") == access.Accesses()
+    access.forget_accesses(tmp_path, [1])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_file_is_its_owners_alone(tmp_path):
-    access.record(tmp_path, "me", [1], 10.0)
+    access.record_accesses(tmp_path, "me", [1], 10.0)
     assert (tmp_path / access.FILE).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_damaged_file_says_what_may_be_done_with_it(tmp_path):
     (tmp_path / access.FILE).write_bytes(b"no database" * 100)
     with pytest.raises(IndexUnusable) as raised:
-        access.read(tmp_path, "me")
+        access.read_accesses(tmp_path, "me")
     assert raised.value.fix.startswith("delete ")
 
 
@@ -100,7 +100,7 @@ def test_a_search_goes_on_without_a_damaged_file_and_says_so(vault):
 def test_only_what_is_handed_over_is_counted_and_only_where_it_is_wanted(vault, args, counted):
     type_(vault, *args)
     with vault.catalogue() as catalogue:
-        known = access.read(vault.folder, catalogue.identity)
+        known = access.read_accesses(vault.folder, catalogue.identity)
         gluten = catalogue.note_id("Gluten.md")
 
     assert known.count(gluten) == counted
@@ -118,7 +118,7 @@ def test_a_vault_may_not_ask_to_record(vault):
 def test_what_was_opened_is_a_boost_a_list_and_a_window(vault):
     with vault.catalogue() as catalogue:
         staling = catalogue.note_id("Staling.md")
-        access.record(vault.folder, catalogue.identity, [staling], 10.0)
+        access.record_accesses(vault.folder, catalogue.identity, [staling], 10.0)
 
     boosted = ask(vault, "starch", "boost.access.enabled=true")
     found = next(each for each in boosted.results if each.note.id == staling)
@@ -136,7 +136,7 @@ def test_what_lies_outside_of_the_window_is_lost_from_the_best_and_not_replaced(
     """As the seed has it: so many keyword hits of all notes, and then those in the window."""
     with vault.catalogue() as catalogue:
         staling = catalogue.note_id("Staling.md")
-        access.record(vault.folder, catalogue.identity, [staling], 10.0)
+        access.record_accesses(vault.folder, catalogue.identity, [staling], 10.0)
     window = ("retrieve.window=1", "retrieve.outside=drop", 'retrieve.legs=["keyword"]')
 
     ranks = {each.ranks["keyword"] for each in ask(vault, "gluten starch", *window).results}
@@ -148,8 +148,8 @@ def test_what_lies_outside_of_the_window_is_lost_from_the_best_and_not_replaced(
 def test_a_forgotten_note_is_forgotten_here_too(vault):
     with vault.catalogue() as catalogue:
         staling = catalogue.note_id("Staling.md")
-        access.record(vault.folder, catalogue.identity, [staling, staling + 1000], 10.0)
+        access.record_accesses(vault.folder, catalogue.identity, [staling, staling + 1000], 10.0)
         identity = catalogue.identity
     vault.forget("Staling.md")
 
-    assert set(access.read(vault.folder, identity).notes) == {staling + 1000}
+    assert set(access.read_accesses(vault.folder, identity).notes) == {staling + 1000}

@@ -12,8 +12,8 @@ from store_builders import note, put, unprivileged
 
 from ragvault.errors import IndexMissing, IndexUnusable
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.door import discard
-from ragvault.store.layout import remember
+from ragvault.store.layout import register_vault
+from ragvault.store.repair import repair
 
 FILE = "catalogue.sqlite"
 
@@ -53,7 +53,7 @@ def test_a_reader_cannot_write(tmp_path):
     made(tmp_path)
     with (
         Catalogue.open(tmp_path) as reader,
-        pytest.raises(IndexUnusable, match="may only be read"),
+        pytest.raises(IndexUnusable, match="read-only"),
     ):
         put(reader, note("b.md"))
     assert paths(tmp_path) == ["a.md"]
@@ -68,7 +68,7 @@ def test_many_readers_in_threads_never_meet_half_a_change(tmp_path):
             while not stop.is_set():
                 with reader.snapshot():
                     text = reader.note("a.md").text
-                    chunks = [chunk.text for chunk in reader.chunks("a.md")]
+                    chunks = [passage.chunk.text for passage in reader.passages_of("a.md")]
                 if text.split("\n") != chunks:
                     torn.append((text, chunks))
 
@@ -86,7 +86,7 @@ def test_many_readers_in_threads_never_meet_half_a_change(tmp_path):
 
 def test_a_vault_without_an_index_is_named(tmp_path):
     (tmp_path / "notes").mkdir()
-    folder = remember(tmp_path / "notes", tmp_path / "data").folder
+    folder = register_vault(tmp_path / "notes", tmp_path / "data").folder
     with pytest.raises(IndexMissing, match="notes has no index yet") as missing:
         Catalogue.open(folder)
     assert missing.value.fix.endswith("/notes")
@@ -132,7 +132,7 @@ def test_a_damaged_catalogue_names_the_cure_and_the_cure_works(tmp_path):
         paths(tmp_path)
     assert "ragvault index --rebuild" in refused.value.fix
 
-    discard(tmp_path)
+    repair(tmp_path)
     made(tmp_path)
     assert paths(tmp_path) == ["a.md"]
 
@@ -212,7 +212,7 @@ def test_a_read_only_folder_cannot_be_indexed_and_says_so():
         made(place)
         place.chmod(0o500)
         (place / FILE).chmod(0o400)
-        with pytest.raises(IndexUnusable, match="may only be read"):
+        with pytest.raises(IndexUnusable, match="read-only"):
             Catalogue.open(place, write=True)
 
 

@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.remake import DAMAGED, is_unfinished, put_back, remake
+from ragvault.store.repair import (
+    DAMAGED,
+    is_repair_unfinished,
+    repair,
+    undo_unstarted_repair,
+)
 
 HASHES = [bytes((number,)) * 16 for number in range(3)]
 
@@ -35,11 +40,11 @@ HARM = {
 
 @pytest.mark.parametrize(("harm", "saved"), HARM.values(), ids=HARM)
 def test_what_can_be_read_is_saved_past_what_means_nothing(folder, monkeypatch, harm, saved):
-    monkeypatch.setattr("ragvault.store.remake.MOST", 10_000, raising=False)
+    monkeypatch.setattr("ragvault.store.repair.MOST", 10_000, raising=False)
     with closing(sqlite3.connect(folder / "catalogue.sqlite")) as db, db:
         db.execute(harm)
-    assert remake(folder) == saved
-    assert not is_unfinished(folder)
+    assert repair(folder) == saved
+    assert not is_repair_unfinished(folder)
     with Catalogue.open(folder) as catalogue:
         assert catalogue.get_vectors("fine@1", HASHES[:1]).tolist() == [[1.0, 0.0, 0.0, 0.0]]
 
@@ -63,13 +68,13 @@ def test_a_run_killed_while_it_moved_the_damaged_files_loses_nothing(tmp_path, m
         if source.exists():
             source.replace(target)
 
-    monkeypatch.setattr("ragvault.store.remake._move", move)
+    monkeypatch.setattr("ragvault.store.repair._move", move)
     with pytest.raises(Killed):
-        remake(folder)
+        repair(folder)
     monkeypatch.undo()
-    assert not is_unfinished(folder)
+    assert not is_repair_unfinished(folder)
 
-    put_back(folder)
+    undo_unstarted_repair(folder)
 
     assert not list(folder.glob(f"{DAMAGED}*"))
     with Catalogue.open(folder) as catalogue:
@@ -78,6 +83,6 @@ def test_a_run_killed_while_it_moved_the_damaged_files_loses_nothing(tmp_path, m
 
 def test_what_was_moved_whole_is_left_to_be_saved(folder):
     (folder / "catalogue.sqlite").replace(folder / DAMAGED)
-    put_back(folder)
-    assert is_unfinished(folder)
-    assert remake(folder) == 4
+    undo_unstarted_repair(folder)
+    assert is_repair_unfinished(folder)
+    assert repair(folder) == 4

@@ -1,13 +1,13 @@
-"""Remake: a new catalogue in place of a damaged one, with every vector that can still be read.
+"""Repair: a new catalogue in place of a damaged one, with every vector that can still be read.
 
-The notes are in the vault and are read again; what took long was embedding them. A vector is
-believed when it has the length it must have: then it is that of its text, or nearly so.
+The notes are in the vault and are read again; embedding them was what took long. A vector is
+trusted when its length is 1, as it must be.
 
-    catalogue.sqlite  ->  damaged.sqlite     moved aside first
-    damaged.sqlite    ->  catalogue.sqlite   its vectors, a page at a time, past what cannot be read
-    damaged.sqlite    ->  nothing
+    catalogue.sqlite  ->  damaged.sqlite     renamed first
+    damaged.sqlite    ->  catalogue.sqlite   its vectors, a page at a time, without unreadable ones
+    damaged.sqlite    ->  deleted
 
-A run that is stopped in between is finished by the next one. For the holder of the writer's lock.
+The next run finishes one that was interrupted. For the holder of the writer's lock.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragvault.errors import IndexUnusable
+from ragvault.errors import refused
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.connect import has_wal
-from ragvault.store.failures import AGAIN, told
+from ragvault.store.connection import CatalogueDamaged, has_wal, translated_errors
 from ragvault.store.layout import CATALOGUE
-from ragvault.store.private import unusable
 from ragvault.store.vectors import LITTLE_ENDIAN, Dtype
 
 if TYPE_CHECKING:
@@ -31,61 +29,59 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DAMAGED = "damaged.sqlite"
-PAGE = 500  # vectors read at a time: what one damaged place can cost
-UNIT = 0.01  # how far from 1 a length may be
-MOST = 100_000_000  # ids that are looked for: a damaged number may say any
+PAGE = 500  # vectors read at a time: at most what one damaged place costs
+UNIT = 0.01  # how far from 1 the length of a vector may be
+MOST = 100_000_000  # highest id read: in a damaged file the largest id may be any number
 
 
-def damage(folder: Path) -> str:
-    """What is wrong with a catalogue, in words; empty for one that is sound or not there."""
+def find_damage(folder: Path) -> str:
+    """What is wrong with a catalogue, in words; empty for one that is sound or missing."""
     if not (folder / CATALOGUE).exists():
         return ""
     try:
         with Catalogue.open(folder, write=True) as catalogue:
             return catalogue.check()
-    except IndexUnusable as error:
-        if error.fix != AGAIN:  # a full disk or missing rights are no damage
-            raise
+    except CatalogueDamaged as error:
         return str(error)
 
 
-def remake(folder: Path) -> int:
-    """Put a new catalogue in place of the damaged one; how many vectors were saved."""
+def repair(folder: Path) -> int:
+    """Put a new catalogue in place of the damaged one; returns how many vectors were saved."""
     aside = folder / DAMAGED
     try:
         if not aside.exists():
-            for suffix in ("-shm", "-wal", ""):  # the main file last: it says that all is moved
+            for suffix in ("-shm", "-wal", ""):  # the main file last: it marks that all are renamed
                 _move(folder / f"{CATALOGUE}{suffix}", folder / f"{DAMAGED}{suffix}")
         saved = _save(aside, folder)
-        discard_damaged(folder)
+        _discard_damaged(folder)
     except OSError as error:
-        raise unusable(folder, error) from error
+        raise refused(folder, error) from error
     return saved
 
 
-def put_back(folder: Path) -> None:
-    """Undo a beginning: a run was killed when it had moved the journal and not yet the file.
+def undo_unstarted_repair(folder: Path) -> None:
+    """Undo a repair that was killed after it renamed the journal and before it renamed the file.
 
-    Without its journal the file is older than it was, and nobody else would ever delete what is
-    left of it, with the text of notes inside.
+    Without its journal the file is outdated, and nobody else would delete the renamed journal,
+    which contains the text of notes.
     """
     journal = folder / f"{DAMAGED}-wal"
     try:
-        if is_unfinished(folder):
+        if is_repair_unfinished(folder):
             return
         if (folder / CATALOGUE).exists() and not has_wal(folder):
             _move(journal, folder / f"{CATALOGUE}-wal")
-        discard_damaged(folder)
+        _discard_damaged(folder)
     except OSError as error:
-        raise unusable(folder, error) from error
+        raise refused(folder, error) from error
 
 
-def is_unfinished(folder: Path) -> bool:
-    """Whether a run was stopped before it had saved everything."""
+def is_repair_unfinished(folder: Path) -> bool:
+    """Whether a repair was stopped before it had saved everything."""
     return (folder / DAMAGED).exists()
 
 
-def discard_damaged(folder: Path) -> None:
+def _discard_damaged(folder: Path) -> None:
     for suffix in ("-shm", "-wal", ""):
         (folder / f"{DAMAGED}{suffix}").unlink(missing_ok=True)
 
@@ -97,7 +93,7 @@ def _move(source: Path, target: Path) -> None:
 
 def _save(aside: Path, folder: Path) -> int:
     saved = 0
-    with told(folder), Catalogue.open(folder, write=True) as catalogue:
+    with translated_errors(folder), Catalogue.open(folder, write=True) as catalogue:
         for model, hashes, matrix in _vectors(aside):
             catalogue.put_vectors(model.name, model.dim, hashes, matrix, model.dtype)
             saved += len(hashes)
@@ -112,7 +108,7 @@ class _Model(NamedTuple):
 
 
 def _vectors(aside: Path) -> Iterator[tuple[_Model, list[bytes], NDArray[np.float32]]]:
-    """Everything that can be read, model by model; nothing where not even those can."""
+    """All vectors that can be read; none where not even the models can."""
     try:
         db = sqlite3.connect(f"{aside.absolute().as_uri()}?mode=rw", uri=True)
     except sqlite3.Error:
@@ -129,7 +125,7 @@ def _vectors(aside: Path) -> Iterator[tuple[_Model, list[bytes], NDArray[np.floa
 
 
 def _is_sound(model: _Model) -> bool:
-    """Whether a row says what one must say; in a damaged file any column may hold anything."""
+    """Whether a row is plausible; in a damaged file any column may hold anything."""
     known = model.dtype in LITTLE_ENDIAN and isinstance(model.name, str)
     return known and isinstance(model.dim, int) and model.dim > 0
 

@@ -14,10 +14,10 @@ from vault_kit import FAKE, ragvault
 
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.migrations import MIGRATIONS
+from ragvault.store.schema import MIGRATIONS
 from ragvault.vault import Vault
 
-FORMATS = Path(__file__).parent / "formats"
+FORMATS = Path(__file__).parents[1] / "formats"
 sys.path.insert(0, str(FORMATS))
 from make import NOTES, unpacked  # noqa: E402
 
@@ -33,7 +33,7 @@ def old(request, tmp_path, monkeypatch) -> Vault:
     vault = Vault.open(tmp_path / "vault")
     vault.folder.parent.mkdir(mode=0o700, parents=True)
     shutil.move(tmp_path / "index", vault.folder)
-    layout.remember(vault.root, vault.folder.parent.parent)
+    layout.register_vault(vault.root, vault.folder.parent.parent)
     return vault
 
 
