@@ -1,7 +1,7 @@
 """Listing: a filter alone gives its notes by date, each as its first passage that is kept.
 
 A note without a passage, which is all frontmatter or empty, is listed as well: as one that says
-nothing and has all of its lines. What is asked of passages no such note can meet (store/filters.py).
+nothing and has all of its lines. What is asked of passages no such note can meet (filters.py).
 """
 
 from __future__ import annotations
