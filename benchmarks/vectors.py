@@ -1,8 +1,7 @@
-"""Vector search and communities measured on the large corpus.
+"""Vector search measured on the large corpus.
 
     python -m benchmarks.vectors exact [--passages 118000]   writing, opening, searching, a tail
     python -m benchmarks.vectors lists [--times 3]           recall and time of lists, by probe
-    python -m benchmarks.vectors links                       communities of the corpus's own links
 
 Vectors are those of `--vectors FILE.npy` (unit rows of a real model), or those that `--model NAME`
 makes of real passages, or TF-IDF of those brought down to 384 dimensions. `--times` makes more of
@@ -27,9 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import data
-from ragvault.config.settings import Graph, Models, Vector
-from ragvault.index.graph import Edge
-from ragvault.index.graph_communities import communities, stamp
+from ragvault.config.settings import Models, Vector
 from ragvault.index.vector.file import write_file
 from ragvault.index.vector.index import FaissVectors
 from ragvault.models.load import open_embedder, opening
@@ -43,15 +40,13 @@ Matrix = NDArray[np.float32]
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["exact", "lists", "links"], nargs="?", default="exact")
+    parser.add_argument("what", choices=["exact", "lists"], nargs="?", default="exact")
     parser.add_argument("--passages", type=int, default=118_000)
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--queries", type=int, default=100)
     parser.add_argument("--vectors", type=Path)
     parser.add_argument("--model", help="potion-base-8M, for one")
     options = parser.parse_args(arguments)
-    if options.what == "links":
-        return links()
     vectors = _vectors(options)[: options.passages]
     queries = _aside(vectors, options.queries, 0.03)
     if options.what == "exact":
@@ -117,15 +112,6 @@ def lists(vectors: Matrix, queries: Matrix, times: int) -> None:
             spent = _times(queries, partial(opened.search, limit=10))
             recall = np.mean([len({*a} & {*b}) / len(b) for a, b in zip(found, truth, strict=True)])
             print(f"probe {probe:.2f}: recall@10 {recall:.4f}, {_spread(spent)}")
-
-
-def links() -> None:
-    edges = list(_links_of_corpus())
-    found: dict[int, int] = {}
-    took = _cpu(lambda: found.update(communities(edges, Graph())))
-    sizes = Counter(found.values()).most_common()
-    print(f"{len(edges):,} links: {len(sizes)} communities of {len(found):,} notes in {took:.2f} s")
-    print(f"stamp {_cpu(lambda: stamp(edges, Graph(), {})):.2f} s")
 
 
 class Shelf:
@@ -197,22 +183,6 @@ def _passages() -> Iterator[str]:
                 passage = ""
             passage += paragraph + "\n\n"
         yield passage
-
-
-def _links_of_corpus() -> Iterator[Edge]:
-    """The corpus links by address: its notes say theirs in `slug`."""
-    notes: dict[str, int] = {}
-    texts = []
-    for path in sorted(data.scale().rglob("*.md")):
-        text = path.read_text("utf-8", "replace")
-        if slug := re.search(r"^slug: (\S+)$", text, re.MULTILINE):
-            notes[slug[1].lower()] = len(notes)
-            texts.append((len(notes) - 1, text))
-    for note, text in texts:
-        for address in re.findall(r"/en-US/docs/([^)#\s\"']+)", text):
-            target = notes.get(address.strip("/").lower())
-            if target is not None:
-                yield Edge(note, target)
 
 
 def unit(matrix: NDArray[np.floating]) -> Matrix:

@@ -147,7 +147,7 @@ class EngineMissing(RagvaultError):
     def __init__(self, part: str, package: str, why: str) -> None:
         super().__init__(
             f"{part} needs {package}, which cannot be imported ({why})",
-            fix=f"pip install --force-reinstall {package}",
+            fix=f"pip install {package}",
         )
 
 

@@ -29,7 +29,7 @@ from ragvault.ports import Embedder
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.answering import take_over
 from ragvault.write.aside import Stop, aside
-from ragvault.write.graph import follow_links
+from ragvault.write.graph import REGROUP, LinkGraph
 from ragvault.write.meanings import PAGE, embed
 from ragvault.write.notes import Look, Report, Tell, follow_notes, remember
 from ragvault.write.vocabulary import follow_vocabulary, is_due
@@ -51,8 +51,12 @@ def ingest(
     say: Say = lambda _: None,
     look: Look | None = None,
     allow_empty: bool = False,
+    regroup: float = 0.0,
 ) -> Report:
-    """Bring the index up to date with the vault. The caller holds the writer's lock."""
+    """Bring the index up to date with the vault. The caller holds the writer's lock.
+
+    Communities are computed again when at least the share `regroup` of the links has changed.
+    """
     began = time.perf_counter()
     engines.remade.clear()
     following = Following(catalogue, engines)
@@ -66,7 +70,7 @@ def ingest(
     else:
         run.words_and_static()
     tell("", 0, 0)
-    follow_links(catalogue, engines.config.graph)
+    run.links(regroup)
     if tier == "full":
         run.full()
     else:
@@ -142,6 +146,18 @@ class _Run:
                 follow_vocabulary(self.catalogue, index, self.engines.embedder(model), stemming)
             finally:
                 index.close()
+
+    def links(self, regroup: float) -> None:
+        """Backlinks, and communities where enough links have changed."""
+        graph = LinkGraph(self.catalogue, self.engines.config.graph)
+        graph.update()
+        if graph.is_due(regroup):
+            self.tell("", 0, 0)
+            try:
+                graph.update_communities(lambda: self.tell("computing communities", 0, 0))
+            except EngineMissing as missing:
+                self._go_without(missing)
+        self.report.communities_due = graph.is_due(REGROUP)
 
     def full(self) -> None:
         """The transformer's vectors. Another model takes over when it has read everything."""

@@ -28,7 +28,7 @@ from write_kit import (
 from ragvault import compact
 from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable, VaultEmptied, VaultUnreadable
-from ragvault.index import graph_communities
+from ragvault.index import graph_networkx
 from ragvault.index.keyword import WhooshIndex
 from ragvault.index.vector.tiers import Tiers
 from ragvault.models.fake import FakeEmbedder
@@ -99,6 +99,28 @@ def test_an_index_that_knew_one_language_a_passage_learns_the_others_and_embeds_
     assert {name: len(model.seen) for name, model in models.items()} == seen
     assert listed(vault, "lang:rust") == listed(vault, "lang:hs") == ["code.md"]
     assert listed(vault, "lang:bash") == ["list.md"]
+
+
+def test_an_index_that_lost_the_headings_of_short_sections_learns_them_and_embeds_nothing(
+    vault, models
+):
+    kinds = "".join(f"## Kind {name}\n\nFew words.\n\n" for name in ("axolotl", "capybara"))
+    write(vault.root, {"short.md": f"# Animals\n\n{kinds}"})
+    vault.index()
+    with closing(sqlite3.connect(vault.folder / "catalogue.sqlite")) as db, db:
+        db.execute("UPDATE chunks SET subheadings = '[]'")
+        db.execute("UPDATE notes SET recipe = 'of another reader'")
+    models.forget()
+
+    report = vault.index()
+
+    assert (report.recut, report.embedded) == (13, 0)
+    assert models.seen == []
+    with vault.catalogue() as catalogue:
+        (passage,) = catalogue.passages_of("short.md")
+        (said,) = catalogue.said([passage.id])
+    assert passage.chunk.subheadings == said.subheadings == ("Kind axolotl", "Kind capybara")
+    assert vault.search("capybara").results[0].note.path == "short.md"
 
 
 def listed(vault, query):
@@ -329,7 +351,7 @@ def test_a_rename_that_leaves_the_order_of_notes_finds_no_communities_again(vaul
     vault.index("keyword")
     (vault.root / "0011.md").rename(vault.root / "0011b.md")  # which no other note links to
     calls = []
-    monkeypatch.setattr(graph_communities, "louvain", lambda *_: calls.append(1) or [])
+    monkeypatch.setattr(graph_networkx, "communities", lambda *_: calls.append(1) or [])
     vault.index("keyword")
     assert not calls
 

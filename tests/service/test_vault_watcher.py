@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragvault.models.kit import Kit
-from ragvault.service.kept import Kept
-from ragvault.service.watch import Watch
+from ragvault.service.vault_watcher import ChangeBatch, VaultWatcher
+from ragvault.service.watcher import Watcher
 from ragvault.vault import Vault
 from tests.watch_kit import SMALL, Watched, soon
 from tests.write_kit import Heard
+
+WAITS = (0.3, 5.0)  # debounce and patience, in seconds
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +145,7 @@ def test_names_of_every_script_are_found(watched, name):
 
 
 def test_ignored_files_are_no_work(watched):
-    before = watched.kept.indexed
+    before = watched.vault_watcher.last_change
     for folder in ("node_modules", ".git", "drafts", ".obsidian"):
         (watched.root / folder).mkdir(exist_ok=True)
         (watched.root / folder / "quokka.md").write_text("quokka\n")
@@ -150,7 +155,9 @@ def test_ignored_files_are_no_work(watched):
 
     assert watched.finds("raccoon", "seen.md")
     assert watched.found("quokka") == []
-    assert soon(lambda: watched.kept.indexed > before)  # found by its words a little earlier
+    assert soon(
+        lambda: watched.vault_watcher.last_change > before
+    )  # found by its words a little earlier
 
 
 def test_a_link_is_not_followed_and_what_it_leads_to_is_heard_where_it_is(watched, tmp_path):
@@ -214,14 +221,14 @@ def test_a_burst_is_one_batch(watched):
 
 def test_every_passage_has_its_vector_in_the_end(watched):
     assert soon(watched.is_done)
-    with watched.kept.vault.catalogue() as catalogue:
+    with watched.vault_watcher.vault.catalogue() as catalogue:
         assert not catalogue.lacking(catalogue.fact("full"))
 
 
 def test_a_vault_that_goes_and_comes_back_is_taken_up_again(watched):
     aside = watched.root.with_name("aside")
     watched.root.rename(aside)
-    assert soon(lambda: watched.kept.away)
+    assert soon(lambda: watched.vault_watcher.unavailable)
     assert soon(lambda: any("is gone" in line for line in watched.heard.lines))
     watched.root.mkdir()  # an empty place where a disk was
     assert soon(lambda: any("nothing is removed" in line for line in watched.heard.lines))
@@ -236,7 +243,7 @@ def test_a_vault_that_goes_and_comes_back_is_taken_up_again(watched):
 
 
 @pytest.fixture
-def kept(tmp_path, monkeypatch) -> Iterator[list[Kept]]:
+def two_vaults(tmp_path, monkeypatch) -> Iterator[list[VaultWatcher]]:
     """Two vaults that nobody watches yet."""
     for name, value in {**SMALL, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
         monkeypatch.setenv(name, value)
@@ -244,41 +251,41 @@ def kept(tmp_path, monkeypatch) -> Iterator[list[Kept]]:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "note.md").write_text("a note\n")
-        found.append(Kept(Vault.open(tmp_path / name), Heard(), Kit()))
+        found.append(VaultWatcher(Vault.open(tmp_path / name), Heard(), Kit()))
         found[-1].listen()
     yield found
     for each in found:
-        each.deafen()
+        each.stop_listening()
 
 
-def test_an_empty_place_removes_nothing_while_vectors_are_made_either(kept):
-    one, _ = kept
-    one.catch_up(lambda: False)
+def test_an_empty_place_removes_nothing_while_vectors_are_made_either(two_vaults):
+    one, _ = two_vaults
+    one.update(lambda: False)
     one.unfinished = True
     (one.root / "note.md").unlink()
     one.finish(lambda: False)
 
     with one.vault.catalogue() as catalogue:
         assert catalogue.counts().notes == 1
-    assert not one.may_finish
+    assert not one.can_finish
 
 
-def test_a_vault_that_is_away_does_not_keep_another_from_its_vectors(kept):
-    one, two = kept
-    watch = Watch(kept)
-    thread = threading.Thread(target=watch.run)
+def test_a_vault_that_is_away_does_not_keep_another_from_its_vectors(two_vaults):
+    one, two = two_vaults
+    watcher = Watcher(two_vaults)
+    thread = threading.Thread(target=watcher.run)
     thread.start()
     try:
-        assert soon(lambda: one.indexed and two.indexed and not one.unfinished)
+        assert soon(lambda: one.last_change and two.last_change and not one.unfinished)
         two.root.rename(two.root.with_name("elsewhere"))
-        assert soon(lambda: two.away)
-        two.changed()  # which nothing can be done about now
+        assert soon(lambda: two.unavailable)
+        two.add_change()  # which nothing can be done about now
         one.unfinished = True
-        watch.wake()
+        watcher.wake()
 
         assert soon(lambda: not one.unfinished)
     finally:
-        watch.stop()
+        watcher.stop()
         thread.join()
 
 
@@ -315,6 +322,55 @@ def test_a_change_is_found_whether_it_is_heard_or_looked_for(tmp_path, monkeypat
     Path(root).mkdir()
     (root / "first.md").write_text("first\n")
     with Watched(root) as watched:
-        assert bool(watched.kept.polling) == (events == "polling")
+        assert bool(watched.vault_watcher.polling_reason) == (events == "polling")
         (root / "second.md").write_text("bilby\n")
         assert watched.finds("bilby", "second.md")
+
+
+# --- batches ---
+
+
+def test_work_begins_when_it_is_quiet():
+    batch = ChangeBatch(*WAITS)
+    assert batch.due(0.0) == math.inf
+    batch.add(10.0)
+
+    assert batch.due(10.0) == pytest.approx(0.3)
+    batch.add(10.2)
+    assert batch.due(10.3) == pytest.approx(0.2)
+    assert batch.due(10.6) == 0
+
+
+def test_work_begins_although_it_is_never_quiet():
+    batch = ChangeBatch(*WAITS)
+    for tick in range(100):
+        batch.add(tick / 10)
+
+    assert batch.due(4.9) > 0
+    assert batch.due(5.0) == 0
+
+
+def test_what_comes_while_it_works_is_another_batch():
+    batch = ChangeBatch(*WAITS)
+    batch.add(1.0)
+    batch.take()
+    assert not batch.waiting
+    batch.add(1.1)
+
+    assert batch.waiting
+
+
+def test_some_changes_need_no_waiting():
+    batch = ChangeBatch(*WAITS)
+    batch.add(1.0, at_once=True)
+
+    assert batch.due(1.0) == 0
+
+
+@given(st.lists(st.floats(0, 100), min_size=1).map(sorted))
+def test_no_change_waits_longer_than_patience(times):
+    batch = ChangeBatch(*WAITS)
+    for now in times:
+        batch.add(now)
+
+    assert batch.due(times[0] + WAITS[1]) == 0

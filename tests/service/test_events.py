@@ -1,9 +1,8 @@
-"""What is heard of a vault, what is not worth hearing, and when there is nothing to hear."""
+"""Which events of a vault arrive, which paths matter, and what happens without events."""
 
 from __future__ import annotations
 
 import errno
-import math
 import os
 import tempfile
 import threading
@@ -17,14 +16,14 @@ from hypothesis import strategies as st
 from ragvault.config.settings import Walk
 from ragvault.notes.walk import walk
 from ragvault.service import events, inotify
-from ragvault.service.batch import Batch
-from ragvault.service.events import Native, Unheard
-from ragvault.service.mounts import network
-from ragvault.service.polled import Polled
-from ragvault.service.sieve import Sieve
+from ragvault.service.events import (
+    NativeEvents,
+    NoNativeEvents,
+    PathFilter,
+    Poller,
+    network_mount,
+)
 from tests.watch_kit import soon
-
-WAITS = (0.3, 5.0)
 
 
 class Ears:
@@ -32,7 +31,7 @@ class Ears:
 
     def __init__(self, root: Path) -> None:
         self.root, self.count = root, 0
-        self.native = Native(root, Sieve(root, Walk()), self._changed)
+        self.native = NativeEvents(root, PathFilter(root, Walk()), self._changed)
 
     def _changed(self) -> None:
         self.count += 1
@@ -48,7 +47,7 @@ class Ears:
 
     @property
     def watches(self) -> int:
-        return int(self.native._emitter.folders)
+        return len(self.native._emitter.watched_folders)
 
 
 @pytest.fixture
@@ -105,7 +104,7 @@ def test_a_folder_that_left_is_watched_no_more(root, ears, tmp_path):
 
 
 def test_losing_events_is_heard_as_a_change(root, ears, monkeypatch):
-    overflow = inotify.HEAD.pack(-1, inotify.In.IN_Q_OVERFLOW, 0, 0)
+    overflow = inotify.EVENT_HEAD.pack(-1, inotify.In.IN_Q_OVERFLOW, 0, 0)
     real = os.read
     monkeypatch.setattr(
         inotify.os,
@@ -128,7 +127,7 @@ def test_a_limit_of_the_system_is_named_with_its_cure(root, monkeypatch, code, s
 
     monkeypatch.setattr(inotify.PrunedEmitter, "on_thread_start", refuse)
 
-    with pytest.raises(Unheard, match=said):
+    with pytest.raises(NoNativeEvents, match=said):
         Ears(root)
 
 
@@ -140,7 +139,7 @@ def test_a_limit_that_is_reached_later_is_noticed(root, ears, monkeypatch):
     monkeypatch.setattr(inotify, "inotify_add_watch", refuse)
     (root / "one more").mkdir()
 
-    assert soon(lambda: "max_user_watches" in ears.native.lost)
+    assert soon(lambda: "max_user_watches" in ears.native.failure)
 
 
 def test_a_vault_that_was_deleted_is_not_listened_to_under_its_name(root, ears):
@@ -148,13 +147,13 @@ def test_a_vault_that_was_deleted_is_not_listened_to_under_its_name(root, ears):
     root.rmdir()
     root.mkdir()
 
-    assert soon(lambda: "taken away" in ears.native.lost)
+    assert soon(lambda: "was removed" in ears.native.failure)
 
 
 def test_a_network_mount_is_not_listened_to(root, monkeypatch):
-    monkeypatch.setattr(events, "network", lambda _: "nfs4")
+    monkeypatch.setattr(events, "network_mount", lambda _: "nfs4")
 
-    with pytest.raises(Unheard, match="network file system \\(nfs4\\)"):
+    with pytest.raises(NoNativeEvents, match="network file system \\(nfs4\\)"):
         Ears(root)
 
 
@@ -197,14 +196,14 @@ def test_the_file_system_of_a_folder_is_that_of_the_nearest_mount(tmp_path, fold
     table = tmp_path / "mountinfo"
     table.write_text(MOUNTS)
 
-    assert network(Path(folder), table) == kind
+    assert network_mount(Path(folder), table) == kind
 
 
 def test_without_a_table_of_mounts_a_folder_counts_as_local(tmp_path):
-    assert network(tmp_path, tmp_path / "none") == ""
+    assert network_mount(tmp_path, tmp_path / "none") == ""
 
 
-# --- the sieve ---
+# --- the path filter ---
 
 names = st.sampled_from(["a.md", "b.md", "c.txt", ".d.md", "é.md", "e.MARKDOWN"])
 parts = st.sampled_from(["x", "y", "node_modules", ".git", "ü"])
@@ -219,7 +218,7 @@ ignoring = st.lists(
 
 
 @given(trees, ignoring)
-def test_the_sieve_lets_through_what_the_walk_finds_and_nothing_else(tree, ignored):
+def test_relevant_paths_are_those_that_the_walk_finds(tree, ignored):
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for above, name, lines in ignored:
@@ -228,83 +227,34 @@ def test_the_sieve_lets_through_what_the_walk_finds_and_nothing_else(tree, ignor
         for above, name in tree:
             root.joinpath(*above).mkdir(parents=True, exist_ok=True)
             root.joinpath(*above, name).write_text("x")
-        sieve = Sieve(root, Walk())
+        paths = PathFilter(root, Walk())
         found = {file.disk for file in walk(root, Walk()).files}
 
-        kept = {"/".join([*above, name]) for above, name in tree}
-        assert {path for path in kept if sieve.matters(path, folder=False)} == found
+        written = {"/".join([*above, name]) for above, name in tree}
+        assert {path for path in written if paths.is_relevant(path, is_folder=False)} == found
 
 
 def test_rules_and_settings_matter_although_they_are_hidden(root):
-    sieve = Sieve(root, Walk())
+    paths = PathFilter(root, Walk())
 
     for name in (".gitignore", ".ragignore", ".ragvault.toml", "a/.gitignore"):
-        assert sieve.matters(name, folder=False)
-        assert sieve.is_rule(name)
-    assert not sieve.is_rule("a/.ragvault.toml")
+        assert paths.is_relevant(name, is_folder=False)
+        assert paths.is_rule_file(name)
+    assert not paths.is_rule_file("a/.ragvault.toml")
 
 
 def test_a_note_that_the_cloud_took_matters(root):
-    assert Sieve(root, Walk()).matters("a/.Note.md.icloud", folder=False)
-    assert not Sieve(root, Walk()).matters("a/.Picture.png.icloud", folder=False)
+    assert PathFilter(root, Walk()).is_relevant("a/.Note.md.icloud", is_folder=False)
+    assert not PathFilter(root, Walk()).is_relevant("a/.Picture.png.icloud", is_folder=False)
 
 
-# --- batches ---
-
-
-def test_work_begins_when_it_is_quiet():
-    batch = Batch(*WAITS)
-    assert batch.due(0.0) == math.inf
-    batch.add(10.0)
-
-    assert batch.due(10.0) == pytest.approx(0.3)
-    batch.add(10.2)
-    assert batch.due(10.3) == pytest.approx(0.2)
-    assert batch.due(10.6) == 0
-
-
-def test_work_begins_although_it_is_never_quiet():
-    batch = Batch(*WAITS)
-    for tick in range(100):
-        batch.add(tick / 10)
-
-    assert batch.due(4.9) > 0
-    assert batch.due(5.0) == 0
-
-
-def test_what_comes_while_it_works_is_another_batch():
-    batch = Batch(*WAITS)
-    batch.add(1.0)
-    batch.take()
-    assert not batch.waiting
-    batch.add(1.1)
-
-    assert batch.waiting
-
-
-def test_some_changes_need_no_waiting():
-    batch = Batch(*WAITS)
-    batch.add(1.0, at_once=True)
-
-    assert batch.due(1.0) == 0
-
-
-@given(st.lists(st.floats(0, 100), min_size=1).map(sorted))
-def test_no_change_waits_longer_than_patience(times):
-    batch = Batch(*WAITS)
-    for now in times:
-        batch.add(now)
-
-    assert batch.due(times[0] + WAITS[1]) == 0
-
-
-# --- looking ---
+# --- polling ---
 
 
 def test_a_look_sees_what_was_written_renamed_and_deleted(root):
-    polled = Polled(root, Walk())
-    assert polled.look()
-    assert not polled.look()
+    poller = Poller(root, Walk())
+    assert poller.has_changed()
+    assert not poller.has_changed()
     for change in (
         lambda: (root / "a.md").write_text("a"),
         lambda: (root / "a.md").write_text("ab"),
@@ -312,29 +262,29 @@ def test_a_look_sees_what_was_written_renamed_and_deleted(root):
         lambda: (root / "b.md").unlink(),
     ):
         change()
-        assert polled.look()
-        assert not polled.look()
+        assert poller.has_changed()
+        assert not poller.has_changed()
 
 
 def test_a_look_passes_over_what_is_ignored(root):
-    polled = Polled(root, Walk())
-    polled.look()
+    poller = Poller(root, Walk())
+    poller.has_changed()
     (root / "node_modules").mkdir()
     (root / "node_modules" / "a.md").write_text("a")
 
-    assert not polled.look()
+    assert not poller.has_changed()
 
 
 def test_a_vault_that_is_gone_is_no_change(root):
-    polled = Polled(root, Walk())
-    polled.look()
+    poller = Poller(root, Walk())
+    poller.has_changed()
     root.rmdir()
 
-    assert not polled.look()
+    assert not poller.has_changed()
 
 
 def test_what_takes_long_to_look_through_is_looked_through_less_often(root):
-    polled = Polled(root, Walk())
-    polled._took = 0.5
+    poller = Poller(root, Walk())
+    poller._took = 0.5
 
-    assert polled.pause(2.0) == 50.0
+    assert poller.pause(2.0) == 50.0

@@ -1,4 +1,4 @@
-"""The warm process: asked by other processes, killed, forged, and never in anybody's way."""
+"""The watcher as a process: asked by other processes, killed, forged, and never in the way."""
 
 from __future__ import annotations
 
@@ -22,15 +22,13 @@ from ragvault.cli.around import Surroundings, surroundings
 from ragvault.cli.ask import answer
 from ragvault.cli.search import parse
 from ragvault.runtime import runtime_folder
-from ragvault.service import wire
-from ragvault.service.client import Unanswered, ask
-from ragvault.service.record import PROTOCOL, RECORD, SOCKET
-from ragvault.service.running import running, stop
-from ragvault.service.turns import turn
+from ragvault.service import PROTOCOL, RECORD_FILE, SOCKET_FILE, protocol
+from ragvault.service.client import WatcherUnavailable, ask_watcher
+from ragvault.service.process import pause_watcher, running_watcher, stop_watcher
 from ragvault.vault import Vault
 from tests.watch_kit import daemon, environ, ragvault, remove, short_home, soon
 
-SAMPLE = Path(__file__).parent.parent / "sample_vault"
+SAMPLE = Path(__file__).parent.parent.parent / "sample_vault"
 FORMATS = ("text", "json", "jsonl", "paths", "grep", "markdown", "context")
 
 
@@ -51,16 +49,16 @@ class Home:
         return ragvault({**self.env, **more}, "search", *args, cwd=self.root)
 
     def asked(self, *args: str, **more: str) -> dict[str, object]:
-        """The watcher's own answer, or Unanswered; `more` are variables."""
+        """The watcher's own answer, or WatcherUnavailable; `more` are variables."""
         around = self.around()._asdict()
         around["environ"] |= more
-        return ask(self.run, {"op": "search", "args": ["search", *args], "around": around})
+        return ask_watcher(self.run, {"op": "search", "args": ["search", *args], "around": around})
 
     def answers(self, *args: str) -> bool:
         """Whether the watcher answers with something; on busy cores it may need several tries."""
         try:
             return bool(self.asked(*args)["out"])
-        except Unanswered:
+        except WatcherUnavailable:
             return False
 
     def vault(self) -> Vault:
@@ -68,7 +66,7 @@ class Home:
 
     def status(self) -> dict[str, object]:
         """What the watcher tells of the one vault."""
-        return dict(ask(self.run, {"op": "status"})["vaults"][0])
+        return dict(ask_watcher(self.run, {"op": "status"})["vaults"][0])
 
     def around(self) -> Surroundings:
         kept = ("RAGVAULT_", "XDG_", "HOME")
@@ -143,7 +141,7 @@ def test_a_search_is_answered_by_the_watcher_and_not_by_itself(warm):
 @pytest.mark.parametrize("before", [("-q",), ("--verbose",), ("-q", "-v")])
 def test_options_before_the_command_leave_the_search_to_the_watcher(warm, before):
     def answered() -> int:
-        return int(ask(warm.run, {"op": "status"})["answered"])
+        return int(ask_watcher(warm.run, {"op": "status"})["answered"])
 
     count = answered()
     typed = (*before, "search", "zzzqqq", "--format", "paths")
@@ -204,7 +202,7 @@ def test_settings_of_the_asking_process_count(warm):
 
 def test_a_search_of_another_session_is_answered_and_one_of_another_home_is_not(warm):
     assert warm.asked("starter", "--format", "paths", XDG_SESSION_ID="77")["out"]
-    with pytest.raises(Unanswered, match="leaves this search to you"):
+    with pytest.raises(WatcherUnavailable, match="leaves this search to you"):
         warm.asked("starter", "--format", "paths", XDG_DATA_HOME="/elsewhere")
 
 
@@ -229,7 +227,7 @@ def test_index_works_while_a_watcher_runs(warm):
 
 
 def test_a_watcher_writes_nothing_while_another_has_its_turn(warm):
-    with turn(warm.root, warm.env) as found:
+    with pause_watcher(warm.root, warm.env) as found:
         assert found
         (warm.root / "meanwhile.md").write_text("a bandicoot\n")
         assert warm.status()["paused"]
@@ -257,7 +255,7 @@ def hammer(home: Home, searches: int) -> None:
         for _ in range(100):
             try:
                 told = home.asked(("starter", "rye bread", "crumb")[number % 3], "--json")
-            except Unanswered:
+            except WatcherUnavailable:
                 time.sleep(0.05)  # it has 0.3 s to say that it heard, which a busy machine misses
                 continue
             answer = json.loads(str(told["out"]))
@@ -293,7 +291,7 @@ def test_the_second_watcher_says_so_and_leaves(warm):
     found = ragvault(warm.env, "watch", str(warm.root))
 
     assert found.returncode == 4
-    assert b"a watcher runs already" in found.stderr
+    assert b"a watcher is already running" in found.stderr
 
 
 def test_of_two_that_start_at_once_one_wins(cold):
@@ -303,8 +301,8 @@ def test_of_two_that_start_at_once_one_wins(cold):
         assert soon(lambda: any(each.poll() is not None for each in both))
         loser, winner = sorted(both, key=lambda each: each.poll() is None)
         assert loser.wait() == 4
-        assert b"a watcher runs already" in loser.stderr.read()
-        assert soon(lambda: (found := running(cold.env)) and found.pid == winner.pid)
+        assert b"a watcher is already running" in loser.stderr.read()
+        assert soon(lambda: (found := running_watcher(cold.env)) and found.pid == winner.pid)
     finally:
         for each in both:
             each.terminate()
@@ -331,7 +329,7 @@ def test_a_home_named_from_the_current_folder_is_the_same_in_the_background(cold
     env = {**cold.env, "RAGVAULT_HOME": "home"}
     try:
         assert ragvault(env, "watch", "notes", "--daemon", cwd=cold.folder).returncode == 0
-        assert running(cold.env)
+        assert running_watcher(cold.env)
     finally:
         ragvault(env, "watch", "--stop", cwd=cold.folder)
 
@@ -343,8 +341,8 @@ def test_a_signal_ends_it_cleanly(cold, number):
 
         assert process.wait(30) == 0
         assert process.stderr.read() == b""
-    assert not Path(cold.run, RECORD).exists()
-    assert not Path(cold.run, SOCKET).exists()
+    assert not Path(cold.run, RECORD_FILE).exists()
+    assert not Path(cold.run, SOCKET_FILE).exists()
 
 
 # --- dead, hung, old, forged ---
@@ -362,8 +360,8 @@ def test_a_killed_watcher_is_passed_over_and_replaced(cold):
     with daemon(cold.root, cold.env, "--quiet") as process:
         process.kill()
         process.wait()
-    assert Path(cold.run, RECORD).exists()
-    assert Path(cold.run, SOCKET).exists()
+    assert Path(cold.run, RECORD_FILE).exists()
+    assert Path(cold.run, SOCKET_FILE).exists()
 
     assert b"the watcher does not answer" in alone(cold)
     assert b"the watcher" not in cold.search("starter", "--format", "paths").stderr
@@ -407,8 +405,8 @@ class Impostor:
         from ragvault import __version__
 
         known = {"protocol": PROTOCOL, "version": __version__, "address": "unix", "token": ""}
-        (folder / RECORD).write_text(json.dumps(known | card))
-        self._listener = wire.bind_unix(str(folder))
+        (folder / RECORD_FILE).write_text(json.dumps(known | card))
+        self._listener = protocol.bind_unix(str(folder))
         self._reply = reply
         self.heard: list[dict[str, object]] = []
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -420,8 +418,8 @@ class Impostor:
             except OSError:
                 return
             with connection:
-                self.heard.append(wire.receive(connection))
-                connection.sendall(wire.packed(self._reply))
+                self.heard.append(protocol.receive_message(connection))
+                connection.sendall(protocol.encode_message(self._reply))
                 time.sleep(0.2)
 
     def __enter__(self) -> Impostor:
@@ -441,11 +439,11 @@ def test_a_watcher_of_another_release_is_not_asked(cold):
 
 
 def test_a_client_of_another_release_is_declined(warm):
-    with wire.connect_unix(warm.run, 5.0) as connection:
+    with protocol.connect_unix(warm.run, 5.0) as connection:
         request = {"protocol": PROTOCOL, "version": "9.9", "op": "status"}
-        connection.sendall(wire.packed(request))
+        connection.sendall(protocol.encode_message(request))
 
-        assert wire.receive(connection)["state"] == "declined"
+        assert protocol.receive_message(connection)["state"] == "declined"
 
 
 def test_an_answer_that_makes_no_sense_is_no_answer(cold):
@@ -457,7 +455,7 @@ def test_an_answer_that_makes_no_sense_is_no_answer(cold):
     "nonsense", [b"", b"\0", b"\0\0\0\2[]", b"\xff\xff\xff\xff", b"GET / HTTP/1.1"]
 )
 def test_nonsense_on_the_socket_harms_nobody(warm, nonsense):
-    with wire.connect_unix(warm.run, 5.0) as connection:
+    with protocol.connect_unix(warm.run, 5.0) as connection:
         connection.sendall(nonsense)
 
     assert warm.asked("starter", "--format", "paths")["out"]
@@ -465,27 +463,29 @@ def test_nonsense_on_the_socket_harms_nobody(warm, nonsense):
 
 def test_the_socket_and_its_folder_are_private(warm):
     assert Path(warm.run).stat().st_mode & 0o777 == 0o700
-    assert Path(warm.run, SOCKET).stat().st_mode & 0o777 == 0o600
-    assert Path(warm.run, RECORD).stat().st_mode & 0o777 == 0o600
+    assert Path(warm.run, SOCKET_FILE).stat().st_mode & 0o777 == 0o600
+    assert Path(warm.run, RECORD_FILE).stat().st_mode & 0o777 == 0o600
     assert (warm.folder / "home" / "cache" / "watch.log").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_socket_of_another_user_is_refused(warm, monkeypatch):
-    monkeypatch.setattr(wire.os, "getuid", lambda: 12345)
+    monkeypatch.setattr(protocol.os, "getuid", lambda: 12345)
 
-    with pytest.raises(Unanswered, match="another user"):
-        ask(warm.run, {"op": "status"})
+    with pytest.raises(WatcherUnavailable, match="another user"):
+        ask_watcher(warm.run, {"op": "status"})
 
 
-@pytest.mark.skipif(wire.PEER is None, reason="this system does not tell the other end's user")
+@pytest.mark.skipif(
+    protocol.PEER_CREDENTIALS is None, reason="this system does not tell the other end's user"
+)
 def test_another_user_behind_our_socket_is_refused(warm, monkeypatch):
     """The file may be ours and the process behind it not."""
     owner = os.getuid()
     asked = iter([owner, owner + 1])
-    monkeypatch.setattr(wire.os, "getuid", lambda: next(asked))
+    monkeypatch.setattr(protocol.os, "getuid", lambda: next(asked))
 
-    with pytest.raises(Unanswered, match="the other end is another user"):
-        ask(warm.run, {"op": "status"})
+    with pytest.raises(WatcherUnavailable, match="the other end is another user"):
+        ask_watcher(warm.run, {"op": "status"})
 
 
 def test_the_log_holds_no_query_and_no_text(warm):
@@ -512,6 +512,6 @@ def test_a_runtime_folder_with_a_long_name_works(tmp_path):
         home.vault().index("keyword")
         with daemon(home.root, home.env, "--quiet"):
             assert home.asked("starter", "--format", "paths")["out"]
-            stop(running(home.env))
+            stop_watcher(running_watcher(home.env))
     finally:
         remove(home.folder)
