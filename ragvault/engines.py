@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ragvault.configure import Loaded
+from ragvault.config.load import Loaded
 from ragvault.errors import IndexUnusable
 from ragvault.models.cache import SLAB
 from ragvault.models.choose import Choice, choose

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 
-from ragvault.config import Keyword
+from ragvault.config.settings import Keyword
 from ragvault.errors import ConfigError
 from ragvault.text.analyze import VERSION
 

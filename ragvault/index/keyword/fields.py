@@ -22,7 +22,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from ragvault.config import Keyword
+from ragvault.config.settings import Keyword
 from ragvault.sought import KeywordNote, KeywordPassage
 from ragvault.text.analyze import Analyzer
 from ragvault.types import Chunk, Head, Note, Said

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from ragvault.config import Keyword
+from ragvault.config.settings import Keyword
 from ragvault.index.keyword.fields import CODE, FIELDS, MAIN, NOTE, PART, PASSAGE, kind_of
 from ragvault.index.keyword.plan import Every, Has, Match, Plan, Planner, Row, Term, Without, fields_of, typos
 from ragvault.sought import Covered, KeywordAnswer, KeywordHit, Sought
@@ -215,11 +215,12 @@ class Index:
         if plan.is_empty or limit < 1:
             return KeywordAnswer()
         asked = self._asked(plan, boosts)
-        best = self._best(plain, asked, limit, per_note, allowed, deadline)
+        typed = self._asked(plain, boosts) if spelt else asked
+        best = self._best(plain, asked, typed, limit, per_note, allowed, deadline)
         exact = np.ones(len(best.ids), bool)
         scale = 1.0
         if spelt and len(best.ids) < limit:
-            wide = self._best(plan, asked, 2 * limit, per_note, allowed, deadline)
+            wide = self._best(plan, asked, asked, 2 * limit, per_note, allowed, deadline)
             guesses = wide.at(~np.isin(wide.ids, best.ids))
             scale = _guess_scale(best.total, guesses.total)
             self._guess_scales = {sought: scale}
@@ -242,8 +243,8 @@ class Index:
         found = self._found_among(plan, asked, ids, deadline)
         exact = np.ones(len(found.ids), bool)
         if spelt:
-            own = self._asked(plain, boosts)
-            exact = np.isin(found.ids, self._found_among(plain, own, ids, deadline).ids)
+            typed = self._found_among(plain, self._asked(plain, boosts), ids, deadline)
+            exact = np.isin(found.ids, typed.ids)
         scale = self._guess_scales.get(sought) or _guess_scale(
             found.total[exact], found.total[~exact]
         )
@@ -420,12 +421,16 @@ class Index:
         self,
         plan: Plan,
         asked: _Asked,
+        needed: _Asked,
         limit: int,
         per_note: int,
         allowed: Allowed,
         deadline: Deadline,
     ) -> _Scores:
-        """At least the best `limit` of the allowed passages that the plan finds."""
+        """At least the best `limit` of the allowed passages that the plan finds.
+
+        All that is `asked` scores; without a tree to match, one term that is `needed` must be there.
+        """
         only = None if allowed is None else np.asarray(allowed, np.int64)
         if plan.match is not None:
             matching = self._matching(plan.match, deadline)
@@ -433,12 +438,13 @@ class Index:
                 return self._scored(NO_IDS, asked, deadline)
             only = matching if only is None else np.intersect1d(only, matching)
         if only is not None and len(only) <= FEW:
-            return self._found(self._scored(only, asked, deadline), plan, asked, deadline)
+            return self._found(self._scored(only, asked, deadline), plan, asked, needed, deadline)
         fetch = max(FETCH, 2 * limit)
         while True:
             ids, is_all = self._promising(asked, fetch, deadline)
             ids = ids if only is None else ids[np.isin(ids, only)]
-            scored = self._found(self._scored(ids, asked, deadline), plan, asked, deadline)
+            scored = self._scored(ids, asked, deadline)
+            scored = self._found(scored, plan, asked, needed, deadline)
             enough = len(np.unique(scored.notes)) * per_note if per_note else len(scored.ids)
             if is_all or enough >= limit or fetch >= self._engine.documents() or deadline.over():
                 break
@@ -451,13 +457,13 @@ class Index:
     def _promising(self, asked: _Asked, fetch: int, deadline: Deadline) -> tuple[Ids, bool]:
         """The passages that score best by themselves, and those of the best notes."""
         own = self._engine.scores(PASSAGE, asked.passage, limit=fetch, only=None, deadline=deadline)
-        notes = self._engine.scores(
-            NOTE, (*asked.title, *asked.note), limit=fetch, only=None, deadline=deadline
-        )
-        most = fetch // FETCH * NOTES
-        best = np.argsort(-notes.scores, kind="stable")[:most]
-        of_notes = self._engine.passages(notes.ids[best])[0] if len(best) else NO_IDS
-        is_all = own.is_all and notes.is_all and len(notes.ids) <= most
+        best, is_all, most = NO_IDS, own.is_all, fetch // FETCH * NOTES
+        for terms in (asked.title, asked.note):
+            notes = self._engine.scores(NOTE, terms, limit=fetch, only=None, deadline=deadline)
+            rows = np.argsort(-notes.scores, kind="stable")[:most]
+            best = np.union1d(best, notes.ids[rows])
+            is_all = is_all and notes.is_all and len(notes.ids) <= most
+        of_notes = self._engine.passages(best)[0] if len(best) else NO_IDS
         return np.union1d(own.ids, of_notes), is_all
 
     def _scored(self, ids: Ids, asked: _Asked, deadline: Deadline) -> _Scores:
@@ -482,19 +488,19 @@ class Index:
         scores[np.searchsorted(only, found.ids[known])] = found.scores[known]
         return scores[np.searchsorted(only, ids)]
 
-    def _found(self, scored: _Scores, plan: Plan, asked: _Asked, deadline: Deadline) -> _Scores:
-        """Those that the plan finds. Terms of guesses score, and are not enough for it."""
+    def _found(
+        self, scored: _Scores, plan: Plan, asked: _Asked, needed: _Asked, deadline: Deadline
+    ) -> _Scores:
+        """Those that the plan finds."""
         if plan.match is not None:
             return scored
-        plain = self._asked(plan, None)
-        if {*plain.title, *plain.note, *plain.passage} != {*asked.title, *asked.note, *asked.passage}:
-            return scored.at(self._scored(scored.ids, plain, deadline).total > 0)
-        return scored.at(scored.total > 0)
+        typed = scored if needed is asked else self._scored(scored.ids, needed, deadline)
+        return scored.at(typed.total > 0)
 
     def _found_among(self, plan: Plan, asked: _Asked, ids: Ids, deadline: Deadline) -> _Scores:
         if plan.match is not None:
             ids = np.intersect1d(ids, self._matching(plan.match, deadline))
-        return self._found(self._scored(ids, asked, deadline), plan, asked, deadline)
+        return self._found(self._scored(ids, asked, deadline), plan, asked, asked, deadline)
 
 
 def _field(name: str) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ragvault.config import Keyword
+from ragvault.config.settings import Keyword
 from ragvault.errors import RagvaultError
 from ragvault.index.keyword.fields import (
     CODE,
