@@ -130,7 +130,7 @@ class Keyword(Table, frozen=True):
 
     vault: ClassVar[bool] = True
 
-    engine: Literal["whoosh", "tantivy"] = "whoosh"
+    engine: Literal["auto", "whoosh", "tantivy"] = "auto"
     stemming: str = "english"
     k1: AtLeast0 = 1.2
     b: From0To1 = 0.75

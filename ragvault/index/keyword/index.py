@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from ragvault.config.settings import Keyword
-from ragvault.index.keyword.fields import CODE, FIELDS, MAIN, NOTE, PART, PASSAGE, kind_of
-from ragvault.index.keyword.plan import Every, Has, Match, Plan, Planner, Row, Term, Without, fields_of, typos
+from ragvault.index.keyword.fields import CODE, FIELDS, MAIN, NOTE, PART, PASSAGE, STEM, kind_of
+from ragvault.index.keyword.plan import Every, Has, Match, Plan, Planner, Row, Term, Without, fields_of, places_of, typos
 from ragvault.sought import Covered, KeywordAnswer, KeywordHit, Sought
 from ragvault.text.analyze import Analyzer
 from ragvault.text.highlight import highlight
@@ -185,7 +185,7 @@ class Index:
 
     def __init__(self, engine: Engine, settings: Keyword) -> None:
         self._engine, self._settings = engine, settings
-        self._analyzers = {"": Analyzer(settings.stemming), CODE: Analyzer(code=True)}
+        self.analyzers = {"": Analyzer(settings.stemming), CODE: Analyzer(code=True)}
         self._boosts = {
             name: getattr(settings.boosts, name, 1.0) for name in FIELDS
         }
@@ -194,6 +194,9 @@ class Index:
     def _learn(self) -> None:
         """Forget what was remembered of the commit before."""
         self._boost = lru_cache(1 << 14)(self._scale)
+        self._stem = lru_cache(1 << 14)(self._engine.stem)
+        names = (name + place for name in FIELDS for place in ("", STEM, PART))
+        self._having = {name: held for name in names if (held := self._engine.having(name))}
         self._guess_scales: dict[Sought, float] = {}
 
     # --- Asking ---
@@ -255,7 +258,7 @@ class Index:
     def matching(self, sought: Sought, seconds: float | None = None) -> Ids | None:
         """Every passage that what is sought finds, ascending; None when the time was too short."""
         deadline = Deadline(self._settings.seconds if seconds is None else seconds)
-        plan = Planner(self._analyzers, 0.0).plan(sought)
+        plan = Planner(self.analyzers, 0.0).plan(sought)
         match = plan.match
         if match is None:
             leaf = Leaf(tuple((name, text) for term in plan.terms for name, text in self._terms(term)))
@@ -265,7 +268,11 @@ class Index:
         return found if deadline.complete else None
 
     def highlight(self, text: str, sought: Sought) -> list[tuple[int, int]]:
-        return highlight(text, sought, self._analyzers[""])
+        return highlight(text, sought, self.analyzers[""])
+
+    def passages(self) -> Ids:
+        """Every passage that can be found, ascending."""
+        return self._engine.passages()[0]
 
     def words(self) -> dict[str, int]:
         return self._engine.words(MAIN)
@@ -285,23 +292,22 @@ class Index:
     # --- Planning ---
 
     def _plan(self, sought: Sought, spelt: Mapping[str, tuple[str, ...]] | None = None) -> Plan:
-        return Planner(self._analyzers, self._settings.exact, spelt).plan(sought)
+        return Planner(self.analyzers, self._settings.exact, spelt).plan(sought)
 
     def _spellings(self, sought: Sought, deadline: Deadline) -> dict[str, tuple[str, ...]]:
         """Near spellings of the words that are found nowhere."""
         told: dict[str, tuple[str, ...]] = {}
-        for form, name, lookups in typos(sought, self._analyzers):
+        for form, name, lookups in typos(sought, self.analyzers):
             if deadline.over(SPELL_SHARE):
                 break
-            terms = (Term(each.term, each.form, name, 1.0, ("", PART) if not each.by_stem else ("_stem", PART)) for each in lookups)
-            if any(self._is_there(term) for term in terms):
+            if any(self._is_there(Has(each.form, places_of(each), name)) for each in lookups):
                 continue
             found = near(
                 form,
                 lambda letters, name=name: [  # type: ignore[misc]
                     word for each in fields_of(name) for word in self._engine.begins(each, letters)
                 ],
-                lambda word, name=name: self._is_there(Term(word, word, name, 1.0, ("",))),  # type: ignore[misc]
+                lambda word, name=name: self._is_there(Has(word, ("",), name)),  # type: ignore[misc]
                 most=self._settings.slips,
                 limit=self._settings.spellings,
             )
@@ -309,7 +315,7 @@ class Index:
                 told[form] = found
         return told
 
-    def _is_there(self, term: Term) -> bool:
+    def _is_there(self, term: Has) -> bool:
         """Whether a document that was not removed holds a term."""
         held = [each for each in self._terms(term) if self._engine.frequency(*each)]
         deadline = Deadline(self._settings.seconds)
@@ -324,11 +330,11 @@ class Index:
             (name + place, self._text(term.form, name, place))
             for name in fields_of(term.field)
             for place in term.places
-            if not (place == "_stem" and name == CODE)
+            if name + place in self._having
         ]
 
     def _text(self, form: str, name: str, place: str) -> str:
-        return form if not place or name == CODE else self._engine.stem(form)
+        return form if not place or name == CODE else self._stem(form)
 
     def _asked(self, plan: Plan, boosts: Mapping[str, float] | None) -> _Asked:
         """The plan's terms with their boosts: what the engine knows nothing of is left out."""
@@ -364,7 +370,7 @@ class Index:
             return 0.0, 0.0
         every = engine.documents(kind_of(_field(name)))
         idf = _idf(held, every)
-        share = min(1.0, max(engine.having(name), 1) / max(engine.documents(), 1))
+        share = min(1.0, self._having[name] / max(engine.documents(), 1))
         k1, b = engine.k1, engine.b
         norm = (1 + k1 * (1 - b + b / share)) / (1 + k1)
         return idf, norm * idf / (engine.idf(name, text) or 1.0)
@@ -391,6 +397,7 @@ class Index:
             rows = tuple(
                 (name, match.forms, tuple((name + PART, self._text(part, name, PART)) for part in match.parts))
                 for name in fields_of(match.field)
+                if name in self._having
             )
             return self._of_leaf(Leaf(rows=rows), deadline)
         if isinstance(match, Without):
@@ -505,7 +512,7 @@ class Index:
 
 def _field(name: str) -> str:
     """The field that an engine's field is of."""
-    return name.removesuffix("_stem").removesuffix(PART)
+    return name.removesuffix(STEM).removesuffix(PART)
 
 
 def _idf(held: int, every: int) -> float:
