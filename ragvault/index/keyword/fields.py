@@ -34,6 +34,7 @@ MAIN = "body"
 CODE = "code"
 NOTE, PASSAGE = "note", "passage"
 STEM, PART = "_stem", "_part"
+HAS = "has"  # names the kind of a document and every field it has a text in
 
 
 def kind_of(field: str) -> str:
@@ -42,13 +43,17 @@ def kind_of(field: str) -> str:
 
 
 class Document(NamedTuple):
-    """One document of an engine. `has` names the engine's fields it has a text in."""
+    """One document of an engine, with the texts of the engine's fields."""
 
     key: str  # unique: p12 for a passage, n3 for a note
     kind: str
     id: int
     note: int
     texts: dict[str, str]
+
+    @property
+    def has(self) -> str:
+        return " ".join((self.kind, *self.texts))
 
 
 def key_of(kind: str, id_: int) -> str:

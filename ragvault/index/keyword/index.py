@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from ragvault.config.settings import Keyword
-from ragvault.index.keyword.fields import CODE, FIELDS, MAIN, NOTE, PART, PASSAGE, STEM, kind_of
+from ragvault.index.keyword.fields import CODE, FIELDS, HAS, MAIN, NOTE, PART, PASSAGE, STEM, kind_of
 from ragvault.index.keyword.plan import Every, Has, Match, Plan, Planner, Row, Term, Without, fields_of, places_of, typos
 from ragvault.sought import Covered, KeywordAnswer, KeywordHit, Sought
 from ragvault.text.analyze import Analyzer
@@ -63,13 +63,6 @@ class Engine(Protocol):
     k1: float
     b: float
 
-    def documents(self, kind: str = "") -> int:
-        """How many documents there are."""
-        ...
-
-    def having(self, name: str) -> int:
-        """How many documents have a text in this field."""
-        ...
 
     def frequency(self, name: str, term: str) -> int:
         """How many documents hold a term; removed ones may count until the engine merges."""
@@ -196,7 +189,12 @@ class Index:
         self._boost = lru_cache(1 << 14)(self._scale)
         self._stem = lru_cache(1 << 14)(self._engine.stem)
         names = (name + place for name in FIELDS for place in ("", STEM, PART))
-        self._having = {name: held for name in names if (held := self._engine.having(name))}
+        self._having = {
+            name: held
+            for name in (NOTE, PASSAGE, *names)
+            if (held := self._engine.frequency(HAS, name))
+        }
+        self._documents = self._having.get(NOTE, 0) + self._having.get(PASSAGE, 0)
         self._guess_scales: dict[Sought, float] = {}
 
     # --- Asking ---
@@ -368,9 +366,9 @@ class Index:
         held = engine.frequency(name, text)
         if not held:
             return 0.0, 0.0
-        every = engine.documents(kind_of(_field(name)))
+        every = self._having.get(kind_of(_field(name)), 0)
         idf = _idf(held, every)
-        share = min(1.0, self._having[name] / max(engine.documents(), 1))
+        share = min(1.0, self._having[name] / max(self._documents, 1))
         k1, b = engine.k1, engine.b
         norm = (1 + k1 * (1 - b + b / share)) / (1 + k1)
         return idf, norm * idf / (engine.idf(name, text) or 1.0)
@@ -384,7 +382,7 @@ class Index:
         held = max((self._engine.frequency(*each) for each in main), default=0)
         if term.optional and not any(self._engine.frequency(*each) for each in self._terms(term)):
             return None
-        every = self._engine.documents(kind_of(name))
+        every = self._having.get(kind_of(name), 0)
         return Covered(term.term, term.field, term.weight * _idf(held, every), term.near)
 
     # --- Matching ---
@@ -453,7 +451,7 @@ class Index:
             scored = self._scored(ids, asked, deadline)
             scored = self._found(scored, plan, asked, needed, deadline)
             enough = len(np.unique(scored.notes)) * per_note if per_note else len(scored.ids)
-            if is_all or enough >= limit or fetch >= self._engine.documents() or deadline.over():
+            if is_all or enough >= limit or fetch >= self._documents or deadline.over():
                 break
             fetch *= 8
         if plan.match is not None and only is not None and len(scored.ids) < limit:

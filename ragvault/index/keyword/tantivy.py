@@ -19,6 +19,7 @@ from ragvault.errors import ConfigError, RagvaultError
 from ragvault.index.keyword.fields import (
     CODE,
     FIELDS,
+    HAS,
     NOTE,
     PART,
     PASSAGE,
@@ -61,8 +62,7 @@ def schema(settings: Keyword) -> tantivy.Schema:
     """Fields as in fields.py, and what every document has besides."""
     own = tantivy.SchemaBuilder()
     own.add_text_field("key", tokenizer_name="raw", index_option="basic")
-    own.add_text_field("kind", tokenizer_name="raw", index_option="basic")
-    own.add_text_field("has", tokenizer_name="whitespace", index_option="basic")
+    own.add_text_field(HAS, tokenizer_name="whitespace", index_option="basic")
     own.add_unsigned_field("id", indexed=True, fast=True)
     own.add_unsigned_field("note", indexed=True, fast=True)
     for name in FIELDS:
@@ -126,24 +126,15 @@ class TantivyEngine:
         opened.reload()
         self._schema, self._searcher = opened.schema, opened.searcher()
         self._stemmer = _analyzers(settings.stemming)["parts"]
-        self._documents = {kind: self._count(kind) for kind in (NOTE, PASSAGE)}
-
-    def _count(self, kind: str) -> int:
-        return int(self._searcher.search(self._term("kind", kind), limit=1).count or 0)
-
-    def documents(self, kind: str = "") -> int:
-        return self._documents[kind] if kind else int(self._searcher.num_docs)
-
-    def having(self, name: str) -> int:
-        return self.frequency("has", name)
+        # With those that were removed: tantivy counts them too, until their segment is merged.
+        self._documents = sum(self.frequency(HAS, kind) for kind in (NOTE, PASSAGE))
 
     def frequency(self, name: str, term: str) -> int:
         return int(self._searcher.doc_freq(name, term))
 
     def idf(self, name: str, term: str) -> float:
-        """As tantivy has it: removed documents count until their segment is merged."""
-        held, every = self.frequency(name, term), int(self._searcher.num_docs)
-        return log(1 + (max(every, held) - held + 0.5) / (held + 0.5))
+        held = self.frequency(name, term)
+        return log(1 + (self._documents - held + 0.5) / (held + 0.5))
 
     def stem(self, form: str) -> str:
         return next(iter(self._stemmer.analyze(form)), form)
@@ -195,7 +186,7 @@ class TantivyEngine:
     def passages(self, notes: Ids | None = None) -> tuple[Ids, Ids]:
         if notes is None:
             return self._table
-        asked = [(Occur.Must, self._ids("note", notes)), (Occur.Must, self._term("kind", PASSAGE))]
+        asked = [(Occur.Must, self._ids("note", notes)), (Occur.Must, self._term(HAS, PASSAGE))]
         ids, own = self._all(Query.boolean_query(asked), "id", "note")
         order = np.argsort(ids)
         return ids[order], own[order]
@@ -206,7 +197,7 @@ class TantivyEngine:
         else:
             asked = [
                 (Occur.Must, self._ids("id", passages)),
-                (Occur.Must, self._term("kind", PASSAGE)),
+                (Occur.Must, self._term(HAS, PASSAGE)),
             ]
             ids, own = self._all(Query.boolean_query(asked), "id", "note")
             order = np.argsort(ids)
@@ -219,7 +210,7 @@ class TantivyEngine:
     @cached_property
     def _table(self) -> tuple[Ids, Ids]:
         """Every passage and its note."""
-        ids, notes = self._all(self._term("kind", PASSAGE), "id", "note")
+        ids, notes = self._all(self._term(HAS, PASSAGE), "id", "note")
         order = np.argsort(ids)
         return ids[order], notes[order]
 
@@ -306,8 +297,7 @@ class TantivyWriter:
 def _document(document: Document) -> tantivy.Document:
     made = tantivy.Document()
     made.add_text("key", document.key)
-    made.add_text("kind", document.kind)
-    made.add_text("has", " ".join(document.texts))
+    made.add_text(HAS, document.has)
     made.add_unsigned("id", document.id)
     made.add_unsigned("note", document.note)
     for name, text in document.texts.items():

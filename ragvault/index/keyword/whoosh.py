@@ -21,6 +21,7 @@ from ragvault.errors import RagvaultError
 from ragvault.index.keyword.fields import (
     CODE,
     FIELDS,
+    HAS,
     NOTE,
     PART,
     PASSAGE,
@@ -76,7 +77,7 @@ def schema(settings: Keyword) -> Schema:
     forms, stems, parts, names = _analyzers(settings.stemming)
     own: dict[str, Any] = {
         "key": ID(unique=True),
-        "has": KEYWORD(),
+        HAS: KEYWORD(),
         "kind": COLUMN(columns.NumericColumn("B")),
         "id": COLUMN(columns.NumericColumn("q")),
         "note": COLUMN(columns.NumericColumn("q")),
@@ -144,12 +145,6 @@ class WhooshEngine:
             self._ids[kind], self._docs[kind] = of["id"][rows], living[rows]
             if kind == PASSAGE:
                 self._notes = of["note"][rows]
-
-    def documents(self, kind: str = "") -> int:
-        return len(self._ids[kind]) if kind else len(self._ids[NOTE]) + len(self._ids[PASSAGE])
-
-    def having(self, name: str) -> int:
-        return self.frequency("has", name)
 
     def frequency(self, name: str, term: str) -> int:
         with self._lock:
@@ -297,7 +292,7 @@ class WhooshWriter:
                 document = make()
                 writer.add_document(
                     key=document.key,
-                    has=" ".join(document.texts),
+                    has=document.has,
                     kind=_KINDS.index(document.kind),
                     id=document.id,
                     note=document.note,
