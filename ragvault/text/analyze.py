@@ -203,7 +203,7 @@ class Analyzer:
         if not own.by_stem:
             own = Lookup(form, form)
         parts = [accented] if accented != form else []
-        if form.endswith("'s"):
+        if form.endswith("'s") and not self._stem_word:
             parts.append(form[:-2])
         stop = form in STOP_WORDS and not self._code
         if stop and part.text.isupper() and len(form) > 1:  # IT and US are not "it" and "us"
@@ -230,7 +230,8 @@ class Analyzer:
     ) -> Word:
         small = [fold(part.text)[:MAX_LENGTH] for part in parts]
         others = [*small, *(marked(part.text)[:MAX_LENGTH] for part in parts)]
-        others += [form[:-2] for form in small if form.endswith("'s")]
+        if not self._stem_word:
+            others += [form[:-2] for form in small if form.endswith("'s")]
         for compound in compounds:
             others += self._names(compound, parts)
         names = self._names(compounds[-1], parts)

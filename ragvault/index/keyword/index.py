@@ -6,9 +6,10 @@ An engine (whoosh.py, tantivy.py) scores documents of one kind by its own BM25 a
 documents match a leaf. What both have in common is here: a passage's score is its own plus its
 note's, conditions are sets of passages, guessed spellings stand last, equal scores go by id.
 
-Notes and passages share one index, which counts documents of both kinds, and most fields belong
-to one kind. So each term's boost also brings the engine's idf, and its length norm, to those of
-the documents that have the field (`_boost`).
+Notes and passages share one index, which counts documents of both kinds. So a term's boost also
+brings the engine's idf to that of the word among documents of its kind (`_asked`), and a field
+that a document does not have counts as one word long: otherwise the title of one note among ten
+passages would seem ten times as long as usual (garden's questions: nDCG@10 .646 so, .679 now).
 """
 
 from __future__ import annotations
@@ -70,6 +71,10 @@ class Engine(Protocol):
 
     def idf(self, name: str, term: str) -> float:
         """The idf that the engine scores a term with."""
+        ...
+
+    def norm(self, name: str) -> float:
+        """What scores of a field are multiplied by to be BM25 among documents that have it."""
         ...
 
     def stem(self, form: str) -> str:
@@ -186,7 +191,7 @@ class Index:
 
     def _learn(self) -> None:
         """Forget what was remembered of the commit before."""
-        self._boost = lru_cache(1 << 14)(self._scale)
+        self._frequency = lru_cache(1 << 14)(self._engine.frequency)
         self._stem = lru_cache(1 << 14)(self._engine.stem)
         names = (name + place for name in FIELDS for place in ("", STEM, PART))
         self._having = {
@@ -315,7 +320,7 @@ class Index:
 
     def _is_there(self, term: Has) -> bool:
         """Whether a document that was not removed holds a term."""
-        held = [each for each in self._terms(term) if self._engine.frequency(*each)]
+        held = [each for each in self._terms(term) if self._frequency(*each)]
         deadline = Deadline(self._settings.seconds)
         return any(
             len(self._engine.matching(kind_of(_field(name)), Leaf(((name, text),)), deadline))
@@ -341,11 +346,17 @@ class Index:
         passage: list[Boosted] = []
         bounds = dict.fromkeys(FIELDS, 0.0)
         for term in plan.terms:
-            for name, text in self._terms(term):
+            places = self._terms(term)
+            held: dict[str, int] = {}
+            for name, text in places:
                 own = _field(name)
-                idf, scale = self._boost(name, text)
-                if not idf:
+                held[own] = max(held.get(own, 0), self._frequency(name, text))
+            for name, text in places:
+                own = _field(name)
+                if not self._frequency(name, text):
                     continue
+                idf = _idf(held[own], self._having.get(kind_of(own), 0))
+                scale = self._engine.norm(name) * idf / (self._engine.idf(name, text) or 1.0)
                 boost = (boosts or {}).get(own, self._boosts[own])
                 if not boost and term.field != own:
                     boost = 1e-6  # still found, and last
@@ -356,31 +367,14 @@ class Index:
         covers = tuple(filter(None, map(self._covered, plan.terms)))
         return _Asked(tuple(title), tuple(note), tuple(passage), bounds, covers)
 
-    def _scale(self, name: str, text: str) -> tuple[float, float]:
-        """A term's idf among the documents of its kind, and what brings the engine's score there.
-
-        The engine divides the length of a field by its mean over all documents, also those that
-        cannot have the field: a field of usual length then scores too low, and is scaled up.
-        """
-        engine = self._engine
-        held = engine.frequency(name, text)
-        if not held:
-            return 0.0, 0.0
-        every = self._having.get(kind_of(_field(name)), 0)
-        idf = _idf(held, every)
-        share = min(1.0, self._having[name] / max(self._documents, 1))
-        k1, b = engine.k1, engine.b
-        norm = (1 + k1 * (1 - b + b / share)) / (1 + k1)
-        return idf, norm * idf / (engine.idf(name, text) or 1.0)
-
     def _covered(self, term: Term) -> Covered | None:
         """What a term weighs in the query: its rarity in the field that has most words."""
         if not term.counts:
             return None
         name = term.field or MAIN
         main = [(each, text) for each, text in self._terms(term) if _field(each) == name]
-        held = max((self._engine.frequency(*each) for each in main), default=0)
-        if term.optional and not any(self._engine.frequency(*each) for each in self._terms(term)):
+        held = max((self._frequency(*each) for each in main), default=0)
+        if term.optional and not any(self._frequency(*each) for each in self._terms(term)):
             return None
         every = self._having.get(kind_of(name), 0)
         return Covered(term.term, term.field, term.weight * _idf(held, every), term.near)

@@ -1,6 +1,8 @@
 """The keyword index on tantivy: a plain tantivy index with its own tokenizers and merges.
 
-BM25's k1 and b are compiled in. One thread writes, so that two runs give the same segments.
+BM25's k1 and b are compiled in, and lengths are compared with their mean over all documents: so a
+document gets one word in each field that it does not have. One thread writes, so that two runs
+give the same segments.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from ragvault.index.keyword.fields import (
     CODE,
     FIELDS,
     HAS,
+    MAIN,
     NOTE,
     PART,
     PASSAGE,
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int64]
 
 BETWEEN = " \x1f "  # between two texts of a field: a word that is left out, and keeps its place
+ABSENT = "\x1e"  # a word for a field that a document does not have: it counts as one word long
 HEAP = 128_000_000  # bytes that the writer may take before it writes a segment
 TERMS = 1_024  # of one query: there is no time limit, so a query may not be endless
 LONGEST = 65_000  # bytes of a term
@@ -56,6 +60,9 @@ LANGUAGES = (
     "italian", "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "tamil",
     "turkish",
 )  # fmt: skip
+
+
+_MOSTLY_ABSENT = tuple(name for name in FIELDS if name not in (MAIN, CODE))
 
 
 def schema(settings: Keyword) -> tantivy.Schema:
@@ -76,9 +83,9 @@ def schema(settings: Keyword) -> tantivy.Schema:
 
 def _analyzers(stemming: str) -> dict[str, tantivy.TextAnalyzer]:
     """By name. They are no part of the files: each time an index is opened they are registered."""
-    forms = TextAnalyzerBuilder(Tokenizer.regex(rf"{FORM}|\x1f"))
+    forms = TextAnalyzerBuilder(Tokenizer.regex(rf"{FORM}|[\x1e\x1f]"))
     forms = forms.filter(Filter.lowercase()).filter(Filter.custom_stopword(["\x1f"]))
-    stems = TextAnalyzerBuilder(Tokenizer.regex(rf"{FORM}|\x1f"))
+    stems = TextAnalyzerBuilder(Tokenizer.regex(rf"{FORM}|[\x1e\x1f]"))
     stems = stems.filter(Filter.lowercase()).filter(Filter.custom_stopword(["\x1f"]))
     parts = TextAnalyzerBuilder(Tokenizer.whitespace())
     if stemming != "none":
@@ -135,6 +142,13 @@ class TantivyEngine:
     def idf(self, name: str, term: str) -> float:
         held = self.frequency(name, term)
         return log(1 + (self._documents - held + 0.5) / (held + 0.5))
+
+    def norm(self, name: str) -> float:
+        """1, where an absent field is one word long; elsewhere a usual length scores too low."""
+        if not name.endswith(PART) and not name.startswith(MAIN):
+            return 1.0
+        share = min(1.0, max(1, self.frequency(HAS, name)) / max(1, self._documents))
+        return (1 + self.k1 * (1 - self.b + self.b / share)) / (1 + self.k1)
 
     def stem(self, form: str) -> str:
         return next(iter(self._stemmer.analyze(form)), form)
@@ -259,6 +273,7 @@ class TantivyWriter:
         self._index = _open(folder, settings, create=True)
         self._schema = self._index.schema
         self._make = Documents(settings, BETWEEN)
+        self._stemmed = settings.stemming != "none"
         try:
             self._writer = self._index.writer(HEAP, num_threads=1)
         except ValueError as error:
@@ -272,7 +287,7 @@ class TantivyWriter:
             if not self._is_new or document.key in self._known:
                 self._delete([document.key])
             self._known.add(document.key)
-            self._writer.add_document(_document(document))
+            self._writer.add_document(_document(document, self._stemmed))
 
     def remove(self, notes: Iterable[int], passages: Iterable[int]) -> None:
         self._delete([*(key_of(NOTE, id_) for id_ in notes), *(key_of(PASSAGE, id_) for id_ in passages)])
@@ -294,7 +309,7 @@ class TantivyWriter:
             writer.wait_merging_threads()
 
 
-def _document(document: Document) -> tantivy.Document:
+def _document(document: Document, stemmed: bool) -> tantivy.Document:
     made = tantivy.Document()
     made.add_text("key", document.key)
     made.add_text(HAS, document.has)
@@ -302,4 +317,9 @@ def _document(document: Document) -> tantivy.Document:
     made.add_unsigned("note", document.note)
     for name, text in document.texts.items():
         made.add_text(name, text)
+    for name in _MOSTLY_ABSENT:
+        if name not in document.texts:
+            made.add_text(name, ABSENT)
+            if stemmed:
+                made.add_text(name + STEM, ABSENT)
     return made

@@ -22,6 +22,7 @@ from ragvault.index.keyword.fields import (
     CODE,
     FIELDS,
     HAS,
+    MAIN,
     NOTE,
     PART,
     PASSAGE,
@@ -121,12 +122,38 @@ class WhooshEngine:
     def __init__(self, opened: Any, settings: Keyword) -> None:
         self._index, self._settings = opened, settings
         self.k1, self.b = settings.k1, settings.b
-        self._searcher = opened.searcher(weighting=scoring.BM25F(B=settings.b, K1=settings.k1))
+        self._norms: dict[str, float] = {}
+        with opened.reader() as reader:
+            weighting = self._weighting(reader)
+        self._searcher = opened.searcher(weighting=weighting)
         self._reader = self._searcher.reader()
         self._lock = threading.RLock()  # a reader keeps its place in a file
         self._kept: dict[tuple[str, tuple[Boosted, ...]], Scored] = {}
         self._stemmer = _analyzers(settings.stemming)[2]
         self._learn_ids()
+
+    def _weighting(self, reader: Any) -> Any:
+        """BM25F for each field, such that a document without the field counts as one word long,
+        and for the body as none: every passage has one.
+
+        Whoosh takes the mean over all documents; with x for the ratio of the two means, its own
+        K and B give the same: K (1 - B + B l/mean) = k1 (1 - b + b x l/mean).
+        """
+        every, fields = reader.doc_count_all(), {}
+        for name in reader.schema.names() if every else ():
+            words = reader.field_length(name)
+            if not words or not reader.schema[name].scorable:
+                continue
+            having = reader.doc_frequency(HAS, name)
+            mean = words / having if name.startswith(MAIN) else (words + every - having) / every
+            long = self.k1 * self.b * words / every / mean
+            k1 = self.k1 * (1 - self.b) + long
+            fields[name] = scoring.BM25F(B=long / k1 if k1 else 0.0, K1=k1)
+            self._norms[name] = (1 + self.k1) / (1 + k1)
+        return scoring.MultiWeighting(scoring.BM25F(B=self.b, K1=self.k1), **fields)
+
+    def norm(self, name: str) -> float:
+        return self._norms.get(name, 1.0)
 
     def _learn_ids(self) -> None:
         """Which document is which note or passage."""
