@@ -179,7 +179,7 @@ def _allowed(plan: QueryPlan, index: Opened) -> dict[str, Allowed]:
     import numpy as np
 
     lately = index.catalogue.newest(settings.window, index.accesses.lately())
-    window = np.array(lately, np.int64)
+    window = np.unique(np.array(lately, np.int64))
     inside = window if kept is None else np.intersect1d(window, kept)
     # The other lists are of all passages; those that they lose then are gather's affair.
     linked = inside if settings.outside == "drop" else kept

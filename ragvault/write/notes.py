@@ -52,6 +52,7 @@ class Report:
     links: int = 0
     embedded: int = 0  # passages that had no vector
     remade: tuple[str, ...] = ()  # caches that were made again: keyword, code, vectors
+    communities_due: bool = False  # enough links changed since communities were computed
     tier: str = ""  # the best that every passage can be searched by
     seconds: float = 0.0
     skipped: tuple[Skipped, ...] = ()
