@@ -322,6 +322,7 @@ def test_a_long_query_answers(bakery):
 
 # --- Filters ---
 
+
 def ids_of(*ids):
     return np.array(sorted(ids), dtype=np.int64)
 
@@ -337,7 +338,9 @@ def test_a_filter_is_never_applied_after_the_cut(shelf):
 def test_a_broad_filter_fetches_until_there_are_enough(shelf, monkeypatch):
     monkeypatch.setattr("ragvault.index.keyword.index.FETCH", 20)
     monkeypatch.setattr("ragvault.index.keyword.index.FEW", 5)
-    shelf.put(note(1), *(passage(id_, 1, "word " * (id_ % 30 + 1) + "x " * 30) for id_ in range(400)))
+    shelf.put(
+        note(1), *(passage(id_, 1, "word " * (id_ % 30 + 1) + "x " * 30) for id_ in range(400))
+    )
     every = shelf.ids(Words("word"), limit=400)
     assert len(every) == 400
     worst = ids_of(*every[-50:])

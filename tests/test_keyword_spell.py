@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -186,5 +185,3 @@ def test_guesses_stand_last_and_have_one_score_with_every_engine(
         told.append({hit.passage: tuple(hit) for hit in hits})
         shelf.close()
     assert told[0] == told[-1]
-
-

@@ -86,7 +86,11 @@ def test_an_engine_takes_plain_text_as_it_stands_and_gets_the_parts_beside_it(te
 
 
 def test_text_with_accents_and_unspaced_scripts_is_cut_for_the_engine():
-    assert ENGLISH.prepare(["Résumé 黑豹队"], "") == ("resume 黑 豹 队", "resume 黑 豹 队", "résumé 黑豹 豹队")
+    assert ENGLISH.prepare(["Résumé 黑豹队"], "") == (
+        "resume 黑 豹 队",
+        "resume 黑 豹 队",
+        "résumé 黑豹 豹队",
+    )
     assert Analyzer("french").prepare(["Été"], "").to_stem == "été"
 
 

@@ -13,14 +13,16 @@ from typing import Any
 from ragvault.store import rows
 from ragvault.store.facts import some
 from ragvault.store.read import VARIABLES, wholes
-from ragvault.store.values import text, unspaced, unwords
+from ragvault.store.values import load, text, unspaced, unwords
 from ragvault.types import Head, Said
 
 _SAID = (
     "SELECT id, note_id, text_hash, headings, subheadings, lang, has, start, stop, overlap, text"
     " FROM chunks"
 )
-_HEAD = "SELECT id, path, title, aliases, tags, keywords, description, author FROM notes"
+_HEAD = (
+    "SELECT id, path, title, aliases, tags, keywords, description, author, properties FROM notes"
+)
 
 
 def said(db: Connection, ids: Sequence[int]) -> list[Said]:
@@ -59,8 +61,9 @@ def heads(db: Connection, ids: Sequence[int]) -> list[Head]:
             unwords(keywords),
             text(description),
             text(author),
+            load(properties) if properties != "{}" else {},
         )
-        for id_, path, title, aliases, tags, keywords, description, author in some(
+        for id_, path, title, aliases, tags, keywords, description, author, properties in some(
             db, _HEAD, "id", ids
         )
     ]

@@ -292,7 +292,9 @@ def _unspaced(run: str) -> Word:
     singles = [Lookup(char, char, SINGLE_WEIGHT) for char in dict.fromkeys(chars)]
     pairs = [Lookup(pair, pair) for pair in dict.fromkeys(cjk.pairs(chars))]
     alone = len(chars) == 1
-    spans = [Span(at, at + len(pair), frozenset((pair,))) for at, pair in enumerate(cjk.pairs(chars))]
+    spans = [
+        Span(at, at + len(pair), frozenset((pair,))) for at, pair in enumerate(cjk.pairs(chars))
+    ]
     return Word(
         forms=tuple(chars),
         parts=() if alone else tuple(pair.term for pair in pairs),

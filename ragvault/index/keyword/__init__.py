@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-
 from ragvault.config.settings import Keyword
 from ragvault.errors import ConfigError
 from ragvault.text.analyze import VERSION

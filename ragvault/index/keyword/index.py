@@ -17,16 +17,40 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, wraps
 from math import log
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
 from ragvault.config.settings import Keyword
-from ragvault.index.keyword.fields import CODE, FIELDS, HAS, MAIN, NOTE, PART, PASSAGE, STEM, kind_of
-from ragvault.index.keyword.plan import Every, Has, Match, Plan, Planner, Row, Term, Without, fields_of, places_of, typos
+from ragvault.errors import RagvaultError
+from ragvault.index.keyword.fields import (
+    CODE,
+    FIELDS,
+    HAS,
+    MAIN,
+    NOTE,
+    PART,
+    PASSAGE,
+    STEM,
+    kind_of,
+)
+from ragvault.index.keyword.plan import (
+    Every,
+    Has,
+    Match,
+    Plan,
+    Planner,
+    Row,
+    Term,
+    Without,
+    fields_of,
+    places_of,
+    typos,
+)
+from ragvault.ports import CacheBroken
 from ragvault.sought import Covered, KeywordAnswer, KeywordHit, Sought
 from ragvault.text.analyze import Analyzer
 from ragvault.text.highlight import highlight
@@ -63,7 +87,6 @@ class Engine(Protocol):
 
     k1: float
     b: float
-
 
     def frequency(self, name: str, term: str) -> int:
         """How many documents hold a term; removed ones may count until the engine merges."""
@@ -148,8 +171,7 @@ class Deadline:
         return late
 
 
-@dataclass(slots=True)
-class _Scores:
+class _Scores(NamedTuple):
     """What passages earned: from all note fields, from the title, from their own fields."""
 
     ids: Ids
@@ -163,8 +185,10 @@ class _Scores:
         return self.of_note + self.own
 
     def at(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> _Scores:
-        arrays = (self.ids, self.notes, self.of_note, self.of_title, self.own)
-        return _Scores(*(each[rows] for each in arrays))
+        return _Scores._make(each[rows] for each in self)
+
+    def joined(self, more: _Scores) -> _Scores:
+        return _Scores._make(map(np.concatenate, zip(self, more, strict=True)))
 
 
 @dataclass(slots=True)
@@ -178,17 +202,35 @@ class _Asked:
     covers: tuple[Covered, ...] = field(default=())
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def reads(method: Callable[P, R]) -> Callable[P, R]:
+    """Whatever an engine makes of damaged files is a broken cache."""
+
+    @wraps(method)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(*args, **kwargs)
+        except (RagvaultError, MemoryError):
+            raise
+        except Exception as error:
+            raise CacheBroken(f"the keyword index cannot be read ({error})") from error
+
+    return guarded
+
+
 class Index:
     """Keeps the promises of `KeywordIndex` over one engine."""
 
     def __init__(self, engine: Engine, settings: Keyword) -> None:
         self._engine, self._settings = engine, settings
         self.analyzers = {"": Analyzer(settings.stemming), CODE: Analyzer(code=True)}
-        self._boosts = {
-            name: getattr(settings.boosts, name, 1.0) for name in FIELDS
-        }
+        self._boosts = {name: getattr(settings.boosts, name, 1.0) for name in FIELDS}
         self._learn()
 
+    @reads
     def _learn(self) -> None:
         """Forget what was remembered of the commit before."""
         self._frequency = lru_cache(1 << 14)(self._engine.frequency)
@@ -200,10 +242,12 @@ class Index:
             if (held := self._engine.frequency(HAS, name))
         }
         self._documents = self._having.get(NOTE, 0) + self._having.get(PASSAGE, 0)
+        self._spelt: dict[Sought, dict[str, tuple[str, ...]]] = {}
         self._guess_scales: dict[Sought, float] = {}
 
     # --- Asking ---
 
+    @reads
     def search(
         self,
         sought: Sought,
@@ -230,12 +274,13 @@ class Index:
             guesses = wide.at(~np.isin(wide.ids, best.ids))
             scale = _guess_scale(best.total, guesses.total)
             self._guess_scales = {sought: scale}
-            best = _joined(best, guesses)
+            best = best.joined(guesses)
             exact = np.arange(len(best.ids)) < len(exact)
         order = _order(best, exact, limit, per_note)
         hits = _hits(best.at(order), exact[order], scale)
         return KeywordAnswer(hits, asked.bounds, spelt, deadline.complete, asked.covers)
 
+    @reads
     def score_of(
         self, sought: Sought, passages: Sequence[int], *, boosts: Mapping[str, float] | None = None
     ) -> KeywordAnswer:
@@ -258,13 +303,16 @@ class Index:
         hits = _hits(found.at(order), exact[order], scale)
         return KeywordAnswer(hits, asked.bounds, spelt, deadline.complete, asked.covers)
 
+    @reads
     def matching(self, sought: Sought, seconds: float | None = None) -> Ids | None:
         """Every passage that what is sought finds, ascending; None when the time was too short."""
         deadline = Deadline(self._settings.seconds if seconds is None else seconds)
         plan = Planner(self.analyzers, 0.0).plan(sought)
         match = plan.match
         if match is None:
-            leaf = Leaf(tuple((name, text) for term in plan.terms for name, text in self._terms(term)))
+            leaf = Leaf(
+                tuple((name, text) for term in plan.terms for name, text in self._terms(term))
+            )
             found = self._of_leaf(leaf, deadline)
         else:
             found = self._matching(match, deadline)
@@ -273,16 +321,20 @@ class Index:
     def highlight(self, text: str, sought: Sought) -> list[tuple[int, int]]:
         return highlight(text, sought, self.analyzers[""])
 
+    @reads
     def passages(self) -> Ids:
         """Every passage that can be found, ascending."""
         return self._engine.passages()[0]
 
+    @reads
     def words(self) -> dict[str, int]:
         return self._engine.words(MAIN)
 
+    @reads
     def holders(self, term: str) -> int:
         return self._engine.frequency(MAIN, term)
 
+    @reads
     def refresh(self) -> None:
         newer = self._engine.refresh()
         if newer is not None:
@@ -299,6 +351,8 @@ class Index:
 
     def _spellings(self, sought: Sought, deadline: Deadline) -> dict[str, tuple[str, ...]]:
         """Near spellings of the words that are found nowhere."""
+        if sought in self._spelt:
+            return self._spelt[sought]
         told: dict[str, tuple[str, ...]] = {}
         for form, name, lookups in typos(sought, self.analyzers):
             if deadline.over(SPELL_SHARE):
@@ -316,6 +370,8 @@ class Index:
             )
             if found:
                 told[form] = found
+        if deadline.complete:
+            self._spelt = {sought: told}  # scores of the same query are asked for next
         return told
 
     def _is_there(self, term: Has) -> bool:
@@ -387,7 +443,11 @@ class Index:
             return self._of_leaf(Leaf(tuple(self._terms(match))), deadline)
         if isinstance(match, Row):
             rows = tuple(
-                (name, match.forms, tuple((name + PART, self._text(part, name, PART)) for part in match.parts))
+                (
+                    name,
+                    match.forms,
+                    tuple((name + PART, self._text(part, name, PART)) for part in match.parts),
+                )
                 for name in fields_of(match.field)
                 if name in self._having
             )
@@ -428,7 +488,7 @@ class Index:
     ) -> _Scores:
         """At least the best `limit` of the allowed passages that the plan finds.
 
-        All that is `asked` scores; without a tree to match, one term that is `needed` must be there.
+        All that is `asked` scores; without a tree to match, one term that is `needed` is there.
         """
         only = None if allowed is None else np.asarray(allowed, np.int64)
         if plan.match is not None:
@@ -450,7 +510,7 @@ class Index:
             fetch *= 8
         if plan.match is not None and only is not None and len(scored.ids) < limit:
             rest = np.setdiff1d(only, scored.ids)[:limit]  # they match, and have no score
-            scored = _joined(scored, self._scored(rest, asked, deadline))
+            scored = scored.joined(self._scored(rest, asked, deadline))
         return scored
 
     def _promising(self, asked: _Asked, fetch: int, deadline: Deadline) -> tuple[Ids, bool]:
@@ -515,13 +575,6 @@ def _of_kind(leaf: Leaf, kind: str) -> Leaf:
     return Leaf(
         tuple(each for each in leaf.terms if kind_of(_field(each[0])) == kind),
         tuple(each for each in leaf.rows if kind_of(each[0]) == kind),
-    )
-
-
-def _joined(first: _Scores, second: _Scores) -> _Scores:
-    names = ("ids", "notes", "of_note", "of_title", "own")
-    return _Scores(
-        *(np.concatenate([getattr(first, name), getattr(second, name)]) for name in names)
     )
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragvault.config.settings import Keyword
-from ragvault.errors import ConfigError, RagvaultError
+from ragvault.errors import ConfigError, EngineMissing
 from ragvault.index.keyword.fields import (
     CODE,
     FIELDS,
@@ -40,10 +40,7 @@ try:
     import tantivy
     from tantivy import Filter, Occur, Query, TextAnalyzerBuilder, Tokenizer
 except ImportError as error:
-    raise RagvaultError(
-        f"the keyword engine tantivy cannot be imported ({error})",
-        fix='set keyword.engine = "whoosh", or with Python 3.11 or newer: pip install tantivy',
-    ) from error
+    raise EngineMissing("the keyword index", "tantivy", str(error)) from error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -244,7 +241,9 @@ class TantivyEngine:
         """The values of every document that is found."""
         unscored = Query.const_score_query(asked, 1.0)
         most = max(1, int(self._searcher.num_docs))
-        addresses = [each for _, each in self._searcher.search(unscored, limit=most, count=False).hits]
+        addresses = [
+            each for _, each in self._searcher.search(unscored, limit=most, count=False).hits
+        ]
         return [self._values(name, addresses) for name in names]
 
     def _values(self, name: str, addresses: list[Any]) -> Ids:
@@ -280,33 +279,38 @@ class TantivyWriter:
             raise CacheBroken(f"tantivy cannot write the keyword index ({error})") from error
         self._is_new = not self._index.searcher().num_docs
         self._known: set[str] = set()
+        self._is_changed = False
 
     def put(self, notes: Iterable[KeywordNote], passages: Iterable[KeywordPassage]) -> None:
         documents = chain(map(self._make.of_note, notes), map(self._make.of_passage, passages))
         for document in documents:
+            self._is_changed = True
             if not self._is_new or document.key in self._known:
                 self._delete([document.key])
             self._known.add(document.key)
             self._writer.add_document(_document(document, self._stemmed))
 
     def remove(self, notes: Iterable[int], passages: Iterable[int]) -> None:
-        self._delete([*(key_of(NOTE, id_) for id_ in notes), *(key_of(PASSAGE, id_) for id_ in passages)])
+        self._delete(
+            [*(key_of(NOTE, id_) for id_ in notes), *(key_of(PASSAGE, id_) for id_ in passages)]
+        )
 
     def _delete(self, keys: list[str]) -> None:
         # By query: by term, an id as a number deletes nothing and says nothing.
         if keys:
             wanted = Query.term_set_query(self._schema, "key", keys)
             self._writer.delete_documents_by_query(wanted)
+            self._is_changed = True
 
     def commit(self) -> None:
         self._writer.commit()
+        self._is_changed = False
 
     def close(self) -> None:
         """What was not committed is dropped; merges that are under way are finished."""
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            writer.rollback()
-            writer.wait_merging_threads()
+        if self._is_changed:
+            self._writer.rollback()
+        self._writer.wait_merging_threads()
 
 
 def _document(document: Document, stemmed: bool) -> tantivy.Document:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragvault.config.settings import Keyword
-from ragvault.errors import RagvaultError
+from ragvault.errors import EngineMissing
 from ragvault.index.keyword.fields import (
     CODE,
     FIELDS,
@@ -49,10 +49,7 @@ try:
     from whoosh.fields import COLUMN, ID, KEYWORD, TEXT, Schema
     from whoosh.support.charset import accent_map
 except ImportError as error:
-    raise RagvaultError(
-        f"the keyword engine whoosh cannot be imported ({error})",
-        fix='install it: pip install "whoosh3>=3.54,<4"',
-    ) from error
+    raise EngineMissing("the keyword index", "whoosh3", str(error)) from error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -228,7 +225,9 @@ class WhooshEngine:
         wanted = [query.Term(*term) for term in leaf.terms if self._knows(term[0])]
         for name, forms, parts in leaf.rows:
             row = query.Phrase(name, list(forms)) if len(forms) > 1 else query.Term(name, forms[0])
-            wanted.append(query.And([row, *(query.Term(*part) for part in parts)]) if parts else row)
+            wanted.append(
+                query.And([row, *(query.Term(*part) for part in parts)]) if parts else row
+            )
         if not wanted:
             return NO_IDS
         docs: list[int] = []
@@ -288,7 +287,9 @@ class WhooshWriter:
         try:
             exists = index.exists_in(str(folder))
             self._index = (
-                index.open_dir(str(folder)) if exists else index.create_in(str(folder), schema(settings))
+                index.open_dir(str(folder))
+                if exists
+                else index.create_in(str(folder), schema(settings))
             )
         except OSError:
             raise
