@@ -40,7 +40,6 @@ from ragvault.retrieve.lists import with_lists
 
 LISTING = STAGES[-3:]  # a list by date is not ranked again: sections, limit, budget
 LOADING = 20.0  # seconds
-ALL = 1_000_000  # passages a condition on words may match: as many as there are
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,22 +187,20 @@ def _allowed(plan: QueryPlan, index: Opened) -> dict[str, Allowed]:
 
 def _matching(holds: Holds, index: Opened) -> list[int]:
     """Every passage that a condition on words keeps."""
-    words = index.code if holds.index == "code" else index.keyword
-    if words is None:
+    if index.keyword is None:
         raise RagvaultError(
-            f"this query needs the {holds.index} index, which cannot be read", fix="ragvault index"
+            "this query needs the keyword index, which cannot be read", fix="ragvault index"
         )
     try:
-        answer = words.search(holds.sought, limit=ALL, fuzzy=False)
+        found = index.keyword.matching(holds.sought)
     except CacheBroken as broken:
-        raise CacheBroken(f"this query needs the {holds.index} index: {broken}") from broken
-    if not answer.complete:  # half of them would keep what the query excludes
+        raise CacheBroken(f"this query needs the keyword index: {broken}") from broken
+    if found is None:  # half of them would keep what the query excludes
         raise RagvaultError(
-            f"the {holds.index} index had no time to look up every word that this query excludes "
-            "or wants",
+            "the keyword index had no time to look up every word that this query excludes or wants",
             fix="give it more, in seconds: --set keyword.seconds=10",
         )
-    return [hit.passage for hit in answer.hits]
+    return [int(passage) for passage in found]
 
 
 def _listing(asked: Asked, plan: QueryPlan, index: Opened) -> Gathered:

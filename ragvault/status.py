@@ -16,7 +16,7 @@ from ragvault.config import folders
 from ragvault.config.settings import Config, Models
 from ragvault.errors import RagvaultError
 from ragvault.freshness import check, waiting
-from ragvault.index.keyword_reached import reached
+from ragvault.store.caches import KEYWORD
 from ragvault.store.catalogue import Catalogue, Counts
 from ragvault.store.links import Dangling
 from ragvault.store.lock import lock_owner
@@ -76,7 +76,7 @@ def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Statu
     writing = lock_owner(catalogue.folder)
     with catalogue.snapshot():
         counts = catalogue.counts()
-        unworded = _unworded(catalogue, config)
+        unworded = _unworded(catalogue)
         tiers = by_tier(catalogue, counts.chunks, unworded)
         return Status(
             name=name,
@@ -94,10 +94,10 @@ def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Statu
         )
 
 
-def _unworded(catalogue: Catalogue, config: Config) -> set[int]:
+def _unworded(catalogue: Catalogue) -> set[int]:
     """Passages that are not in the keyword index yet: a run was stopped before, or is at work."""
-    since = reached(catalogue.folder / "keyword" / config.keyword.engine)
-    return {chunk.id for chunk in catalogue.chunks_since(since)}
+    cache = catalogue.cache(KEYWORD)
+    return {chunk.id for chunk in catalogue.chunks_since(cache.revision if cache else 0)}
 
 
 def by_tier(catalogue: Catalogue, total: int, unworded: AbstractSet[int]) -> dict[str, int]:

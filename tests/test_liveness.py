@@ -7,11 +7,11 @@ import sqlite3
 
 import pytest
 from evaluate_kit import GARDEN, NOW, vault_of
+from ragvault.index.analyze import Analyzer
 
 from ragvault.evaluate.liveness import liveness
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.scripts import of
-from ragvault.index.analyze import Analyzer
 from ragvault.index.vector.tiers import Tiers
 from ragvault.rank import boosts
 from ragvault.vault import Vault

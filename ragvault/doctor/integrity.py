@@ -1,7 +1,7 @@
 """Integrity: the index against itself, and against the vault.
 
     catalogue    SQLite's own check
-    caches       each is of this catalogue, of its revision, and holds exactly its passages
+    caches       each is of the catalogue's revision, and holds exactly its passages
     vault        files that changed since, files that were skipped
 
 Nothing is repaired here: `ragvault index` brings a cache that is behind up to date, and makes one
@@ -18,16 +18,12 @@ from numpy.typing import NDArray
 from ragvault.doctor.findings import Finding, fine
 from ragvault.engines import Engines
 from ragvault.errors import EngineMissing
-from ragvault.plan import Has
-from ragvault.ports import CacheBroken, KeywordIndex
-from ragvault.sought import Not, Words
+from ragvault.ports import CacheBroken
 from ragvault.status import Status
-from ragvault.store.caches import vector_cache
+from ragvault.store.caches import KEYWORD, vector_cache
 from ragvault.store.catalogue import Catalogue
 
 INDEX = "ragvault index"
-NOBODY = "qzxjvkqzxjvk"  # a word that no note holds
-EVERYTHING = 100_000_000
 
 
 def integrity(catalogue: Catalogue, engines: Engines, status: Status) -> Iterator[Finding]:
@@ -40,9 +36,7 @@ def integrity(catalogue: Catalogue, engines: Engines, status: Status) -> Iterato
     said = f"{held.notes:,} notes, {held.chunks:,} passages, revision {held.revision}"
     yield fine("catalogue", said)
     with catalogue.snapshot():
-        yield _stamp(catalogue, engines)
-        for name in engines.word_indexes():
-            yield _words(name, catalogue, engines)
+        yield _keyword(catalogue, engines)
         yield from _vectors(catalogue, engines)
     yield from vault(status)
 
@@ -70,48 +64,24 @@ def vault(status: Status) -> Iterator[Finding]:
         yield Finding("writer", "note", f"{status.writer} is writing; what is behind may be its")
 
 
-def _stamp(catalogue: Catalogue, engines: Engines) -> Finding:
-    if engines.are_of(catalogue):
-        return fine("caches", "are of this catalogue")
-    return Finding("caches", "behind", "are of another catalogue", INDEX)
-
-
-def _words(name: str, catalogue: Catalogue, engines: Engines) -> Finding:
-    part = f"{name} index"
+def _keyword(catalogue: Catalogue, engines: Engines) -> Finding:
+    part, cache = "keyword index", catalogue.cache(KEYWORD)
     try:
-        index = engines.keyword() if name == "keyword" else engines.code()
-    except CacheBroken as broken:
+        if cache is None:
+            return Finding(part, "broken", "there is none", INDEX)
+        catalogue.check_cache(cache)
+        index = engines.keyword(catalogue)
+    except (CacheBroken, EngineMissing) as broken:
         return Finding(part, "broken", str(broken), broken.fix)
     try:
-        _verify(index)
-        if index.revision != catalogue.revision:
-            said = f"is of revision {index.revision}, the catalogue of {catalogue.revision}"
+        if cache.revision != catalogue.revision:
+            said = f"is of revision {cache.revision}, the catalogue of {catalogue.revision}"
             return Finding(part, "behind", said, INDEX)
-        return _compared(part, holds(index), _wanted(name, catalogue))
+        return _compared(part, index.passages(), catalogue.chunk_ids(), f"{cache.engine}: ")
     except CacheBroken as broken:
         return Finding(part, "broken", str(broken), broken.fix)
     finally:
         index.close()
-
-
-def _verify(index: KeywordIndex) -> None:
-    """Every byte. Raises CacheBroken."""
-    try:
-        index.verify()
-    except CacheBroken:  # or a writer has merged a file away since we looked
-        index.refresh()
-        index.verify()
-
-
-def holds(index: KeywordIndex) -> NDArray[np.int64]:
-    """Every passage of a keyword index: those that do not hold a word that nobody has."""
-    found = index.search(Not(Words(NOBODY)), limit=EVERYTHING, fuzzy=False, seconds=60.0)
-    return np.array(sorted(hit.passage for hit in found.hits), np.int64)
-
-
-def _wanted(name: str, catalogue: Catalogue) -> NDArray[np.int64]:
-    some = catalogue.filtered_passages(Has("code")) if name == "code" else None
-    return catalogue.chunk_ids() if some is None else np.sort(some)
 
 
 def _vectors(catalogue: Catalogue, engines: Engines) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from unicodedata import normalize
 
 import pytest
@@ -9,22 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragvault.errors import ConfigError
-from ragvault.index.analyze import GAP, Analyzer
-from ragvault.index.code import CodeAnalyzer
-from ragvault.index.keyword_fold import fold
-from ragvault.index.keyword_mark import highlight
 from ragvault.sought import AnyOf, Not, Phrase, Words
+from ragvault.text.analyze import FORM, Analyzer
+from ragvault.text.fold import fold
+from ragvault.text.highlight import highlight
 
 ENGLISH = Analyzer()
 PLAIN = Analyzer("none")
+CODE = Analyzer(code=True)
 
 
 def terms(text, analyzer=ENGLISH):
-    return {term for term, _ in analyzer.tokens([text])}
+    return analyzer.terms(text)
 
 
-def places(text, term, analyzer=ENGLISH):
-    return [place for found, place in analyzer.tokens([text]) if found == term]
+def forms(text, analyzer=ENGLISH):
+    return [form for *_, word in analyzer.words(text) for form in word.forms]
 
 
 @pytest.mark.parametrize(
@@ -59,15 +60,38 @@ def test_a_name_is_kept_whole_and_split(text, whole, parts):
     [("iPhone", "iphone"), ("APIs", "apis"), ("mp3", "mp3"), ("_so_", "so"), ("don’t", "don't")],
 )
 def test_what_is_one_word_stays_one_word(text, word):
-    assert places(text, word) == [0]
-    assert len({place for _, place in ENGLISH.tokens([text])}) == 1
+    assert forms(text) == [word]
+    assert ENGLISH.word(text).parts == ()
 
 
-def test_a_compound_stands_at_its_first_part_and_the_next_word_after_its_last():
-    assert places("Node.js version", "node.js") == [0]
-    assert places("Node.js version", "js") == [1]
-    assert places("Node.js version", "version") == [2]
-    assert places("node js version", "version") == [2]
+def test_a_compound_is_its_simple_words_in_a_row():
+    assert forms("Node.js version") == forms("node js version") == ["node", "js", "version"]
+    assert forms("getUserById") == ["getuserbyid"]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("plain English words, one after the other.", ""),
+        ("Node.js", "node.js nodejs"),
+        ("snake_case", "snake_case snakecase"),
+        ("camelCase", "camel case"),
+        ("C++", "c++"),
+    ],
+)
+def test_an_engine_takes_plain_text_as_it_stands_and_gets_the_parts_beside_it(text, parts):
+    prepared = ENGLISH.prepare([text], " | ")
+    assert prepared.forms == prepared.to_stem == text
+    assert prepared.parts == parts
+
+
+def test_text_with_accents_and_unspaced_scripts_is_cut_for_the_engine():
+    assert ENGLISH.prepare(["Résumé 黑豹队"], "") == (
+        "resume 黑 豹 队",
+        "resume 黑 豹 队",
+        "résumé 黑豹 豹队",
+    )
+    assert Analyzer("french").prepare(["Été"], "").to_stem == "été"
 
 
 def test_words_of_one_stem_share_a_term_and_keep_their_forms():
@@ -94,7 +118,7 @@ def test_points_of_hebrew_and_arabic_are_folded_and_the_exact_form_is_kept():
 
 def test_joiners_part_words_where_scripts_need_them():
     assert terms("auf\u200clage") == terms("auflage")
-    assert places("می\u200cخواهم", "خواهم", PLAIN) == [1]
+    assert forms("می\u200cخواهم", PLAIN)[1] == "خواهم"
 
 
 def test_a_russian_letter_with_a_mark_is_a_letter_of_its_own():
@@ -102,13 +126,13 @@ def test_a_russian_letter_with_a_mark_is_a_letter_of_its_own():
 
 
 def test_hindi_words_are_not_cut_at_their_vowels():
-    assert terms("नमस्ते दुनिया") == {"नमस्ते", "दुनिया"}
+    assert forms("नमस्ते दुनिया") == ["नमस्ते", "दुनिया"]
 
 
 def test_shouted_stop_words_are_words():
     word = ENGLISH.word("IT")
     assert not word.stop
-    assert word.main == (("IT", 1.0),)
+    assert [lookup.term for lookup in word.lookups] == ["IT"]
     assert ENGLISH.word("it").stop
 
 
@@ -123,13 +147,9 @@ def test_latin_words_inside_chinese_are_words():
     assert {"python", "使用", "编写"} <= terms("使用Python编写")
 
 
-def test_a_phrase_cannot_run_from_one_text_into_the_next():
-    found = dict(ENGLISH.tokens(["one", "two"]))
-    assert found["two"] - found["one"] > GAP
-
-
 def test_a_word_without_end_is_found_by_its_beginning():
     assert max(map(len, terms("x" * 100_000))) <= 65
+    assert len(ENGLISH.prepare(["x" * 100_000], "").forms) <= 64
 
 
 def test_an_unknown_language_is_refused_with_the_known_ones():
@@ -143,45 +163,36 @@ texts = st.text(
 )
 
 
-@pytest.mark.parametrize("analyzer", [ENGLISH, PLAIN], ids=["stems", "no stems"])
-@given(word=st.text("abcdeginstéß", min_size=1) | st.sampled_from(["it", "IT", "Node.js", "日本"]))
-def test_a_word_is_looked_up_by_the_term_that_weighs_most(analyzer, word):
-    assert analyzer.looked_up_by(word) == analyzer.word(word).main[0][0]
+ANALYZERS = pytest.mark.parametrize("analyzer", [ENGLISH, PLAIN, CODE], ids=["en", "none", "code"])
 
 
-@given(texts)
-def test_every_term_of_a_query_word_is_one_it_is_indexed_by(text):
-    for _, _, _, word in ENGLISH.words(text):
-        indexed = {term for term, _ in word.tokens}
-        asked = {term for term, _ in word.main} | set(word.exact)
-        asked |= {term for group in word.groups for term in group}
-        assert asked <= indexed
-        assert set(word.phrase) <= set(word.tokens)
-        assert all(0 <= place < word.width for _, place in word.tokens)
+@ANALYZERS
+@given(text=texts)
+def test_every_term_of_a_query_word_is_one_it_is_found_by(analyzer, text):
+    for *_, word in analyzer.words(text):
+        held = analyzer.terms(text)
+        assert {lookup.term for lookup in word.lookups} | set(word.exact) <= held
+        assert {lookup.term for group in word.groups for lookup in group} <= held
+
+
+@ANALYZERS
+@given(text=texts)
+def test_what_an_engine_cuts_is_what_we_cut(analyzer, text):
+    prepared = analyzer.prepare([text], "")
+    cut = [form.lower() for form in re.findall(FORM, prepared.forms)]
+    if not (text.isascii() and "_" in text):  # an underscore by itself is no word
+        assert cut == forms(text, analyzer)
 
 
 SEVERAL = [c for c in map(chr, range(0x10000)) if c.isalpha() and " " in normalize("NFKC", c)]
 
 
-@pytest.mark.parametrize("analyzer", [ENGLISH, CodeAnalyzer()], ids=["words", "code"])
-def test_a_letter_that_stands_for_several_words_is_one_term(analyzer):
+def test_a_letter_that_stands_for_several_words_is_one_term():
     assert len(SEVERAL) > 10
     for letter in SEVERAL:
-        terms = [term for term, _ in analyzer.tokens([f"a{letter}b {letter}"])]
-        assert terms
-        assert not any(sign.isspace() for term in terms for sign in term)
-
-
-@given(texts)
-def test_words_and_tokens_agree(text):
-    by_word = [(t, at + p) for _, at, _, word in ENGLISH.words(text) for t, p in word.tokens]
-    assert by_word == list(ENGLISH.tokens([text]))
-
-
-@given(texts)
-def test_places_never_go_back(text):
-    found = [place for _, place in ENGLISH.tokens([text])]
-    assert found == sorted(found)
+        found = terms(f"a{letter}b {letter}")
+        assert found
+        assert not any(sign.isspace() for term in found for sign in term)
 
 
 @given(texts, texts)

@@ -18,8 +18,8 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from ragvault.index.cjk import UNSPACED
 from ragvault.sought import PICTURES
+from ragvault.text.cjk import UNSPACED
 
 # Marks that are part of a word and that \w leaves out; and the Indic blocks, with marks for vowels.
 _MARKS = (
