@@ -31,8 +31,8 @@ from ragvault import profiles
 from ragvault.collector import be_patient
 from ragvault.engines import Engines
 from ragvault.ingest import ingest
-from ragvault.models.cache import text_key
-from ragvault.models.choose import same_model
+from ragvault.models.embed import text_key
+from ragvault.models.load import same_model
 from ragvault.opened import Opened
 from ragvault.ports import Embedder, Role
 from ragvault.search import Asked, prepare, search

@@ -33,8 +33,8 @@ from ragvault.index import vector_faiss
 from ragvault.index.graph import Edge
 from ragvault.index.graph_communities import communities, stamp
 from ragvault.index.vector import FaissIndex
-from ragvault.models.load import open_embedder, opening
-from ragvault.models.talk import Quiet
+from ragvault.models.load import load_options, open_embedder
+from ragvault.models.progress import SilentReporter
 
 DIM, WORDS, SAMPLE = 384, 4096, 8000
 Matrix = NDArray[np.float32]
@@ -66,7 +66,9 @@ def _vectors(options: argparse.Namespace) -> Matrix:
     if options.vectors:
         return unit(np.load(options.vectors))
     if options.model:
-        embedder = open_embedder(options.model, opening(Models(), Quiet(), offline=True))
+        embedder = open_embedder(
+            options.model, load_options(Models(), SilentReporter(), offline=True)
+        )
         return embedder.embed(list(islice(_passages(), options.passages)), "passage")
     return _from_words()
 

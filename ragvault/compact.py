@@ -18,7 +18,7 @@ import time
 
 from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable
-from ragvault.models.choose import same_model
+from ragvault.models.load import same_model
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.answering import replaced
 from ragvault.write.meanings import follow_vectors

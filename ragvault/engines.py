@@ -17,10 +17,9 @@ from pathlib import Path
 
 from ragvault.configure import Loaded
 from ragvault.errors import IndexUnusable
-from ragvault.models.cache import SLAB
-from ragvault.models.choose import Choice, choose
-from ragvault.models.kit import Kit
-from ragvault.models.talk import Quiet, Talk
+from ragvault.models.embed import SLAB
+from ragvault.models.load import ModelChoice, ModelPool, choose_model
+from ragvault.models.progress import Reporter, SilentReporter
 from ragvault.ports import CacheBroken, Embedder, KeywordIndex, Reranker, VectorIndex
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.fetch import Fetch
@@ -48,18 +47,18 @@ class Engines:
         settings: Loaded,
         *,
         offline: bool = False,
-        talk: Talk | None = None,
-        kit: Kit | None = None,
+        talk: Reporter | None = None,
+        kit: ModelPool | None = None,
         slab: int = SLAB,
     ) -> None:
         self.folder = folder
         self.config = settings.config
         self.offline = offline
-        self.talk: Talk = talk or Quiet()
+        self.talk: Reporter = talk or SilentReporter()
         self._explicit = settings.origin["models.embedder"] != "default"
         self.slab = slab
         self._emptied: set[str] = set()  # caches that are missing because we deleted them
-        self._kit = kit or Kit()
+        self._kit = kit or ModelPool()
         self.remade: set[str] = set()  # caches that this run has made again
         self._verified: dict[str, float] = {}  # when every byte of a word index was as written
 
@@ -68,7 +67,7 @@ class Engines:
         if self.are_of(catalogue):
             return
         if any((self.folder / name).exists() for name in CACHES):
-            self.talk.say("the indexes are not of this catalogue; they are made again from it")
+            self.talk.info("the indexes are not of this catalogue; they are made again from it")
         self.empty()
         discard(self.folder / STAMP)
         write_file(self.folder / STAMP, catalogue.identity.encode())
@@ -156,7 +155,7 @@ class Engines:
         if catalogue.can_catch_up(catalogue.identity, index.revision):
             return index
         index.close()
-        self.talk.say(f"the {name} index is not of this time; it is made again from the catalogue")
+        self.talk.info(f"the {name} index is not of this time; it is made again from the catalogue")
         self._wipe(name)
         return self.words(name, catalogue)
 
@@ -176,7 +175,7 @@ class Engines:
 
     def lose(self, name: str, broken: CacheBroken) -> None:
         """Empty a keyword or code index that cannot be used, and say so."""
-        self.talk.say(f"the {name} index: {broken}; it is made again from the catalogue")
+        self.talk.info(f"the {name} index: {broken}; it is made again from the catalogue")
         self._wipe(name)
 
     def _wipe(self, name: str) -> None:
@@ -203,7 +202,7 @@ class Engines:
             if folder.exists():
                 self.remade.add("vectors")
                 said = f"the vector index of {model}: {broken}"
-                self.talk.say(f"{said}; it is made again from the catalogue")
+                self.talk.info(f"{said}; it is made again from the catalogue")
             else:
                 if catalogue.fact(_made("vectors", folder.name)):
                     self.remade.add("vectors")
@@ -215,7 +214,7 @@ class Engines:
         """A cache is empty: the first time that is as it should be, and later it was lost."""
         if catalogue.fact(_made(cache, which)) and cache not in self._emptied:
             name = "vector" if cache == "vectors" else cache
-            self.talk.say(f"the {name} index ({which}) is gone; it is made again")
+            self.talk.info(f"the {name} index ({which}) is gone; it is made again")
 
     def _note_made(self, cache: str, which: str, catalogue: Catalogue) -> None:
         if not catalogue.fact(_made(cache, which)):
@@ -251,26 +250,26 @@ class Engines:
                     discard(folder)
                     catalogue.set_fact(_made(name, folder.name), "")
 
-    def choice(self, catalogue: Catalogue) -> Choice:
+    def choice(self, catalogue: Catalogue) -> ModelChoice:
         """Which transformer a vault uses, and which one answers until then."""
         stored = catalogue.fact("full") or None
         configured = self.config.models.embedder
-        return choose(stored=stored, configured=configured, explicit=self._explicit)
+        return choose_model(stored=stored, configured=configured, explicit=self._explicit)
 
     def embedder(self, name: str, *, offline: bool = False) -> Embedder:
         """A model by name, fetched where that is needed and allowed; opened once."""
-        from ragvault.models.load import opening
+        from ragvault.models.load import load_options
 
-        how = opening(self.config.models, self.talk, offline=offline or self.offline)
+        how = load_options(self.config.models, self.talk, offline=offline or self.offline)
         return self._kit.embedder(name, self.config.models, how)
 
     def reranker(self) -> Reranker:
         """The model that reads results again. Only searches ask for it, and a search fetches
         nothing: a vault could switch reranking on, and 73 MB would come with the first query."""
-        from ragvault.models.load import opening
+        from ragvault.models.load import load_options
 
         settings = self.config.models
-        how = opening(settings, self.talk, offline=True)
+        how = load_options(settings, self.talk, offline=True)
         return self._kit.reranker(settings.reranker, settings, how)
 
 

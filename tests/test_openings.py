@@ -9,7 +9,7 @@ import pytest
 from vault_kit import vault
 
 from ragvault.errors import IndexUnusable
-from ragvault.models.kit import Kit
+from ragvault.models.load import ModelPool
 from ragvault.opened import Opened
 from ragvault.service.openings import Declined, Openings
 from ragvault.vault import Vault
@@ -27,7 +27,7 @@ def closed(monkeypatch) -> list[Opened]:
 
 
 def test_an_index_is_opened_once_for_many_searches(vault, closed):
-    openings, opened = Openings(Kit()), Vault.open(vault)
+    openings, opened = Openings(ModelPool()), Vault.open(vault)
     with openings(opened) as first:
         pass
     with openings(opened) as second:
@@ -44,7 +44,7 @@ def test_one_that_cannot_be_brought_up_to_date_is_closed_and_opened_anew(
     def refuse(self: Opened) -> None:
         raise IndexUnusable(self.catalogue.folder, "it is damaged")
 
-    openings, opened = Openings(Kit()), Vault.open(vault)
+    openings, opened = Openings(ModelPool()), Vault.open(vault)
     with openings(opened) as first:
         pass
     monkeypatch.setattr(Opened, "refresh", refuse)
@@ -57,7 +57,7 @@ def test_one_that_cannot_be_brought_up_to_date_is_closed_and_opened_anew(
 
 def test_a_thread_with_nothing_to_do_lets_go_of_an_index_that_was_removed(vault, closed):
     """An open file keeps its bytes on the disk, though its name is gone."""
-    openings, opened = Openings(Kit()), Vault.open(vault)
+    openings, opened = Openings(ModelPool()), Vault.open(vault)
     with openings(opened) as first:
         pass
     openings.tidy()
@@ -69,7 +69,7 @@ def test_a_thread_with_nothing_to_do_lets_go_of_an_index_that_was_removed(vault,
 
 
 def test_a_thread_with_nothing_to_do_lets_go_of_what_was_forgotten(vault):
-    openings, opened = Openings(Kit()), Vault.open(vault)
+    openings, opened = Openings(ModelPool()), Vault.open(vault)
     with openings(opened):
         pass
     before = deleted_files(opened.folder)
@@ -99,7 +99,7 @@ def deleted_files(folder: Path) -> list[str]:
 
 
 def test_a_vault_whose_settings_want_no_watcher_to_answer_is_left_to_others(vault):
-    openings = Openings(Kit())
+    openings = Openings(ModelPool())
     declining = Vault.open(vault, flags=["watch.answer=false"])
     with pytest.raises(Declined), openings(declining):
         pass

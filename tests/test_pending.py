@@ -11,7 +11,7 @@ import pytest
 
 from ragvault import freshness
 from ragvault.freshness import waiting
-from ragvault.models.kit import Kit
+from ragvault.models.load import ModelPool
 from ragvault.service.events import Native
 from ragvault.service.kept import Kept
 from ragvault.service.pending import Pending
@@ -29,7 +29,7 @@ def kept(tmp_path: Path, monkeypatch) -> Iterator[Kept]:
     root.mkdir()
     for name in ("one", "two", "three"):
         (root / f"{name}.md").write_text(f"{name}\n")
-    found = Kept(Vault.open(root), Heard(), Kit())
+    found = Kept(Vault.open(root), Heard(), ModelPool())
     found.listen()
     found.catch_up(lambda: False)
     yield found

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragvault.models.kit import Kit
+from ragvault.models.load import ModelPool
 from ragvault.service.kept import Kept
 from ragvault.service.watch import Watch
 from ragvault.vault import Vault
@@ -244,7 +244,7 @@ def kept(tmp_path, monkeypatch) -> Iterator[list[Kept]]:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "note.md").write_text("a note\n")
-        found.append(Kept(Vault.open(tmp_path / name), Heard(), Kit()))
+        found.append(Kept(Vault.open(tmp_path / name), Heard(), ModelPool()))
         found[-1].listen()
     yield found
     for each in found:

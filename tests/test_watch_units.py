@@ -73,8 +73,8 @@ def test_a_reader_that_left_does_not_end_the_watcher(tmp_path, monkeypatch):
 
     monkeypatch.setattr(sys, "stderr", Gone())
     log = Log(tmp_path / "watch.log", 1000, aloud=True)
-    log.say("one")
-    log.say("two")
+    log.info("one")
+    log.info("two")
     log.end()
 
     assert (tmp_path / "watch.log").read_text().count("\n") == 2
@@ -84,7 +84,7 @@ def test_a_log_stays_small_and_private(tmp_path):
     path = tmp_path / "logs" / "watch.log"
     log = Log(path, 1000, aloud=False)
     for number in range(200):
-        log.say(f"line {number}")
+        log.info(f"line {number}")
 
     files = sorted(path.parent.iterdir())
     assert len(files) == OLDER + 1
@@ -96,7 +96,7 @@ def test_a_log_stays_small_and_private(tmp_path):
 
 def test_nothing_in_a_log_steers_a_terminal(tmp_path):
     log = Log(tmp_path / "watch.log", 1000, aloud=False)
-    log.say("a note \x1b[31mred\nsecond line")
+    log.info("a note \x1b[31mred\nsecond line")
     log.end()
 
     assert (tmp_path / "watch.log").read_text().count("\n") == 1

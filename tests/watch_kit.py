@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ragvault.models.kit import Kit
+from ragvault.models.load import ModelPool
 from ragvault.service.kept import Kept
 from ragvault.service.watch import Watch
 from ragvault.vault import Vault
@@ -45,7 +45,7 @@ class Watched:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.heard = Heard()
-        self.kept = Kept(Vault.open(root), self.heard, Kit(), lambda: self.watch.wake())
+        self.kept = Kept(Vault.open(root), self.heard, ModelPool(), lambda: self.watch.wake())
         self.watch = Watch([self.kept])
         self._thread = threading.Thread(target=self.watch.run)
 

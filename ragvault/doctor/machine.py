@@ -96,16 +96,15 @@ def models(config: Config, needed: frozenset[str]) -> Iterator[Finding]:
 
 
 def _model(name: str, needed: bool) -> Finding:
-    from ragvault.models import load, registry
-    from ragvault.models import shelf as shelves
+    from ragvault.models import load, registry, weights
 
     part, shelf = "model", folders.models_dir()
     if name.startswith("fake"):
         return Finding(part, "note", f"{name} is for tests: it knows next to nothing of meaning")
-    if load.is_foreign(name):
+    if load.is_unlisted(name):
         return Finding(part, "note", f"{name} is your own: its bytes are not known beforehand")
     try:
-        build = shelves.installed(registry.find(name)[1], shelf)
+        build = weights.installed(registry.find_model(name)[1], shelf)
     except RagvaultError as error:
         return Finding(part, "broken", str(error), error.fix)
     pull = f"ragvault models pull {name.partition('@')[0]}"
@@ -113,7 +112,7 @@ def _model(name: str, needed: bool) -> Finding:
         return Finding(part, "broken", f"{name} is not here, and the index needs it", pull)
     if build is None:
         return Finding(part, "note", f"{name} is not here; it is fetched when first needed", pull)
-    wrong = shelves.faults(build, shelf)
+    wrong = weights.faults(build, shelf)
     if wrong:
         return Finding(part, "broken", f"{name}: {'; '.join(wrong)}", pull)
     return fine(part, f"{name} is here, and every byte is right")

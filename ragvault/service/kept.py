@@ -19,8 +19,8 @@ from ragvault import config
 from ragvault.errors import ConfigError, IndexLocked, IndexMissing, RagvaultError
 from ragvault.freshness import is_empty
 from ragvault.ingest import Tier
-from ragvault.models.kit import Kit
-from ragvault.models.talk import Talk
+from ragvault.models.load import ModelPool
+from ragvault.models.progress import Reporter
 from ragvault.notes.rewalk import Rewalk
 from ragvault.notes.walk import Walked
 from ragvault.presence import identity, why_away
@@ -43,7 +43,7 @@ class Kept:
     """One vault under watch. `wake` is called, from any thread, when there may be work."""
 
     def __init__(
-        self, vault: Vault, talk: Talk, kit: Kit, wake: Callable[[], None] = lambda: None
+        self, vault: Vault, talk: Reporter, kit: ModelPool, wake: Callable[[], None] = lambda: None
     ) -> None:
         self.vault, self.talk, self._kit, self._wake = vault, talk, kit, wake
         settings = vault.settings.config.watch
@@ -83,7 +83,7 @@ class Kept:
         except Unheard as unheard:
             reason = str(unheard)
         if reason and reason != self.polling:
-            self.talk.say(f"{self.vault.name}: changes are looked for, not heard: {reason}")
+            self.talk.info(f"{self.vault.name}: changes are looked for, not heard: {reason}")
         self.polling = reason
         self._identity = identity(self.root)
         self._not_before = 0.0  # whatever failed before may be possible now
@@ -117,16 +117,16 @@ class Kept:
         was, self.away = self.away, why_away(self.root)
         if self.away:
             if not was:
-                self.talk.say(f"{self.vault.name}: {self.away}; the index stays as it is")
+                self.talk.info(f"{self.vault.name}: {self.away}; the index stays as it is")
                 self.deafen()
             return
         if was:
-            self.talk.say(f"{self.vault.name}: the vault is back")
+            self.talk.info(f"{self.vault.name}: the vault is back")
             self.listen()
         elif identity(self.root) != self._identity:
             self.listen()  # another folder of the same name: a disk was mounted, or a copy restored
         elif self._native is not None and self._native.lost:
-            self.talk.say(f"{self.vault.name}: {self._native.lost}")
+            self.talk.info(f"{self.vault.name}: {self._native.lost}")
             self.listen()
         elif time.monotonic() >= self._next_look:
             if self._polled.look():
@@ -154,7 +154,7 @@ class Kept:
             self.unfinished = wanted == "full" and report.tier != "full"
             if report.anything:
                 self.indexed = time.time()
-                self.talk.say(f"{self.vault.name}: {_counted(report)}, {report.seconds:.1f} s")
+                self.talk.info(f"{self.vault.name}: {_counted(report)}, {report.seconds:.1f} s")
         except Left:
             self.changed(at_once=True)
             raise
@@ -171,9 +171,9 @@ class Kept:
             report = self._index("full", leave)
             self.unfinished = False
             if report.tier == "full":
-                self.talk.say(f"{self.vault.name}: every passage has its vector")
+                self.talk.info(f"{self.vault.name}: every passage has its vector")
             for warning in report.warnings:
-                self.talk.say(f"{self.vault.name}: {warning}")
+                self.talk.info(f"{self.vault.name}: {warning}")
         except Left:
             raise
         except Exception as error:
@@ -274,7 +274,7 @@ class Kept:
     def _say_once(self, line: str) -> None:
         if line != self._said:
             self._said = line
-            self.talk.say(line)
+            self.talk.info(line)
 
 
 def _counted(report: Report) -> str:

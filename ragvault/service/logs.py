@@ -15,7 +15,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from ragvault import folders
-from ragvault.models.talk import Quiet
+from ragvault.models.progress import SilentReporter
 from ragvault.store.private import make_file, make_folder
 
 NAME = "watch.log"
@@ -27,8 +27,8 @@ def log_file(environ: Mapping[str, str] | None = None) -> Path:
     return folders.cache_dir(environ) / NAME
 
 
-class Log(Quiet):
-    """A Talk that writes to the log, and on stderr where somebody is looking."""
+class Log(SilentReporter):
+    """A Reporter that writes to the log, and on stderr where somebody is looking."""
 
     def __init__(self, path: Path, max_bytes: int, *, aloud: bool) -> None:
         make_folder(path.parent)
@@ -39,7 +39,7 @@ class Log(Quiet):
         )
         self._aloud = aloud
 
-    def say(self, line: str) -> None:
+    def info(self, line: str) -> None:
         plain = "".join(char if char.isprintable() else "?" for char in line)
         self._handler.handle(logging.makeLogRecord({"msg": plain}))
         if self._aloud and sys.stderr:
@@ -50,7 +50,7 @@ class Log(Quiet):
                 self._aloud = False  # nobody reads it any more; the log goes on
 
     def end(self) -> None:
-        """Close the file. `close` is a Talk's: nothing more for now."""
+        """Close the file. `close` is a Reporter's: nothing more for now."""
         self._handler.close()
 
 

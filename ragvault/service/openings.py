@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ragvault.models.kit import Kit
+from ragvault.models.load import ModelPool
 from ragvault.opened import Opened
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
@@ -38,7 +38,7 @@ class Declined(Exception):
 class Openings:
     """Gives each thread an index that is open already. Use as a function of a vault."""
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: ModelPool) -> None:
         self._kit = kit
         self._own = threading.local()
 

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
-from ragvault.models.kit import Kit
+from ragvault.models.load import ModelPool
 from ragvault.service.kept import Kept
 from ragvault.service.logs import Log, unexpected
 from ragvault.service.openings import Declined, Openings
@@ -34,7 +34,7 @@ Answering = Callable[[list[str], Mapping[str, Any], Openings, Pending], Mapping[
 
 def run(vaults: Sequence[Vault], answering: Answering, log: Log) -> None:
     """Watch until a signal comes. Raises WatcherRunning when another one does so already."""
-    kit = Kit()
+    kit = ModelPool()
     openings = Openings(kit)
     with Place() as place, ExitStack() as stack:
         kept = [Kept(vault, log, kit, lambda: watch.wake()) for vault in vaults]
@@ -45,16 +45,16 @@ def run(vaults: Sequence[Vault], answering: Answering, log: Log) -> None:
             idle=openings.tidy,
             aside=lambda root: watch.aside(root),
             status=lambda: _status(watch, server),
-            failed=lambda error: log.say(unexpected(error)),
+            failed=lambda error: log.info(unexpected(error)),
             threads=max(vault.settings.config.watch.threads for vault in vaults),
         )
         watch = Watch(kept, busy=lambda: server.busy)
         stack.enter_context(_ended_by_signals(watch))
         stack.enter_context(server)
         place.tell([vault.root for vault in vaults], server.address, server.token)
-        log.say(f"watching {', '.join(vault.name for vault in vaults)} (pid {os.getpid()})")
+        log.info(f"watching {', '.join(vault.name for vault in vaults)} (pid {os.getpid()})")
         watch.run()
-        log.say("stopped")
+        log.info("stopped")
 
 
 def _answered(

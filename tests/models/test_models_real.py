@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -210,7 +211,7 @@ def test_no_system_call_reaches_for_the_network():
 import sys
 seen = []
 sys.addaudithook(lambda event, args: seen.append(event) if event.startswith("socket.") else None)
-sys.path.insert(0, {str(__file__).rpartition("/")[0]!r})
+sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
 from weights import opened_here
 from ragvault.models.load import open_embedder
 open_embedder("bge-small-en-v1.5", opened_here()).embed(["text"], "query")

@@ -9,9 +9,8 @@ import pytest
 from model_kit import FILES, hub_source, make_model
 
 from ragvault.cli.main import main
-from ragvault.models import registry
-from ragvault.models import shelf as shelves
-from ragvault.models.talk import Bar, Lines, Quiet, on_stderr
+from ragvault.models import registry, weights
+from ragvault.models.progress import BarReporter, LineReporter, SilentReporter, stderr_reporter
 
 
 @pytest.fixture
@@ -19,7 +18,7 @@ def home(tmp_path, monkeypatch):
     """A home of our own and a registry of one model that is called as the default embedder is."""
     monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
     models = {"tiny": make_model(hub_source())}
-    monkeypatch.setattr(registry, "models", lambda: models)
+    monkeypatch.setattr(registry, "known_models", lambda: models)
     return tmp_path / "home" / "models"
 
 
@@ -36,7 +35,7 @@ def test_list_shows_licence_origin_and_what_is_not_here(home, capsys):
     shown = capsys.readouterr().out
     assert "tiny  (embedder, onnx)" in shown
     assert "made by nobody, licence MIT; from hub owner/name" in shown
-    assert "not here" in shown
+    assert "not installed" in shown
 
 
 def test_list_as_json_says_all_of_it(home, stick, capsys):
@@ -56,13 +55,13 @@ def test_the_real_registry_can_be_listed(capsys):
     assert "bge-small-en-v1.5  (embedder, onnx)" in capsys.readouterr().out
 
 
-def test_pull_prints_the_folder_and_talks_on_stderr(home, stick, capsys):
+def test_pull_prints_the_folder_and_reports_on_stderr(home, stick, capsys):
     assert main(["models", "pull", "tiny", "--from", str(stick), "--offline"]) == 0
     said = capsys.readouterr()
     folder = said.out.strip()
     assert (home / "tiny").exists()
     assert folder.startswith(str(home))
-    assert "tiny is in" in said.err
+    assert "installed tiny in" in said.err
 
 
 def test_a_quiet_pull_prints_only_the_folder(home, stick, capsys):
@@ -74,7 +73,7 @@ def test_pull_offline_without_the_files_ends_with_4_and_the_cure(home, capsys):
     assert main(["models", "pull", "tiny", "--offline"]) == 4
     said = capsys.readouterr()
     assert said.out == ""
-    assert "because of offline" in said.err
+    assert "because of offline mode" in said.err
     assert "fix: go online and run: ragvault models pull tiny" in said.err
 
 
@@ -86,14 +85,14 @@ def test_an_unknown_model_ends_with_2_and_the_nearest_name(home, capsys):
 def test_verify_finds_a_changed_byte_and_pull_mends_it(home, stick, capsys):
     main(["models", "pull", "tiny", "--from", str(stick), "--offline"])
     assert main(["models", "verify"]) == 0
-    (build,) = registry.models()["tiny"].builds()
-    (shelves.folder_of(build, home) / "model.onnx").write_bytes(b"changed")
+    (build,) = registry.known_models()["tiny"].builds()
+    (weights.build_folder(build, home) / "model.onnx").write_bytes(b"changed")
 
     assert main(["models", "verify", "tiny"]) == 4
     assert "fix: ragvault models pull tiny" in capsys.readouterr().err
     assert main(["models", "pull", "tiny", "--from", str(stick), "--offline"]) == 0
     assert main(["models", "verify", "tiny"]) == 0
-    assert "tiny: all is well" in capsys.readouterr().out
+    assert "tiny: verified" in capsys.readouterr().out
 
 
 def test_verify_and_path_of_what_is_not_here_end_with_4(home, capsys):
@@ -112,17 +111,17 @@ def test_path_prints_the_folder_and_nothing_else(home, stick, capsys):
 
 
 def test_a_pipe_gets_lines_and_a_terminal_a_bar(monkeypatch):
-    assert type(on_stderr()) is Lines
-    assert type(on_stderr(quiet=True)) is Quiet
+    assert type(stderr_reporter()) is LineReporter
+    assert type(stderr_reporter(quiet=True)) is SilentReporter
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert type(on_stderr()) is Bar
+    assert type(stderr_reporter()) is BarReporter
 
 
 def test_a_bar_ends_before_a_sentence_begins(capsys):
-    bar = Bar()
+    bar = BarReporter()
     bar.progress(1, 10)
     bar.progress(5, 10)
-    bar.say("done with that")
+    bar.info("done with that")
     bar.progress(1, 0)
     bar.close()
     bar.close()

@@ -1,7 +1,7 @@
-"""What a pull says while it works: on stderr, a bar on a terminal and plain lines in a pipe.
+"""Report downloads to the user on stderr: a bar on a terminal, plain lines in a pipe.
 
-`Talk` is the promise, kept here by three: `Quiet` says nothing, `Lines` writes lines, `Bar` draws
-with Rich. Whoever waits chooses; the sources only report.
+`Reporter` is the protocol that sources and installs report to. `SilentReporter` ignores reports,
+`LineReporter` writes lines, and `BarReporter` adds a progress bar drawn with Rich.
 """
 
 from __future__ import annotations
@@ -13,48 +13,48 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-class Talk(Protocol):
-    """Told what is going on; answers nothing and never raises."""
+class Reporter(Protocol):
+    """Receives messages and progress. Its methods return nothing."""
 
-    def say(self, line: str) -> None:
-        """One finished sentence."""
+    def info(self, line: str) -> None:
+        """One message for the user, a whole line."""
         ...
 
     def progress(self, done: int, total: int) -> None:
-        """So many bytes of so many; `done` starts again at a small number for each download."""
+        """Bytes downloaded so far, of how many. Each download starts again from a small number."""
         ...
 
     def close(self) -> None:
-        """Nothing more will be said for now."""
+        """The download has ended; a later one may follow."""
         ...
 
 
-class Quiet:
-    """For callers that do not want to hear."""
+class SilentReporter:
+    """Ignores everything."""
 
-    def say(self, line: str) -> None: ...
+    def info(self, line: str) -> None: ...
 
     def progress(self, done: int, total: int) -> None: ...
 
     def close(self) -> None: ...
 
 
-class Lines(Quiet):
-    """Sentences on stderr, and no bar: for pipes and logs."""
+class LineReporter(SilentReporter):
+    """Messages on stderr without a bar, for pipes and logs."""
 
-    def say(self, line: str) -> None:
+    def info(self, line: str) -> None:
         sys.stderr.write(f"{line}\n")
 
 
-class Bar(Lines):
-    """Sentences, and below them one bar that is gone when the download is."""
+class BarReporter(LineReporter):
+    """Messages on stderr, and a progress bar that disappears when the download ends."""
 
     def __init__(self) -> None:
         self._progress: Progress | None = None
 
-    def say(self, line: str) -> None:
+    def info(self, line: str) -> None:
         self.close()
-        super().say(line)
+        super().info(line)
 
     def progress(self, done: int, total: int) -> None:
         if self._progress is None:
@@ -70,11 +70,11 @@ class Bar(Lines):
             self._progress = None
 
 
-def on_stderr(*, quiet: bool = False) -> Talk:
-    """What fits where stderr goes."""
+def stderr_reporter(*, quiet: bool = False) -> Reporter:
+    """The reporter for this stderr: a bar on a terminal, lines elsewhere, nothing if quiet."""
     if quiet:
-        return Quiet()
-    return Bar() if sys.stderr.isatty() else Lines()
+        return SilentReporter()
+    return BarReporter() if sys.stderr.isatty() else LineReporter()
 
 
 def _rich_progress() -> Progress:

@@ -9,14 +9,14 @@ from ragvault import configure
 from ragvault.config import Models
 from ragvault.errors import ConfigError, ModelUnavailable, ModelUnknown, ModelUnusable, UsageError
 from ragvault.models import load
-from ragvault.models.fetch import Ways
-from ragvault.models.load import Opening, open_embedder, open_reranker, opening, short_name
-from ragvault.models.talk import Quiet
+from ragvault.models.install import InstallOptions
+from ragvault.models.load import LoadOptions, load_options, open_embedder, open_reranker, short_name
+from ragvault.models.progress import SilentReporter
 
 
 @pytest.fixture
 def how(tmp_path):
-    return Opening(tmp_path / "models", Ways(offline=True))
+    return LoadOptions(tmp_path / "models", InstallOptions(offline=True))
 
 
 def test_the_fake_is_opened_by_its_name_only(how):
@@ -50,17 +50,17 @@ def test_a_reranker_is_no_embedder(how):
     "name", ["/srv/model", "~/model", "./model", "../model", "~joe/m", "C:\\m"]
 )
 def test_a_path_is_a_folder(name):
-    assert load.is_foreign(name)
+    assert load.is_unlisted(name)
 
 
 @pytest.mark.parametrize("name", ["owner/name", "owner/name@0123456789ab"])
 def test_owner_and_name_are_an_id_of_the_hub(name):
-    assert load.is_foreign(name)
+    assert load.is_unlisted(name)
 
 
 @pytest.mark.parametrize("name", ["bge-small-en-v1.5", "bge@0123456789ab", "a/b/c", "a b/c", ""])
 def test_everything_else_is_a_name_of_the_registry(name):
-    assert not load.is_foreign(name)
+    assert not load.is_unlisted(name)
 
 
 def test_a_folder_called_like_an_id_is_not_loaded_in_its_place(how, tmp_path, monkeypatch):
@@ -114,10 +114,10 @@ def test_an_id_is_fetched_once_and_without_what_could_run(how, tmp_path, monkeyp
     with hub(repository(files)) as (address, asked):
         monkeypatch.setenv("HF_ENDPOINT", address)
         monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-        online = Opening(how.shelf, Ways())
+        online = LoadOptions(how.models_dir, InstallOptions())
         first = open_embedder("owner/name", online).name
         again = open_embedder("owner/name", online).name
-    folder = how.shelf / "hub" / "owner--name"
+    folder = how.models_dir / "hub" / "owner--name"
     assert first == again
     assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
     assert len(asked) == 3  # the listing and two files, once
@@ -130,15 +130,15 @@ def test_weights_that_are_not_what_the_hub_names_are_refused(how, monkeypatch):
     with hub(pages) as (address, _):
         monkeypatch.setenv("HF_ENDPOINT", address)
         monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-        with pytest.raises(ModelUnavailable, match="not what the hub names"):
-            open_embedder("owner/name", Opening(how.shelf, Ways()))
-    assert not (how.shelf / "hub").exists()
+        with pytest.raises(ModelUnavailable, match="does not have the hash that the hub states"):
+            open_embedder("owner/name", LoadOptions(how.models_dir, InstallOptions()))
+    assert not (how.models_dir / "hub").exists()
 
 
 def test_the_settings_and_the_flag_both_forbid_downloads():
-    assert opening(Models(offline=True), Quiet()).ways.offline
-    assert opening(Models(), Quiet(), offline=True).ways.offline
-    assert not opening(Models(), Quiet()).ways.offline
+    assert load_options(Models(offline=True), SilentReporter()).install.offline
+    assert load_options(Models(), SilentReporter(), offline=True).install.offline
+    assert not load_options(Models(), SilentReporter()).install.offline
 
 
 def test_a_vault_may_not_choose_a_model(tmp_path):
