@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import data
-from ragvault import folders
-from ragvault.config import Models
+from ragvault.config import folders
+from ragvault.config.settings import Models
 from ragvault.models import registry, weights
 from ragvault.models.load import load_options, open_embedder
 from ragvault.models.onnx import cpu_cores
@@ -35,7 +35,7 @@ WAYS = [(0, 1, 1), (0, 1, 8), (0, 1, 32), (1, 0, 1), (1, 0, 8), (1, 0, 32)]
 COLD = """
 import time
 begun = time.perf_counter()
-from ragvault.config import Models
+from ragvault.config.settings import Models
 from ragvault.models.load import load_options, open_embedder
 from ragvault.models.progress import SilentReporter
 options = load_options(Models(), SilentReporter(), offline=True)

@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks import corpora
 from benchmarks.vectors import Matrix, Shelf, unit
-from ragvault.config import Vector
+from ragvault.config.settings import Vector
 
 NOISE = 0.6  # times the length of a vector: a cosine of about 0.86 to the passage it is made of
 BEST = 10

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks import data, record
-from ragvault import profiles
 from ragvault.collector import be_patient
+from ragvault.config import profiles
 from ragvault.engines import Engines
 from ragvault.ingest import ingest
 from ragvault.models.embed import text_key

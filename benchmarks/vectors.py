@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import data
-from ragvault.config import Graph, Models, Vector
+from ragvault.config.settings import Graph, Models, Vector
 from ragvault.index import vector_faiss
 from ragvault.index.graph import Edge
 from ragvault.index.graph_communities import communities, stamp

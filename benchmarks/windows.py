@@ -21,8 +21,8 @@ from tokenizers import Tokenizer
 
 from benchmarks import data
 from benchmarks.embed import Bare
-from ragvault import folders
-from ragvault.config import Models
+from ragvault.config import folders
+from ragvault.config.settings import Models
 from ragvault.models import registry, weights
 from ragvault.models.load import load_options, open_embedder
 from ragvault.models.progress import LineReporter

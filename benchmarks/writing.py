@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import data
-from ragvault import folders
+from ragvault.config import folders
 
 # What is timed: (where it is called from, its name, what it is called here).
 STEPS = (

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.plan import QueryType
 from ragvault.types import Date, Kind
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ragvault.configure import Loaded
+from ragvault.config.load import Loaded
 from ragvault.errors import IndexUnusable
 from ragvault.models.embed import SLAB
 from ragvault.models.load import ModelChoice, ModelPool, choose_model

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError
 from ragvault.index.vector_tiers import Tiers

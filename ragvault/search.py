@@ -24,9 +24,8 @@ import msgspec
 
 from ragvault.called import names_first, or_a_name
 from ragvault.candidate import Candidate, Context, Ranked, together
-from ragvault.config import Config
-from ragvault.config_query import Retrieve
-from ragvault.config_rank import Limit
+from ragvault.config.ranking import Limit
+from ragvault.config.settings import Config, Retrieve
 from ragvault.errors import RagvaultError
 from ragvault.expanded import expanded
 from ragvault.listing import listing

@@ -18,9 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragvault import configure, folders, profiles
 from ragvault.candidate import Candidate
-from ragvault.configure import Loaded
+from ragvault.config import folders, profiles
+from ragvault.config.load import Loaded, load_settings
 from ragvault.engines import Engines
 from ragvault.errors import IndexMissing, IndexUnusable, VaultEmptied
 from ragvault.models.embed import SLAB
@@ -242,5 +242,5 @@ def _mend(folder: Path, look: bool, say: Callable[[str], None]) -> None:
 
 def data_folder(environ: Mapping[str, str] | None = None) -> Path:
     """Where indexes are. No vault may say, so its own settings are not asked."""
-    override = configure.load(environ=environ).config.paths.data
+    override = load_settings(environ=environ).config.paths.data
     return folders.data_dir(environ, override)

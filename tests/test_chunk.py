@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault import config
+from ragvault.config import settings as config
 from ragvault.notes.chunk import chunk, embedding_text
 from ragvault.notes.parse import parse
 from ragvault.spans import cut

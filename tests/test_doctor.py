@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from vault_kit import indexed_sample, ragvault, sample, vault
 
-from ragvault.config import Config, Walk
+from ragvault.config.settings import Config, Walk
 from ragvault.doctor import alive, machine
 from ragvault.doctor.findings import Finding, exit_code, fine
 from ragvault.vault import Vault

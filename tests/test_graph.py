@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragvault.config import Graph
+from ragvault.config.settings import Graph
 from ragvault.index.graph import Backlinks, Edge, backlinks, link_share, list_weights, weight_of
 from ragvault.index.graph_communities import build, communities, stamp
 from ragvault.index.graph_neighbours import neighbours

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault import config
+from ragvault.config import settings as config
 from ragvault.notes import fields, frontmatter, tags
 from ragvault.notes.parse import Lines, blank, parse
 from ragvault.types import Note

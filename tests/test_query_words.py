@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from ragvault.config_query import Expand, Query
+from ragvault.config.settings import Expand, Query
 from ragvault.query.data import filters
 from ragvault.query.expand import expand
 from ragvault.query.understand import understand

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragvault import config
+from ragvault.config import settings as config
 from ragvault.errors import VaultNotFound
 from ragvault.notes import walk as walking
 from ragvault.notes.rewalk import Rewalk

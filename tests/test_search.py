@@ -17,8 +17,8 @@ import pytest
 from keyword_shelves import ENGINES
 from vector_shelf import WORDS, Shelf, brute_force, create, fill, vector_of
 
-from ragvault import profiles
-from ragvault.config import Vector
+from ragvault.config import profiles
+from ragvault.config.settings import Vector
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.index.vector_tiers import Tiers

@@ -30,7 +30,7 @@ from vector_shelf import (
     vectors_of,
 )
 
-from ragvault.config import Vector
+from ragvault.config.settings import Vector
 from ragvault.index import vector_faiss, vector_segment
 from ragvault.index.vector_write import Limits
 from ragvault.ports import VectorIndex

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.config import Walk
+from ragvault.config.settings import Walk
 from ragvault.notes.walk import walk
 from ragvault.service import events, inotify
 from ragvault.service.batch import Batch

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from ragvault import configure, folders
 from ragvault.cli import options, render
+from ragvault.config import folders
+from ragvault.config.load import load_settings
 from ragvault.errors import ModelUnavailable, ModelUnusable
 
 app = typer.Typer(help="List, fetch and verify models.")
@@ -63,7 +64,7 @@ def pull(
     from ragvault.models.install import InstallOptions
     from ragvault.models.progress import stderr_reporter
 
-    settings = configure.load().config.models
+    settings = load_settings().config.models
     copies = [path.expanduser() for path in (source, Path(settings.folder)) if path and path.name]
     reporter = stderr_reporter(quiet=render.is_quiet())
     how = InstallOptions(offline or settings.offline, copies, reporter)

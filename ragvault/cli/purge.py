@@ -24,12 +24,13 @@ def purge(
 
     ragvault purge --yes --quiet
     """
-    from ragvault import configure, folders
     from ragvault import purge as purging
     from ragvault.cli import pages
+    from ragvault.config import folders
+    from ragvault.config.load import load_settings
     from ragvault.service.running import running, stop
 
-    data = folders.data_dir(override=configure.load().config.paths.data)
+    data = folders.data_dir(override=load_settings().config.paths.data)
     found = purging.written(data)
     if not yes and json:
         for line in pages.written(found).splitlines():

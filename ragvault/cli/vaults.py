@@ -66,7 +66,7 @@ def default(
 
     ragvault vaults default sample_vault
     """
-    from ragvault import folders
+    from ragvault.config import folders
     from ragvault.store import registry
     from ragvault.vault import data_folder
 
@@ -97,7 +97,7 @@ def remove(
 
     ragvault vaults remove sample_vault
     """
-    from ragvault import folders
+    from ragvault.config import folders
     from ragvault.store import registry
     from ragvault.store.lock import WriterLock
     from ragvault.vault import data_folder

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ragvault.config import Graph
+from ragvault.config.settings import Graph
 
 EdgeKind = Literal["link", "embed", "alias", "property"]
 Unit = tuple[int, "int | None"]  # a note and one of its sections; None is the whole note

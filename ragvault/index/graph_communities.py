@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import TYPE_CHECKING
 
-from ragvault.config import Graph
+from ragvault.config.settings import Graph
 from ragvault.index.graph import Edge, Unit, between_notes, unit_order, weight_of
 from ragvault.index.graph_louvain import louvain
 

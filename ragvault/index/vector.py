@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragvault.config import Vector
+from ragvault.config.settings import Vector
 from ragvault.index import vector_best, vector_log, vector_state
 from ragvault.index import vector_files as files
 from ragvault.index.ids import among

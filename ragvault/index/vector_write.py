@@ -16,7 +16,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from ragvault.config import Vector
+from ragvault.config.settings import Vector
 from ragvault.index import vector_files as files
 from ragvault.index import vector_log, vector_segment
 from ragvault.index.vector_state import Part, State, sorted_rows

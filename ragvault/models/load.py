@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ragvault import folders
+from ragvault.config import folders
 from ragvault.errors import ModelUnusable, UsageError
 from ragvault.ports import Embedder, Reranker
 
 if TYPE_CHECKING:
-    from ragvault.config import Models
+    from ragvault.config.settings import Models
     from ragvault.models.install import InstallOptions
     from ragvault.models.progress import Reporter
     from ragvault.models.registry import Build

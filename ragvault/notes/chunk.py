@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ragvault import config
+from ragvault.config import settings as config
 from ragvault.notes.parse import Lines
 from ragvault.notes.pieces import Visible, pieces
 from ragvault.notes.segment import Piece, Wish, segment

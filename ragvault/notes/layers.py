@@ -14,7 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from ragvault import config
+from ragvault.config import settings as config
 from ragvault.notes import obsidian
 from ragvault.notes.ignore import Rules
 from ragvault.notes.read import read_small

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ragvault import config
+from ragvault.config import settings as config
 from ragvault.notes import fields, frontmatter, links, markdown, tags
 from ragvault.notes.marks import marks
 from ragvault.spans import Span, joined

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from ragvault.config_query import Query
+from ragvault.config.settings import Query
 from ragvault.plan import Every, QueryPlan, leaves
 from ragvault.query.classify import classify, is_literal, weights
 from ragvault.query.mistakes import wrong

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from math import log1p
 
 from ragvault.candidate import Candidate, Context, NoteFacts, Term
-from ragvault.config_rank import Backlinks, Recency, Templates
+from ragvault.config.ranking import Backlinks, Recency, Templates
 from ragvault.rank import ages, weights
 
 Boosting = Callable[[NoteFacts], "Term | None"]

@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 
 from ragvault.candidate import Candidate, Context, Passage, Term
-from ragvault.config_fuse import Features, Hierarchy
+from ragvault.config.ranking import Features, Hierarchy
 from ragvault.rank import ages, weights
 
 # Words of a heading, in the order in which the first that fits decides.

@@ -17,7 +17,7 @@ from math import isnan
 from statistics import fmean, pvariance
 
 from ragvault.candidate import Candidate, Context
-from ragvault.config_fuse import Aware, Fuse
+from ragvault.config.ranking import Aware, Fuse
 
 LEGS = ("vector", "keyword", "code", "graph", "recency", "access")
 JUDGED = ("vector", "keyword")  # whose scores say how sure the leg is

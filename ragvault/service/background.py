@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from ragvault.config.folders import settled
 from ragvault.errors import RagvaultError
-from ragvault.folders import settled
 from ragvault.service.running import Running, running
 
 STARTING = 30.0  # seconds: a cold disk reads a few hundred megabytes of libraries first

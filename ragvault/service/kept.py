@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ragvault import config
+from ragvault.config import settings as config
 from ragvault.errors import ConfigError, IndexLocked, IndexMissing, RagvaultError
 from ragvault.freshness import is_empty
 from ragvault.ingest import Tier

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from ragvault import folders
+from ragvault.config import folders
 from ragvault.models.progress import SilentReporter
 from ragvault.store.private import make_file, make_folder
 

@@ -9,7 +9,7 @@ import time
 from hashlib import blake2b
 from pathlib import Path
 
-from ragvault import config
+from ragvault.config import settings as config
 from ragvault.errors import RagvaultError
 from ragvault.notes.walk import walk
 

@@ -20,7 +20,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from ragvault import __version__, folders
+from ragvault import __version__
+from ragvault.config import folders
 from ragvault.errors import RagvaultError
 from ragvault.service.record import LOCK, PROTOCOL, RECORD, own_folder
 from ragvault.store.lock import started

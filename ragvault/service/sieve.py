@@ -13,9 +13,9 @@ import threading
 from pathlib import Path
 from unicodedata import normalize
 
-from ragvault import config
+from ragvault.config import settings as config
+from ragvault.config.load import VAULT_FILE
 from ragvault.notes.layers import Layers, base_layers, ignore_files, with_file
-from ragvault.sources import VAULT_FILE
 
 
 class Sieve:

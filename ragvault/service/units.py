@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from ragvault.folders import settled
+from ragvault.config.folders import settled
 
 LABEL = "ragvault.watch"
 PLACES = ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")

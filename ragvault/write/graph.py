@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from ragvault import config
+from ragvault.config import settings as config
 from ragvault.index.graph import Edge, Unit, backlinks, between_notes, link_share, list_weights
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.standing import Standing

@@ -17,7 +17,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.errors import VaultEmptied
 from ragvault.notes.diff import Changes, Known, diff
 from ragvault.notes.read import Read, digest

@@ -2,7 +2,7 @@
 
 It is config.toml.example with every setting commented out: a file that repeated the defaults would
 freeze them, and a later release could not improve any. The example itself is the one source of
-truth; the wheel carries it beside this file, a checkout has it at the top.
+truth; the wheel carries it inside the package, a checkout has it at the top.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _KEPT = re.compile(r"\s*(\[[\w.]+\]\s*)?(#.*)?")  # blank lines, comments, table
 
 def example() -> str:
     """The text of config.toml.example."""
-    here = Path(__file__).parent
-    inside = here / EXAMPLE
-    return (inside if inside.is_file() else here.parent / EXAMPLE).read_text("utf-8")
+    package = Path(__file__).parent.parent
+    inside = package / EXAMPLE
+    return (inside if inside.is_file() else package.parent / EXAMPLE).read_text("utf-8")
 
 
 def starter() -> str:

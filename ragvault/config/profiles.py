@@ -17,14 +17,14 @@ from typing import Any
 
 import msgspec
 
-from ragvault import configure, schema, toml
-from ragvault.config import Config
-from ragvault.configure import Loaded
+from ragvault.config import schema, toml
+from ragvault.config.load import Loaded, combine, load_settings
+from ragvault.config.schema import Source
+from ragvault.config.settings import Config
+from ragvault.config.toml import KeyPath
 from ragvault.errors import ConfigError
-from ragvault.sources import Source
-from ragvault.toml import KeyPath
 
-_HERE = Path(__file__).parent
+_HERE = Path(__file__).parent / "profiles"
 BASE = "extends"
 
 
@@ -55,10 +55,10 @@ def load(
 
     `tuned` names the file of what was tuned for a profile: weights of one mean nothing to another.
     """
-    chosen = configure.load(vault, flags=flags, environ=environ)
+    chosen = load_settings(vault, flags=flags, environ=environ)
     name = chosen.config.search.profile
     if tuned is not None and (path := tuned(name)).exists():
-        chosen = configure.load(vault, tuned=path, flags=flags, environ=environ)
+        chosen = load_settings(vault, tuned=path, flags=flags, environ=environ)
     return under(chosen, name)
 
 
@@ -84,7 +84,7 @@ def under(chosen: Loaded, name: str) -> Loaded:
 def _profile(name: str) -> Loaded:
     tree = _tree(name)
     source = Source("user file", [((), tree)], lambda path: name)
-    loaded = configure.lay([source])
+    loaded = combine([source])
     return Loaded(loaded.config, {key: _origin(at, name) for key, at in loaded.origin.items()})
 
 

@@ -5,19 +5,17 @@
 config.toml is the user's, for every vault; tuned.toml is what `ragvault tune` found for one vault
 and profile, beside the index.
 
-`load` reads the sources, lays them over each other key by key, and returns a valid Config with
-the origin of every key, or raises one ConfigError that holds every problem found. msgspec
-and schema decide whether a value fits; this file only says which key it was and what would fit. A
-setting whose type is a list or a mapping is one value: a higher source replaces it whole.
-
-config.py declares the settings, schema.py names them, sources.py reads the places, and
-mistakes.py has the sentences.
+`load_settings` reads the sources, combines them key by key, and returns a valid Config with the
+origin of every key, or raises one ConfigError that holds every problem found. A setting whose type
+is a list or a mapping is one value: a higher source replaces it whole. schema.py knows which
+settings there are and has the sentences about those that cannot be used.
 """
 
 from __future__ import annotations
 
 import operator
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,21 +25,22 @@ from typing import Any
 
 import msgspec
 
-from ragvault import folders, mistakes, schema, toml
-from ragvault.config import Config
+from ragvault.config import folders, schema, toml
+from ragvault.config.schema import FileKind, Source
+from ragvault.config.settings import Config
+from ragvault.config.toml import KeyPath
 from ragvault.errors import ConfigError
-from ragvault.sources import (
-    VAULT_FILE,
-    FileKind,
-    Raw,
-    Source,
-    from_environment,
-    from_file,
-    from_flags,
-)
-from ragvault.toml import KeyPath
 
+VAULT_FILE = ".ragvault.toml"
+MAX_BYTES = 1_000_000  # a thousand times what a config needs; a vault's file may be anything
+PREFIX = "RAGVAULT_"
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"<": operator.lt, "<=": operator.le}
+
+
+class Raw(str):
+    """A value as it was typed, not yet read as TOML."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Loaded:
     files: tuple[Path, ...] = ()
 
 
-def load(
+def load_settings(
     vault: Path | None = None,
     *,
     tuned: Path | None = None,
@@ -69,17 +68,17 @@ def load(
         _attempt(from_flags, flags),
     ]
     read = tuple(path for path, _ in files)
-    return lay(sources, files=read, user_file=folders.user_file(environ))
+    return combine(sources, files=read, user_file=folders.user_file(environ))
 
 
 def check_file(path: Path, *, environ: Mapping[str, str] | None = None) -> Loaded:
     """One file over the defaults and nothing else; a .ragvault.toml is held to a vault's limits."""
     kind: FileKind = "vault file" if path.name == VAULT_FILE else "user file"
     source = _attempt(from_file, path, kind)
-    return lay([source], files=(path,), user_file=folders.user_file(environ))
+    return combine([source], files=(path,), user_file=folders.user_file(environ))
 
 
-def lay(
+def combine(
     sources: Iterable[Source | ConfigError],
     *,
     files: tuple[Path, ...] = (),
@@ -98,7 +97,7 @@ def lay(
             sheet.lay(source)
     sheet.check_rules()
     if sheet.problems:
-        raise mistakes.together(sheet.problems)
+        raise schema.together(sheet.problems)
     return Loaded(sheet.config(), MappingProxyType(sheet.origins()), files)
 
 
@@ -149,7 +148,7 @@ class _Sheet:
                 pair = self._entry((*table_path, low)), self._entry((*table_path, high))
                 spoilt = {(*table_path, low), (*table_path, high)} & self._spoilt
                 if not spoilt and not _ORDERS[sign](pair[0].value, pair[1].value):
-                    self.problems.append(mistakes.contradiction(table_path, low, sign, high, pair))
+                    self.problems.append(schema.contradiction(table_path, low, sign, high, pair))
 
     def config(self) -> Config:
         tree: dict[str, Any] = {}
@@ -172,19 +171,19 @@ class _Sheet:
         elif path in schema.tables():
             self._add_table(source, path, value)
         else:
-            self.problems.append(mistakes.unknown(source, path, value))
+            self.problems.append(schema.unknown(source, path, value))
 
     def _add_table(self, source: Source, path: KeyPath, value: Any) -> None:
         table = next(_readings(value))
         if not isinstance(table, Mapping):
-            self.problems.append(mistakes.not_a_table(source, path, table))
+            self.problems.append(schema.not_a_table(source, path, table))
             return
         for name, item in table.items():
             self._add(source, (*path, str(name)), item)
 
     def _add_setting(self, source: Source, setting: schema.Setting, value: Any) -> None:
         if source.kind == "vault file" and setting.refusal:
-            self.problems.append(mistakes.not_from_a_vault(source, setting, self._user_file))
+            self.problems.append(schema.not_from_a_vault(source, setting, self._user_file))
             return
         readings = list(_readings(value))
         said = [_objection(reading, setting.type) for reading in readings]
@@ -193,7 +192,7 @@ class _Sheet:
             self._set[setting.path] = _Entry(readings[said.index("")], origin, place)
         else:
             self._spoilt.add(setting.path)
-            self.problems.append(mistakes.unfit(source, setting, readings[0], said[0]))
+            self.problems.append(schema.unfit(source, setting, readings[0], said[0]))
 
 
 def _objection(value: Any, type_: Any) -> str:
@@ -214,3 +213,99 @@ def _readings(value: Any) -> Iterator[Any]:
         yield str(value)
     else:
         yield value
+
+
+# --- Reading one source ---
+
+
+def from_file(path: Path, kind: FileKind) -> Source:
+    """A config file. Raises ConfigError when it cannot be read or is not TOML."""
+    text = _text(path)
+    try:
+        tree = toml.parse(text)
+    except toml.TomlError as error:
+        place = f"{path}:{error.line}" if error.line else str(path)
+        raise ConfigError(
+            f"{place}: this is not TOML: {error}",
+            fix='mend that line; a setting is written as key = value, text in "quotes"',
+        ) from error
+    return Source(kind, [((), tree)], _line_of(path, text))
+
+
+def from_environment(environ: Mapping[str, str]) -> Source:
+    """Every RAGVAULT_<TABLE>__<KEY>. RAGVAULT_HOME and its like have no `__`: no settings."""
+    names = {
+        tuple(name[len(PREFIX) :].lower().split("__")): name
+        for name in sorted(environ)
+        if name.startswith(PREFIX) and "__" in name
+    }
+    entries = [(path, Raw(environ[name])) for path, name in names.items()]
+    return Source("environment", entries, lambda path: _longest(path, names))
+
+
+def from_flags(flags: Sequence[str]) -> Source:
+    """Each `table.key=value` of --set; of two for one key, the later."""
+    entries = []
+    for flag in flags:
+        name, equals, value = flag.partition("=")
+        path = tuple(part.strip() for part in name.split("."))
+        if not equals or not all(path):
+            raise ConfigError(
+                f"--set {toml.literal(flag)} is not of the form table.key=value",
+                fix="for example: --set chunk.overlap=50",
+            )
+        entries.append((path, Raw(value.strip())))
+    return Source("flag", entries, lambda path: f"--set {toml.key(*path)}")
+
+
+def _text(path: Path) -> str:
+    try:
+        found = path.stat()
+        # A pipe would block for ever, and a folder has no text.
+        if not stat.S_ISREG(found.st_mode):
+            raise ConfigError(f"{path} is not a file", fix="put a TOML file there, or remove it")
+        if found.st_size > MAX_BYTES:
+            raise ConfigError(
+                f"{path} has {found.st_size:,} bytes; a config file has at most {MAX_BYTES:,}",
+                fix="check that this is the file you mean",
+            )
+        return _decoded(path, path.read_bytes())
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(
+            f"{path} cannot be read: {reason}",
+            fix="check that the file is there and that you may read it",
+        ) from error
+
+
+def _decoded(path: Path, content: bytes) -> str:
+    if content.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
+        raise ConfigError(
+            f"{path} begins with a byte order mark, which TOML does not have",
+            fix="save the file as UTF-8 without BOM",
+        )
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"{path}:{line}: this is not UTF-8 text", fix="save the file as UTF-8"
+        ) from error
+
+
+def _line_of(path: Path, text: str) -> Callable[[KeyPath], str]:
+    found = toml.lines(text)
+
+    def place(key: KeyPath) -> str:
+        while key and key not in found:
+            key = key[:-1]
+        return f"{path}:{found[key]}" if key else os.fspath(path)
+
+    return place
+
+
+def _longest(path: KeyPath, names: Mapping[KeyPath, str]) -> str:
+    """The variable that set this key, or the table the key is in."""
+    while path and path not in names:
+        path = path[:-1]
+    return names.get(path, PREFIX)

@@ -1,36 +1,33 @@
 """Every setting there is, its default and the range it may have.
 
-One struct is one table of config.toml, and the table is named after the room or stage that reads
-it. The reasons stand in config.toml.example, which a test keeps equal to these defaults. How the
-files, the environment and the flags are laid over each other is told in configure.py.
+One struct is one table of config.toml, named after the room or stage that reads it. The tables of
+the ranking stages are in ranking.py. The reasons are in config.toml.example, and a test keeps that
+file equal to these defaults. load.py explains how files, environment and flags are combined.
 
-To add a setting: give it a field here and a line with its reason in config.toml.example. A table
-inside a table is a field whose type is another Table; config_table.py says what may be declared
-beside the fields. The tables of the read path are in config_query.py, config_fuse.py and
-config_rank.py, that of its output in config_output.py.
+To add a setting: give it a field here and a line with its reason in config.toml.example.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from ragvault import config_fuse, config_query
-from ragvault import config_rank as rank
-from ragvault.config_output import Output as Output
-from ragvault.config_query import Query as Query
-from ragvault.config_table import (
+from ragvault.config import ranking
+from ragvault.config.table import (
     Above0,
     AtLeast0,
     Count,
     From0To1,
+    Open,
     Positive,
     Rule,
     Share,
+    Table,
+    told,
     user_only,
 )
-from ragvault.config_table import Table as Table
 
 # Not relative: where the indexes are must not depend on where a command was typed.
 Folder = Annotated[
@@ -201,6 +198,96 @@ class Watch(Table, frozen=True):
     log_bytes: Positive = 1_000_000
 
 
+# --- The read path before ranking ---
+
+Leg = Literal["vector", "keyword", "code", "graph"]
+
+
+def _finding(legs: Sequence[str]) -> bool:
+    """The graph leg looks at the neighbours of what others found, and finds nothing alone."""
+    return bool(set(legs) - {"graph"})
+
+
+Legs = Annotated[
+    list[Leg],
+    told('a list of "vector", "keyword", "code", "graph", one of the first three in it', _finding),
+]
+
+
+class Search(Open, frozen=True):
+    """Which profile is laid under the other settings."""
+
+    profile: str = "default"
+
+
+class TypeWeights(Open, frozen=True):
+    """What a query of one type multiplies the weight of one leg by."""
+
+    factual_keyword: AtLeast0 = 1.5
+    navigational_graph: AtLeast0 = 1.5
+    exploratory_vector: AtLeast0 = 1.3
+
+
+class Expand(Open, frozen=True):
+    """Words of the vault's own vocabulary that are added to a query."""
+
+    method: Literal["off", "similarity", "percentile"] = "off"
+    terms: Positive = 3
+    similarity: From0To1 = 0.5
+    percentile: From0To1 = 0.999
+    weight: From0To1 = 0.5
+    embed: bool = False
+
+
+class Query(Open, frozen=True):
+    """How a query is understood."""
+
+    adaptive_weights: bool = False
+    hypothesis: bool = True
+    camel_case: Literal["identifier", "loose"] = "identifier"
+    phrases: Literal["must", "prefer"] = "must"
+    weights: TypeWeights = TypeWeights()
+    expand: Expand = Expand()
+
+
+class Retrieve(Open, frozen=True):
+    """How many candidates each leg brings, and what happens to those a leg missed."""
+
+    legs: Legs = field(default_factory=lambda: ["vector", "keyword", "code", "graph"])
+    lists: list[Literal["recency", "access"]] = field(default_factory=list)
+    vector: Positive = 70
+    keyword: Positive = 70
+    code: Positive = 50
+    graph: Positive = 50
+    widen: bool = True
+    seeds: Positive = 10
+    window: Count = 0
+    outside: Literal["keep", "drop"] = "keep"
+    fill: Literal["off", "score", "rank"] = "score"
+    fill_legs: list[Literal["vector", "keyword"]] = field(
+        default_factory=lambda: ["vector", "keyword"]
+    )
+    seconds: Above0 = 2.0
+
+
+# --- What results look like ---
+
+Template = Annotated[
+    str,
+    Meta(
+        pattern=r"^$|^[A-Za-z][A-Za-z0-9+.-]*:[^\s]*$",
+        description='a link such as "vscode://file{path}:{line}", or "" for the usual one',
+    ),
+]
+
+
+class Output(Table, frozen=True):
+    """How results look. Never from a vault: a link names a program that is started."""
+
+    editor: Template = ""
+    links: bool = True
+
+
 class Config(Table, frozen=True):
     """All settings, valid."""
 
@@ -215,17 +302,17 @@ class Config(Table, frozen=True):
     graph: Graph = Graph()
     access: Access = Access()
     models: Models = Models()
-    search: config_query.Search = config_query.Search()
-    query: config_query.Query = config_query.Query()
-    retrieve: config_query.Retrieve = config_query.Retrieve()
-    fuse: config_fuse.Fuse = config_fuse.Fuse()
-    boost: rank.Boost = rank.Boost()
-    calibrate: rank.Calibrate = rank.Calibrate()
-    dedup: rank.Dedup = rank.Dedup()
-    diversify: rank.Diversify = rank.Diversify()
-    rerank: rank.Rerank = rank.Rerank()
-    parents: rank.Parents = rank.Parents()
-    limit: rank.Limit = rank.Limit()
-    budget: rank.Budget = rank.Budget()
+    search: Search = Search()
+    query: Query = Query()
+    retrieve: Retrieve = Retrieve()
+    fuse: ranking.Fuse = ranking.Fuse()
+    boost: ranking.Boost = ranking.Boost()
+    calibrate: ranking.Calibrate = ranking.Calibrate()
+    dedup: ranking.Dedup = ranking.Dedup()
+    diversify: ranking.Diversify = ranking.Diversify()
+    rerank: ranking.Rerank = ranking.Rerank()
+    parents: ranking.Parents = ranking.Parents()
+    limit: ranking.Limit = ranking.Limit()
+    budget: ranking.Budget = ranking.Budget()
     output: Output = Output()
     watch: Watch = Watch()

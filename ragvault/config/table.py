@@ -1,6 +1,6 @@
 """What a table of settings is: the struct all tables share, and the ranges a value may have.
 
-config.py and its parts (config_query, config_fuse, config_rank) declare the tables themselves.
+settings.py and ranking.py declare the tables themselves.
 Five things are declared beside the fields of a table:
 
     vault     may a vault's own .ragvault.toml set this table? No, unless the table says yes
