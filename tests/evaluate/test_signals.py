@@ -1,4 +1,4 @@
-"""Liveness: a signal that works fires, one without cause is idle, and a planted defect is dead."""
+"""Signals: one that works fires, one without cause is idle, and a planted defect is dead."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import sqlite3
 import pytest
 from evaluate_kit import GARDEN, NOW, vault_of
 
-from ragvault.evaluate.liveness import liveness
 from ragvault.evaluate.probes import probes
-from ragvault.evaluate.scripts import of
+from ragvault.evaluate.signals import count_signals, non_latin_scripts
 from ragvault.index.analyze import Analyzer
 from ragvault.index.vector_tiers import Tiers
 from ragvault.rank import boosts
@@ -20,7 +19,7 @@ from ragvault.vault import Vault
 def signals(vault: Vault, count: int = 42, moves: int = 0):
     with vault.reading() as index:
         exam = probes(index.catalogue, count)
-        return {each.name: each for each in liveness(index, exam, NOW, moves=moves)}
+        return {each.name: each for each in count_signals(index, exam, NOW, moves=moves)}
 
 
 def dead(found) -> set[str]:
@@ -110,7 +109,7 @@ def test_recency_without_a_young_note_is_idle(tmp_path):
     found = signals(vault_of(tmp_path / "garden", notes))
 
     assert found["recency"].state == "idle"
-    assert "young" in found["recency"].lacks
+    assert "recent enough" in found["recency"].lacks
 
 
 def test_an_analyzer_blind_to_chinese_is_caught(tmp_path, monkeypatch):
@@ -133,7 +132,7 @@ def test_a_vault_without_links_has_no_dead_graph(tmp_path):
 
 
 def test_scripts_are_told_apart():
-    assert of("plain words") == []
-    assert of("麵包") == ["Chinese"]
-    assert of("パンの生地") == ["Japanese"]
-    assert of("хлеб и 빵") == ["Korean", "Cyrillic"]
+    assert non_latin_scripts("plain words") == []
+    assert non_latin_scripts("麵包") == ["Chinese"]
+    assert non_latin_scripts("パンの生地") == ["Japanese"]
+    assert non_latin_scripts("хлеб и 빵") == ["Korean", "Cyrillic"]

@@ -7,7 +7,7 @@ import pytrec_eval
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.evaluate.metrics import METRICS, average, best_passages, ndcg, score
+from ragvault.evaluate.metrics import METRICS, average, ndcg, score, unique_notes
 
 notes = st.sampled_from([f"n{number}" for number in range(25)])
 rankings = st.lists(notes, max_size=40)
@@ -16,7 +16,7 @@ judgements = st.dictionaries(notes, st.integers(0, 4), min_size=1)
 
 def by_trec_eval(ranking, grades, relevant):
     """The same metrics from trec_eval, whose gain is the grade itself and whose lists are long."""
-    notes = best_passages(ranking)
+    notes = unique_notes(ranking)
     run = {"q": {note: float(-rank) for rank, note in enumerate(notes, 1)}}
     ten = {"q": {note: float(-rank) for rank, note in enumerate(notes[:10], 1)}}
     binary = {"q": {note: int(grade >= relevant) for note, grade in grades.items()}}

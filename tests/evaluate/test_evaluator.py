@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 
 import pytest
-from evaluate_kit import FAKE, GARDEN, examiner, question, vault_of
+from evaluate_kit import FAKE, GARDEN, evaluator, question, vault_of
 
 from ragvault.cli.main import main
-from ragvault.evaluate import ablation, picture
-from ragvault.evaluate.answers import answers
-from ragvault.evaluate.examine import examine
+from ragvault.evaluate import ablation, plot
+from ragvault.evaluate.evaluator import evaluate
 from ragvault.evaluate.probes import probes
+from ragvault.evaluate.run import run_questions
 
 
 @pytest.fixture(scope="module")
 def vault(tmp_path_factory):
-    return vault_of(tmp_path_factory.mktemp("examine") / "garden", GARDEN)
+    return vault_of(tmp_path_factory.mktemp("evaluate") / "garden", GARDEN)
 
 
 @pytest.fixture(scope="module")
@@ -27,22 +27,22 @@ def exam(vault):
 
 @pytest.fixture(scope="module")
 def found(vault, exam):
-    return examine(examiner(vault, exam), ["default", "ragdocs"], parts=True, signals=True)
+    return evaluate(evaluator(vault, exam), ["default", "ragdocs"], ablate=True, signals=True)
 
 
 def test_ranking_again_is_searching_again(vault, exam):
     """The law that lets an ablation and a tuning search once and rank often."""
-    asking = examiner(vault, exam)
-    with asking.rehearsal() as rehearsal:
+    asking = evaluator(vault, exam)
+    with asking.replay() as replay:
         tried = 0
         wanted = ("fuse", "exact", "backlinks", "boost", "dedup", "parents")
-        for variant in ablation.variants(rehearsal.config):
+        for variant in ablation.variants(replay.config):
             config = asking.settings(*variant.flags)
-            if variant.name not in wanted or not rehearsal.fits(config):
+            if variant.name not in wanted or not replay.can_rank(config):
                 continue
             tried += 1
             for again, searched in zip(
-                rehearsal.under(config), asking.ask(*variant.flags), strict=True
+                replay.answers(config), asking.run(*variant.flags), strict=True
             ):
                 assert again.notes == searched.notes, (variant.name, again.question)
                 assert again.scores == searched.scores
@@ -51,11 +51,11 @@ def test_ranking_again_is_searching_again(vault, exam):
 
 
 def test_settings_that_change_what_is_found_need_a_new_search(vault, exam):
-    asking = examiner(vault, exam)
-    with asking.rehearsal() as rehearsal:
-        assert rehearsal.fits(asking.settings("fuse.k=20", "boost.enabled=false"))
+    asking = evaluator(vault, exam)
+    with asking.replay() as replay:
+        assert replay.can_rank(asking.settings("fuse.k=20", "boost.enabled=false"))
         for flag in ("retrieve.vector=10", 'retrieve.legs=["keyword"]', "rerank.enabled=true"):
-            assert not rehearsal.fits(asking.settings(flag))
+            assert not replay.can_rank(asking.settings(flag))
 
 
 def test_a_report_compares_every_profile_with_the_first(found):
@@ -84,12 +84,12 @@ def test_every_signal_is_counted_on_the_exam(found):
 
 def test_judged_notes_that_are_not_there_are_named(vault):
     asked = [question("q", "gone.md", "Tools.md", query="spade")]
-    assert examine(examiner(vault, asked), ["default"])["unknown_notes"] == ["gone.md"]
+    assert evaluate(evaluator(vault, asked), ["default"])["unknown_notes"] == ["gone.md"]
 
 
 def test_a_query_that_cannot_be_asked_found_nothing_and_is_named(vault):
     asked = [question("bad", "Tools.md", query="((("), question("good", "Tools.md", query="spade")]
-    told = examine(examiner(vault, asked), ["default"])
+    told = evaluate(evaluator(vault, asked), ["default"])
     assert set(told["refused"]) == {"bad"}
     assert told["overall"]["n"] == 2
 
@@ -99,15 +99,15 @@ def test_the_note_a_probe_is_from_is_left_out_before_scoring(vault):
         text = next(iter(index.catalogue.files()))
         plain_one = question("a", text, query="spade and fork")
         without = type(plain_one)("b", "spade and fork", (), "", tuple(index.catalogue.files()))
-        now = examiner(vault, []).now
-        seen, hidden = answers([plain_one, without], index, now)
+        now = evaluator(vault, []).now
+        seen, hidden = run_questions([plain_one, without], index, now)
     assert seen.notes
     assert not hidden.notes
 
 
 @pytest.mark.parametrize("name", ["report.svg", "report.png"])
 def test_a_picture_is_drawn(found, tmp_path, name):
-    picture.draw(found | {"vault": "sample"}, tmp_path / name)
+    plot.draw_report(found | {"vault": "sample"}, tmp_path / name)
     content = (tmp_path / name).read_bytes()
     assert content.startswith((b"<?xml", b"\x89PNG"))
     if name.endswith("svg"):

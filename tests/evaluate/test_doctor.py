@@ -11,8 +11,8 @@ import pytest
 from vault_kit import indexed_sample, ragvault, sample, vault
 
 from ragvault.config.settings import Config, Walk
-from ragvault.doctor import alive, machine
-from ragvault.doctor.findings import Finding, exit_code, fine
+from ragvault.evaluate import doctor
+from ragvault.evaluate.doctor import Finding, exit_code, fine
 from ragvault.vault import Vault
 
 __all__ = ["indexed_sample", "sample", "vault"]
@@ -36,7 +36,7 @@ def test_a_vault_in_which_all_is_well(sample):
         assert parts[part]["state"] == "fine"
     for signal in ("vector", "keyword", "code", "graph", "aliases", "backlinks", "community"):
         assert parts[signal]["state"] == "fine", parts[signal]
-    assert parts["vault"]["said"] == "every file is as it was indexed"
+    assert parts["vault"]["said"] == "every file is indexed as it is now"
 
 
 def test_quiet_tells_nothing_where_nothing_is_wrong(vault):
@@ -166,8 +166,8 @@ def test_a_model_the_index_needs_is_broken_when_it_is_not_here(tmp_path, monkeyp
     monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path))
     config = Config()
 
-    wanted = machine.models(config, frozenset())
-    needed = machine.models(config, frozenset({"potion-base-8M"}))
+    wanted = doctor.check_models(config, frozenset())
+    needed = doctor.check_models(config, frozenset({"potion-base-8M"}))
 
     assert {each.state for each in wanted} == {"note"}
     assert [each.state for each in needed if "potion" in each.said] == ["broken"]
@@ -183,7 +183,7 @@ def test_a_changed_byte_of_a_model_is_found(tmp_path, monkeypatch):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"something else")
 
-    states = {each.state: each.cure for each in machine.models(Config(), frozenset())}
+    states = {each.state: each.cure for each in doctor.check_models(Config(), frozenset())}
 
     assert states["broken"] == "ragvault models pull potion-base-8M"
 
@@ -192,8 +192,8 @@ def test_a_library_that_cannot_be_imported_is_broken(monkeypatch):
     def refuse(name):
         raise ImportError(f"{name}: libomp.dylib not found")
 
-    monkeypatch.setattr(machine, "import_module", refuse)
-    (first, *_) = machine.libraries(Config())
+    monkeypatch.setattr(doctor, "import_module", refuse)
+    (first, *_) = doctor.check_libraries(Config())
 
     assert first.state == "broken"
     assert "--force-reinstall" in first.cure
@@ -204,10 +204,10 @@ def test_a_vault_with_more_folders_than_may_be_watched_is_told(tmp_path, monkeyp
     limit.write_text("4\n")
     for name in "abc":
         (tmp_path / name).mkdir()
-    monkeypatch.setattr(machine, "INOTIFY", limit)
-    monkeypatch.setattr(machine.sys, "platform", "linux")
+    monkeypatch.setattr(doctor, "INOTIFY", limit)
+    monkeypatch.setattr(doctor.sys, "platform", "linux")
 
-    finding = machine.watching(tmp_path, Walk())
+    finding = doctor.check_watching(tmp_path, Walk())
 
     assert finding.state == "note"
     assert "sysctl" in finding.cure
@@ -218,10 +218,10 @@ def test_ignored_folders_are_none_that_are_watched(tmp_path, monkeypatch):
     limit.write_text("8\n")
     for name in ("notes", "node_modules/a/b/c/d", ".git/objects/00"):
         (tmp_path / name).mkdir(parents=True)
-    monkeypatch.setattr(machine, "INOTIFY", limit)
-    monkeypatch.setattr(machine.sys, "platform", "linux")
+    monkeypatch.setattr(doctor, "INOTIFY", limit)
+    monkeypatch.setattr(doctor.sys, "platform", "linux")
 
-    assert "2 folders of 8" in machine.watching(tmp_path, Walk()).said
+    assert "2 folders; the system allows 8 watches" in doctor.check_watching(tmp_path, Walk()).said
 
 
 def test_the_worst_finding_is_the_exit_code():
@@ -237,7 +237,7 @@ def test_the_worst_finding_is_the_exit_code():
 
 def signals(root: Path, *flags: str) -> dict[str, Finding]:
     with Vault.open(root, flags=flags).reading() as index:
-        return {each.part: each for each in alive.alive(index, NOW, 14)}
+        return {each.part: each for each in doctor.check_signals(index, NOW, 14)}
 
 
 def test_what_is_off_is_not_called_dead(sample):
@@ -251,7 +251,7 @@ def test_a_signal_without_cause_is_worth_a_note(vault):
     found = signals(vault)
 
     assert found["importance"].state == "note"
-    assert found["importance"].said == "no note says that it is important"
+    assert found["importance"].said == "no note is marked as important"
     assert found["aliases"].state == found["code"].state == "fine"
 
 

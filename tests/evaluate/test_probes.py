@@ -13,13 +13,19 @@ from hypothesis import strategies as st
 
 from ragvault.config.settings import Config
 from ragvault.errors import UsageError
-from ragvault.evaluate import plain
-from ragvault.evaluate.probes import KINDS, named, probes
+from ragvault.evaluate.probes import (
+    KINDS,
+    Sentence,
+    notes_by_name,
+    probes,
+    prose_sentences,
+    typed_query,
+)
 from ragvault.evaluate.questions import read_questions, write_questions
 from ragvault.query.understand import understand
 from ragvault.vault import Vault
 
-SAMPLE = Path(__file__).parent.parent / "sample_vault"
+SAMPLE = Path(__file__).parent.parent.parent / "sample_vault"
 NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
 
 
@@ -68,11 +74,11 @@ def test_an_exam_can_be_kept_and_read_again(exam, tmp_path):
 
 def test_titles_and_aliases_are_those_of_their_notes(catalogue, exam):
     for each in of(exam, "title"):
-        titles = {plain.query(catalogue.note(judged.note).title) for judged in each.relevant}
+        titles = {typed_query(catalogue.note(judged.note).title) for judged in each.relevant}
         assert each.query in titles
     for each in of(exam, "alias"):
         assert any(
-            each.query == plain.query(alias)
+            each.query == typed_query(alias)
             for judged in each.relevant
             for alias in catalogue.note(judged.note).aliases
         )
@@ -80,7 +86,7 @@ def test_titles_and_aliases_are_those_of_their_notes(catalogue, exam):
 
 def test_a_misspelt_title_is_one_step_from_the_title(catalogue, exam):
     for each in of(exam, "typo"):
-        title = plain.query(catalogue.note(each.relevant[0].note).title)
+        title = typed_query(catalogue.note(each.relevant[0].note).title)
         assert each.query != title
         assert abs(len(each.query) - len(title)) <= 1
 
@@ -98,7 +104,7 @@ def test_a_masked_link_asks_for_its_target_and_leaves_its_note_out(catalogue, ex
 
 def test_a_sentence_stands_in_its_note(catalogue, exam):
     for each in of(exam, "sentence"):
-        text = plain.query(plain.Sentence(catalogue.note(each.relevant[0].note).text).text)
+        text = typed_query(Sentence(catalogue.note(each.relevant[0].note).text).text)
         assert each.query in text
 
 
@@ -122,7 +128,7 @@ def test_every_probe_can_be_asked_as_plain_words(exam):
 
 @given(st.text(max_size=80))
 def test_what_is_typed_from_a_note_is_never_an_operator(text):
-    query = plain.query(text)
+    query = typed_query(text)
     if not query:
         return
     try:
@@ -147,11 +153,11 @@ def test_what_is_typed_from_a_note_is_never_an_operator(text):
     ],
 )  # fmt: skip
 def test_sentences_are_prose(text, sentences):
-    assert [each.written for each in plain.sentences(text)] == sentences
+    assert [each.written for each in prose_sentences(text)] == sentences
 
 
 def test_a_link_is_masked_and_its_neighbours_keep_their_words():
-    sentence = plain.Sentence("Ask [[Ines]] about [[Home|the jar]] and ![[picture.png]].")
+    sentence = Sentence("Ask [[Ines]] about [[Home|the jar]] and ![[picture.png]].")
     assert list(sentence.without_links()) == [
         ("Ines", "Ask   about the jar and ![[picture.png]]."),
         ("Home", "Ask Ines about   and ![[picture.png]]."),
@@ -160,7 +166,7 @@ def test_a_link_is_masked_and_its_neighbours_keep_their_words():
 
 def test_a_link_may_leave_out_folders_and_must_mean_one_note():
     names = [("a/b/c.md", "c", ("sea",)), ("x/c.md", "c", ()), ("a/d.md", "d", ())]
-    known = named(names)
+    known = notes_by_name(names)
     assert known["b/c"] == known["a/b/c"] == known["sea"] == "a/b/c.md"
     assert known["d"] == "a/d.md"
     assert "c" not in known

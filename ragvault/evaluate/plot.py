@@ -1,10 +1,10 @@
-"""A picture of a report: one bar a profile, a kind or a part, with its interval.
+"""A report as a picture: bars for profiles, kinds of question and parts.
 
-    profiles   nDCG@10 of each, and latency beside it
+    profiles   nDCG@10 of each, with its latency
     kinds      nDCG@10 of each kind of question
     parts      what each is worth, with its 95 % interval; left of the line it does harm
 
-Drawn with matplotlib, which is the extra `eval`; nothing else needs it. Axes begin at 0.
+Drawn with matplotlib, which only this module needs (the extra `eval`).
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from ragvault.errors import UsageError
 
 SUFFIXES = (".png", ".svg")
 BLUE, RED, GREY = "#31688e", "#b5403a", "#8a8a8a"
-ROW = 0.32  # inches a bar
+ROW = 0.32  # inches per bar
 
 
-def check(path: Path) -> None:
-    """Raises UsageError where no picture could be drawn to this path."""
+def check_plot_path(path: Path) -> None:
+    """Raises UsageError if no picture can be written to this path."""
     if path.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"{path} is no picture: its name ends in neither .png nor .svg",
-                         fix="--plot report.svg")  # fmt: skip
+        why = f"cannot draw {path}: its name must end in .png or .svg"
+        raise UsageError(why, fix="--plot report.svg")
     if not path.resolve().parent.is_dir():
-        raise UsageError(f"there is no folder {path.resolve().parent}", fix="make it first")
+        raise UsageError(f"there is no folder {path.resolve().parent}", fix="create it first")
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise UsageError(
-            "a picture needs matplotlib, which is not installed",
+            "--plot needs matplotlib, which is not installed",
             fix="pip install 'ragvault[eval]'",
         ) from error
 
 
-def draw(found: Mapping[str, Any], path: Path) -> None:
-    """Draw a report: its profiles and kinds, and its parts where it was taken apart."""
-    check(path)
+def draw_report(found: Mapping[str, Any], path: Path) -> None:
+    """Draw the profiles, kinds and ablations of a report."""
+    check_plot_path(path)
     from matplotlib.figure import Figure
 
     panels = [
         (panel, len(found[key]))
         for key, panel in (("profiles", _profiles), ("kinds", _kinds), ("ablations", _parts))
-        # One profile is told by its kinds.
+        # A single profile needs no panel: its kinds show it.
         if len(found[key]) > (key == "profiles")
     ]
     sizes = [count + 2 for _, count in panels]
@@ -88,9 +88,7 @@ def _parts(found: Mapping[str, Any], axis: Any) -> None:
     axis.axvline(0, color="black", linewidth=0.8)
     axis.invert_yaxis()
     _plain(axis)
-    axis.set(
-        xlabel="nDCG@10 that is lost without it, 95 % interval", title="what each part is worth"
-    )
+    axis.set(xlabel="nDCG@10 lost without it, 95 % interval", title="what each part is worth")
 
 
 def _colour(row: Mapping[str, Any]) -> str:

@@ -7,19 +7,25 @@ import random
 
 import numpy as np
 import pytest
-from evaluate_kit import FAKE, GARDEN, examiner, question, vault_of
+from evaluate_kit import FAKE, GARDEN, evaluator, question, vault_of
 from msgspec.structs import replace
 
 from ragvault.cli.main import main
 from ragvault.config.settings import Config
 from ragvault.errors import UsageError
-from ragvault.evaluate.answers import Answer
 from ragvault.evaluate.metrics import score
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.questions import write_questions
-from ragvault.evaluate.rehearse import Rehearsal
-from ragvault.evaluate.space import Knob, knobs, turned, value
-from ragvault.evaluate.tune import LEAST, halves, tune
+from ragvault.evaluate.run import Replay, ScoredAnswer
+from ragvault.evaluate.tune import (
+    MIN_QUESTIONS,
+    Knob,
+    halves,
+    knobs,
+    setting_value,
+    tune,
+    with_values,
+)
 from ragvault.vault import Vault
 
 PARTS = ("vector", "passage", "note", "title", "coverage")
@@ -50,14 +56,14 @@ class Simulated:
             for at, note in enumerate(right)
         ]
 
-    def under(self, config, only=None):
+    def answers(self, config, only=None):
         places = np.arange(len(self.questions)) if only is None else np.array(only)
         weights = np.array([getattr(config.fuse.evidence, part) for part in PARTS])
         sums = self.evidence[places] @ weights
         # Where the right note stands: one more than there are better ones.
         ranks = 1 + (sums > sums[np.arange(len(places)), self.right[places], None]).sum(axis=1)
         return [
-            Answer(self.questions[at], BY_RANK[min(rank, 11)])
+            ScoredAnswer(self.questions[at], BY_RANK[min(rank, 11)])
             for at, rank in zip(places.tolist(), ranks.tolist(), strict=True)
         ]
 
@@ -98,7 +104,7 @@ def test_a_gain_for_most_that_costs_one_kind_is_refused():
 
     assert found.gain > 0
     assert not found.accepted
-    assert "paraphrase" in found.refusal or "does not leave out 0" in found.refusal
+    assert "paraphrase" in found.refusal or "does not exclude 0" in found.refusal
 
 
 def test_what_is_set_above_the_tuning_is_not_turned():
@@ -124,7 +130,7 @@ def test_halves_share_every_kind_and_no_question():
 
 
 def test_too_few_questions_are_refused():
-    ranking = Simulated(LEAST - 1, 0)
+    ranking = Simulated(MIN_QUESTIONS - 1, 0)
     with pytest.raises(UsageError, match="too few"):
         tune(ranking.questions, ranking, plain())
 
@@ -133,11 +139,11 @@ def test_every_knob_is_a_setting_and_stays_within_its_bounds():
     for name in ("evidence", "rrf", "weighted", "features"):
         config = replace(Config(), fuse=replace(Config().fuse, method=name))
         for knob in knobs(config):
-            here = value(config, knob.key)
+            here = setting_value(config, knob.key)
             for number in knob.near(here):
                 assert knob.low <= number <= knob.high
                 assert number != here
-                assert value(turned(config, {knob.key: number}), knob.key) == number
+                assert setting_value(with_values(config, {knob.key: number}), knob.key) == number
 
 
 def test_a_knob_at_zero_can_be_turned_on_and_off_again():
@@ -220,7 +226,7 @@ def test_a_tuning_is_kept_beside_the_index_with_its_receipt_and_taken_back(vault
 def test_a_dry_run_writes_nothing(vault, exam, run):
     code, out = run(str(exam), *BAD, "--dry-run")
     assert code == 0
-    assert "nothing is changed: --dry-run" in out
+    assert "nothing changed: --dry-run" in out
     assert not list(vault.folder.glob("tuned*"))
 
 
@@ -256,7 +262,7 @@ def test_shuffled_answers_on_a_real_ranking_change_nothing(vault, exam):
     with vault.catalogue() as catalogue:
         asked = probes(catalogue, 60)
     asked = [each for each in asked if each.relevant]
-    with examiner(vault, []).opened() as index:
+    with evaluator(vault, []).opened() as index:
         changed = 0
         for seed in range(5):
             answers = [each.relevant for each in asked]
@@ -265,6 +271,6 @@ def test_shuffled_answers_on_a_real_ranking_change_nothing(vault, exam):
                 type(each)(each.id, each.query, relevant, each.kind)
                 for each, relevant in zip(asked, answers, strict=True)
             ]
-            ranking = Rehearsal(mixed, index, examiner(vault, []).now)
+            ranking = Replay(mixed, index, evaluator(vault, []).now)
             changed += tune(mixed, ranking, index.config, seed=seed).accepted
     assert changed == 0

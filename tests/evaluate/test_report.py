@@ -10,9 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_kit import candidate
 
-from ragvault.evaluate.compare import by_kind, difference, interval, regressions
-from ragvault.evaluate.context import context, precision
-from ragvault.evaluate.report import comparison, percentiles, report, summary
+from ragvault.evaluate.metrics import context_precision, context_scores
+from ragvault.evaluate.report import (
+    bootstrap_interval,
+    by_kind,
+    comparison,
+    difference,
+    percentiles,
+    regressions,
+    report,
+    summary,
+)
 
 shares = st.lists(st.floats(0, 1, width=32), min_size=1, max_size=60)
 
@@ -25,39 +33,39 @@ def section(name: str, *headings: str, text: str = ""):
 
 
 def test_context_precision_is_the_mean_of_precision_at_the_useful_places():
-    assert precision([True, False, True]) == pytest.approx((1 + 2 / 3) / 2)
-    assert precision([False, True]) == pytest.approx(1 / 2)
-    assert precision([False, False]) == precision([]) == 0
+    assert context_precision([True, False, True]) == pytest.approx((1 + 2 / 3) / 2)
+    assert context_precision([False, True]) == pytest.approx(1 / 2)
+    assert context_precision([False, False]) == context_precision([]) == 0
 
 
 def test_context_recall_is_the_share_of_what_was_wanted():
     asked = question("q", "a.md", "b.md", "c.md=1")
-    told = context([section("a"), section("x")], asked)
+    told = context_scores([section("a"), section("x")], asked)
     assert told == {"context_precision": 1, "context_recall": 1 / 2}
 
 
 def test_a_section_is_useful_below_the_heading_a_judge_named():
     asked = question("q", "a.md#The ear")
     below, other = section("a", "Scoring", "The Ear"), section("a", "Scoring")
-    assert context([below], asked)["context_recall"] == 1
-    assert context([other], asked)["context_recall"] == 0
+    assert context_scores([below], asked)["context_recall"] == 1
+    assert context_scores([other], asked)["context_recall"] == 0
 
 
 @pytest.mark.parametrize("text", ["before\n\n### The ear\n\nHold it flat.", "The ear\n-------\n"])
 def test_a_short_section_may_hold_the_heading_itself(text):
-    told = context([section("a", "Scoring", text=text)], question("q", "a.md#the ear"))
+    told = context_scores([section("a", "Scoring", text=text)], question("q", "a.md#the ear"))
     assert told["context_recall"] == 1
 
 
 def test_a_question_that_nothing_answers_has_no_context_scores():
-    assert context([section("a")], question("q")) == {}
-    assert context([], question("q", "a.md"))["context_recall"] == 0
+    assert context_scores([section("a")], question("q")) == {}
+    assert context_scores([], question("q", "a.md"))["context_recall"] == 0
 
 
 @given(st.lists(st.booleans(), max_size=30))
 def test_context_precision_is_a_share_and_best_when_useful_sections_come_first(useful):
-    found = precision(useful)
-    assert 0 <= found <= precision(sorted(useful, reverse=True)) <= 1
+    found = context_precision(useful)
+    assert 0 <= found <= context_precision(sorted(useful, reverse=True)) <= 1
 
 
 # --- Reports ---
@@ -120,7 +128,7 @@ def test_noise_without_a_direction_is_not_called_a_regression():
     chance = random.Random(3)
     base = [chance.random() for _ in range(200)]
     other = [min(1, max(0, score + chance.choice((-0.1, 0.1)))) for score in base]
-    assert not difference(answered(other), answered(base)).sure
+    assert not difference(answered(other), answered(base)).significant
 
 
 @given(shares)
@@ -143,10 +151,10 @@ def test_an_interval_turns_round_with_the_sides(scores, chance):
 
 @given(shares)
 def test_an_interval_holds_the_mean_and_is_the_same_twice(shifts):
-    low, high = interval(shifts)
+    low, high = bootstrap_interval(shifts)
     mean = sum(shifts) / len(shifts)
     assert low - 1e-9 <= mean <= high + 1e-9 or len(shifts) < 5
-    assert interval(shifts) == (low, high)
+    assert bootstrap_interval(shifts) == (low, high)
 
 
 def test_an_interval_covers_what_it_promises():
@@ -154,7 +162,7 @@ def test_an_interval_covers_what_it_promises():
     chance = random.Random(0)
     held = 0
     for _ in range(100):
-        low, high = interval([chance.gauss(0.1, 0.3) for _ in range(80)])
+        low, high = bootstrap_interval([chance.gauss(0.1, 0.3) for _ in range(80)])
         held += low <= 0.1 <= high
     assert 88 <= held <= 100
 
