@@ -137,7 +137,7 @@ def weights(some: Sequence[Left], settings: Sequence[Values]) -> list[dict[str, 
 
 def _better_leg(corpus: Corpus) -> list[ScoredAnswer]:
     found = quality.compare([corpus], list(quality.LEGS), ())
-    return max(found.values(), key=lambda answers: report.summary(answers)["ndcg@10"])
+    return max(found.values(), key=lambda answers: report.summarize(answers)["ndcg@10"])
 
 
 def _row(name: str, told: Mapping[str, Sequence[ScoredAnswer]]) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def _row(name: str, told: Mapping[str, Sequence[ScoredAnswer]]) -> dict[str, Any
         kept = report.comparison("", told["chosen"], "", told[other])
         return {key: kept[key] for key in ("n", "mean", "low", "high")}
 
-    means = {key: report.summary(answers) for key, answers in told.items()}
+    means = {key: report.summarize(answers) for key, answers in told.items()}
     return {
         "corpus": name,
         **{key: {m: of[m] for m in ("ndcg@10", "mrr@10")} for key, of in means.items()},

@@ -89,7 +89,7 @@ def parts(some: Sequence[Corpus], flags: Sequence[str]) -> list[dict[str, Any]]:
                 key = (variant.name, variant.group)
                 without.setdefault(key, []).extend(_pooled(corpus, again))
     return [
-        {"part": name, "group": group, "ndcg@10": report.summary(found).get("ndcg@10"),
+        {"part": name, "group": group, "ndcg@10": report.summarize(found).get("ndcg@10"),
          **_short(report.comparison("", base, "", found))}
         for (name, group), found in without.items()
     ]  # fmt: skip

@@ -60,8 +60,7 @@ def evaluate(
 
     ragvault eval --ablate --plot parts.svg
     """
-    from ragvault.evaluate.evaluator import Evaluator
-    from ragvault.evaluate.evaluator import evaluate as evaluate_profiles
+    from ragvault.evaluate.evaluator import Evaluator, evaluate_profiles
     from ragvault.vault import Vault
 
     if plot:

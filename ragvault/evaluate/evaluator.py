@@ -1,8 +1,8 @@
 """One report over the same questions, asked of one index with different settings.
 
     evaluator = Evaluator(open_index, questions, now)
-    evaluator.run("search.profile=ragdocs")         every question, with some settings changed
-    evaluate(evaluator, ["default", "ragdocs"])     the report that `ragvault eval` prints
+    evaluator.run("search.profile=ragdocs")       every question, with some settings changed
+    evaluate_profiles(evaluator, ["default"])     the report that `ragvault eval` prints
 
 `open_index` opens the index with settings laid over those in effect. Models that one run has
 loaded are reused by the next, so loading them is not part of any comparison.
@@ -57,7 +57,7 @@ class Evaluator:
         return index
 
 
-def evaluate(
+def evaluate_profiles(
     evaluator: Evaluator,
     profiles: Sequence[str],
     *,
@@ -122,7 +122,7 @@ def _worth(
         "part": variant.name,
         "group": variant.group,
         **{key: worth[key] for key in ("metric", "n", "mean", "low", "high", "kinds")},
-        "without": report.summary(without),
+        "without": report.summarize(without),
         "helps": [each["id"] for each in lost["regressions"]],
         "hurts": [each["id"] for each in worth["regressions"]],
     }

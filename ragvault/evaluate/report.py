@@ -1,6 +1,6 @@
 """The numbers of many answers, and the difference between two rankings.
 
-    report, summary           answers become the numbers of the contract, overall and by kind
+    report, summarize         answers become the numbers of the contract, overall and by kind
     difference, comparison    one ranking against another on the same questions
 
 Reports are plain dictionaries: programs read them as JSON and people as tables. A number that no
@@ -41,14 +41,14 @@ def report(answers: Sequence[ScoredAnswer]) -> Summary:
     for each in answers:
         kinds.setdefault(each.question.kind, []).append(each)
     return {
-        "overall": summary(answers),
-        "kinds": {kind: summary(of) for kind, of in sorted(kinds.items())},
+        "overall": summarize(answers),
+        "kinds": {kind: summarize(of) for kind, of in sorted(kinds.items())},
         "failed": sorted({leg for each in answers for leg in each.failed}),
         "refused": {each.question.id: each.refused for each in answers if each.refused},
     }
 
 
-def summary(answers: Sequence[ScoredAnswer]) -> Summary:
+def summarize(answers: Sequence[ScoredAnswer]) -> Summary:
     """All numbers of these answers."""
     judged = [each for each in answers if each.question.relevant]
     without = [each for each in answers if not each.question.relevant]

@@ -60,7 +60,7 @@ class ScoredAnswer:
     refused: str = ""
 
 
-class Scorer:
+class AnswerScorer:
     """Scores results as a user with these settings would see them."""
 
     def __init__(self, config: Config, note_length: float, relevant: int = RELEVANT) -> None:
@@ -118,14 +118,14 @@ def run_questions(
     questions: Sequence[Question], index: Opened, now: datetime, *, relevant: int = RELEVANT
 ) -> Iterator[ScoredAnswer]:
     """Search for every question in turn."""
-    scorer = Scorer(index.config, index.catalogue.median_length(), relevant)
+    scorer = AnswerScorer(index.config, index.catalogue.median_length(), relevant)
     for place, question in enumerate(questions):
         if place == 0:
             _search(question, index, now, scorer)  # loads the models, which must not be timed
         yield _search(question, index, now, scorer)
 
 
-def _search(question: Question, index: Opened, now: datetime, scorer: Scorer) -> ScoredAnswer:
+def _search(question: Question, index: Opened, now: datetime, scorer: AnswerScorer) -> ScoredAnswer:
     try:
         response = search(Asked(question.query, now, scorer.depth, widen=False), index)
     except UsageError as error:
@@ -162,7 +162,7 @@ class Replay:
 
     def answers(self, config: Config, only: Sequence[int] | None = None) -> list[ScoredAnswer]:
         """Every answer as these settings rank it; with `only`, the questions at those places."""
-        scorer = Scorer(config, self._length, self._relevant)
+        scorer = AnswerScorer(config, self._length, self._relevant)
         places = range(len(self._searches)) if only is None else only
         return [self._answer(*self._searches[place], scorer) for place in places]
 
@@ -180,7 +180,9 @@ class Replay:
         stages = LISTING if prepared.plan.listing else STAGES
         return run(candidates, context, stages)[1]
 
-    def _answer(self, question: Question, prepared: Prepared | str, scorer: Scorer) -> ScoredAnswer:
+    def _answer(
+        self, question: Question, prepared: Prepared | str, scorer: AnswerScorer
+    ) -> ScoredAnswer:
         if isinstance(prepared, str):
             return scorer.refused(question, prepared)
         stages = self.rank(prepared, prepared.candidates, scorer.config)
@@ -189,7 +191,7 @@ class Replay:
 
     def _prepared(self, question: Question, now: datetime) -> Prepared | str:
         """The candidates of a question, or why it cannot be asked."""
-        depth = Scorer(self.config, self._length).depth
+        depth = AnswerScorer(self.config, self._length).depth
         try:
             with self._index.catalogue.snapshot():  # notes may change before they are ranked
                 asked = Asked(question.query, now, depth, widen=False)

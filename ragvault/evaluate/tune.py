@@ -50,7 +50,7 @@ _HEAD = (
 )
 
 
-class Ranking(Protocol):
+class QuestionRanker(Protocol):
     """Answers questions with any settings: a Replay, or a simulation in a test."""
 
     def answers(self, config: Config, only: Sequence[int] | None = None) -> list[ScoredAnswer]: ...
@@ -78,7 +78,7 @@ class Tuning:
 
 def tune(
     questions: Sequence[Question],
-    ranking: Ranking,
+    ranking: QuestionRanker,
     config: Config,
     *,
     seed: int = 0,
@@ -104,8 +104,8 @@ def tune(
         gain=gain,
         judged=difference(now, base, seed=seed),
         kinds=by_kind(now, base),
-        before=report.summary(base),
-        after=report.summary(now),
+        before=report.summarize(base),
+        after=report.summarize(now),
         refusal=_refusal(now, base, seed) if values else "no other weights are better",
     )
 
@@ -128,7 +128,7 @@ def halves(questions: Sequence[Question], seed: int) -> tuple[list[int], list[in
 
 
 def _search(
-    ranking: Ranking,
+    ranking: QuestionRanker,
     config: Config,
     free: Sequence[Knob],
     places: Sequence[int],

@@ -9,7 +9,7 @@ from evaluate_kit import FAKE, GARDEN, evaluator, question, vault_of
 
 from ragvault.cli.main import main
 from ragvault.evaluate import ablation, plot
-from ragvault.evaluate.evaluator import evaluate
+from ragvault.evaluate.evaluator import evaluate_profiles
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.run import run_questions
 
@@ -27,7 +27,9 @@ def exam(vault):
 
 @pytest.fixture(scope="module")
 def found(vault, exam):
-    return evaluate(evaluator(vault, exam), ["default", "ragdocs"], ablate=True, signals=True)
+    return evaluate_profiles(
+        evaluator(vault, exam), ["default", "ragdocs"], ablate=True, signals=True
+    )
 
 
 def test_ranking_again_is_searching_again(vault, exam):
@@ -84,12 +86,12 @@ def test_every_signal_is_counted_on_the_exam(found):
 
 def test_judged_notes_that_are_not_there_are_named(vault):
     asked = [question("q", "gone.md", "Tools.md", query="spade")]
-    assert evaluate(evaluator(vault, asked), ["default"])["unknown_notes"] == ["gone.md"]
+    assert evaluate_profiles(evaluator(vault, asked), ["default"])["unknown_notes"] == ["gone.md"]
 
 
 def test_a_query_that_cannot_be_asked_found_nothing_and_is_named(vault):
     asked = [question("bad", "Tools.md", query="((("), question("good", "Tools.md", query="spade")]
-    told = evaluate(evaluator(vault, asked), ["default"])
+    told = evaluate_profiles(evaluator(vault, asked), ["default"])
     assert set(told["refused"]) == {"bad"}
     assert told["overall"]["n"] == 2
 

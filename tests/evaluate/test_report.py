@@ -19,7 +19,7 @@ from ragvault.evaluate.report import (
     percentiles,
     regressions,
     report,
-    summary,
+    summarize,
 )
 
 shares = st.lists(st.floats(0, 1, width=32), min_size=1, max_size=60)
@@ -78,7 +78,7 @@ def test_percentiles_are_values_that_were_measured():
 
 
 def test_a_summary_tells_held_back_answers_of_both_sorts_apart():
-    told = summary(
+    told = summarize(
         [
             answer("right", 1.0, held_back=False),
             answer("hesitant", 0.5, held_back=True),
