@@ -39,7 +39,7 @@ def vault_names(incomplete: str) -> list[str]:
     # Somebody is in the middle of a line: a mistake in the settings is told when it is entered.
     with suppress(RagvaultError, OSError):
         data = folders.data_dir(override=load_settings().config.paths.data)
-        names = [vault.name for vault in layout.known(data)]
+        names = [vault.name for vault in layout.known_vaults(data)]
         return _typed([name for name in names if name.startswith(incomplete)])
     return []
 

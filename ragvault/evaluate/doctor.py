@@ -28,7 +28,7 @@ from ragvault.config import folders
 from ragvault.config.load import load_settings
 from ragvault.config.settings import Config, Walk
 from ragvault.engines import Engines
-from ragvault.errors import IndexMissing, RagvaultError, VaultNotFound
+from ragvault.errors import EngineMissing, IndexMissing, RagvaultError, VaultNotFound
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.signals import Signal, count_signals
 from ragvault.notes.rewalk import Rewalk
@@ -37,6 +37,7 @@ from ragvault.plan import Has
 from ragvault.ports import CacheBroken, KeywordIndex
 from ragvault.sought import Not, Words
 from ragvault.status import Status
+from ragvault.store.caches import vector_cache
 from ragvault.store.catalogue import Catalogue
 from ragvault.vault import Vault
 
@@ -367,25 +368,33 @@ def _indexed_passages(index: KeywordIndex) -> NDArray[np.int64]:
 def _wanted(name: str, catalogue: Catalogue) -> NDArray[np.int64]:
     import numpy as np
 
-    some = catalogue.kept_passages(Has("code")) if name == "code" else None
+    some = catalogue.filtered_passages(Has("code")) if name == "code" else None
     return catalogue.chunk_ids() if some is None else np.sort(some)
 
 
 def _check_vector_indexes(catalogue: Catalogue, engines: Engines) -> Iterator[Finding]:
+    import numpy as np
+
     part = "vector index"
     dims, models = catalogue.model_dims(), engines.models(catalogue)
     if not models:
         yield Finding(part, "note", "there is none: this vault is searched by keyword only", INDEX)
     for place, model in enumerate(models):
         try:
-            index = engines.vectors(model, dims.get(model, 0), catalogue)
-        except CacheBroken as broken:
-            if model in dims:
-                yield Finding(part, "broken", f"{model}: {broken}", broken.fix)
+            if model not in dims:
+                continue
+            cache = catalogue.cache(vector_cache(model))
+            if cache is not None:
+                catalogue.check_cache(cache)
+            index = engines.vectors(model, dims[model], catalogue)
+        except (CacheBroken, EngineMissing) as broken:
+            yield Finding(part, "broken", f"{model}: {broken}", broken.fix)
             continue
         try:
-            wanted = _embedded(catalogue, models, place)
-            yield _compare_passages(part, index.ids(), wanted, f"{model}: ")
+            own = index.ids()
+            if place:  # passages that a better model has embedded are not searched here
+                own = np.intersect1d(own, np.array(catalogue.lacking(*models[:place]), np.int64))
+            yield _compare_passages(part, own, _embedded(catalogue, models, place), f"{model}: ")
         finally:
             index.close()
 

@@ -34,8 +34,8 @@ from ragvault.evaluate.metrics import average
 from ragvault.evaluate.questions import Question
 from ragvault.evaluate.report import METRIC, Difference, by_kind, difference
 from ragvault.evaluate.run import ScoredAnswer
+from ragvault.store.files import write_file
 from ragvault.store.layout import RECEIPTS, tuned_file
-from ragvault.store.private import write_file
 
 MIN_QUESTIONS = 20  # judged ones: with fewer, each half is too small
 ROUNDS = 3

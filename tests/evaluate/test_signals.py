@@ -11,7 +11,7 @@ from evaluate_kit import GARDEN, NOW, vault_of
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.signals import count_signals, non_latin_scripts
 from ragvault.index.analyze import Analyzer
-from ragvault.index.vector_tiers import Tiers
+from ragvault.index.vector.tiers import Tiers
 from ragvault.rank import boosts
 from ragvault.vault import Vault
 
