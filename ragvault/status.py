@@ -153,10 +153,10 @@ def models(catalogue: Catalogue, settings: Models) -> list[ModelState]:
 
 def _is_here(name: str) -> bool | None:
     """Whether the folder of a model of the registry is there; its bytes are not looked at."""
-    from ragvault.models import registry, shelf
+    from ragvault.models import registry, weights
 
     try:
-        builds = registry.find(name)[1]
+        builds = registry.find_model(name)[1]
     except RagvaultError:
         return None
-    return shelf.installed(builds, folders.models_dir()) is not None
+    return weights.installed(builds, folders.models_dir()) is not None

@@ -63,9 +63,9 @@ class Ask:
 
 def once() -> Opening:
     """Open indexes for one search; a model that several of them need is loaded once."""
-    from ragvault.models.kit import Kit
+    from ragvault.models.load import ModelPool
 
-    kit = Kit()
+    kit = ModelPool()
     return lambda vault: vault.reading(kit=kit)
 
 

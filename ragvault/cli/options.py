@@ -67,7 +67,7 @@ def model_names(incomplete: str) -> list[str]:
     """The models of the registry whose names begin so, for the shell."""
     from ragvault.models import registry
 
-    return [name for name in registry.models() if name.startswith(incomplete)]
+    return [name for name in registry.known_models() if name.startswith(incomplete)]
 
 
 Quiet = Annotated[
