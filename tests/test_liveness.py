@@ -13,7 +13,7 @@ from ragvault.evaluate.probes import probes
 from ragvault.evaluate.scripts import of
 from ragvault.index.analyze import Analyzer
 from ragvault.index.vector_tiers import Tiers
-from ragvault.rank import boosts
+from ragvault.rank import boost
 from ragvault.vault import Vault
 
 
@@ -99,7 +99,7 @@ def test_mismatched_keys_are_caught(garden, name, monkeypatch):
 
 
 def test_a_recency_boost_that_never_fires_is_caught(garden, monkeypatch):
-    monkeypatch.setattr(boosts, "_recency", lambda order, ctx: lambda each: None)
+    monkeypatch.setattr(boost, "_recency", lambda order, ctx: lambda each: None)
 
     assert dead(signals(garden)) == {"recency"}
 

@@ -19,8 +19,8 @@ from ragvault.evaluate.context import context
 from ragvault.evaluate.metrics import RELEVANT, Scores, best_passages, score
 from ragvault.evaluate.questions import Question
 from ragvault.opened import Opened
-from ragvault.rank.budget import counter
-from ragvault.rank.limit import wanted
+from ragvault.rank.budget import token_counter
+from ragvault.rank.limit import result_count
 from ragvault.search import Asked, search
 
 DEEP = 30  # results: ten notes, with the three sections that one note may have
@@ -51,8 +51,8 @@ class Reader:
     def __init__(self, config: Config, note_length: float, relevant: int = RELEVANT) -> None:
         self.config, self.relevant = config, relevant
         about = Context(settings=config, note_length=note_length)
-        self.count = wanted(about)
-        self.tokens = counter(about)
+        self.count = result_count(about)
+        self.tokens = token_counter(about)
 
     @property
     def deep(self) -> int:

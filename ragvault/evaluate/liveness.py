@@ -32,7 +32,7 @@ from ragvault.evaluate.rehearse import Rehearsal
 from ragvault.opened import Opened
 from ragvault.plan import LEGS
 from ragvault.query.understand import understand
-from ragvault.rank.pipeline import Outcome
+from ragvault.rank.pipeline import Outcome, outcome_of
 from ragvault.search import Prepared
 
 State = Literal["alive", "idle", "dead", "failed", "off"]
@@ -176,7 +176,7 @@ def _stripped(candidates: Sequence[Candidate], leg: str) -> Iterator[Candidate]:
 
 
 def _first(stages: tuple[Outcome, ...]) -> list[str]:
-    return best_passages(each.note.path for each in stages[-1].ranked)[:10]
+    return best_passages(each.note.path for each in outcome_of("budget", stages))[:10]
 
 
 # --- The signals, group by group ---

@@ -18,8 +18,8 @@ from ragvault.config import Config
 from ragvault.config_rank import Recency
 from ragvault.evaluate import plain
 from ragvault.evaluate.probes import READ, named
-from ragvault.rank.ages import age
-from ragvault.rank.boosts import in_templates, tier
+from ragvault.rank.boost import template_folder
+from ragvault.rank.recency import note_age, tier_factor
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.keys import fold
 from ragvault.types import Note
@@ -72,7 +72,7 @@ def material(catalogue: Catalogue, config: Config, now: datetime, *, seed: int =
     by_name = named(names)
     found = Material(notes=len(names))
     recent = _recent(catalogue, config.boost.recency, now)
-    template = in_templates(config.boost.templates)
+    template = template_folder(config.boost.templates)
     paths = [path for path, _, _ in names]
     some = random.Random(seed).sample(paths, min(READ, len(paths)))
     filters: dict[str, list[FilterProbe]] = {}
@@ -104,8 +104,8 @@ def _recent(catalogue: Catalogue, settings: Recency, now: datetime) -> list[str]
     ages = []
     for each in catalogue.all_stored():
         note = NoteFacts(each.id, each.file.path, date=each.date, modified=each.modified)
-        found = age(note, settings.date, now.timestamp())
-        if found and (settings.shape == "half-life" or tier(found.days, settings) != 1):
+        found = note_age(note, settings.date, now.timestamp())
+        if found and (settings.shape == "half-life" or tier_factor(found.days, settings) != 1):
             ages.append((found.days, each.file.path))
     return [path for _, path in sorted(ages)]
 

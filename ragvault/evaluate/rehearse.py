@@ -24,8 +24,8 @@ from ragvault.evaluate.answers import Answer, Reader
 from ragvault.evaluate.metrics import RELEVANT
 from ragvault.evaluate.questions import Question
 from ragvault.opened import Opened
-from ragvault.rank.pipeline import STAGES, Outcome, run
-from ragvault.search import LISTING, Asked, Prepared, prepare
+from ragvault.rank.pipeline import SHOWING_STAGES, STAGES, Outcome, outcome_of, run_stages
+from ragvault.search import Asked, Prepared, prepare
 
 # The tables that only ranking reads.
 RANKING = (
@@ -74,15 +74,15 @@ class Rehearsal:
     ) -> tuple[Outcome, ...]:
         """What each stage returns of some candidates."""
         context = replace(prepared.context, settings=config)
-        stages = LISTING if prepared.plan.listing else STAGES
-        return run(candidates, context, stages)[1]
+        stages = SHOWING_STAGES if prepared.plan.listing else STAGES
+        return run_stages(candidates, context, stages)[1]
 
     def _answer(self, question: Question, prepared: Prepared | str, reader: Reader) -> Answer:
         if isinstance(prepared, str):
             return reader.refused(question, prepared)
         stages = self.rank(prepared, prepared.candidates, reader.config)
         failed = [leg.leg for leg in prepared.gathered.runs if leg.failed]
-        return reader.answer(question, stages[-1].ranked.kept, failed=failed)
+        return reader.answer(question, outcome_of("budget", stages).kept, failed=failed)
 
     def _prepared(self, question: Question, now: datetime) -> Prepared | str:
         """What is found for a question, or why it cannot be asked."""
