@@ -10,8 +10,8 @@
 
 Each boost is one Term: 0.2 multiplies the score by 1.2, or adds 0.2 to it. Unbounded, as the seeds
 have them, ten backlinks lift a note from rank 61 of a flat RRF list over an unlinked rank 1. With
-`boost.bounded`, a result rises at most `max_rise` ranks, and nothing passes an exact title, alias or
-quoted phrase.
+`boost.bounded`, a result rises at most `max_rise` ranks, and nothing passes an exact title, alias
+or quoted phrase.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     score       1 / (1 + exp(-steepness * (score - threshold))), a seed's sigmoid of a fused score
     evidence    1 - (1 - vector) * (1 - keyword), each a sigmoid of what that leg knows
 
-The sigmoid of an RRF score gives 0.06 to rank 1 of one leg. With a floor of 0.3, hybrid search would
-then return only what several legs agree on. Evidence is absolute, and one leg is enough. Scores and
-order do not change. Candidates below the floor are removed.
+The sigmoid of an RRF score gives 0.06 to rank 1 of one leg. With a floor of 0.3, hybrid search
+would then return only what several legs agree on. Evidence is absolute, and one leg is enough.
+Scores and order do not change. Candidates below the floor are removed.
 """
 
 from __future__ import annotations

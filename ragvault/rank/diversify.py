@@ -1,13 +1,13 @@
 """Diversify: results from different notes, or different from each other.
 
-    per-note   at most `per_note` passages of one note; with `relax`, more follow if too few are left
+    per-note   at most `per_note` passages of one note; with `relax`, more if too few are left
     mmr        maximal marginal relevance, greedy:
                lambda * relevance - (1 - lambda) * similarity to the nearest one already chosen
 
 For MMR, relevance and similarity must be on one scale, 0..1. Relevance is the cosine to the query,
-the confidence, or the score scaled to 0..1; similarity is a cosine, at least 0. The MMR value becomes
-the score: it never rises from one choice to the next, so the order stays the order of scores. Exact
-hits that `fuse` put first stay first and count as chosen.
+the confidence, or the score scaled to 0..1; similarity is a cosine, at least 0. The MMR value
+becomes the score: it never rises from one choice to the next, so the order stays the order of
+scores. Exact hits that `fuse` put first stay first and count as chosen.
 """
 
 from __future__ import annotations

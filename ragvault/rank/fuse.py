@@ -136,7 +136,7 @@ def _notes_as_candidates(
 
 
 def _note_ranks(passages: Mapping[int, Sequence[Candidate]]) -> dict[int, dict[str, int]]:
-    """The rank of each note in each leg, counted in notes; notes with equal best ranks share one."""
+    """The rank of each note in each leg, counted in notes; equal best ranks share one."""
     first: dict[str, dict[int, int]] = defaultdict(dict)
     for note, found in passages.items():
         for leg in {leg for each in found for leg in each.ranks}:

@@ -4,10 +4,11 @@
     leg_factors   the plan's factors (by type of query) x how certain each leg is of its hits
     rank_mode     k of RRF and the number of results, by mode and length of notes
 
-The seeds measure certainty by the variance of a leg's scores (`fuse.aware.by = "variance"`). Cosines
-vary so little that the lower bound always applies, and one word shared by chance gives a keyword
-list any variance. `by = "evidence"` uses better measures: how much of the query the best keyword hit
-covers, each word weighted by its rarity, and how far the best cosine stands above the mean.
+The seeds measure certainty by the variance of a leg's scores (`fuse.aware.by = "variance"`).
+Cosines vary so little that the lower bound always applies, and one word shared by chance gives a
+keyword list any variance. `by = "evidence"` uses better measures: how much of the query the best
+keyword hit covers, each word weighted by its rarity, and how far the best cosine stands above the
+mean.
 """
 
 from __future__ import annotations

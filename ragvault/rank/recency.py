@@ -1,4 +1,4 @@
-"""How old a note is, and what its age is worth. Used by the recency boost and by two fuse methods."""
+"""How old a note is and what its age is worth, for the recency boost and two fuse methods."""
 
 from __future__ import annotations
 

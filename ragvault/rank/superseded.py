@@ -20,7 +20,7 @@ from ragvault.candidate import Candidate, Term, key
 def demote_superseded(
     order: Sequence[Candidate], terms: list[list[Term]], scores: list[float], *, inherits: bool
 ) -> None:
-    """Change scores, with a term for each change, so that no replaced note is above its successor."""
+    """Change scores and add terms so that no replaced note is above its replacement."""
     scoring = _Scoring(order, terms, scores)
     replaced = {c.note.id: c.note.superseded_by for c in order if c.note.superseded_by}
     newest_first = _newest_first(replaced)

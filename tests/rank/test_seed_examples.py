@@ -13,10 +13,10 @@ import pytest
 from rank_kit import NOW, candidate, context, names, note
 
 from ragvault.candidate import Context
-from ragvault.rank.dedup import ngrams
 from ragvault.rank.boost import boost
 from ragvault.rank.budget import budget, token_counter
 from ragvault.rank.calibrate import calibrate
+from ragvault.rank.dedup import ngrams
 from ragvault.rank.fuse import fuse
 from ragvault.types import Date
 
