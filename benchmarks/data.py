@@ -15,7 +15,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.notes.chunk import chunk
 from ragvault.notes.parse import parse
 

@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 from benchmarks import data
-from ragvault.config import Models
+from ragvault.config.settings import Models
 from ragvault.evaluate import metrics
 from ragvault.evaluate.questions import Collection, read_beir
 from ragvault.models.load import open_embedder, opening

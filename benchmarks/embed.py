@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import data
-from ragvault import folders
-from ragvault.config import Models
+from ragvault.config import folders
+from ragvault.config.settings import Models
 from ragvault.models import crew, registry
 from ragvault.models import shelf as shelves
 from ragvault.models.load import open_embedder, opening
@@ -35,7 +35,7 @@ WAYS = [(0, 1, 1), (0, 1, 8), (0, 1, 32), (1, 0, 1), (1, 0, 8), (1, 0, 32)]
 COLD = """
 import time
 begun = time.perf_counter()
-from ragvault.config import Models
+from ragvault.config.settings import Models
 from ragvault.models.load import open_embedder, opening
 from ragvault.models.talk import Quiet
 open_embedder({name!r}, opening(Models(), Quiet(), offline=True)).embed(["a question"], "query")

@@ -27,8 +27,8 @@ from msgspec.structs import replace
 from benchmarks import corpora, quality, record
 from benchmarks.corpora import Corpus
 from ragvault.candidate import Candidate, Context
-from ragvault.config import Config
-from ragvault.config_fuse import Evidence
+from ragvault.config.ranking import Evidence
+from ragvault.config.settings import Config
 from ragvault.evaluate import report
 from ragvault.evaluate.answers import Answer
 from ragvault.evaluate.metrics import RELEVANT, score

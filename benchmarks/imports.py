@@ -23,7 +23,7 @@ NAMES = ("index", "search", "watch", "status", "doctor", "links", "related", "mo
 COMMANDS: dict[str, Sequence[str]] = {
     "python -c pass": (PYTHON, "-c", "pass"),
     "import ragvault": (PYTHON, "-c", "import ragvault"),
-    "import ragvault.configure": (PYTHON, "-c", "import ragvault.configure"),
+    "import ragvault.config.load": (PYTHON, "-c", "import ragvault.config.load"),
     "ragvault --help": (RAGVAULT, "--help"),
     "ragvault config show": (RAGVAULT, "config", "show"),
     **{f"ragvault {name} --help": (RAGVAULT, name, "--help") for name in NAMES},

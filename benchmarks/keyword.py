@@ -28,7 +28,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks import data
-from ragvault.config import Keyword
+from ragvault.config.settings import Keyword
 from ragvault.index.keyword_open import open_keyword
 from ragvault.ports import KeywordIndex
 from ragvault.sought import KeywordNote, KeywordPassage, Phrase, Words

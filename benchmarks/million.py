@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks import corpora
 from benchmarks.vectors import Matrix, Shelf, unit
-from ragvault.config import Vector
+from ragvault.config.settings import Vector
 
 NOISE = 0.6  # times the length of a vector: a cosine of about 0.86 to the passage it is made of
 BEST = 10
@@ -34,10 +34,10 @@ def many_vectors(count: int, names: Sequence[str], queries: int = 100) -> dict[s
     before = _memory()
     with tempfile.TemporaryDirectory() as folder:
         shelf = Shelf(vectors)
-        index = shelf.create(Path(folder), Vector())
         began = time.perf_counter()
-        shelf.fill(index)
+        shelf.write(Path(folder), Vector())
         wrote = time.perf_counter() - began
+        index = shelf.open(Vector())
         index.search(asked[0], limit=BEST)  # files are read on the first one
         times, found = _timed(partial(index.search, limit=BEST), asked)
         size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())

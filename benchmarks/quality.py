@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from benchmarks import corpora, record
 from benchmarks.corpora import Corpus
-from ragvault import profiles
+from ragvault.config import profiles
 from ragvault.evaluate import ablation, report
 from ragvault.evaluate.answers import Answer
 from ragvault.evaluate.rehearse import Rehearsal

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import data
-from ragvault.config import Config, Links
+from ragvault.config.settings import Config, Links
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.notes import follow_notes
 

@@ -21,8 +21,8 @@ from tokenizers import Tokenizer
 
 from benchmarks import data
 from benchmarks.embed import Bare
-from ragvault import folders
-from ragvault.config import Models
+from ragvault.config import folders
+from ragvault.config.settings import Models
 from ragvault.models import registry
 from ragvault.models import shelf as shelves
 from ragvault.models.load import open_embedder, opening

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import data
-from ragvault import folders
+from ragvault.config import folders
 
 # What is timed: (where it is called from, its name, what it is called here).
 STEPS = (
@@ -43,7 +43,7 @@ STEPS = (
     ("ragvault.index.tantivy_engine.TantivyIndex", "put", "  of it: analyse"),
     ("ragvault.index.tantivy_engine.TantivyIndex", "commit", "  of it: write"),
     ("ragvault.ingest", "embed", "embed (aside)"),
-    ("ragvault.caches", "follow_vectors", "vectors"),
+    ("ragvault.caches", "update_vectors", "vectors"),
     ("ragvault.ingest", "follow_vocabulary", "vocabulary"),
     ("ragvault.ingest", "follow_links", "links"),
     ("ragvault.ingest", "tidy", "tidy"),
@@ -125,10 +125,10 @@ def full(passages: int) -> None:
 
 def one(root: Path, flag: str, how: str) -> None:
     """Index once and tell about it as JSON."""
-    from ragvault.collector import be_patient
+    from ragvault.cli.start import collect_garbage_less_often
     from ragvault.vault import Vault
 
-    be_patient()  # as every command is
+    collect_garbage_less_often()  # as every command is
     vault = Vault.open(root, flags=[flag])
     steps, heard, followed = Steps(), Heard(), Followed()
     told: dict[str, Any] = {"steps": steps.spent}

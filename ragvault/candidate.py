@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.plan import QueryType
 from ragvault.types import Date, Kind
 
@@ -74,6 +74,7 @@ class Passage(Struct, frozen=True):
     kind: Kind = "prose"
     source: str | Callable[[], str] = ""
     lines: tuple[int, int] = (1, 1)
+    subheadings: tuple[str, ...] = ()  # below `headings`, of the short sections that share it
 
     @property
     def is_read(self) -> bool:

@@ -23,7 +23,7 @@ from ragvault.named import NoSuchNote, find_notes
 from ragvault.notes.walk import walk
 from ragvault.store import access
 from ragvault.store.catalogue import Catalogue
-from ragvault.write.graph import follow_links
+from ragvault.write.graph import LinkGraph
 from ragvault.write.notes import look_links_up
 
 
@@ -95,7 +95,7 @@ def _follow(catalogue: Catalogue, engines: Engines) -> None:
     models = engines.models(catalogue)
     for model in models:
         bring_vectors(model, catalogue, engines, "" if model == models[0] else models[0])
-    follow_links(catalogue, engines.config.graph)
+    LinkGraph(catalogue, engines.config.graph).update()
 
 
 def _still_there(root: Path, engines: Engines, notes: Sequence[str]) -> tuple[str, ...]:

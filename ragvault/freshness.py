@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.errors import VaultUnreadable
 from ragvault.notes.diff import Known, is_doubtful, is_hidden
 from ragvault.notes.read import BINARY, VANISHED, digest_of, stable_bytes

@@ -72,6 +72,7 @@ class Library:
                 place.kind,
                 self._said(place) if place.id in early else Said(self.said, place.id),
                 place.lines,
+                place.subheadings,
             )
             for place in found
             if place.note_id in facts

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.errors import RagvaultError
 from ragvault.notes.read import digest
 from ragvault.notes.walk import walk

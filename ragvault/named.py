@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from unicodedata import normalize
 
-from ragvault import folders
+from ragvault.config import folders
 from ragvault.errors import UsageError
 
 

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragvault import folders
+from ragvault.config import folders
 from ragvault.errors import IndexUnusable, RagvaultError
 from ragvault.store import layout, registry
 from ragvault.store.lock import WriterLock

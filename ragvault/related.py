@@ -144,6 +144,7 @@ def _by_meaning(
     catalogue: Catalogue, engines: Engines, own: int
 ) -> tuple[dict[int, Reason], tuple[str, ...]]:
     """The nearest notes by the best model that knows this one."""
+    from ragvault.errors import EngineMissing
     from ragvault.ports import CacheBroken
 
     ids, dims = catalogue.chunk_ids_of(own), catalogue.model_dims()
@@ -153,10 +154,10 @@ def _by_meaning(
             continue
         try:
             vectors = engines.vectors(model, dims[model], catalogue)
-        except CacheBroken as broken:
+        except (CacheBroken, EngineMissing) as broken:
             return {}, (f"meaning was not asked: {broken}; run: {broken.fix}",)
         try:
-            nearest, cosines = vectors.search(mean, limit=PASSAGES, allowed=_others(ids))
+            nearest, cosines = vectors.search(mean, limit=PASSAGES, without=_sorted(ids))
             return _meanings(catalogue, nearest.tolist(), cosines.tolist()), ()
         finally:
             vectors.close()
@@ -176,11 +177,10 @@ def _mean(catalogue: Catalogue, model: str, ids: Sequence[int]) -> NDArray[np.fl
     return mean
 
 
-def _others(own: Sequence[int]) -> Any:
+def _sorted(ids: Sequence[int]) -> NDArray[np.int64]:
     import numpy as np
 
-    mine = np.array(own, np.int64)
-    return lambda ids: ~np.isin(ids, mine)
+    return np.array(sorted(ids), np.int64)
 
 
 def _meanings(

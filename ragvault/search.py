@@ -24,9 +24,8 @@ import msgspec
 
 from ragvault.called import names_first, or_a_name
 from ragvault.candidate import Candidate, Context, Ranked, together
-from ragvault.config import Config
-from ragvault.config_query import Retrieve
-from ragvault.config_rank import Limit
+from ragvault.config.ranking import Limit
+from ragvault.config.settings import Config, Retrieve
 from ragvault.errors import RagvaultError
 from ragvault.expanded import expanded
 from ragvault.listing import listing
@@ -183,7 +182,7 @@ def _allowed(plan: QueryPlan, index: Opened) -> dict[str, Allowed]:
     import numpy as np
 
     lately = index.catalogue.newest(settings.window, index.accesses.lately())
-    window = np.array(lately, np.int64)
+    window = np.unique(np.array(lately, np.int64))
     inside = window if kept is None else np.intersect1d(window, kept)
     # The other lists are of all passages; those that they lose then are gather's affair.
     linked = inside if settings.outside == "drop" else kept

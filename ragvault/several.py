@@ -14,7 +14,7 @@ from math import inf
 from typing import NamedTuple
 
 from ragvault.candidate import Candidate, Context, Ranked
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.rank.budget import budget, fit_budget, token_counter
 from ragvault.rank.limit import result_count
 from ragvault.search import Response

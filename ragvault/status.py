@@ -12,8 +12,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragvault import folders
-from ragvault.config import Config, Models
+from ragvault.config import folders
+from ragvault.config.settings import Config, Models
 from ragvault.errors import RagvaultError
 from ragvault.freshness import check, waiting
 from ragvault.index.keyword_reached import reached

@@ -18,9 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragvault import configure, folders, profiles
 from ragvault.candidate import Candidate
-from ragvault.configure import Loaded
+from ragvault.config import folders, profiles
+from ragvault.config.load import Loaded, load_settings
 from ragvault.engines import Engines
 from ragvault.errors import IndexMissing, IndexUnusable, VaultEmptied
 from ragvault.models.cache import SLAB
@@ -35,7 +35,7 @@ from ragvault.verify import verified
 if TYPE_CHECKING:
     from ragvault.forget import Forgotten
     from ragvault.ingest import Tier
-    from ragvault.linked import Links
+    from ragvault.linked import LinkPath, Links
     from ragvault.notes.walk import Walked
     from ragvault.related import Related
     from ragvault.status import Status
@@ -87,13 +87,14 @@ class Vault:
         talk: Talk | None = None,
         engines: Engines | None = None,
         look: Callable[[], Walked] | None = None,
+        regroup: float = 0.0,
     ) -> Report:
         """Bring the index up to date with the files, and remember the vault.
 
         Whoever does so again and again hands in `engines` of its own (see `engines`), which keep
         their models; then `offline` and `talk` are theirs. Whoever knows what has changed looks at
         the vault in a way of its own. `tell` may raise to stop between two pages: what was done is
-        kept.
+        kept. Communities are computed again when at least the share `regroup` of the links changed.
 
         `rebuild` makes all caches again from the catalogue, embedding nothing that is known; a
         damaged catalogue is made again from the vault, with the vectors that can still be read.
@@ -116,7 +117,7 @@ class Vault:
                 say("all indexes are made again from the catalogue")
                 engines.empty()
             _mend(self.folder, rebuild, say)
-            how: dict[str, Any] = {"tell": tell, "say": say, "look": look}
+            how: dict[str, Any] = {"tell": tell, "say": say, "look": look, "regroup": regroup}
             with self.catalogue(write=True) as catalogue:
                 return ingest(self.root, catalogue, engines, tier, allow_empty=allow_empty, **how)
 
@@ -186,6 +187,16 @@ class Vault:
         with self.catalogue() as catalogue, catalogue.snapshot():
             return links(self.root, catalogue, note)
 
+    def link_path(self, note: str, other: str) -> LinkPath:
+        """How two notes are connected: the shortest way over links, in both directions.
+
+        Raises UsageError, IndexMissing, and EngineMissing without NetworkX.
+        """
+        from ragvault.linked import link_path
+
+        with self.catalogue() as catalogue, catalogue.snapshot():
+            return link_path(self.root, catalogue, note, other)
+
     def related(self, note: str, limit: int = 10) -> Related:
         """The notes nearest to a note, with reasons. Raises UsageError, IndexMissing."""
         from ragvault.related import related
@@ -242,5 +253,5 @@ def _mend(folder: Path, look: bool, say: Callable[[str], None]) -> None:
 
 def data_folder(environ: Mapping[str, str] | None = None) -> Path:
     """Where indexes are. No vault may say, so its own settings are not asked."""
-    override = configure.load(environ=environ).config.paths.data
+    override = load_settings(environ=environ).config.paths.data
     return folders.data_dir(environ, override)

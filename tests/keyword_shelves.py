@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from ragvault.config import Keyword
+from ragvault.config.settings import Keyword
 from ragvault.index.analyze import Analyzer
 from ragvault.index.keyword_open import open_keyword
 from ragvault.ports import KeywordIndex

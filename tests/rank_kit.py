@@ -10,9 +10,9 @@ import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from ragvault import profiles
 from ragvault.candidate import Candidate, Context, NoteFacts, Passage
-from ragvault.config import Config
+from ragvault.config import profiles
+from ragvault.config.settings import Config
 from ragvault.types import Date
 
 DAY = 86_400.0

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ragvault import profiles
 from ragvault.cli.around import surroundings
 from ragvault.cli.ask import answer
 from ragvault.cli.search import parse
+from ragvault.config import profiles
 from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable
 from ragvault.opened import Opened

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import typer
 
-from ragvault import configure
 from ragvault.cli import config, main, render
 from ragvault.cli.main import COMMANDS
 from ragvault.errors import RagvaultError
@@ -32,7 +31,7 @@ def failing(monkeypatch: pytest.MonkeyPatch):
         def fail(*args, **named):
             raise error
 
-        monkeypatch.setattr(configure, "load", fail)
+        monkeypatch.setattr(config, "load_settings", fail)
         return main.main(["config", "check"])
 
     return fail_with

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ragvault.config import Code, Keyword
+from ragvault.config.settings import Code, Keyword
 from ragvault.fences import LANGUAGES
 from ragvault.index.code import CodeAnalyzer, code_words, open_code, sought_code
 from ragvault.sought import Phrase, Words

@@ -11,12 +11,20 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ragvault import configure, schema, toml
 from ragvault.cli import render
-from ragvault.config import Config, Table
-from ragvault.configure import Loaded, check_file, lay, load
+from ragvault.config import schema, toml
+from ragvault.config.load import (
+    Loaded,
+    Source,
+    check_file,
+    combine,
+    from_environment,
+    from_file,
+    from_flags,
+    load_settings,
+)
+from ragvault.config.settings import Config, Table
 from ragvault.errors import ConfigError
-from ragvault.sources import Source, from_environment, from_file, from_flags
 
 KINDS = ("user file", "vault file", "environment", "flag")  # the lowest first
 
@@ -52,7 +60,7 @@ def complaint(text: str, tmp_path: Path, name: str = "config.toml") -> ConfigErr
 
 def outcome(*sources: Source) -> Loaded | ConfigError:
     try:
-        return lay(sources)
+        return combine(sources)
     except ConfigError as error:
         return error
 
@@ -61,7 +69,7 @@ def outcome(*sources: Source) -> Loaded | ConfigError:
 
 
 def test_with_nothing_set_every_value_is_the_default(environ):
-    loaded = load(environ=environ)
+    loaded = load_settings(environ=environ)
 
     assert loaded.config == Config()
     assert set(loaded.origin.values()) == {"default"}
@@ -75,7 +83,7 @@ def test_each_source_wins_over_the_ones_below_it(tmp_path, vault, environ):
     )
     environ |= {"RAGVAULT_CHUNK__OVERLAP": "33", "RAGVAULT_CHUNK__PARENT_MAX": "2300"}
 
-    loaded = load(vault, flags=["chunk.overlap=44"], environ=environ)
+    loaded = load_settings(vault, flags=["chunk.overlap=44"], environ=environ)
 
     chunk = loaded.config.chunk
     assert (chunk.overlap, chunk.parent_max, chunk.child_max, chunk.child_min) == (
@@ -101,14 +109,16 @@ def source(kind, number: int) -> Source:
     st.lists(st.sampled_from(KINDS), unique=True).map(lambda kinds: sorted(kinds, key=KINDS.index))
 )
 def test_the_value_in_effect_is_that_of_the_highest_source(kinds):
-    loaded = lay(source(kind, number) for number, kind in enumerate(kinds, start=1))
+    loaded = combine(source(kind, number) for number, kind in enumerate(kinds, start=1))
 
     assert loaded.config.walk.max_bytes == (len(kinds) or Config().walk.max_bytes)
     assert loaded.origin["walk.max_bytes"].startswith(kinds[-1] if kinds else "default")
 
 
 def test_of_two_flags_for_one_key_the_later_wins(environ):
-    loaded = load(flags=["chunk.overlap=1", "chunk={overlap=2, child_min=3}"], environ=environ)
+    loaded = load_settings(
+        flags=["chunk.overlap=1", "chunk={overlap=2, child_min=3}"], environ=environ
+    )
 
     assert (loaded.config.chunk.overlap, loaded.config.chunk.child_min) == (2, 3)
 
@@ -117,15 +127,17 @@ def test_a_config_file_can_be_named(tmp_path, environ):
     named = write(tmp_path / "other.toml", "chunk.overlap = 7")
     write(tmp_path / "config.toml", "chunk.overlap = 8")
 
-    loaded = load(environ=environ | {"RAGVAULT_CONFIG": str(named)})
+    loaded = load_settings(environ=environ | {"RAGVAULT_CONFIG": str(named)})
 
     assert loaded.config.chunk.overlap == 7
 
 
 def test_a_named_file_must_be_there_and_an_unnamed_one_need_not(tmp_path, environ):
-    load(environ=environ)
+    load_settings(environ=environ)
 
-    (problem,) = problems(load, environ=environ | {"RAGVAULT_CONFIG": str(tmp_path / "gone.toml")})
+    (problem,) = problems(
+        load_settings, environ=environ | {"RAGVAULT_CONFIG": str(tmp_path / "gone.toml")}
+    )
     assert "gone.toml cannot be read: No such file" in str(problem)
 
 
@@ -137,20 +149,22 @@ def test_a_named_file_must_be_there_and_an_unnamed_one_need_not(tmp_path, enviro
     [("label-first", "label-first"), ('"label-first"', "label-first")],
 )
 def test_text_may_be_typed_with_or_without_quotes(typed, meant, environ):
-    assert load(flags=[f"links.order={typed}"], environ=environ).config.links.order == meant
+    assert (
+        load_settings(flags=[f"links.order={typed}"], environ=environ).config.links.order == meant
+    )
     variables = environ | {"RAGVAULT_LINKS__ORDER": typed}
-    assert load(environ=variables).config.links.order == meant
+    assert load_settings(environ=variables).config.links.order == meant
 
 
 def test_text_that_looks_like_toml_is_still_text_where_text_is_wanted(environ):
-    loaded = load(flags=["paths.data=/2024"], environ=environ)
+    loaded = load_settings(flags=["paths.data=/2024"], environ=environ)
     assert loaded.config.paths.data == "/2024"
-    loaded = load(environ=environ | {"RAGVAULT_WALK__EXTENSIONS": '[".md", ".txt"]'})
+    loaded = load_settings(environ=environ | {"RAGVAULT_WALK__EXTENSIONS": '[".md", ".txt"]'})
     assert loaded.config.walk.extensions == [".md", ".txt"]
 
 
 def test_an_unknown_variable_names_the_nearest_one(environ):
-    (problem,) = problems(load, environ=environ | {"RAGVAULT_CHUNK__OVRLAP": "3"})
+    (problem,) = problems(load_settings, environ=environ | {"RAGVAULT_CHUNK__OVRLAP": "3"})
 
     assert str(problem) == "RAGVAULT_CHUNK__OVRLAP: there is no setting chunk.ovrlap"
     assert problem.fix == "did you mean RAGVAULT_CHUNK__OVERLAP?"
@@ -162,14 +176,14 @@ def test_every_setting_has_its_own_variable():
 
     for path, setting in schema.settings().items():
         written = toml.literal(setting.default)
-        loaded = lay([from_environment({setting.variable: written})])
+        loaded = combine([from_environment({setting.variable: written})])
         assert loaded.origin[".".join(path)] == f"environment {setting.variable}"
         assert loaded.config == Config()
 
 
 @pytest.mark.parametrize("flag", ["chunk.overlap", "=3", ".overlap=3", "chunk..overlap=3", ""])
 def test_a_flag_of_another_form_is_told_the_form(flag, environ):
-    (problem,) = problems(load, flags=[flag], environ=environ)
+    (problem,) = problems(load_settings, flags=[flag], environ=environ)
 
     assert "table.key=value" in str(problem)
 
@@ -251,12 +265,12 @@ def test_no_setting_is_a_number_that_a_score_cannot_bear(number):
 
     for key in floats:
         with pytest.raises(ConfigError, match=f"{key} = .* is not "):
-            lay([from_flags([f"{key}={alone.get(key, number)}"])])
+            combine([from_flags([f"{key}={alone.get(key, number)}"])])
 
 
 def test_nor_a_count_beyond_all_counts():
     with pytest.raises(ConfigError, match=r"is not a whole number, 1 or more \(Expected `int` <= "):
-        lay([from_flags([f"boost.backlinks.cap={10**400}"])])
+        combine([from_flags([f"boost.backlinks.cap={10**400}"])])
 
 
 @pytest.mark.parametrize(
@@ -280,7 +294,7 @@ def test_a_contradiction_between_two_sources_names_both(tmp_path, vault, environ
     user = write(tmp_path / "config.toml", "chunk.child_target = 300")
     own = write(vault / ".ragvault.toml", "chunk.overlap = 400")
 
-    (problem,) = problems(load, vault, environ=environ)
+    (problem,) = problems(load_settings, vault, environ=environ)
 
     assert str(problem).startswith(f"{own}:1: chunk.overlap = 400 is not less than")
     assert f"(user file {user}:1)" in str(problem)
@@ -295,7 +309,7 @@ def test_all_mistakes_of_all_sources_are_told_at_once(tmp_path, vault, environ):
     write(vault / ".ragvault.toml", "not toml")
     environ |= {"RAGVAULT_X__Y": "1"}
 
-    told = problems(load, vault, flags=["links.order=up"], environ=environ)
+    told = problems(load_settings, vault, flags=["links.order=up"], environ=environ)
 
     assert len(told) == 6
     assert all(problem.fix for problem in told)
@@ -308,7 +322,7 @@ def test_a_setting_is_declared_with_an_example_of_every_mistake_it_can_have():
 
 
 def test_the_defaults_contradict_nothing():
-    assert lay([]).config == Config()
+    assert combine([]).config == Config()
 
 
 # Files that cannot be read
@@ -346,7 +360,7 @@ def test_a_folder_and_a_pipe_are_not_read(tmp_path):
 def test_a_broken_link_is_told_and_not_passed_over(vault, environ):
     (vault / ".ragvault.toml").symlink_to("nowhere")
 
-    (problem,) = problems(load, vault, environ=environ)
+    (problem,) = problems(load_settings, vault, environ=environ)
     assert ".ragvault.toml cannot be read" in str(problem)
 
 
@@ -363,10 +377,11 @@ def test_a_file_without_the_right_to_read_it_is_told(tmp_path):
 
 def test_a_vault_may_say_how_it_is_read_and_cut(vault, environ):
     write(
-        vault / ".ragvault.toml", "walk.gitignore = false\nparse.comments = true\nchunk.overlap = 9"
+        vault / ".ragvault.toml",
+        "walk.gitignore = false\nparse.comments = true\nchunk.overlap = 9",
     )
 
-    loaded = load(vault, environ=environ)
+    loaded = load_settings(vault, environ=environ)
 
     assert not loaded.config.walk.gitignore
     assert loaded.config.chunk.overlap == 9
@@ -385,7 +400,7 @@ def test_a_vault_may_say_how_it_is_read_and_cut(vault, environ):
 def test_a_vault_may_not_run_commands_or_choose_folders_or_models(text, vault, environ, tmp_path):
     write(vault / ".ragvault.toml", f"# mine\n{text}")
 
-    (problem,) = problems(load, vault, environ=environ)
+    (problem,) = problems(load_settings, vault, environ=environ)
 
     assert str(problem).startswith(f"{vault / '.ragvault.toml'}:2: a vault may not set")
     assert "because it" in str(problem)
@@ -423,18 +438,18 @@ def test_a_new_table_is_closed_to_vaults_until_it_says_otherwise():
 def test_a_table_inside_a_table_is_set_like_any_other(monkeypatch, tmp_path):
     monkeypatch.setattr(schema, "settings", partial(schema.settings, Root))
     monkeypatch.setattr(schema, "tables", partial(schema.tables, Root))
-    monkeypatch.setattr(configure, "Config", Root)
+    monkeypatch.setattr("ragvault.config.load.Config", Root)
     below = from_file(write(tmp_path / "c.toml", "[outer.inner]\nurl = 'a'"), "user file")
     above = from_environment({"RAGVAULT_OUTER__INNER__URL": "b"})
 
-    assert lay([below]).config == Root(outer=Outer(inner=Inner(url="a")))
-    assert lay([below, above]).config == Root(outer=Outer(inner=Inner(url="b")))
-    assert lay([below]).origin == {
+    assert combine([below]).config == Root(outer=Outer(inner=Inner(url="a")))
+    assert combine([below, above]).config == Root(outer=Outer(inner=Inner(url="b")))
+    assert combine([below]).origin == {
         "outer.size": "default",
         "outer.inner.url": f"user file {tmp_path / 'c.toml'}:2",
     }
     typo = write(tmp_path / "d.toml", "[outer.iner]\nurl = 'a'")
-    (problem,) = problems(lay, [from_file(typo, "user file")])
+    (problem,) = problems(combine, [from_file(typo, "user file")])
     assert problem.fix == "did you mean [outer.inner]?"
 
 
@@ -518,7 +533,7 @@ def test_what_show_prints_loads_to_the_same_settings(tmp_path_factory, chosen):
     shown = render.settings_toml(first, {"user_file": "somewhere"})
     path = write(tmp_path_factory.getbasetemp() / "shown.toml", shown)
 
-    again = lay([from_file(path, "user file")])
+    again = combine([from_file(path, "user file")])
 
     assert again.config == first.config
     assert all(f"{path}:" in origin for origin in again.origin.values())

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ragvault import schema, starter, toml
-from ragvault.config import Config
-from ragvault.configure import check_file
+from ragvault.config import schema, starter, toml
+from ragvault.config.load import check_file
+from ragvault.config.settings import Config
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "config.toml.example"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault import toml
+from ragvault.config import toml
 
 names = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=6)
 scalars = (

@@ -33,7 +33,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.notes.chunk import chunk
 from ragvault.notes.dates import date_of
 from ragvault.notes.obsidian import daily

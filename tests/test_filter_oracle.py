@@ -11,9 +11,9 @@ import pytest
 from filter_oracle import EMPTY, NOW, ZONE, Asker
 from filter_vault import Piece, Spec, specs, store
 
-from ragvault import profiles
 from ragvault import search as read_path
-from ragvault.config_query import Query
+from ragvault.config import profiles
+from ragvault.config.settings import Query
 from ragvault.engines import Engines
 from ragvault.opened import Opened
 from ragvault.plan import Either, Every, Except, Has, Holds, Named, Property, Tagged

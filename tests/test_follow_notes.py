@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ragvault.config import Chunk, Config, Links
+from ragvault.config.settings import Chunk, Config, Links
 from ragvault.store.catalogue import Catalogue
 from ragvault.write import notes as write_path
 from ragvault.write import prepare

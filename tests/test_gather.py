@@ -9,7 +9,7 @@ import pytest
 from rank_kit import DAY, NOW, candidate, names, note
 
 from ragvault.candidate import Hit
-from ragvault.config_query import Retrieve
+from ragvault.config.settings import Retrieve
 from ragvault.retrieve.ask import ask
 from ragvault.retrieve.fill import fill
 from ragvault.retrieve.gather import gather

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ragvault import config
+from ragvault.config import settings as config
 from ragvault.notes.ignore import Rules
 from ragvault.notes.obsidian import Filters, is_tame
 from ragvault.notes.walk import walk

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ragvault.config import Boosts, Keyword
+from ragvault.config.settings import Boosts, Keyword
 from ragvault.errors import ConfigError, UsageError
 from ragvault.index.keyword_fields import note_words, passage_words
 from ragvault.index.keyword_open import open_keyword

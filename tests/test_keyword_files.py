@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ragvault.config import Keyword
+from ragvault.config.settings import Keyword
 from ragvault.errors import IndexUnusable
 from ragvault.index import keyword_changes, keyword_shelf
 from ragvault.index.keyword_damage import damage_told
@@ -272,7 +272,7 @@ def test_segments_that_are_merged_hold_no_more_than_their_numbers_reach(tmp_path
 
 def test_a_dead_writer_does_not_block_the_next(shelf):
     script = (
-        "import os, sys; from pathlib import Path; from ragvault.config import Keyword\n"
+        "import os, sys; from pathlib import Path; from ragvault.config.settings import Keyword\n"
         "from ragvault.index.keyword_open import open_keyword\n"
         "from tests.keyword_shelves import passage\n"
         "index = open_keyword(Path(sys.argv[1]), Keyword(engine=sys.argv[2]))\n"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ragvault.config import Boosts, Keyword
+from ragvault.config.settings import Boosts, Keyword
 from ragvault.index import keyword_spell, keyword_time
 from ragvault.index.keyword_spell import distances, near
 from ragvault.sought import AllOf, AnyOf, Not, Phrase, Words

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from keyword_shelves import Shelf, note, passage
 
-from ragvault.config import Keyword
+from ragvault.config.settings import Keyword
 from ragvault.index.analyze import Analyzer
 from ragvault.index.code import CodeAnalyzer
 from ragvault.index.keyword_open import open_keyword

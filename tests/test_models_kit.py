@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ragvault.config import Models
+from ragvault.config.settings import Models
 from ragvault.errors import ModelUnknown
 from ragvault.models import load
 from ragvault.models.kit import KEPT, Kit

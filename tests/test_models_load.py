@@ -5,8 +5,8 @@ import json
 import pytest
 from model_kit import hub, sha256
 
-from ragvault import configure
-from ragvault.config import Models
+from ragvault.config.load import load_settings
+from ragvault.config.settings import Models
 from ragvault.errors import ConfigError, ModelUnavailable, ModelUnknown, ModelUnusable, UsageError
 from ragvault.models import load
 from ragvault.models.fetch import Ways
@@ -144,7 +144,7 @@ def test_the_settings_and_the_flag_both_forbid_downloads():
 def test_a_vault_may_not_choose_a_model(tmp_path):
     (tmp_path / ".ragvault.toml").write_text('[models]\nembedder = "/vault/model"\n')
     with pytest.raises(ConfigError, match=r"models\.embedder"):
-        configure.load(tmp_path)
+        load_settings(tmp_path)
 
 
 def make_folder(folder):

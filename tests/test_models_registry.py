@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from model_kit import FILES, make_model, make_wheel, real, wheel_source
 
-from ragvault.config import Models
+from ragvault.config.settings import Models
 from ragvault.errors import ModelUnknown
 from ragvault.models import registry
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.errors import UsageError
 from ragvault.evaluate import plain
 from ragvault.evaluate.probes import KINDS, named, probes

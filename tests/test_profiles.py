@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from seed_values import ROWS
 
-from ragvault import profiles, schema, toml
-from ragvault.config import Config
+from ragvault.config import profiles, schema, toml
+from ragvault.config.settings import Config
 from ragvault.errors import ConfigError
 
-FOLDER = Path(profiles.__file__).parent
+FOLDER = Path(profiles.__file__).parent / "profiles"
 NAMES = {
     *("default", "ragtriever", "ragtriever-weighted", "recollection", "recollection-weighted"),
     *("ragdocs", "docs", "technical", "personal", "research", "policy", "historical", "current"),
@@ -141,7 +141,7 @@ def test_a_profile_that_does_not_exist_is_an_error_with_the_names_there_are(name
 
 
 def test_the_ranking_page_tells_every_stage_and_every_profile():
-    page = (FOLDER.parent.parent / "docs" / "ranking.md").read_text("utf-8")
+    page = (Path(__file__).parent.parent / "docs" / "ranking.md").read_text("utf-8")
 
     for name in profiles.names():
         assert f"\n| `{name}` | " in page

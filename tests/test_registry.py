@@ -6,7 +6,7 @@ import pytest
 
 from ragvault.cli.main import main
 from ragvault.errors import VaultNotFound
-from ragvault.service.running import Running
+from ragvault.service.process import WatcherRecord
 from ragvault.store import registry
 from ragvault.store.layout import known, remember
 
@@ -105,8 +105,8 @@ def test_removing_deletes_the_index_or_keeps_it_and_never_the_notes(place):
 
 def test_a_vault_that_is_being_watched_is_not_removed(place, monkeypatch, capsys):
     root = place / "work" / "notes"
-    watcher = Running(1, None, 0.0, "0", (str(root),), "unix")
-    monkeypatch.setattr("ragvault.service.running.running", lambda: watcher)
+    watcher = WatcherRecord(1, None, 0.0, "0", (str(root),), "unix")
+    monkeypatch.setattr("ragvault.service.process.running_watcher", lambda: watcher)
     monkeypatch.setenv("RAGVAULT_HOME", str(place / "data"))
     monkeypatch.chdir(place)
     assert main(["vaults", "remove", "notes", "--yes"]) == 4

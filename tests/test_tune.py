@@ -11,7 +11,7 @@ from evaluate_kit import FAKE, GARDEN, examiner, question, vault_of
 from msgspec.structs import replace
 
 from ragvault.cli.main import main
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.errors import UsageError
 from ragvault.evaluate.answers import Answer
 from ragvault.evaluate.metrics import score

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ragvault import config
+from ragvault.config import settings as config
 from ragvault.errors import VaultNotFound, VaultUnreadable
 from ragvault.notes import read
 from ragvault.notes import walk as walking

@@ -130,7 +130,7 @@ def test_a_run_that_is_killed_again_and_again_still_ends(tmp_path, run, root):
 READS_IN_PROCESSES = """
 import sys
 from pathlib import Path
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.notes.walk import walk
 from ragvault.write import prepare
 

@@ -217,7 +217,7 @@ def _named_in(ask: Ask, around: Surroundings) -> tuple[list[Known], UsageError |
     if "in:" not in ask.query.casefold():
         return [], None
     from ragvault.cli.zone import clock
-    from ragvault.config import Query
+    from ragvault.config.settings import Query
     from ragvault.query.understand import understand
     from ragvault.store import registry
     from ragvault.vault import data_folder

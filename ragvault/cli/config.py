@@ -9,10 +9,10 @@ from typing import Annotated, Optional
 
 import typer
 
-from ragvault import configure, folders, starter
 from ragvault.cli import options, render
+from ragvault.config import folders, starter
+from ragvault.config.load import VAULT_FILE, Loaded, check_file, load_settings
 from ragvault.errors import ConfigError, UsageError, VaultNotFound
-from ragvault.sources import VAULT_FILE
 from ragvault.store import layout
 
 Vault = Annotated[
@@ -60,7 +60,7 @@ def show(
     ragvault config show --vault sample_vault --json
     """
     folder = _folder(vault)
-    loaded = configure.load(folder, tuned=_tuned(folder, set_ or ()), flags=set_ or ())
+    loaded = load_settings(folder, tuned=_tuned(folder, set_ or ()), flags=set_ or ())
     shown = render.settings_json if json else render.settings_toml
     render.out(shown(loaded, _about(loaded, folder)))
 
@@ -85,9 +85,7 @@ def check(
         raise UsageError("a file is checked alone", fix="leave out FILE or --vault")
     try:
         folder = None if file else _folder(vault)
-        loaded = (
-            configure.check_file(file) if file else configure.load(folder, tuned=_tuned(folder))
-        )
+        loaded = check_file(file) if file else load_settings(folder, tuned=_tuned(folder))
     except ConfigError as mistakes:
         if not json:
             raise
@@ -107,7 +105,7 @@ def _folder(vault: str | None) -> Path | None:
     path = Path(vault).expanduser()
     if path.is_dir():
         return path
-    data = folders.data_dir(override=configure.load().config.paths.data)
+    data = folders.data_dir(override=load_settings().config.paths.data)
     named = [known.root for known in layout.known(data) if known.name == vault]
     if not named:
         raise VaultNotFound(
@@ -121,15 +119,15 @@ def _tuned(vault: Path | None, flags: Sequence[str] = ()) -> Path | None:
     """Where `ragvault tune` keeps what it found for a vault and the profile in use."""
     if vault is None:
         return None
-    profile = configure.load(vault, flags=flags).config.search.profile
-    data = folders.data_dir(override=configure.load().config.paths.data)
+    profile = load_settings(vault, flags=flags).config.search.profile
+    data = folders.data_dir(override=load_settings().config.paths.data)
     try:
         return layout.tuned_file(layout.index_folder(vault, data), profile)
     except ConfigError:  # no index can be there, and settings must be shown all the same
         return None
 
 
-def _about(loaded: configure.Loaded, vault: Path | None) -> dict[str, str]:
+def _about(loaded: Loaded, vault: Path | None) -> dict[str, str]:
     """Where the settings were looked for, and where ragvault writes because of them."""
     files = {"user_file": folders.user_file()}
     if vault is not None:

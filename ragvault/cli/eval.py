@@ -86,7 +86,7 @@ def evaluate(
 
 def _named(profiles: str | None, opened: Vault) -> list[str]:
     """The profiles to compare; left out, the one in effect."""
-    from ragvault import profiles as known
+    from ragvault.config import profiles as known
 
     if profiles is None:
         return [opened.settings.config.search.profile]

@@ -45,13 +45,13 @@ def forget(
     from ragvault.errors import UsageError
     from ragvault.forget import ignore_line
     from ragvault.models.talk import on_stderr
-    from ragvault.service.turns import turn
+    from ragvault.service.process import pause_watcher
     from ragvault.vault import Vault
 
     if (note is None) != removed:
         raise UsageError("name a note, or say --removed", fix="ragvault forget --help")
     opened = Vault.open(vault)
-    with turn(opened.root):
+    with pause_watcher(opened.root):
         forgotten = opened.forget(note, talk=on_stderr(quiet=render.is_quiet()))
     if note is not None and not forgotten.notes:
         render.talk(f"{note} is not in the index any more")

@@ -73,14 +73,14 @@ def index(
     """
     from ragvault.cli import pages
     from ragvault.models.talk import on_stderr
-    from ragvault.service.turns import turn
+    from ragvault.service.process import pause_watcher
     from ragvault.vault import Vault
 
     flags = [*(set_ or ()), *([f"models.embedder={model}"] if model else ())]
     opened = Vault.open(vault, flags=flags)
     how_far: Any = "keyword" if no_vectors else tier.value
     try:
-        with turn(opened.root) as watcher, progress() as tell:
+        with pause_watcher(opened.root) as watcher, progress() as tell:
             if watcher:
                 render.talk(f"the watcher (pid {watcher.pid}) lets this run write, then goes on")
             talk = on_stderr(quiet=render.is_quiet())

@@ -28,7 +28,7 @@ from ragvault.errors import RagvaultError
 COMMANDS = {
     "index": "Index a vault, or bring its index up to date.",
     "search": "Search your notes, by meaning, by word and by link.",
-    "watch": "Keep indexes true while files change, and answer searches warm.",
+    "watch": "Keep indexes up to date while files change, and answer searches faster.",
     "status": "Tell what is indexed, skipped, broken and pending.",
     "doctor": "Check that every part works and every signal is alive; say the cure.",
     "links": "List the links of a note: outgoing, incoming, broken and ambiguous.",

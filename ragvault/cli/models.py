@@ -7,8 +7,9 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from ragvault import configure, folders
 from ragvault.cli import options, render
+from ragvault.config import folders
+from ragvault.config.load import load_settings
 from ragvault.errors import ModelUnavailable, ModelUnusable
 
 app = typer.Typer(help="The models: which there are, fetching and checking them.")
@@ -61,7 +62,7 @@ def pull(
     from ragvault.models.fetch import Ways
     from ragvault.models.talk import on_stderr
 
-    settings = configure.load().config.models
+    settings = load_settings().config.models
     copies = [path.expanduser() for path in (source, Path(settings.folder)) if path and path.name]
     ways = Ways(offline or settings.offline, copies, on_stderr(quiet=render.is_quiet()))
     wanted = names or [settings.embedder, settings.static, settings.reranker]

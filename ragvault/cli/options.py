@@ -31,13 +31,14 @@ def _verbose(wanted: bool) -> bool:
 
 def vault_names(incomplete: str) -> list[str]:
     """The known vaults whose names begin so, for the shell; the shell adds folders by itself."""
-    from ragvault import configure, folders
+    from ragvault.config import folders
+    from ragvault.config.load import load_settings
     from ragvault.errors import RagvaultError
     from ragvault.store import layout
 
     # Somebody is in the middle of a line: a mistake in the settings is told when it is entered.
     with suppress(RagvaultError, OSError):
-        data = folders.data_dir(override=configure.load().config.paths.data)
+        data = folders.data_dir(override=load_settings().config.paths.data)
         names = [vault.name for vault in layout.known(data)]
         return _typed([name for name in names if name.startswith(incomplete)])
     return []

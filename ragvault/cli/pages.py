@@ -17,13 +17,14 @@ from ragvault.cli.render import as_json, count, printable, size
 if TYPE_CHECKING:
     from ragvault.doctor.findings import Finding
     from ragvault.forget import Forgotten
-    from ragvault.linked import Incoming, Links, Outgoing
+    from ragvault.linked import Incoming, LinkPath, Links, Outgoing
     from ragvault.purge import Written
     from ragvault.related import Near, Related
-    from ragvault.service.running import Running
+    from ragvault.service.process import WatcherRecord
     from ragvault.status import ModelState, Pending, Status
     from ragvault.write.notes import Report
 
+GONE = " (that file is gone; run: ragvault index)"
 # What the catalogue calls unresolved is broken to the person whose link it is.
 LINKS = {"resolved": "resolved", "unresolved": "broken", "ambiguous": "ambiguous"}
 
@@ -63,6 +64,19 @@ def links(found: Links) -> str:
     return "\n".join(lines)
 
 
+ARROWS = {"out": "->", "in": "<-", "both": "<->"}
+
+
+def link_path(found: LinkPath) -> str:
+    """The notes of a path, one a line, each after the first with the links that lead there."""
+    lines = [printable(note) for note in found.notes[:1]]
+    for step in found.steps:
+        links = ", ".join(printable(f"{link.note}:{link.line}") for link in step.links)
+        gone = GONE if step.gone else ""
+        lines.append(f"{ARROWS[step.direction]:3} {printable(step.to)} ({links}){gone}")
+    return "\n".join(lines)
+
+
 def _outgoing(link: Outgoing) -> str:
     text = f"line {link.line}: {printable(link.target)}"
     if link.note:
@@ -73,8 +87,7 @@ def _outgoing(link: Outgoing) -> str:
 
 
 def _incoming(link: Incoming) -> str:
-    gone = " (that file is gone; run: ragvault index)" if link.gone else ""
-    return f"{printable(link.note)}:{link.line}{gone}"
+    return f"{printable(link.note)}:{link.line}{GONE if link.gone else ''}"
 
 
 def _could_be(others: Sequence[str]) -> str:
@@ -228,9 +241,9 @@ def written(found: Sequence[Written]) -> str:
     return "\n".join([*lines, f"{total} in all"] if found else ["ragvault has written nothing"])
 
 
-def watcher(found: Running, state: Mapping[str, Any]) -> str:
+def watcher(found: WatcherRecord, state: Mapping[str, Any]) -> str:
     """How a watcher is, a line a vault."""
-    lines = [f"watching: {printable(found.words())}"]
+    lines = [f"watching: {printable(found.describe())}"]
     if "unanswered" in state:
         lines.append(f"it does not answer: {printable(state['unanswered'])}")
     else:

@@ -24,12 +24,13 @@ def purge(
 
     ragvault purge --yes --quiet
     """
-    from ragvault import configure, folders
     from ragvault import purge as purging
     from ragvault.cli import pages
-    from ragvault.service.running import running, stop
+    from ragvault.config import folders
+    from ragvault.config.load import load_settings
+    from ragvault.service.process import running_watcher, stop_watcher
 
-    data = folders.data_dir(override=configure.load().config.paths.data)
+    data = folders.data_dir(override=load_settings().config.paths.data)
     found = purging.written(data)
     if not yes and json:
         for line in pages.written(found).splitlines():
@@ -44,10 +45,10 @@ def purge(
     if found and not yes and not _agreed():
         render.talk("nothing was removed")
         raise typer.Exit(1)
-    watcher = running()
+    watcher = running_watcher()
     if watcher:
         render.talk(f"stopping the watcher (pid {watcher.pid})")
-        stop(watcher)
+        stop_watcher(watcher)
     purging.delete(found, data)
     if json:
         render.out(render.as_json({"removed": found}))

@@ -24,7 +24,7 @@ import typer
 from ragvault.errors import RagvaultError
 
 if TYPE_CHECKING:
-    from ragvault.configure import Loaded
+    from ragvault.config.load import Loaded
 
 _BREAKING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _STEERING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
@@ -110,7 +110,7 @@ def as_json(value: Any) -> str:
 
 def settings_toml(loaded: Loaded, about: Mapping[str, str]) -> str:
     """Every setting with its origin, as a TOML file that means the same."""
-    from ragvault import toml
+    from ragvault.config import toml
 
     lines = [f"# {name}: {printable(text)}" for name, text in about.items()]
     table = ""
@@ -193,7 +193,7 @@ def _settings(loaded: Loaded) -> dict[str, Any]:
     """Dotted key -> plain value, in the order of the tables."""
     import msgspec
 
-    from ragvault.schema import settings
+    from ragvault.config.schema import settings
 
     plain: dict[str, Any] = {}
     for path, setting in settings().items():

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from ragvault.candidate import Candidate
 from ragvault.cli import render
 from ragvault.cli.around import Surroundings
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.opened import Opened
 from ragvault.search import Response
 from ragvault.snippet import Snippet, snippet

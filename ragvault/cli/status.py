@@ -28,15 +28,15 @@ def status(
     ragvault status --vault sample_vault -v
     """
     from ragvault.cli import pages
-    from ragvault.service.running import watching
+    from ragvault.service.process import watcher_of
     from ragvault.vault import Vault
 
     opened = Vault.open(vault)
-    found, watcher = opened.status(), watching(opened.root)
+    found, watcher = opened.status(), watcher_of(opened.root)
     if json:
         hidden = ("token", "started")
         told = {k: v for k, v in asdict(watcher).items() if k not in hidden} if watcher else None
         render.out(pages.status_json(found, told))
     else:
-        said = watcher.words() if watcher else ""
+        said = watcher.describe() if watcher else ""
         render.out(pages.status(found, said, full=render.is_verbose()))

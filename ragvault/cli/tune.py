@@ -103,7 +103,7 @@ def _fixed(opened: Vault) -> set[str]:
 
 
 def _revert(vault: str | None, questions: Path | None, json: bool) -> None:
-    from ragvault import folders
+    from ragvault.config import folders
     from ragvault.evaluate import tuned
     from ragvault.store import layout, registry
     from ragvault.vault import data_folder

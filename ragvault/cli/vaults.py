@@ -66,7 +66,7 @@ def default(
 
     ragvault vaults default sample_vault
     """
-    from ragvault import folders
+    from ragvault.config import folders
     from ragvault.store import registry
     from ragvault.vault import data_folder
 
@@ -97,7 +97,7 @@ def remove(
 
     ragvault vaults remove sample_vault
     """
-    from ragvault import folders
+    from ragvault.config import folders
     from ragvault.store import registry
     from ragvault.store.lock import WriterLock
     from ragvault.vault import data_folder
@@ -119,12 +119,12 @@ def remove(
 
 def _refuse_watched(root: Path) -> None:
     """A watcher would make the index again as soon as a note changes."""
-    from ragvault.service.running import running
+    from ragvault.service.process import running_watcher
 
-    watcher = running()
+    watcher = running_watcher()
     if watcher and watcher.watches(root):
         raise RagvaultError(
-            f"the vault {root} is being watched ({watcher.words()})", fix="ragvault watch --stop"
+            f"the vault {root} is being watched ({watcher.describe()})", fix="ragvault watch --stop"
         )
 
 

@@ -1,4 +1,4 @@
-"""ragvault watch: keep indexes true while files change, and answer searches meanwhile."""
+"""ragvault watch: keep indexes up to date while files change, and answer searches meanwhile."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import typer
 from ragvault.cli import options, render
 
 if TYPE_CHECKING:
-    from ragvault.service.openings import Openings
-    from ragvault.service.pending import Pending
-    from ragvault.service.running import Running
+    from ragvault.service.process import WatcherRecord
+    from ragvault.service.server import ResidentIndexes
+    from ragvault.service.vault_watcher import PendingCounter
     from ragvault.vault import Vault
 
 app = typer.Typer()
 
-# Variables that say where things are; another session has others of its own, which do not matter.
+# Variables that decide where files are. Others may differ between two login sessions.
 PLACES = ("HOME", "RAGVAULT_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 
 
 class Unit(str, Enum):
-    """Who can keep a watcher running."""
+    """The service managers for which --print-unit has a unit."""
 
     systemd = "systemd"
     launchd = "launchd"
@@ -33,78 +33,87 @@ class Unit(str, Enum):
 def watch(
     vaults: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Argument(metavar="[VAULT]...", help="Folders or names; left out, every known one."),
+        typer.Argument(
+            metavar="[VAULT]...", help="Folders or names of vaults. Default: all known vaults."
+        ),
     ] = None,
     daemon: Annotated[bool, typer.Option("--daemon", help="Run in the background.")] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="End the watcher that runs.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the running watcher.")] = False,
     status: Annotated[
-        bool, typer.Option("--status", help="Tell whether one runs, and how it is; exit 1: none.")
+        bool,
+        typer.Option(
+            "--status", help="Show whether a watcher runs and what it does. Exit code 1: none."
+        ),
     ] = False,
     print_unit: Annotated[
         Optional[Unit],  # noqa: UP045
-        typer.Option("--print-unit", help="Print what starts it at every login."),
+        typer.Option("--print-unit", help="Print a unit that starts the watcher at every login."),
     ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Keep indexes true while files change, and answer searches warm.
+    """Keep indexes up to date while files change, and answer searches faster.
 
-    What changed can be searched within two seconds. While it runs, `ragvault search` is answered
-    by it, with the models already in memory. Ctrl-C ends it; nothing is lost.
+    A change can be searched within two seconds. While the watcher runs, it also answers
+    `ragvault search`, with the models already in memory. Ctrl-C ends it; nothing is lost.
 
     ragvault watch ~/notes
 
     ragvault watch --daemon
     """
     if status:
-        _tell_status(json)
+        _show_status(json)
     elif stop:
         _stop(json)
     elif print_unit:
-        from ragvault.service.units import UNITS
+        from ragvault.service.process import LOGIN_UNITS
 
-        render.out(UNITS[print_unit.value]([vault.root for vault in _opened(vaults or ())]))
+        roots = [vault.root for vault in _open_vaults(vaults or ())]
+        render.out(LOGIN_UNITS[print_unit.value](roots))
     elif daemon:
-        _start(_opened(vaults or ()), json)
+        _start(_open_vaults(vaults or ()), json)
     else:
-        _run(_opened(vaults or ()))
+        _run(_open_vaults(vaults or ()))
 
 
 def _run(vaults: Sequence[Vault]) -> None:
-    from ragvault.service.logs import Log, log_file
-    from ragvault.service.run import run
+    from ragvault.service.log import WatchLog, watch_log_path
+    from ragvault.service.watcher import run_watcher
 
     size = vaults[0].settings.config.watch.log_bytes
-    log = Log(log_file(), size, aloud=not render.is_quiet())
+    log = WatchLog(watch_log_path(), size, echo=not render.is_quiet())
     try:
-        run(vaults, _answer, log)
+        run_watcher(vaults, _answer, log)
     finally:
-        log.end()
+        log.close_file()
 
 
 def _answer(
-    args: list[str], around: Mapping[str, Any], openings: Openings, pending: Pending
+    args: list[str],
+    around: Mapping[str, Any],
+    indexes: ResidentIndexes,
+    pending: PendingCounter,
 ) -> Mapping[str, Any] | None:
-    """A search that was typed in another process; None is for that process to answer."""
+    """Answer a search typed in another process; None: that process answers by itself."""
     from ragvault.cli.around import Surroundings
     from ragvault.cli.ask import answer
     from ragvault.cli.search import parse
 
     where = Surroundings(**around)
-    ask = parse(args, where) if _is_home(where.environ) else None
-    return None if ask is None else answer(ask, where, openings, pending)._asdict()
+    ask = parse(args, where) if _has_our_folders(where.environ) else None
+    return None if ask is None else answer(ask, where, indexes, pending)._asdict()
 
 
-def _is_home(environ: Mapping[str, str]) -> bool:
-    """Whether folders mean the same there as here."""
+def _has_our_folders(environ: Mapping[str, str]) -> bool:
+    """Whether the other process has its indexes and settings in the same folders."""
     from ragvault.cli.around import surroundings
 
     ours = surroundings().environ
     return all(ours.get(name) == environ.get(name) for name in PLACES)
 
 
-def _opened(named: Sequence[str]) -> list[Vault]:
+def _open_vaults(named: Sequence[str]) -> list[Vault]:
     """The vaults to watch, each once."""
     from ragvault.errors import VaultNotFound
     from ragvault.vault import Vault, known
@@ -118,45 +127,41 @@ def _opened(named: Sequence[str]) -> list[Vault]:
 
 
 def _start(vaults: Sequence[Vault], json: bool) -> None:
-    from ragvault.service.background import start
+    from ragvault.service.log import watch_log_path
+    from ragvault.service.process import start_watcher
 
-    _tell(start([vault.root for vault in vaults]), json)
-
-
-def _tell(found: Running, json: bool) -> None:
-    from ragvault.service.logs import log_file
-
-    render.out(render.as_json(_card(found)) if json else f"watching: {found.words()}")
-    render.talk(f"log: {log_file()}")
+    found = start_watcher([vault.root for vault in vaults])
+    render.out(render.as_json(_card(found)) if json else f"watching: {found.describe()}")
+    render.talk(f"log: {watch_log_path()}")
 
 
-def _tell_status(json: bool) -> None:
+def _show_status(json: bool) -> None:
     from ragvault.cli import pages
-    from ragvault.service.running import running
+    from ragvault.service.process import running_watcher
 
-    found = running()
+    found = running_watcher()
     if found is None:
         render.out(render.as_json({"running": False}) if json else "")
         render.talk("no watcher runs")
         raise typer.Exit(1)
-    state = _asked()
+    state = _state()
     render.out(render.as_json(_card(found) | state) if json else pages.watcher(found, state))
 
 
-def _asked() -> dict[str, Any]:
-    """What the watcher tells of itself; how it does not answer, where it does not."""
+def _state() -> dict[str, Any]:
+    """What the watcher reports of itself, or why it does not answer."""
     from ragvault.runtime import runtime_folder
-    from ragvault.service.client import Unanswered, ask
+    from ragvault.service.client import WatcherUnavailable, ask_watcher
 
     try:
-        told = ask(runtime_folder(), {"op": "status"})
-    except Unanswered as unanswered:
-        return {"vaults": [], "unanswered": unanswered.why}
-    return {"vaults": told["vaults"], "answered": told["answered"]}
+        status = ask_watcher(runtime_folder(), {"op": "status"})
+    except WatcherUnavailable as unavailable:
+        return {"vaults": [], "unanswered": unavailable.reason}
+    return {"vaults": status["vaults"], "answered": status["answered"]}
 
 
-def _card(found: Running) -> dict[str, Any]:
-    from ragvault.service.logs import log_file
+def _card(found: WatcherRecord) -> dict[str, Any]:
+    from ragvault.service.log import watch_log_path
 
     return {
         "running": True,
@@ -164,18 +169,18 @@ def _card(found: Running) -> dict[str, Any]:
         "since": found.since,
         "version": found.version,
         "roots": list(found.vaults),
-        "log": str(log_file()),
+        "log": str(watch_log_path()),
     }
 
 
 def _stop(json: bool) -> None:
-    from ragvault.service.running import running, stop
+    from ragvault.service.process import running_watcher, stop_watcher
 
-    found = running()
+    found = running_watcher()
     if found is None:
         render.talk("no watcher runs")
     else:
-        stop(found)
+        stop_watcher(found)
         render.talk(f"stopped the watcher (pid {found.pid})")
     if json:
         render.out(render.as_json({"stopped": found.pid if found else None}))

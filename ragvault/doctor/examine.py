@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from ragvault import configure
+from ragvault.config.load import load_settings
 from ragvault.doctor import alive
 from ragvault.doctor.findings import Finding
 from ragvault.doctor.machine import machine, watching
@@ -28,7 +28,7 @@ def examine(where: str | None, now: datetime) -> tuple[str | None, list[Finding]
     except VaultNotFound as unknown:
         if where is not None:
             raise
-        config = configure.load().config
+        config = load_settings().config
         return None, [*machine(config), Finding("vault", "behind", str(unknown), unknown.fix)]
     return vault.name, list(_vault(vault, now))
 

@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-from ragvault import __version__, folders
-from ragvault.config import Config, Walk
+from ragvault import __version__
+from ragvault.config import folders
+from ragvault.config.settings import Config, Walk
 from ragvault.doctor.findings import Finding, fine
 from ragvault.errors import RagvaultError
 from ragvault.notes.rewalk import Rewalk

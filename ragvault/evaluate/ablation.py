@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.plan import LEGS
 
 BOOSTS = (

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ragvault.candidate import Candidate, Context
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.errors import UsageError
 from ragvault.evaluate.context import context
 from ragvault.evaluate.metrics import RELEVANT, Scores, best_passages, score

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.evaluate import ablation, report
 from ragvault.evaluate.answers import Answer, answers
 from ragvault.evaluate.liveness import liveness

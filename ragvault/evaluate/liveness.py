@@ -22,7 +22,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from ragvault.candidate import Candidate
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.evaluate import scripts
 from ragvault.evaluate.ablation import BOOSTS, STAGES
 from ragvault.evaluate.material import Material, material

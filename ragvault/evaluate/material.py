@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
 from ragvault.candidate import NoteFacts
-from ragvault.config import Config
-from ragvault.config_rank import Recency
+from ragvault.config.ranking import Recency
+from ragvault.config.settings import Config
 from ragvault.evaluate import plain
 from ragvault.evaluate.probes import READ, named
 from ragvault.rank.boost import template_folder

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ragvault.candidate import Candidate, Passage
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.errors import UsageError
 from ragvault.evaluate.answers import Answer, Reader
 from ragvault.evaluate.metrics import RELEVANT

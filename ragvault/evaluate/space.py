@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ragvault.config import Config
+from ragvault.config.settings import Config
 
 STEPS = (0.5, 0.75, 1.33, 2.0)  # times the value; a few in turn reach any
 # Where a weight of 0 may begin: as much as the smallest of ours that was measured.

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.errors import UsageError
 from ragvault.evaluate import report
 from ragvault.evaluate.answers import Answer

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ragvault import toml
+from ragvault.config import toml
 from ragvault.errors import UsageError
 from ragvault.store.layout import RECEIPTS, tuned_file
 from ragvault.store.private import write_file

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragvault.config import Code, Keyword
+from ragvault.config.settings import Code, Keyword
 from ragvault.fences import language
 from ragvault.index.analyze import VERSION, Analyzer, Entry
 from ragvault.index.cjk import UNSPACED

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragvault.config import Keyword
+from ragvault.config.settings import Keyword
 from ragvault.index import keyword_shelf
 from ragvault.index.analyze import Analyzer
 from ragvault.index.keyword_changes import Changes

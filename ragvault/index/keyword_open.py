@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragvault.config import Keyword
+from ragvault.config.settings import Keyword
 from ragvault.errors import ConfigError, refused
 from ragvault.index.analyze import Analyzer
 from ragvault.index.keyword_fields import Fields

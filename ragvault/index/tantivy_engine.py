@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import tantivy
 
-from ragvault.config import Keyword
+from ragvault.config.settings import Keyword
 from ragvault.index.analyze import Analyzer
 from ragvault.index.keyword_damage import damage_told
 from ragvault.index.keyword_fields import Fields

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ragvault.ports import Embedder, Reranker
 
 if TYPE_CHECKING:
-    from ragvault.config import Models
+    from ragvault.config.settings import Models
     from ragvault.models.load import Opening
 
 M = TypeVar("M", Embedder, Reranker)

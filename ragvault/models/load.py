@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragvault import folders
+from ragvault.config import folders
 from ragvault.errors import ModelUnusable, UsageError
 from ragvault.models import fake, fetch, registry
 from ragvault.models import folder as folders_of_yours
@@ -25,7 +25,7 @@ from ragvault.models.talk import Talk
 from ragvault.ports import Embedder, Reranker
 
 if TYPE_CHECKING:
-    from ragvault.config import Models
+    from ragvault.config.settings import Models
 
 _PINNED = re.compile(r"(.+)@[0-9a-f]{12}")
 

@@ -21,7 +21,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct, field
 
-from ragvault import toml
+from ragvault.config import toml
 from ragvault.errors import ModelUnknown
 
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]

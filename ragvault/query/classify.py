@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from ragvault.config_query import TypeWeights
+from ragvault.config.settings import TypeWeights
 from ragvault.plan import LEGS, QueryType
 
 CamelCase = Literal["identifier", "loose"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ragvault.config_query import Expand
+from ragvault.config.settings import Expand
 from ragvault.plan import Expansion, QueryPlan
 from ragvault.sought import AllOf, AnyOf, Sought, Words
 

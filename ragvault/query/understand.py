@@ -26,7 +26,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
-from ragvault.config_query import Query
+from ragvault.config.settings import Query
 from ragvault.errors import UsageError
 from ragvault.plan import Either, Every, Except, Filter, Holds, QueryPlan, leaves
 from ragvault.query.classify import classify, is_literal, type_weights

@@ -31,7 +31,7 @@ from ragvault.candidate import (
     key,
     total,
 )
-from ragvault.config_rank import Backlinks, Templates
+from ragvault.config.ranking import Backlinks, Templates
 from ragvault.rank.leg_weights import rank_mode
 from ragvault.rank.recency import half_life_decay, note_age, tier_factor
 from ragvault.rank.superseded import demote_superseded

@@ -15,7 +15,7 @@ from math import ceil
 from msgspec.structs import replace
 
 from ragvault.candidate import Candidate, Context, Ranked, Removal, Stretch
-from ragvault.config_rank import Budget
+from ragvault.config.ranking import Budget
 
 _END = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_]*(?=\s)|[\u3002\uff01\uff1f]|\n+")
 # The tokens of some results, best first, as the caller writes them.

@@ -16,7 +16,7 @@ from math import exp
 from msgspec.structs import replace
 
 from ragvault.candidate import Candidate, Context, Ranked, Removal, Step
-from ragvault.config_rank import Bands, Calibrate, KeywordCurve
+from ragvault.config.ranking import Bands, Calibrate, KeywordCurve
 from ragvault.rank.fuse import EXACT_MATCHES
 from ragvault.rank.leg_weights import cosine
 

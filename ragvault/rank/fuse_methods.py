@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import fsum
 
 from ragvault.candidate import Candidate, Context, Key, Passage, Term, key
-from ragvault.config_fuse import Features, Hierarchy
+from ragvault.config.ranking import Features, Hierarchy
 from ragvault.rank.leg_weights import cosine, leg_factors, leg_weights, rank_mode
 from ragvault.rank.recency import half_life_decay, note_age
 
@@ -189,7 +189,8 @@ def features(candidates: Sequence[Candidate], ctx: Context) -> Terms:
 
 def hierarchy(passage: Passage, scores: Hierarchy) -> tuple[float, str]:
     """The hierarchy score of a passage by its headings and its form, and the reasons."""
-    kinds = (name for name, pattern in _SECTION_KINDS if any(map(pattern.search, passage.headings)))
+    headings = (*passage.headings, *passage.subheadings)
+    kinds = (name for name, pattern in _SECTION_KINDS if any(map(pattern.search, headings)))
     forms = (
         ("table", passage.kind == "table"),
         ("numbered", bool(_NUMBERED.search(passage.text))),

@@ -19,7 +19,7 @@ from statistics import fmean, pvariance
 from typing import NamedTuple
 
 from ragvault.candidate import Candidate, Context
-from ragvault.config_fuse import Aware, Fuse
+from ragvault.config.ranking import Aware, Fuse
 
 LISTS = ("vector", "keyword", "code", "graph", "recency", "access")
 JUDGED = ("vector", "keyword")  # legs whose scores show how certain they are

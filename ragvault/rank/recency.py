@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from ragvault.candidate import NoteFacts
-from ragvault.config_rank import Recency
+from ragvault.config.ranking import Recency
 
 DAY = 86_400.0
 

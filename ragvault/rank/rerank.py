@@ -18,7 +18,7 @@ from math import isfinite
 from msgspec.structs import replace
 
 from ragvault.candidate import Candidate, Context, Ranked, Removal, Term, best_first
-from ragvault.config_rank import Rerank
+from ragvault.config.ranking import Rerank
 from ragvault.errors import RagvaultError
 from ragvault.ports import Reranker
 from ragvault.rank.calibrate import band

@@ -22,7 +22,7 @@ from typing import Protocol
 import numpy as np
 
 from ragvault.candidate import Candidate, Exact, Passage
-from ragvault.config_query import Retrieve
+from ragvault.config.settings import Retrieve
 from ragvault.index.keyword_allow import allowed_rows
 from ragvault.plan import QueryPlan
 from ragvault.ports import Allowed

@@ -88,6 +88,8 @@ def _cache(row: tuple[str, int, str, str, int, int, str]) -> Cache:
 
 def next_place(folder: Path, cache: Cache) -> tuple[Cache, Path]:
     """The cache with the next number that no folder has, and that folder, empty."""
+    if not (folder / FOLDER).is_dir():  # something else may be in its place
+        discard(folder / FOLDER)
     number = cache.number
     while True:
         number += 1
@@ -121,15 +123,19 @@ def with_files(home: Path, cache: Cache) -> Cache:
     return cache._replace(files=found)
 
 
-def check(home: Path, cache: Cache) -> None:
+def check(home: Path, cache: Cache, *, thorough: bool = True) -> None:
     """Raise CacheBroken unless every file of a cache is as it was recorded.
 
-    Files that a killed writer left beside them are no damage: the engine knows nothing of them.
+    Unless it is to be `thorough`, a file of the same size and time counts as the same. Files that
+    a killed writer left beside them are no damage: the engine knows nothing of them.
     """
-    for name, (size, _, checksum) in cache.files.items():
+    for name, (size, mtime, checksum) in cache.files.items():
         path = home / name
         try:
-            if path.stat().st_size != size or _checksum(path) != checksum:
+            stat = path.stat()
+            if not thorough and (stat.st_size, stat.st_mtime_ns) == (size, mtime):
+                continue
+            if stat.st_size != size or _checksum(path) != checksum:
                 raise CacheBroken(f"{name} is damaged")
         except OSError as error:
             raise CacheBroken(f"{name} cannot be read ({error.strerror})") from error

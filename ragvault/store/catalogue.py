@@ -188,9 +188,9 @@ class Catalogue(Notes, Links, Ranking, Vectors):
         """Let no cache of this name be current."""
         self._write(caches.drop_cache, name)
 
-    def check_cache(self, cache: Cache) -> None:
+    def check_cache(self, cache: Cache, *, thorough: bool = True) -> None:
         """Raise CacheBroken unless every file of a cache is as it was written."""
-        caches.check(self.cache_folder(cache), cache)
+        caches.check(self.cache_folder(cache), cache, thorough=thorough)
 
     def sweep_caches(self) -> None:
         """Delete every cache that is not current, such as one a killed rebuild has left."""

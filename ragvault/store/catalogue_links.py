@@ -77,3 +77,10 @@ class Links(Door):
 
     def set_lists(self, wanted: Mapping[tuple[int, int | None], float]) -> None:
         self._write(standing.set_lists, wanted)
+
+    def ties(self) -> dict[tuple[int, int], int]:
+        """How closely notes were tied when communities were last computed."""
+        return self._read(standing.ties)
+
+    def set_ties(self, wanted: Mapping[tuple[int, int], int]) -> None:
+        self._write(standing.set_ties, wanted)

@@ -64,6 +64,28 @@ class Vectors(Door):
         """One row a chunk, in the order given; NaN for one that is gone or has no vector."""
         return self._read(vectors.of_chunks, model, ids)
 
+    def embedded(self, model: str, better: str = "") -> NDArray[np.int64]:
+        """Chunks that have a vector of this model and none of the better one, ascending."""
+        return self._read(vectors.embedded, model, better)
+
+    def last_vector(self) -> int:
+        """The id of the newest vector, of any model."""
+        return self._read(vectors.last)
+
+    def vectors_since(
+        self, model: str, revision: int, upto: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Chunks that came or got their vector after a moment, ascending, and those vectors."""
+        return self._read(vectors.since, model, revision, upto)
+
+    def count_vectors_since(self, model: str, revision: int, upto: int) -> int:
+        """How many those are."""
+        return self._read(vectors.count_since, model, revision, upto)
+
+    def gone(self, ids: NDArray[np.int64], revision: int) -> NDArray[np.bool_]:
+        """Which of these chunks, ascending and all there at a revision, are there no more."""
+        return self._read(vectors.gone, ids, revision)
+
     def drop_outdone_vectors(self, model: str, by: str) -> int:
         """Delete a model's vectors of texts that have one of a better model."""
         return self._write(vectors.drop_outdone, model, by)

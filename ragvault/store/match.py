@@ -1,7 +1,7 @@
 """Match: which passages of a note are the ones it had before.
 
-A passage keeps its id when its embedding text, kind, languages, heading path and what it has are
-the same, even if it moved inside the note: caches hold ids, and take anew what has another. Of
+A passage keeps its id when its embedding text, kind, languages, headings and what it has are the
+same, even if it moved inside the note: caches hold ids, and take anew what has another. Of
 several equal passages the first keeps the first id, the second the second.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Row = tuple[Any, ...]  # columns CHUNK of rows.py
-SAME = (14, 3, 4, 5, 2)  # of those: text_hash, kind, lang, has, headings
+SAME = (15, 3, 4, 5, 2, 14)  # of those: text_hash, kind, lang, has, headings, subheadings
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ class Place(NamedTuple):
     span: Span
     overlap: int
     own: str | bytes | None  # what it says, where that cannot be cut out
+    subheadings: tuple[str, ...]
 
     def said(self, whole: str, excluded: Sequence[Span]) -> str:
         """What it says, of the whole text of its note."""
@@ -212,18 +213,29 @@ def places(db: Connection, ids: Sequence[int]) -> list[Place]:
     found: list[Place] = []
     columns = (
         "id, note_id, ordinal, section, headings, kind, line_first, line_last,"
-        " start, stop, overlap, text"
+        " start, stop, overlap, text, subheadings"
     )
     for first in range(0, len(ids), VARIABLES):
         part = ids[first : first + VARIABLES]
         marks = ", ".join("?" * len(part))
         query = f"SELECT {columns} FROM chunks WHERE id IN ({marks}) ORDER BY id"
         for id_, note, ordinal, section, headings, kind, *rest in db.execute(query, part):
-            first_line, last_line, start, stop, overlap, own = rest
-            lines, span = (first_line, last_line), (start, stop)
-            names = unwords(headings)
-            place = Place(id_, note, ordinal, section, names, kind, lines, span, overlap, own)
-            found.append(place)
+            first_line, last_line, start, stop, overlap, own, below = rest
+            found.append(
+                Place(
+                    id_,
+                    note,
+                    ordinal,
+                    section,
+                    unwords(headings),
+                    kind,
+                    (first_line, last_line),
+                    (start, stop),
+                    overlap,
+                    own,
+                    unwords(below),
+                )
+            )
     return found
 
 

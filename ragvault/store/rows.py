@@ -35,7 +35,7 @@ BODY = "text, body, excluded, headings, blocks"
 SECTION = "ordinal, headings, start, stop, line_first, line_last"
 CHUNK = (
     "ordinal, section, headings, kind, lang, has, start, stop, line_first, line_last,"
-    " column_first, column_last, overlap, text, text_hash"
+    " column_first, column_last, overlap, text, subheadings, text_hash"
 )
 LINK = "kind, form, target, anchor, text, line, start"
 TARGET = "status, via, target_start, anchor_found, others"
@@ -88,6 +88,7 @@ def of_chunk(chunk: Chunk, note: Note, text_hash: bytes) -> tuple[Any, ...]:
         *chunk.columns,
         chunk.overlap,
         None if own else sql(chunk.text),
+        words(chunk.subheadings),
         text_hash,
     )
 
@@ -154,7 +155,7 @@ def to_section(row: Sequence[Any]) -> Section:
 
 def to_chunk(row: Sequence[Any], whole: str, excluded: Sequence[Span]) -> Chunk:
     """A chunk from columns CHUNK and its note's text."""
-    ordinal, section, headings, kind, lang, has, start, end, *places, overlap, own, _ = row
+    ordinal, section, headings, kind, lang, has, start, end, *places, overlap, own, below, _ = row
     said = text(own) if own is not None else cut_chunk(whole, start, end, overlap, excluded)
     return Chunk(
         ordinal,
@@ -169,6 +170,7 @@ def to_chunk(row: Sequence[Any], whole: str, excluded: Sequence[Span]) -> Chunk:
         (places[2], places[3]),
         said,
         overlap,
+        unwords(below),
     )
 
 

@@ -13,6 +13,7 @@
     skipped         files that were not indexed, and why
     standing        what links say about a note: who links here, which community it is in
     lists           notes and sections that are lists of links, and what one of their links weighs
+    ties            how closely notes were tied when their communities were computed
     terms           the vault's vocabulary, each term with its vector
     models, vectors the embedding of every distinct text, by hash
     caches          the current keyword and vector indexes, and their files
@@ -200,6 +201,15 @@ FORMAT_2 = (
         vector BLOB NOT NULL,
         UNIQUE (model, text_hash)
     )""",
+    # New vectors are asked which chunks have their text.
+    "CREATE INDEX chunks_by_text ON chunks (text_hash)",
     "INSERT INTO vectors SELECT id, model, text_hash, vector FROM old_vectors ORDER BY id",
     "DROP TABLE old_vectors",
+    "ALTER TABLE chunks ADD COLUMN subheadings TEXT NOT NULL DEFAULT '[]'",  # JSON
+    """CREATE TABLE ties (
+        source INTEGER NOT NULL,      -- notes, some of which may be gone
+        target INTEGER NOT NULL,
+        weight INTEGER NOT NULL,
+        PRIMARY KEY (source, target)
+    ) WITHOUT ROWID""",
 )

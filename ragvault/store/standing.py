@@ -88,3 +88,17 @@ def set_lists(db: Connection, wanted: Mapping[tuple[int, int | None], float]) ->
         db.execute("DELETE FROM lists")
         rows = [(note, section, weight) for (note, section), weight in wanted.items()]
         db.executemany("INSERT INTO lists VALUES (?, ?, ?)", rows)
+
+
+def ties(db: Connection) -> dict[tuple[int, int], int]:
+    """How closely notes were tied, (source, target) -> weight, when communities were computed."""
+    found = db.execute("SELECT source, target, weight FROM ties")
+    return {(source, target): weight for source, target, weight in found}
+
+
+def set_ties(db: Connection, wanted: Mapping[tuple[int, int], int]) -> None:
+    before = ties(db)
+    gone = sorted(before.keys() - wanted.keys())
+    new = [(*pair, weight) for pair, weight in wanted.items() if before.get(pair) != weight]
+    db.executemany("DELETE FROM ties WHERE source = ? AND target = ?", gone)
+    db.executemany("INSERT OR REPLACE INTO ties VALUES (?, ?, ?)", sorted(new))

@@ -16,7 +16,10 @@ from ragvault.store.read import VARIABLES, wholes
 from ragvault.store.values import text, unspaced, unwords
 from ragvault.types import Head, Said
 
-_SAID = "SELECT id, note_id, text_hash, headings, lang, has, start, stop, overlap, text FROM chunks"
+_SAID = (
+    "SELECT id, note_id, text_hash, headings, subheadings, lang, has, start, stop, overlap, text"
+    " FROM chunks"
+)
 _HEAD = "SELECT id, path, title, aliases, tags, keywords, description, author FROM notes"
 
 
@@ -29,7 +32,7 @@ def said(db: Connection, ids: Sequence[int]) -> list[Said]:
 def _said(db: Connection, ids: Sequence[int]) -> Iterator[Said]:
     found: list[tuple[Any, ...]] = list(some(db, _SAID, "id", ids))
     bodies = wholes(db, list({row[1] for row in found}))
-    for id_, note, key, headings, lang, has, start, stop, overlap, own in found:
+    for id_, note, key, headings, below, lang, has, start, stop, overlap, own in found:
         whole, excluded = bodies[note]
         cut = rows.cut_chunk(whole, start, stop, overlap, excluded)
         yield Said(
@@ -40,6 +43,7 @@ def _said(db: Connection, ids: Sequence[int]) -> Iterator[Said]:
             unspaced(lang),
             unwords(has),
             cut if own is None else text(own),
+            unwords(below),
         )
 
 

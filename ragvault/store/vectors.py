@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, Literal
 
+from ragvault.store import history
 from ragvault.store.read import VARIABLES
 
 if TYPE_CHECKING:
@@ -127,6 +128,62 @@ def of_chunks(db: Connection, model: str, ids: NDArray[np.int64]) -> NDArray[np.
     rows = b"".join([found.get(chunk, absent) for chunk in wanted])
     matrix: NDArray[np.float32] = np.frombuffer(rows, stored).reshape(-1, dim).astype(np.float32)
     return matrix
+
+
+def embedded(db: Connection, model: str, better: str = "") -> NDArray[np.int64]:
+    """Chunks whose text has a vector of this model and none of the better one, ascending."""
+    import numpy as np
+
+    has = "EXISTS (SELECT 1 FROM vectors WHERE model = ? AND vectors.text_hash = chunks.text_hash)"
+    ids = [found[0] if (found := _model(db, name)) else -1 for name in (model, better)]
+    query = f"SELECT id FROM chunks WHERE {has} AND NOT {has} ORDER BY id"
+    return np.array(db.execute(query, ids).fetchall(), np.int64).reshape(-1)
+
+
+def last(db: Connection) -> int:
+    """The id of the newest vector, of any model."""
+    return int(db.execute("SELECT coalesce(max(id), 0) FROM vectors").fetchone()[0])
+
+
+def since(
+    db: Connection, model: str, revision: int, upto: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Chunks, ascending, that came or got their vector after a moment, and those vectors."""
+    import numpy as np
+
+    model_id, dim, stored_as = _model(db, model) or (-1, 1, "float32")
+    found = dict(db.execute(_SINCE.format("chunks.id, vector"), (model_id, upto, revision)))
+    ids = np.array(sorted(found), np.int64)
+    rows = b"".join([found[chunk] for chunk in ids.tolist()])
+    matrix = np.frombuffer(rows, LITTLE_ENDIAN[stored_as]).reshape(-1, dim).astype(np.float32)
+    return ids, matrix
+
+
+def count_since(db: Connection, model: str, revision: int, upto: int) -> int:
+    """How many those are."""
+    model_id = (_model(db, model) or (-1,))[0]
+    query = f"SELECT count(*) FROM ({_SINCE.format('chunks.id')})"
+    return int(db.execute(query, (model_id, upto, revision)).fetchone()[0])
+
+
+# CROSS JOIN keeps the order: first what is new, then what belongs to it.
+_SINCE = """
+    SELECT {0} FROM vectors CROSS JOIN chunks ON chunks.text_hash = vectors.text_hash
+    WHERE vectors.id > ?2 AND +vectors.model = ?1 AND chunks.revision <= ?3
+    UNION ALL
+    SELECT {0} FROM chunks CROSS JOIN vectors
+    ON vectors.model = ?1 AND vectors.text_hash = chunks.text_hash
+    WHERE chunks.revision > ?3"""
+
+
+def gone(db: Connection, ids: NDArray[np.int64], revision: int) -> NDArray[np.bool_]:
+    """Which of these chunks, ascending and all there at a revision, are there no more."""
+    import numpy as np
+
+    try:
+        return np.isin(ids, history.removed_since(db, revision), assume_unique=True)
+    except ValueError:  # removals of so long ago have been forgotten
+        return np.isin(ids, chunk_ids(db), assume_unique=True, invert=True)
 
 
 def drop_outdone(db: Connection, model: str, by: str) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
 
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.notes import obsidian
 from ragvault.notes.dates import Daily, created_of, date_of, modified_of
 from ragvault.notes.git_dates import GitDates, git_dates, head

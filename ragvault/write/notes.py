@@ -17,7 +17,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from ragvault.config import Config
+from ragvault.config.settings import Config
 from ragvault.errors import VaultEmptied
 from ragvault.notes.diff import Changes, Known, diff
 from ragvault.notes.read import Read, digest
@@ -52,6 +52,7 @@ class Report:
     links: int = 0
     embedded: int = 0  # passages that had no vector
     remade: tuple[str, ...] = ()  # caches that were made again: keyword, code, vectors
+    communities_due: bool = False  # enough links changed since communities were computed
     tier: str = ""  # the best that every passage can be searched by
     seconds: float = 0.0
     skipped: tuple[Skipped, ...] = ()

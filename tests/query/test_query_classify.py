@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from ragvault.config_query import Query, TypeWeights
+from ragvault.config.settings import Query, TypeWeights
 from ragvault.query.classify import classify, type_weights
 from ragvault.query.understand import understand
 

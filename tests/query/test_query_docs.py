@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragvault.config_query import Query
+from ragvault.config.settings import Query
 from ragvault.plan import PARTS
 from ragvault.query.operators import OPERATORS
 from ragvault.query.understand import understand

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.config_query import Expand, Query
+from ragvault.config.settings import Expand, Query
 from ragvault.query.expand import expand_plan, least_cosine, may_expand
 from ragvault.query.understand import understand
 from ragvault.sought import AllOf, AnyOf, Not, Words

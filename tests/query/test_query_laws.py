@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ragvault.config_query import Query
+from ragvault.config.settings import Query
 from ragvault.errors import UsageError
 from ragvault.plan import leaves
 from ragvault.query.lex import edit_distance

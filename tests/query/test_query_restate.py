@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from ragvault.config_query import Expand, Query
+from ragvault.config.settings import Expand, Query
 from ragvault.query.expand import expand_plan
 from ragvault.query.restate import filter_json, plan_sentence
 from ragvault.query.understand import understand

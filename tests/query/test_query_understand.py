@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from ragvault.config_query import Query
+from ragvault.config.settings import Query
 from ragvault.errors import UsageError
 from ragvault.plan import (
     Dated,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_kit import candidate, context, ids, names, pools
 
-from ragvault import profiles
+from ragvault.config import profiles
 from ragvault.rank.calibrate import band, calibrate, sigmoid
 from ragvault.rank.fuse import fuse
 

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rank_kit import candidate, context, few, ids, pools
 
-from ragvault import profiles, rank
+from ragvault import rank
 from ragvault.candidate import Context, Stretch
-from ragvault.config import Config
+from ragvault.config import profiles
+from ragvault.config.settings import Config
 from ragvault.rank.pipeline import STAGES, run_stages, stage_name
 
 NAMES = ["fuse", "boost", "calibrate", "dedup", "diversify"]

@@ -1,0 +1,311 @@
+"""Settings in effect, and where each one came from.
+
+    flag  >  environment  >  <vault>/.ragvault.toml  >  tuned.toml  >  config.toml  >  default
+
+config.toml is the user's, for every vault; tuned.toml is what `ragvault tune` found for one vault
+and profile, beside the index.
+
+`load_settings` reads the sources, combines them key by key, and returns a valid Config with the
+origin of every key, or raises one ConfigError that holds every problem found. A setting whose type
+is a list or a mapping is one value: a higher source replaces it whole. schema.py knows which
+settings there are and has the sentences about those that cannot be used.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from ragvault.config import folders, schema, toml
+from ragvault.config.schema import FileKind, Source
+from ragvault.config.settings import Config
+from ragvault.config.toml import KeyPath
+from ragvault.errors import ConfigError
+
+VAULT_FILE = ".ragvault.toml"
+MAX_BYTES = 1_000_000  # a thousand times what a config needs; a vault's file may be anything
+PREFIX = "RAGVAULT_"
+_ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"<": operator.lt, "<=": operator.le}
+
+
+class Raw(str):
+    """A value as it was typed, not yet read as TOML."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A valid Config. `origin` has every dotted key; `files` are those that were read."""
+
+    config: Config
+    origin: Mapping[str, str]
+    files: tuple[Path, ...] = ()
+
+
+def load_settings(
+    vault: Path | None = None,
+    *,
+    tuned: Path | None = None,
+    flags: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+) -> Loaded:
+    """The settings for a vault, or for no vault in particular. Raises ConfigError only."""
+    environ = os.environ if environ is None else environ
+    files = list(_files(vault, tuned, environ))
+    sources = [
+        *(_attempt(from_file, path, kind) for path, kind in files),
+        _attempt(from_environment, environ),
+        _attempt(from_flags, flags),
+    ]
+    read = tuple(path for path, _ in files)
+    return combine(sources, files=read, user_file=folders.user_file(environ))
+
+
+def check_file(path: Path, *, environ: Mapping[str, str] | None = None) -> Loaded:
+    """One file over the defaults and nothing else; a .ragvault.toml is held to a vault's limits."""
+    kind: FileKind = "vault file" if path.name == VAULT_FILE else "user file"
+    source = _attempt(from_file, path, kind)
+    return combine([source], files=(path,), user_file=folders.user_file(environ))
+
+
+def combine(
+    sources: Iterable[Source | ConfigError],
+    *,
+    files: tuple[Path, ...] = (),
+    user_file: Path | None = None,
+) -> Loaded:
+    """Lay sources over the defaults, each over those before it.
+
+    An error stands for a source that could not be read: the others may hold mistakes as well, and
+    all of them are told at once. `user_file` is where a cure sends what a vault may not set.
+    """
+    sheet = _Sheet(user_file or folders.user_file())
+    for source in sources:
+        if isinstance(source, ConfigError):
+            sheet.problems.append(source)
+        else:
+            sheet.lay(source)
+    sheet.check_rules()
+    if sheet.problems:
+        raise schema.together(sheet.problems)
+    return Loaded(sheet.config(), MappingProxyType(sheet.origins()), files)
+
+
+def _files(
+    vault: Path | None, tuned: Path | None, environ: Mapping[str, str]
+) -> Iterator[tuple[Path, FileKind]]:
+    user_file = folders.user_file(environ)
+    # A file that was named must be there; a broken link is a file that somebody meant to be there.
+    if environ.get("RAGVAULT_CONFIG") or os.path.lexists(user_file):
+        yield user_file, "user file"
+    if tuned is not None and tuned.exists():
+        yield tuned, "tuned file"
+    if vault is not None and os.path.lexists(vault / VAULT_FILE):
+        yield vault / VAULT_FILE, "vault file"
+
+
+def _attempt(read: Callable[..., Source], *args: Any) -> Source | ConfigError:
+    try:
+        return read(*args)
+    except ConfigError as error:
+        return error
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    value: Any
+    origin: str
+    place: str
+
+
+class _Sheet:
+    """What the sources set so far, and what was wrong with them."""
+
+    def __init__(self, user_file: Path) -> None:
+        self.problems: list[ConfigError] = []
+        self._user_file = user_file
+        self._set: dict[KeyPath, _Entry] = {}
+        self._spoilt: set[KeyPath] = set()
+
+    def lay(self, source: Source) -> None:
+        for path, value in source.entries:
+            self._add(source, path, value)
+
+    def check_rules(self) -> None:
+        """Pairs of settings that contradict each other, whichever sources they came from."""
+        for table_path, table in schema.tables().items():
+            for low, sign, high in table.rules:
+                pair = self._entry((*table_path, low)), self._entry((*table_path, high))
+                spoilt = {(*table_path, low), (*table_path, high)} & self._spoilt
+                if not spoilt and not _ORDERS[sign](pair[0].value, pair[1].value):
+                    self.problems.append(schema.contradiction(table_path, low, sign, high, pair))
+
+    def config(self) -> Config:
+        tree: dict[str, Any] = {}
+        for path, entry in self._set.items():
+            table = tree
+            for part in path[:-1]:
+                table = table.setdefault(part, {})
+            table[path[-1]] = entry.value
+        return msgspec.convert(tree, Config)
+
+    def origins(self) -> dict[str, str]:
+        return {each.key: self._entry(path).origin for path, each in schema.settings().items()}
+
+    def _entry(self, path: KeyPath) -> _Entry:
+        return self._set.get(path) or _Entry(schema.settings()[path].default, "default", "")
+
+    def _add(self, source: Source, path: KeyPath, value: Any) -> None:
+        if path in schema.settings():
+            self._add_setting(source, schema.settings()[path], value)
+        elif path in schema.tables():
+            self._add_table(source, path, value)
+        else:
+            self.problems.append(schema.unknown(source, path, value))
+
+    def _add_table(self, source: Source, path: KeyPath, value: Any) -> None:
+        table = next(_readings(value))
+        if not isinstance(table, Mapping):
+            self.problems.append(schema.not_a_table(source, path, table))
+            return
+        for name, item in table.items():
+            self._add(source, (*path, str(name)), item)
+
+    def _add_setting(self, source: Source, setting: schema.Setting, value: Any) -> None:
+        if source.kind == "vault file" and setting.refusal:
+            self.problems.append(schema.not_from_a_vault(source, setting, self._user_file))
+            return
+        readings = list(_readings(value))
+        said = [_objection(reading, setting.type) for reading in readings]
+        if "" in said:
+            place, origin = source.place(setting.path), source.origin(setting.path)
+            self._set[setting.path] = _Entry(readings[said.index("")], origin, place)
+        else:
+            self._spoilt.add(setting.path)
+            self.problems.append(schema.unfit(source, setting, readings[0], said[0]))
+
+
+def _objection(value: Any, type_: Any) -> str:
+    """What is to be said against this value for this type; nothing when it fits."""
+    try:
+        fits = schema.fits(msgspec.convert(value, type_), type_)
+    # ValueError: a lone surrogate, which an environment may hold and UTF-8 may not.
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        return str(error) or type(error).__name__
+    return "" if fits else "it does not fit"
+
+
+def _readings(value: Any) -> Iterator[Any]:
+    """What a value may mean: typed text is a TOML value first, and otherwise itself."""
+    if isinstance(value, Raw):
+        with suppress(toml.TomlError):
+            yield toml.value(value)
+        yield str(value)
+    else:
+        yield value
+
+
+# --- Reading one source ---
+
+
+def from_file(path: Path, kind: FileKind) -> Source:
+    """A config file. Raises ConfigError when it cannot be read or is not TOML."""
+    text = _text(path)
+    try:
+        tree = toml.parse(text)
+    except toml.TomlError as error:
+        place = f"{path}:{error.line}" if error.line else str(path)
+        raise ConfigError(
+            f"{place}: this is not TOML: {error}",
+            fix='mend that line; a setting is written as key = value, text in "quotes"',
+        ) from error
+    return Source(kind, [((), tree)], _line_of(path, text))
+
+
+def from_environment(environ: Mapping[str, str]) -> Source:
+    """Every RAGVAULT_<TABLE>__<KEY>. RAGVAULT_HOME and its like have no `__`: no settings."""
+    names = {
+        tuple(name[len(PREFIX) :].lower().split("__")): name
+        for name in sorted(environ)
+        if name.startswith(PREFIX) and "__" in name
+    }
+    entries = [(path, Raw(environ[name])) for path, name in names.items()]
+    return Source("environment", entries, lambda path: _longest(path, names))
+
+
+def from_flags(flags: Sequence[str]) -> Source:
+    """Each `table.key=value` of --set; of two for one key, the later."""
+    entries = []
+    for flag in flags:
+        name, equals, value = flag.partition("=")
+        path = tuple(part.strip() for part in name.split("."))
+        if not equals or not all(path):
+            raise ConfigError(
+                f"--set {toml.literal(flag)} is not of the form table.key=value",
+                fix="for example: --set chunk.overlap=50",
+            )
+        entries.append((path, Raw(value.strip())))
+    return Source("flag", entries, lambda path: f"--set {toml.key(*path)}")
+
+
+def _text(path: Path) -> str:
+    try:
+        found = path.stat()
+        # A pipe would block for ever, and a folder has no text.
+        if not stat.S_ISREG(found.st_mode):
+            raise ConfigError(f"{path} is not a file", fix="put a TOML file there, or remove it")
+        if found.st_size > MAX_BYTES:
+            raise ConfigError(
+                f"{path} has {found.st_size:,} bytes; a config file has at most {MAX_BYTES:,}",
+                fix="check that this is the file you mean",
+            )
+        return _decoded(path, path.read_bytes())
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(
+            f"{path} cannot be read: {reason}",
+            fix="check that the file is there and that you may read it",
+        ) from error
+
+
+def _decoded(path: Path, content: bytes) -> str:
+    if content.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
+        raise ConfigError(
+            f"{path} begins with a byte order mark, which TOML does not have",
+            fix="save the file as UTF-8 without BOM",
+        )
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"{path}:{line}: this is not UTF-8 text", fix="save the file as UTF-8"
+        ) from error
+
+
+def _line_of(path: Path, text: str) -> Callable[[KeyPath], str]:
+    found = toml.lines(text)
+
+    def place(key: KeyPath) -> str:
+        while key and key not in found:
+            key = key[:-1]
+        return f"{path}:{found[key]}" if key else os.fspath(path)
+
+    return place
+
+
+def _longest(path: KeyPath, names: Mapping[KeyPath, str]) -> str:
+    """The variable that set this key, or the table the key is in."""
+    while path and path not in names:
+        path = path[:-1]
+    return names.get(path, PREFIX)

@@ -1,0 +1,276 @@
+"""Which settings there are, and the sentences about those that cannot be used.
+
+    settings   every key: its type, its default, and why a vault may not set it
+    tables     every table: its struct
+    nearest    the name somebody probably meant
+    wanted     a type in words
+    fits       whether a value of the right type is one that the type cannot rule out
+
+This is read from the structs of settings.py, so a setting declared there is known here. A name in
+an error is shown as its source spells it, so that the fix can be typed where the mistake was made.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol, get_args, get_origin
+
+from msgspec import Meta
+from msgspec.structs import fields
+
+from ragvault.config import toml
+from ragvault.config.settings import Config
+from ragvault.config.table import Table
+from ragvault.config.toml import KeyPath, literal
+from ragvault.errors import ConfigError
+
+FileKind = Literal["user file", "tuned file", "vault file"]
+Kind = Literal["user file", "tuned file", "vault file", "environment", "flag"]
+
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text in quotes"}
+_ITEMS = {int: "whole numbers", float: "numbers", str: "texts in quotes"}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key. `refusal` says why a vault's file may not set it; empty when it may."""
+
+    path: KeyPath
+    type: Any
+    default: Any
+    refusal: str
+
+    @property
+    def key(self) -> str:
+        return ".".join(self.path)
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return "RAGVAULT_" + "__".join(self.path).upper()
+
+
+@cache
+def settings(root: type[Table] = Config) -> dict[KeyPath, Setting]:
+    """Every key by its path, in the order of the structs."""
+    found = {}
+    for path, table in tables(root).items():
+        for each in fields(table):
+            if not _is_table(each.type):
+                here = (*path, each.name)
+                default = getattr(table(), each.name)
+                found[here] = Setting(here, each.type, default, _refusal(table, each.type))
+    return found
+
+
+@cache
+def tables(root: type[Table] = Config) -> dict[KeyPath, type[Table]]:
+    """Every table by its path, the root being the empty one."""
+    found: dict[KeyPath, type[Table]] = {(): root}
+    for each in fields(root):
+        if _is_table(each.type):
+            below = tables(each.type)
+            found |= {(each.name, *path): table for path, table in below.items()}
+    return found
+
+
+def nearest(path: KeyPath, known: Iterable[KeyPath]) -> KeyPath | None:
+    """The known path that was probably meant: near in spelling, or right in another table."""
+    # Imported here: only a mistake needs it.
+    from difflib import get_close_matches
+
+    dotted = {".".join(each): each for each in known}
+    alike = [each for each in dotted.values() if each[-1:] == path[-1:]]
+    if len(alike) == 1:
+        return alike[0]
+    match = get_close_matches(".".join(path).lower(), dotted, n=1, cutoff=0.7)
+    return dotted[match[0]] if match else None
+
+
+def wanted(type_: Any) -> str:
+    """What a value of this type looks like, for the sentence `X is not …`."""
+    for meta in _metas(type_):
+        if meta.description:
+            return meta.description
+    bare = _bare(type_)
+    if get_origin(bare) is Literal:
+        return "one of " + _names(bare)
+    if get_origin(bare) is list:
+        item = _bare(get_args(bare)[0])
+        named = get_origin(item) is Literal
+        return "a list of " + (f"any of {_names(item)}" if named else _ITEMS.get(item, "tables"))
+    return _WORDS.get(bare, f"of the type {bare}")
+
+
+def fits(value: Any, type_: Any) -> bool:
+    """What was declared beside the type (table.told) holds for this value."""
+    asked = [meta.extra for meta in _metas(type_) if meta.extra and "fits" in meta.extra]
+    return all(extra["fits"](value) for extra in asked)
+
+
+def _names(type_: Any) -> str:
+    return ", ".join(map(literal, get_args(type_)))
+
+
+def _refusal(table: type[Table], type_: Any) -> str:
+    for meta in _metas(type_):
+        if meta.extra and "user_only" in meta.extra:
+            return str(meta.extra["user_only"])
+    return "" if table.vault else table.closed
+
+
+def _metas(type_: Any) -> list[Meta]:
+    parts = get_args(type_)[1:] if get_origin(type_) is Annotated else ()
+    return [part for part in parts if isinstance(part, Meta)]
+
+
+def _bare(type_: Any) -> Any:
+    return get_args(type_)[0] if get_origin(type_) is Annotated else type_
+
+
+def _is_table(type_: Any) -> bool:
+    return isinstance(type_, type) and issubclass(type_, Table)
+
+
+# --- Sources, and what is wrong with what they say ---
+
+SHOWN = 60  # characters of a value: enough to recognise it, and the line stays one line
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One place. `entries` are values with the path they are for: a whole file is one, at ().
+
+    `place` names one key of it: `config.toml:12`, `RAGVAULT_CHUNK__OVERLAP`.
+    """
+
+    kind: Kind
+    entries: Sequence[tuple[KeyPath, Any]]
+    place: Callable[[KeyPath], str]
+
+    def origin(self, path: KeyPath) -> str:
+        return "flag" if self.kind == "flag" else f"{self.kind} {self.place(path)}"
+
+
+class CombinedConfigError(ConfigError):
+    """Several settings that cannot be used; `problems` has each one with its own cure."""
+
+    def __init__(self, problems: Sequence[ConfigError]) -> None:
+        super().__init__(
+            "; ".join(str(each) for each in problems),
+            fix="; ".join(each.fix for each in problems if each.fix),
+        )
+        self.problems = tuple(problems)
+
+
+class Placed(Protocol):
+    """A value in effect: `origin` says who set it, `place` is empty for a default."""
+
+    @property
+    def value(self) -> Any: ...
+    @property
+    def origin(self) -> str: ...
+    @property
+    def place(self) -> str: ...
+
+
+def together(problems: Sequence[ConfigError]) -> ConfigError:
+    """One error for all of them."""
+    return problems[0] if len(problems) == 1 else CombinedConfigError(problems)
+
+
+def unknown(source: Source, path: KeyPath, value: Any) -> ConfigError:
+    """A key or a table that does not exist."""
+    if isinstance(value, Mapping):
+        what, known = f"table [{toml.key(*path)}]", list(tables())[1:]
+    else:
+        what, known = f"setting {toml.key(*path)}", list(settings())
+    meant = nearest(path, known)
+    return ConfigError(
+        f"{source.place(path)}: there is no {what}",
+        fix=f"did you mean {_spelt(source.kind, meant)}?" if meant else _choice(path[:-1]),
+    )
+
+
+def not_a_table(source: Source, path: KeyPath, value: Any) -> ConfigError:
+    """A value where a table should be; `[[chunk]]` is such a value."""
+    name = toml.key(*path)
+    key = next(each for each in settings().values() if each.path[: len(path)] == path)
+    return ConfigError(
+        f"{source.place(path)}: {name} is a table, not {_shown(value)}",
+        fix=f"set one of its keys, for example: {_assigned(source.kind, key)}",
+    )
+
+
+def unfit(source: Source, setting: Setting, value: Any, said: str) -> ConfigError:
+    """A value of the wrong type or out of range; `said` is msgspec's word on it."""
+    # Which item it was, or that a count is beyond all counts: what `wanted` does not say.
+    inside = f" ({said})" if " - at " in said or "`int` <=" in said else ""
+    form = wanted(setting.type)
+    return ConfigError(
+        f"{source.place(setting.path)}: {setting.key} = {_shown(value)} is not {form}{inside}",
+        fix=f"the default is: {_assigned(source.kind, setting)}",
+    )
+
+
+def not_from_a_vault(source: Source, setting: Setting, user_file: Path) -> ConfigError:
+    """A vault's file reaching for what only the user may decide."""
+    return ConfigError(
+        f"{source.place(setting.path)}: a vault may not set {setting.key}, "
+        f"because {setting.refusal}",
+        fix=f"remove it there; if you want it, set it in {user_file}",
+    )
+
+
+def contradiction(
+    table: KeyPath, low: str, sign: str, high: str, pair: tuple[Placed, Placed]
+) -> ConfigError:
+    """Two settings that are fine alone and impossible together."""
+    names = toml.key(*table, low), toml.key(*table, high)
+    blamed = pair[0] if pair[0].place else pair[1]
+    words = [
+        f"{name} = {_shown(each.value)}" + ("" if each is blamed else f" ({each.origin})")
+        for name, each in zip(names, pair, strict=True)
+    ]
+    verb = "is more than" if sign == "<=" else "is not less than"
+    return ConfigError(
+        f"{blamed.place}: {words[0]} {verb} {words[1]}", fix=f"lower {names[0]} or raise {names[1]}"
+    )
+
+
+def _choice(table: KeyPath) -> str:
+    """What there is instead, where no name is near."""
+    keys = [path[-1] for path in settings() if path[:-1] == table]
+    if keys:
+        return f"the keys of [{toml.key(*table)}] are: {', '.join(keys)}"
+    names = [path[0] for path in tables() if len(path) == 1]
+    return f"the tables are: {', '.join(names)}; ragvault config show lists every setting"
+
+
+def _spelt(kind: Kind, path: KeyPath) -> str:
+    """A name as one would type it into this source."""
+    setting = settings().get(path)
+    if kind == "environment" and setting:
+        return setting.variable
+    return toml.key(*path) if setting else f"[{toml.key(*path)}]"
+
+
+def _assigned(kind: Kind, setting: Setting) -> str:
+    """A setting with its default, as one would type it into this source."""
+    value = toml.literal(setting.default)
+    if kind == "environment":
+        return f"{setting.variable}={shlex.quote(value)}"
+    return (
+        f"--set {setting.key}={shlex.quote(value)}"
+        if kind == "flag"
+        else f"{setting.key} = {value}"
+    )
+
+
+def _shown(value: Any) -> str:
+    text = toml.literal(value)
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
