@@ -34,7 +34,8 @@ from ragvault.evaluate.metrics import RELEVANT, score
 from ragvault.evaluate.run import Replay, ScoredAnswer
 from ragvault.evaluate.tune import Values, with_values
 from ragvault.rank.calibrate import calibrate
-from ragvault.rank.weights import cosine
+from ragvault.rank.leg_weights import cosine
+from ragvault.rank.pipeline import outcome_of
 
 COLLECTIONS = ("ir/cranfield", "ir/cacm", "ir/med")
 TRIED = 200
@@ -88,7 +89,7 @@ class Left:
     def firsts(self) -> Iterator[tuple[Candidate, bool]]:
         """The first three answers to each question, and whether a judge agrees."""
         for question, _, stages in self.replay.traces(self.config):
-            for each in stages[-1].ranked.kept[:3]:
+            for each in outcome_of("budget", stages).kept[:3]:
                 yield each, question.grades.get(each.note.path, 0) >= RELEVANT
 
 

@@ -28,10 +28,10 @@ from ragvault.errors import UsageError
 from ragvault.evaluate.metrics import RELEVANT, Scores, context_scores, score, unique_notes
 from ragvault.evaluate.questions import Question
 from ragvault.opened import Opened
-from ragvault.rank.budget import counter
-from ragvault.rank.limit import wanted
-from ragvault.rank.pipeline import STAGES, Outcome, run
-from ragvault.search import LISTING, Asked, Prepared, prepare, search
+from ragvault.rank.budget import token_counter
+from ragvault.rank.limit import result_count
+from ragvault.rank.pipeline import SHOWING_STAGES, STAGES, Outcome, outcome_of, run_stages
+from ragvault.search import Asked, Prepared, prepare, search
 
 MIN_DEPTH = 30  # results: ten notes, with at most three sections of each
 # Tables of settings that only the ranking reads.
@@ -66,8 +66,8 @@ class AnswerScorer:
     def __init__(self, config: Config, note_length: float, relevant: int = RELEVANT) -> None:
         self.config, self._relevant = config, relevant
         context = Context(settings=config, note_length=note_length)
-        self._shown = wanted(context)
-        self._tokens = counter(context)
+        self._shown = result_count(context)
+        self._tokens = token_counter(context)
 
     @property
     def depth(self) -> int:
@@ -177,8 +177,8 @@ class Replay:
     ) -> tuple[Outcome, ...]:
         """What each stage returns for these candidates."""
         context = replace(prepared.context, settings=config)
-        stages = LISTING if prepared.plan.listing else STAGES
-        return run(candidates, context, stages)[1]
+        stages = SHOWING_STAGES if prepared.plan.listing else STAGES
+        return run_stages(candidates, context, stages)[1]
 
     def _answer(
         self, question: Question, prepared: Prepared | str, scorer: AnswerScorer
@@ -187,7 +187,7 @@ class Replay:
             return scorer.refused(question, prepared)
         stages = self.rank(prepared, prepared.candidates, scorer.config)
         failed = [leg.leg for leg in prepared.gathered.runs if leg.failed]
-        return scorer.scored(question, stages[-1].ranked.kept, failed=failed)
+        return scorer.scored(question, outcome_of("budget", stages).kept, failed=failed)
 
     def _prepared(self, question: Question, now: datetime) -> Prepared | str:
         """The candidates of a question, or why it cannot be asked."""

@@ -44,9 +44,9 @@ from ragvault.evaluate.run import Replay
 from ragvault.opened import Opened
 from ragvault.plan import LEGS
 from ragvault.query.understand import understand
-from ragvault.rank.ages import age
-from ragvault.rank.boosts import in_templates, tier
-from ragvault.rank.pipeline import Outcome
+from ragvault.rank.boost import template_folder
+from ragvault.rank.pipeline import Outcome, outcome_of
+from ragvault.rank.recency import note_age, tier_factor
 from ragvault.search import Prepared
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.keys import fold
@@ -212,7 +212,7 @@ def _stripped(candidates: Sequence[Candidate], leg: str) -> Iterator[Candidate]:
 
 
 def _first(stages: tuple[Outcome, ...]) -> list[str]:
-    return unique_notes(each.note.path for each in stages[-1].ranked)[:10]
+    return unique_notes(each.note.path for each in outcome_of("budget", stages))[:10]
 
 
 # --- The signals, group by group ---
@@ -347,7 +347,7 @@ def find_causes(catalogue: Catalogue, config: Config, now: datetime, *, seed: in
     by_name = notes_by_name(names)
     found = Causes(notes=len(names))
     recent = _recent(catalogue, config.boost.recency, now)
-    template = in_templates(config.boost.templates)
+    template = template_folder(config.boost.templates)
     paths = [path for path, _, _ in names]
     some = random.Random(seed).sample(paths, min(MAX_NOTES, len(paths)))
     filters: dict[str, list[FilterProbe]] = {}
@@ -383,8 +383,8 @@ def _recent(catalogue: Catalogue, settings: Recency, now: datetime) -> list[str]
     ages = []
     for each in catalogue.all_stored():
         note = NoteFacts(each.id, each.file.path, date=each.date, modified=each.modified)
-        found = age(note, settings.date, now.timestamp())
-        if found and (settings.shape == "half-life" or tier(found.days, settings) != 1):
+        found = note_age(note, settings.date, now.timestamp())
+        if found and (settings.shape == "half-life" or tier_factor(found.days, settings) != 1):
             ages.append((found.days, each.file.path))
     return [path for _, path in sorted(ages)]
 

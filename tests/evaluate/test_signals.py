@@ -12,7 +12,7 @@ from ragvault.index.analyze import Analyzer
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.signals import count_signals, non_latin_scripts
 from ragvault.index.vector.tiers import Tiers
-from ragvault.rank import boosts
+from ragvault.rank import boost
 from ragvault.vault import Vault
 
 
@@ -98,7 +98,7 @@ def test_mismatched_keys_are_caught(garden, name, monkeypatch):
 
 
 def test_a_recency_boost_that_never_fires_is_caught(garden, monkeypatch):
-    monkeypatch.setattr(boosts, "_recency", lambda order, ctx: lambda each: None)
+    monkeypatch.setattr(boost, "_recency", lambda order, ctx: lambda each: None)
 
     assert dead(signals(garden)) == {"recency"}
 

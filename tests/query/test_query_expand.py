@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragvault.config.settings import Expand, Query
-from ragvault.query.expand import expand, least_cosine, may_expand
+from ragvault.query.expand import expand_plan, least_cosine, may_expand
 from ragvault.query.understand import understand
 from ragvault.sought import AllOf, AnyOf, Not, Words
 
@@ -27,7 +27,7 @@ def plan(query):
 
 
 def expanded(query, settings=SEED, near=NEAR):
-    return expand(plan(query), near, settings, least=least_cosine(settings, 0.6))
+    return expand_plan(plan(query), near, settings, least=least_cosine(settings, 0.6))
 
 
 def test_the_seeds_example_adds_the_three_nearest_terms():
@@ -104,7 +104,7 @@ def test_signs_of_ordinary_text_make_no_identifier(query):
 def test_a_hypothesis_is_never_expanded():
     given_text = understand("database", Query(), now=NOW, hypothesis="indexes are fast")
 
-    assert expand(given_text, NEAR, SEED, least=0.5) == given_text
+    assert expand_plan(given_text, NEAR, SEED, least=0.5) == given_text
 
 
 def test_expansion_is_off_unless_asked_for():

@@ -92,8 +92,8 @@ def test_the_date_that_counts_is_named():
     )
 
     assert (by_file[0].score, by_note[0].score) == pytest.approx((1.2, 0.95))
-    assert by_file[0].steps[0].terms[0].why == "0 days old by its file's time"
-    assert by_note[0].steps[0].terms[0].why == "400 days old by its frontmatter"
+    assert by_file[0].steps[0].terms[0].why == "0 days old by its file time"
+    assert by_note[0].steps[0].terms[0].why == "400 days old by its frontmatter date"
 
 
 def test_the_company_of_the_top_note_is_boosted_and_the_top_note_is_not():
@@ -179,7 +179,7 @@ def test_a_note_takes_the_place_of_the_one_that_it_replaces():
 
     assert names(found) == ["new", "old", "older", "old", "between", "last"]
     assert found[0].score == 1.0
-    assert found[0].steps[-1].terms[-1].why == "takes the place of old, which it replaces"
+    assert found[0].steps[-1].terms[-1].why == "replaces old and takes its place"
 
 
 def test_or_the_note_that_was_replaced_falls_behind_it():

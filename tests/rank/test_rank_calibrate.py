@@ -133,6 +133,6 @@ def test_an_answer_that_the_floor_emptied_says_so():
     some = calibrate(pool, context("default", calibrate__floor=0.0))
 
     assert empty.said == (
-        "all 2 passages that were found are below the floor of 1 (calibrate.floor)",
+        "all 2 passages found are below the confidence floor of 1 (calibrate.floor)",
     )
     assert some.said == ()

@@ -13,7 +13,7 @@ from ragvault.plan import PARTS
 from ragvault.query.operators import OPERATORS
 from ragvault.query.understand import understand
 
-PAGE = (Path(__file__).parent.parent / "docs" / "searching.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "searching.md").read_text("utf-8")
 NOW = datetime(2024, 3, 13)
 
 

@@ -8,10 +8,9 @@ from datetime import datetime, timezone
 import pytest
 
 from ragvault.config.settings import Expand, Query
-from ragvault.query.data import filters
-from ragvault.query.expand import expand
+from ragvault.query.expand import expand_plan
+from ragvault.query.restate import filter_json, plan_sentence
 from ragvault.query.understand import understand
-from ragvault.query.words import words
 
 NOW = datetime(2024, 3, 13, 15, 0, tzinfo=timezone.utc)
 
@@ -32,14 +31,14 @@ def plan(query, **given):
         ("tag:inbox", "notes tagged #inbox (or below it), newest first"),
         ("-tag:inbox", "notes not tagged #inbox (or below it), newest first"),
         ("-rye", "passages newest first; not: rye"),
-        ('"cold start"', "passages holding “cold start”, about: cold start"),
+        ('"cold start"', "passages containing “cold start”, about: cold start"),
         ("x lang:py", "passages with code in python, about: x"),
         ("x (tag:a OR [b])", "notes tagged #a (or below it) or with the property b, about: x"),
         ("x has:image", "passages with an image, about: x"),
         ('task-todo:""', "passages with an open task, newest first"),
         ("task-done:call", "passages with a finished task saying “call”, about: call"),
-        ("code:walk", "passages with code holding walk, about: walk"),
-        ("content:flour", "passages holding flour in their text, about: flour"),
+        ("code:walk", "passages with code containing walk, about: walk"),
+        ("content:flour", "passages containing flour in their text, about: flour"),
         ("heading:method", "passages under a heading with “method”, newest first"),
         ("path:a -title:b", "notes with “a” in the path, not with “b” in the title, newest first"),
         ("link:Home", "notes linking to “Home”, newest first"),
@@ -79,7 +78,7 @@ def plan(query, **given):
         ("new york paris", "notes about: new york paris"),
         ("(new york) OR paris", "notes about: (new york) or paris"),
         ("best pizza (new york OR paris)", "notes about: best pizza, (new york) or paris"),
-        ('x "cold start"', "passages holding “cold start”, about: x cold start"),
+        ('x "cold start"', "passages containing “cold start”, about: x cold start"),
         ("x (a OR b) -c", "passages about: x, a or b; not: c"),
         ("date:<2024", "notes dated before 2024-01-01, newest first"),
         ("bread in:notes", "notes in the vault notes, about: bread"),
@@ -92,8 +91,8 @@ def test_a_query_is_restated_in_a_sentence(query, sentence):
 def test_terms_that_were_added_are_said_beside_what_was_typed():
     settings = Expand(method="similarity")
     for query, about in (("rye", "rye"), ("rye OR (old bread)", "rye or (old bread)")):
-        found = expand(plan(query), [("spelt", 0.9)], settings, least=0.5)
-        assert words(found) == f"notes about: {about}, or near it: spelt"
+        found = expand_plan(plan(query), [("spelt", 0.9)], settings, least=0.5)
+        assert plan_sentence(found) == f"notes about: {about}, or similar words: spelt"
 
 
 def test_a_hypothesis_is_part_of_the_sentence():
@@ -148,7 +147,7 @@ def test_a_hypothesis_is_part_of_the_sentence():
     ],
 )
 def test_a_filter_is_data_too(query, data):
-    assert filters(plan(query).filter) == data
+    assert filter_json(plan(query).filter) == data
     assert json.loads(json.dumps(data)) == data
 
 

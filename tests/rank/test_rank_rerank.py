@@ -51,7 +51,7 @@ def test_what_it_did_not_read_is_dropped_or_stays_behind():
     kept = ranked(says, rerank__n=2, rerank__rest="keep")
 
     assert names(dropped) == ["a", "b"]
-    assert dropped.removed[0].reason == "not among the 2 that were reranked"
+    assert dropped.removed[0].reason == "not among the 2 reranked"
     assert names(kept) == ["a", "b", "c", "d"]
     assert [c.score for c in kept] == [-7.0, -9.0, -10.0, -11.0]
     assert kept[0].confidence is None, "a logit is no confidence"

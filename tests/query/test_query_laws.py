@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from ragvault.config.settings import Query
 from ragvault.errors import UsageError
 from ragvault.plan import leaves
-from ragvault.query.data import filters
-from ragvault.query.mistakes import slips
+from ragvault.query.lex import edit_distance
 from ragvault.query.operators import OPERATORS
+from ragvault.query.restate import filter_json
 from ragvault.query.understand import understand
 
 NOW = datetime(2024, 3, 13, 15, 0, tzinfo=timezone.utc)
@@ -70,7 +70,7 @@ def test_any_text_is_understood_or_refused_with_a_cure(query):
         assert plan.listing == (not plan.text)
         assert plan.text or plan.filter is not None or plan.vaults
         assert (plan.sought is None) == (not plan.text)
-        assert all(len(node) == 1 for node in nodes(filters(plan.filter)))
+        assert all(len(node) == 1 for node in nodes(filter_json(plan.filter)))
         assert plan.filter is None or len(list(leaves(plan.filter))) <= 100
 
 
@@ -110,7 +110,7 @@ words = st.text("abc", max_size=5)
 
 
 @given(words, words, words)
-def test_slips_are_a_distance(a, b, c):
-    assert slips(a, b) == slips(b, a)
-    assert (slips(a, b) == 0) == (a == b)
-    assert slips(a, b) <= max(len(a), len(b))
+def test_edit_distance_is_a_distance(a, b, c):
+    assert edit_distance(a, b) == edit_distance(b, a)
+    assert (edit_distance(a, b) == 0) == (a == b)
+    assert edit_distance(a, b) <= max(len(a), len(b))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.query.dates import moment, read, stamp
+from ragvault.query.dates import iso_time, moment, read_date_range
 
 NOW = datetime(2024, 3, 13, 15, 4, 5)
 
@@ -75,7 +75,7 @@ NOW = datetime(2024, 3, 13, 15, 4, 5)
     ],
 )
 def test_a_date_names_a_stretch_of_time(text, first, last):
-    found = read(text, NOW)
+    found = read_date_range(text, NOW)
 
     assert found is not None
     assert found.first == datetime.fromisoformat(first)
@@ -84,7 +84,7 @@ def test_a_date_names_a_stretch_of_time(text, first, last):
 
 @pytest.mark.parametrize("month_end", [datetime(2024, 3, 31), datetime(2023, 12, 31, 23, 59)])
 def test_a_month_ago_exists_on_the_31st(month_end):
-    found = read("1 month ago", month_end)
+    found = read_date_range("1 month ago", month_end)
 
     assert found is not None
     assert found.first < found.last <= month_end
@@ -108,12 +108,12 @@ def test_a_month_ago_exists_on_the_31st(month_end):
     ],
 )
 def test_what_is_no_date_is_none(text):
-    assert read(text, NOW) is None
+    assert read_date_range(text, NOW) is None
 
 
 @given(st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)))
 def test_the_29th_of_february_is_the_latest_there_was(now):
-    found = read("feb 29", now)
+    found = read_date_range("feb 29", now)
 
     assert found is not None
     assert (found.first.month, found.first.day) == (2, 29)
@@ -122,7 +122,7 @@ def test_the_29th_of_february_is_the_latest_there_was(now):
 
 @given(st.text(max_size=30), st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)))
 def test_any_text_is_a_stretch_that_is_not_empty_or_none(text, now):
-    found = read(text, now)
+    found = read_date_range(text, now)
 
     assert found is None or found.first < found.last
 
@@ -146,7 +146,7 @@ def test_any_text_is_a_stretch_that_is_not_empty_or_none(text, now):
     st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)),
 )
 def test_what_was_begins_before_now(text, now):
-    found = read(text, now)
+    found = read_date_range(text, now)
 
     assert found is not None
     assert found.first <= now
@@ -165,5 +165,5 @@ def test_without_a_zone_an_instant_is_the_machines():
 
 
 def test_a_stamp_has_a_time_where_there_is_one():
-    assert stamp(0) == "1970-01-01"
-    assert stamp(3600 * 9.5) == "1970-01-01 09:30"
+    assert iso_time(0) == "1970-01-01"
+    assert iso_time(3600 * 9.5) == "1970-01-01 09:30"

@@ -15,11 +15,11 @@ from ragvault import rank
 from ragvault.candidate import Context, Stretch
 from ragvault.config import profiles
 from ragvault.config.settings import Config
-from ragvault.rank.pipeline import STAGES, name_of, run
+from ragvault.rank.pipeline import STAGES, run_stages, stage_name
 
 NAMES = ["fuse", "boost", "calibrate", "dedup", "diversify"]
 NAMES += ["rerank", "parents", "limit", "budget"]
-SWITCHED = [stage for stage in STAGES if name_of(stage) != "fuse"]
+SWITCHED = [stage for stage in STAGES if stage_name(stage) != "fuse"]
 
 
 class Lengths:
@@ -46,7 +46,7 @@ def everything(profile: str, pool, **settings) -> Context:
 
 
 def test_a_stage_is_one_word_everywhere():
-    assert [name_of(stage) for stage in STAGES] == NAMES
+    assert [stage_name(stage) for stage in STAGES] == NAMES
     files = {each.stem for each in Path(rank.__file__).parent.glob("*.py")}
     assert set(NAMES) <= files
     assert all(hasattr(Config(), name) for name in NAMES)
@@ -54,18 +54,18 @@ def test_a_stage_is_one_word_everywhere():
 
 def test_the_trace_is_what_each_stage_returned():
     pool = [candidate("a", vector=1, scores={"vector": 0.5}), candidate("b", keyword=1)]
-    ranked, trace = run(pool, context("default", limit=1))
+    ranked, trace = run_stages(pool, context("default", limit=1))
 
     assert [each.stage for each in trace] == NAMES
     assert trace[-1].ranked == ranked
     assert trace[0].ranked[0].steps[0].stage == "fuse"
 
 
-@pytest.mark.parametrize("stage", SWITCHED, ids=name_of)
+@pytest.mark.parametrize("stage", SWITCHED, ids=stage_name)
 @few
 @given(pool=pools(scored=True))
 def test_a_stage_that_is_switched_off_changes_nothing(stage, pool):
-    ctx = context("default", **{f"{name_of(stage)}__enabled": False}, reranker=Lengths())
+    ctx = context("default", **{f"{stage_name(stage)}__enabled": False}, reranker=Lengths())
 
     assert stage(pool, ctx).kept == tuple(pool)
     assert (stage(pool, ctx).removed, stage(pool, ctx).said) == ((), ())
@@ -75,7 +75,7 @@ def test_a_stage_that_is_switched_off_changes_nothing(stage, pool):
 @few
 @given(pool=pools())
 def test_each_stage_keeps_or_removes_whom_it_was_given_and_invents_nobody(profile, pool):
-    _, trace = run(pool, everything(profile, pool))
+    _, trace = run_stages(pool, everything(profile, pool))
 
     before = sorted(ids(pool))
     for each in trace:
@@ -91,14 +91,14 @@ def test_each_stage_keeps_or_removes_whom_it_was_given_and_invents_nobody(profil
 def test_the_order_candidates_arrive_in_does_not_matter(profile, pool, random):
     ctx = everything(profile, pool)
 
-    assert run(random.sample(pool, len(pool)), ctx) == run(pool, ctx)
+    assert run_stages(random.sample(pool, len(pool)), ctx) == run_stages(pool, ctx)
 
 
 @pytest.mark.parametrize("profile", ["default", "ragdocs", "policy", "recollection-weighted"])
 @few
 @given(pool=pools())
 def test_every_step_of_every_result_adds_up_and_follows_from_the_one_before(profile, pool):
-    ranked, _ = run(pool, everything(profile, pool))
+    ranked, _ = run_stages(pool, everything(profile, pool))
 
     for each in ranked:
         score = 0.0
@@ -113,7 +113,7 @@ def test_every_step_of_every_result_adds_up_and_follows_from_the_one_before(prof
 @few
 @given(pool=pools())
 def test_exact_hits_come_first_in_the_default_profile(method, pool):
-    ranked, _ = run(pool, everything("default", pool, diversify__method=method))
+    ranked, _ = run_stages(pool, everything("default", pool, diversify__method=method))
     lifted = [
         any(term.name == "exact" for step in each.steps for term in step.terms) for each in ranked
     ]
@@ -144,10 +144,10 @@ LARGEST = {
 @few
 @given(pool=pools())
 def test_the_largest_settings_there_are_leave_scores_finite(bounded, pool):
-    ranked, _ = run(pool, everything("default", pool, boost__bounded=bounded, **LARGEST))
+    ranked, _ = run_stages(pool, everything("default", pool, boost__bounded=bounded, **LARGEST))
 
     assert all(isfinite(each.score) and 0 <= each.confidence <= 1 for each in ranked)
 
 
 def test_nothing_found_is_an_empty_answer():
-    assert run([], context("ragdocs"))[0].kept == ()
+    assert run_stages([], context("ragdocs"))[0].kept == ()

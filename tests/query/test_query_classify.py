@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from ragvault.config.settings import Query, TypeWeights
-from ragvault.query.classify import classify, weights
+from ragvault.query.classify import classify, type_weights
 from ragvault.query.understand import understand
 
 NOW = datetime(2024, 3, 13)
@@ -80,7 +80,7 @@ def test_the_first_match_wins_and_conditions_have_no_say(query, kind):
     [("factual", "keyword", 1.5), ("navigational", "graph", 1.5), ("exploratory", "vector", 1.3)],
 )
 def test_each_kind_raises_one_leg(kind, leg, factor):
-    found = weights(kind, TypeWeights())
+    found = type_weights(kind, TypeWeights())
 
     assert found == {"vector": 1.0, "keyword": 1.0, "code": 1.0, "graph": 1.0, leg: factor}
 

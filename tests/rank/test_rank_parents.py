@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rank_kit import candidate, context, few, ids, names, pools
 
 from ragvault.candidate import Stretch
-from ragvault.rank.budget import budget, fitting
+from ragvault.rank.budget import budget, fit_budget
 from ragvault.rank.limit import limit
 from ragvault.rank.parents import parents
 
@@ -232,7 +232,7 @@ def test_no_more_is_written_than_the_budget_allows(texts, tokens, odd):
         return len(text) // 3 + 5 * (not text.endswith("b")) if odd and text else -(-len(text) // 4)
 
     ctx = context(budget__enabled=True, budget__tokens=tokens, budget__least=0)
-    found = fitting(sized(*texts), ctx, size)
+    found = fit_budget(sized(*texts), ctx, size)
 
     assert size(found.kept) <= tokens
     assert len(found) + len(found.removed) == len(texts)

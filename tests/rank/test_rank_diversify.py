@@ -80,7 +80,7 @@ def test_at_most_so_many_passages_a_note():
     found = diversify(pool, context("default", diversify__per_note=2, diversify__relax=False))
 
     assert names(found) == ["a", "a", "b"]
-    assert {r.reason for r in found.removed} == {"2 passages of this note stand above it"}
+    assert {r.reason for r in found.removed} == {"2 passages of this note rank above it"}
     assert {r.by.id for r in found.removed} == {pool[0].id}
 
 

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from rank_kit import candidate, context, few, ids, names, note, pools
 
 from ragvault.candidate import Step, Term
-from ragvault.rank.alike import SameGrams, _maybe, grams, jaccard, sketched
-from ragvault.rank.dedup import dedup
+from ragvault.rank.dedup import SimilarNgrams, dedup, jaccard, ngrams
 
 ALONE = {
     "dedup__enabled": True,
@@ -39,8 +38,8 @@ def test_the_same_text_is_removed_and_named_after_the_one_that_stays():
 
 
 def test_the_seeds_two_sentences_share_44_of_53_trigrams():
-    a = grams("Configure the authentication settings in config.toml", 3)
-    b = grams("Configure authentication settings in the config.toml file", 3)
+    a = ngrams("Configure the authentication settings in config.toml", 3)
+    b = ngrams("Configure authentication settings in the config.toml file", 3)
 
     assert (len(a & b), len(a | b)) == (44, 53)
     # The seed counts 41 of 59, which is 0.69 and below its threshold; there are 46 and 51.
@@ -118,12 +117,11 @@ words = st.lists(
 
 
 @given(st.lists(words.map("".join), min_size=2, max_size=8), st.floats(0.05, 1))
-def test_the_sketch_misses_no_pair(texts, threshold):
+def test_no_pair_above_the_threshold_is_missed(texts, threshold):
     pairs = {(i, j) for i, a in enumerate(texts) for j, b in enumerate(texts[:i])
-             if jaccard(grams(a, 3), grams(b, 3)) >= threshold}  # fmt: skip
+             if jaccard(ngrams(a, 3), ngrams(b, 3)) >= threshold}  # fmt: skip
 
-    assert pairs <= set(_maybe(sketched(texts, 3), threshold, [True] * len(texts)))
-    found = SameGrams(3, threshold)([text(str(at), each) for at, each in enumerate(texts)])
+    found = SimilarNgrams(3, threshold)([text(str(at), each) for at, each in enumerate(texts)])
     assert {(i, j) for i, before in found.items() for j in before} == pairs
 
 
@@ -131,11 +129,11 @@ def test_the_sketch_misses_no_pair(texts, threshold):
 def test_what_was_compared_before_changes_no_answer(texts, threshold, data):
     pool = [text(str(at), each) for at, each in enumerate(texts)]
     first = data.draw(st.integers(0, len(pool)))
-    same = SameGrams(3, threshold)
+    same = SimilarNgrams(3, threshold)
     copies = same(pool[:first])
     left = [each for at, each in enumerate(pool) if at not in copies]
 
-    assert same(left) == SameGrams(3, threshold)(left)
+    assert same(left) == SimilarNgrams(3, threshold)(left)
 
 
 @few

@@ -13,10 +13,10 @@ import pytest
 from rank_kit import NOW, candidate, context, names, note
 
 from ragvault.candidate import Context
-from ragvault.rank.alike import grams
 from ragvault.rank.boost import boost
-from ragvault.rank.budget import budget, counter
+from ragvault.rank.budget import budget, token_counter
 from ragvault.rank.calibrate import calibrate
+from ragvault.rank.dedup import ngrams
 from ragvault.rank.fuse import fuse
 from ragvault.types import Date
 
@@ -221,7 +221,7 @@ def test_four_thousand_tokens_of_four_characters():
     ctx = context("policy")
     pool = [candidate(str(at), passage={"text": "word " * 800}) for at in range(5)]
 
-    assert counter(ctx)("x" * 4001) == 1001
+    assert token_counter(ctx)("x" * 4001) == 1001
     assert len(budget(pool, ctx)) == 4
 
 
@@ -230,7 +230,7 @@ def test_four_thousand_tokens_of_four_characters():
 
 def test_the_trigrams_of_hello_world():
     seed = {"hel", "ell", "llo", "lo ", "o w", " wo", "wor", "orl", "rld"}
-    assert grams("hello world", 3) == seed
+    assert ngrams("hello world", 3) == seed
 
 
 # Legacy

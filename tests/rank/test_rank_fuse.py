@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from rank_kit import candidate, context, few, names, note, pools
 
 from ragvault.candidate import Candidate, Context
-from ragvault.rank import weights
-from ragvault.rank.features import hierarchy
 from ragvault.rank.fuse import fuse
+from ragvault.rank.fuse_methods import hierarchy
+from ragvault.rank.leg_weights import leg_weights, rank_mode, renormalised
 
 METHODS = ["rrf", "weighted", "features", "union", "evidence"]
 
@@ -182,7 +182,7 @@ def test_an_unsure_leg_loses_weight_to_the_other_and_the_sum_stays():
         candidate("b", scores={"vector": 0.7, "keyword": 9.0}, vector=1, keyword=1),
     ]
     ctx = context(fuse__aware__by="variance", fuse__aware__least=0.05)
-    found = weights.of_legs(pool, ctx)
+    found = leg_weights(pool, ctx)
 
     assert found["vector"] == pytest.approx(2 * 0.1 / 1.1)
     assert found["keyword"] == pytest.approx(2 * 1.0 / 1.1)
@@ -197,15 +197,15 @@ def test_variances_may_be_compared_after_dividing_by_the_best():
     how = {"fuse__aware__by": "variance", "fuse__aware__least": 0.0}
     how |= {"fuse__aware__renormalise": False, "fuse__aware__threshold": 0.32}
 
-    raw = weights.of_legs(pool, context(**how))
-    best = weights.of_legs(pool, context(**how, fuse__aware__scale="best"))
+    raw = leg_weights(pool, context(**how))
+    best = leg_weights(pool, context(**how, fuse__aware__scale="best"))
 
     assert (raw["vector"], raw["keyword"]) == pytest.approx((0.5, 1.0))
     assert (best["vector"], best["keyword"]) == pytest.approx((0.5, 0.01 / 0.32))
 
 
 def test_the_seeds_weights_keep_their_own_sum():
-    sure = weights.renormalised({"vector": 1.2, "keyword": 0.8}, {"vector": 1.0, "keyword": 0.25})
+    sure = renormalised({"vector": 1.2, "keyword": 0.8}, {"vector": 1.0, "keyword": 0.25})
 
     assert 1.2 * sure["vector"] + 0.8 * sure["keyword"] == pytest.approx(2.0)
     assert sure["vector"] == 4 * sure["keyword"]
@@ -218,7 +218,7 @@ def test_the_sum_that_is_kept_is_that_of_the_weights_as_the_query_changed_them()
         candidate("b", scores={"vector": 1.0, "keyword": 10.0}, vector=1, keyword=1),
     ]
     how = {"fuse__aware__by": "variance", "fuse__aware__threshold": 0.32}
-    found = weights.of_legs(pool, context(**how, weights={"vector": 1.3}))
+    found = leg_weights(pool, context(**how, weights={"vector": 1.3}))
 
     assert found["vector"] + found["keyword"] == pytest.approx(2.3)
     assert found["vector"] / found["keyword"] == pytest.approx(1.3 * 0.5)
@@ -232,8 +232,8 @@ def test_a_list_of_stray_words_counts_as_much_as_its_best_hit_covers():
     ]
     ctx = context(fuse__aware__by="evidence", fuse__aware__renormalise=False)
 
-    assert weights.of_legs(pool, ctx)["keyword"] == 0.4
-    assert weights.of_legs(pool, ctx)["vector"] == 1.0
+    assert leg_weights(pool, ctx)["keyword"] == 0.4
+    assert leg_weights(pool, ctx)["vector"] == 1.0
 
 
 def test_a_best_cosine_that_does_not_stand_out_counts_less():
@@ -244,7 +244,7 @@ def test_a_best_cosine_that_does_not_stand_out_counts_less():
         fuse__aware__by="evidence", fuse__aware__margin=0.2, fuse__aware__renormalise=False
     )
 
-    assert weights.of_legs(pool, ctx)["vector"] == pytest.approx(0.5)
+    assert leg_weights(pool, ctx)["vector"] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_a_best_cosine_that_does_not_stand_out_counts_less():
     ],
 )
 def test_k_follows_mode_and_length_of_notes(mode, length, k, n):
-    assert weights.damping(context(fuse__mode=mode).settings.fuse, length) == (k, n)
+    assert rank_mode(context(fuse__mode=mode).settings.fuse, length) == (k, n)
 
 
 # Features
