@@ -36,7 +36,7 @@ from ragvault.config import folders
 # What is timed: (where it is called from, its name, what it is called here).
 STEPS = (
     ("ragvault.ingest", "follow_notes", "read, parse, cut, store"),
-    ("ragvault.write.notes", "look_links_up", "  of it: look links up"),
+    ("ragvault.update.notes", "look_links_up", "  of it: look links up"),
     ("ragvault.caches", "follow_words", "words"),
     ("ragvault.index.keyword.WhooshIndex", "put", "  of it: analyse"),
     ("ragvault.index.keyword.WhooshIndex", "commit", "  of it: write"),
@@ -257,7 +257,7 @@ def _stand_in(stops: bool) -> None:
 def _bare(vault: Any) -> dict[str, float]:
     """The same texts, each once, through the same model and nothing else."""
     from ragvault.notes.walk import walk
-    from ragvault.write.prepare import Prepared, embedding_text, prepare_all
+    from ragvault.update.prepare import Prepared, embedding_text, prepare_all
 
     config = vault.settings.config
     found = prepare_all(vault.root, walk(vault.root, config.walk).files, config)

@@ -10,11 +10,11 @@ import pytest
 from tests.keyword_shelves import ENGINES
 from write_kit import Heard, answers, holders, models, notes, opened, prose, write
 
-from ragvault import compact
 from ragvault.errors import IndexUnusable, UsageError
 from ragvault.models.fake import FakeEmbedder
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.repair import DAMAGED
+from ragvault.update import compact
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]
