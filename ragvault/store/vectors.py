@@ -115,9 +115,11 @@ def of_chunks(db: Connection, model: str, ids: NDArray[np.int64]) -> NDArray[np.
 
     model_id, dim, stored_as = _model(db, model) or (-1, 1, "float32")
     found: dict[int, bytes] = {}
+    # CROSS JOIN keeps the order: chunks by id, then each one's vector. SQLite would rather go
+    # through all vectors of the model.
     query = """
         SELECT chunks.id, vector FROM chunks
-        JOIN vectors ON model = ? AND vectors.text_hash = chunks.text_hash
+        CROSS JOIN vectors ON model = ? AND vectors.text_hash = chunks.text_hash
         WHERE chunks.id IN ({})"""
     wanted: list[int] = ids.tolist()
     for first in range(0, len(wanted), VARIABLES - 1):
