@@ -8,7 +8,7 @@ from collections import namedtuple
 
 import pytest
 from ragvault.index.keyword_reached import MANIFEST
-from tests.keyword_shelves import ENGINES
+from tests.keyword_kit import ENGINES
 from write_kit import Heard, answers, models, notes, opened, write
 
 from ragvault import freshness

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from crash_kit import Indexer
-from tests.keyword_shelves import ENGINES
+from tests.keyword_kit import ENGINES
 from write_kit import answers, note, notes, opened, write
 
 from ragvault.models.cache import text_key

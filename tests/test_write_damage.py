@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.keyword_shelves import ENGINES
+from tests.keyword_kit import ENGINES
 from write_kit import QUERIES, Heard, answers, models, notes, opened, write
 
 from ragvault.cli.pages import index_report

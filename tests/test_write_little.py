@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.keyword_shelves import ENGINES
+from tests.keyword_kit import ENGINES
 from write_kit import models, note, opened, prose, write
 
 pytestmark = [

@@ -7,7 +7,7 @@ import threading
 from datetime import datetime, timezone
 
 import pytest
-from tests.keyword_shelves import ENGINES
+from tests.keyword_kit import ENGINES
 from write_kit import models, notes, opened, prose, write
 
 from ragvault.search import Asked
