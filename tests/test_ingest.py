@@ -28,14 +28,14 @@ from write_kit import (
 from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable, VaultEmptied, VaultUnreadable
 from ragvault.index import graph_networkx
-from ragvault.index.keyword import WhooshIndex
+from ragvault.index.keyword.whoosh import WhooshWriter
 from ragvault.index.vector.tiers import Tiers
 from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import Has
 from ragvault.sought import Words
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
-from ragvault.update import compact, words
+from ragvault.update import compact, keyword
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]
@@ -356,14 +356,14 @@ def test_a_rename_that_leaves_the_order_of_notes_finds_no_communities_again(vaul
 
 
 @pytest.mark.parametrize("page", [1, 2000])
-def test_the_code_index_takes_every_block_of_code_and_nothing_else(vault, monkeypatch, page):
-    monkeypatch.setattr(words, "PAGE", page)
+def test_every_block_of_code_is_in_the_code_of_its_passage(vault, monkeypatch, page):
+    monkeypatch.setattr(keyword, "PAGE", page)
     vault.index("keyword")
 
     with vault.catalogue() as catalogue:
         code = catalogue.filtered_passages(Has("code")).tolist()
-        index = vault.engines().code()
-    found = index.search(Words("get def"), limit=1000).hits
+        index = vault.engines().keyword(catalogue)
+    found = index.search(Words("get def", field="code"), limit=1000).hits
     index.close()
 
     assert code
@@ -784,16 +784,16 @@ def test_what_followed_meanwhile_ends_where_one_run_ends(vault, tmp_path, at_onc
 
 def test_a_first_index_is_written_in_one_go(vault, tmp_path, at_once, monkeypatch):
     commits = []
-    real = WhooshIndex.commit
+    real = WhooshWriter.commit
 
-    def commit(self, revision, **how):
-        commits.append(revision)
-        real(self, revision, **how)
+    def commit(self):
+        commits.append(self)
+        real(self)
 
-    monkeypatch.setattr(WhooshIndex, "commit", commit)
+    monkeypatch.setattr(WhooshWriter, "commit", commit)
     vault.index("keyword")
 
-    assert len(commits) == 2  # of words and of code
+    assert len(commits) == 1
 
 
 def test_caches_of_another_catalogue_follow_nothing(vault, at_once):

@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.keyword_shelves import ENGINES
 from write_kit import QUERIES, Heard, answers, models, notes, opened, write
 
 from ragvault.cli.pages import index_report
 from ragvault.evaluate.doctor import check_index
+from tests.keyword_kit import ENGINES
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]
