@@ -721,7 +721,7 @@ def test_everything_an_index_holds_is_closed_to_others(tmp_path, engine):
 @pytest.fixture
 def at_once(monkeypatch):
     """Words follow after each note that is stored."""
-    monkeypatch.setattr("ragvault.caches.EVERY", 0.0)
+    monkeypatch.setattr("ragvault.update.keyword.EVERY", 0.0)
     monkeypatch.setattr("ragvault.update.notes.COMMIT_EVERY", 1)
 
 
