@@ -191,8 +191,7 @@ class Followed:
             try:
                 return real(*args, **options)
             finally:
-                if taking.note:  # words, and not code
-                    self.ends.append(time.perf_counter())
+                self.ends.append(time.perf_counter())
 
         keyword.update_keyword = follow
 
