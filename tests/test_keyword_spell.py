@@ -164,9 +164,7 @@ texts = st.lists(st.sampled_from(words), max_size=6).map(" ".join)
     some=st.sets(st.integers(0, 7), min_size=1),
     tags=st.sampled_from([0.0, 2.0]),
 )
-def test_guesses_stand_last_and_have_one_score(
-    tmp_path_factory, titles, bodies, query, some, tags
-):
+def test_guesses_stand_last_and_have_one_score(tmp_path_factory, titles, bodies, query, some, tags):
     told = []
     for engine in ENGINES:
         shelf = Shelf(tmp_path_factory.mktemp("guesses"), engine, boosts=Boosts(tags=tags))

@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.keyword_kit import ENGINES
 from write_kit import QUERIES, Heard, answers, models, notes, opened, write
 
 from ragvault.cli.pages import index_report
 from ragvault.doctor.integrity import integrity
+from tests.keyword_kit import ENGINES
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]
