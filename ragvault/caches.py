@@ -37,7 +37,7 @@ def bring_keyword(
             engines.check_cache(KEYWORD, catalogue)
         rebuilt = update_keyword(catalogue, settings, progress, rebuild=rebuild)
     except CacheBroken as broken:
-        engines.talk.say(f"the keyword index: {broken}; it is rebuilt from the catalogue")
+        engines.talk.info(f"the keyword index: {broken}; it is rebuilt from the catalogue")
         rebuilt = update_keyword(catalogue, settings, progress, rebuild=True)
     if rebuilt and (was is not None or catalogue.last_run()):
         engines.remade.add(KEYWORD)
@@ -79,7 +79,7 @@ def bring_vectors(
             engines.check_cache(vector_cache(model), catalogue)
             update_vectors(catalogue, model, settings, better, clean=clean)
     except CacheBroken as broken:
-        engines.talk.say(f"the vector index of {model}: {broken}; it is made again")
+        engines.talk.info(f"the vector index of {model}: {broken}; it is made again")
         rebuild = True
     if rebuild:
         engines.remade.add("vectors")

@@ -20,7 +20,7 @@ from contextlib import closing
 from ragvault.caches import bring_keyword, bring_vectors
 from ragvault.engines import Engines
 from ragvault.errors import EngineMissing, IndexUnusable
-from ragvault.models.choose import same_model
+from ragvault.models.load import same_model
 from ragvault.store.caches import KEYWORD
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.answering import replaced

@@ -14,15 +14,14 @@ from pathlib import Path
 
 from ragvault.config.load import Loaded
 from ragvault.errors import IndexUnusable
-from ragvault.models.cache import SLAB
-from ragvault.models.choose import Choice, choose
-from ragvault.models.kit import Kit
-from ragvault.models.talk import Quiet, Talk
+from ragvault.models.embed import SLAB
+from ragvault.models.load import ModelChoice, ModelPool, choose_model
+from ragvault.models.progress import Reporter, SilentReporter
 from ragvault.ports import CacheBroken, Embedder, KeywordIndex, Reranker, VectorIndex
 from ragvault.store.caches import KEYWORD, vector_cache
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.files import discard
 from ragvault.store.model_vectors import ModelVectors
-from ragvault.store.private import discard
 
 OLD_CACHES = ("keyword", "code", "vectors")  # folders of an index of format 1
 # Seconds after which words are looked at byte by byte again: every run of a command does, and a
@@ -44,17 +43,17 @@ class Engines:
         settings: Loaded,
         *,
         offline: bool = False,
-        talk: Talk | None = None,
-        kit: Kit | None = None,
+        talk: Reporter | None = None,
+        kit: ModelPool | None = None,
         slab: int = SLAB,
     ) -> None:
         self.folder = folder
         self.config = settings.config
         self.offline = offline
-        self.talk: Talk = talk or Quiet()
+        self.talk: Reporter = talk or SilentReporter()
         self._explicit = settings.origin["models.embedder"] != "default"
         self.slab = slab
-        self._kit = kit or Kit()
+        self._kit = kit or ModelPool()
         self.remade: set[str] = set()  # caches that this run has made again
         self._rebuilt: set[str] | None = None  # caches rebuilt since `empty`
         self._verified: dict[str, float] = {}  # when every byte of a cache was as written
@@ -149,24 +148,24 @@ class Engines:
                 catalogue.drop_cache(cache.name)
         catalogue.sweep_caches()
 
-    def choice(self, catalogue: Catalogue) -> Choice:
+    def choice(self, catalogue: Catalogue) -> ModelChoice:
         """Which transformer a vault uses, and which one answers until then."""
         stored = catalogue.fact("full") or None
         configured = self.config.models.embedder
-        return choose(stored=stored, configured=configured, explicit=self._explicit)
+        return choose_model(stored=stored, configured=configured, explicit=self._explicit)
 
     def embedder(self, name: str, *, offline: bool = False) -> Embedder:
         """A model by name, fetched where that is needed and allowed; opened once."""
-        from ragvault.models.load import opening
+        from ragvault.models.load import load_options
 
-        how = opening(self.config.models, self.talk, offline=offline or self.offline)
+        how = load_options(self.config.models, self.talk, offline=offline or self.offline)
         return self._kit.embedder(name, self.config.models, how)
 
     def reranker(self) -> Reranker:
         """The model that reads results again. Only searches ask for it, and a search fetches
         nothing: a vault could switch reranking on, and 73 MB would come with the first query."""
-        from ragvault.models.load import opening
+        from ragvault.models.load import load_options
 
         settings = self.config.models
-        how = opening(settings, self.talk, offline=True)
+        how = load_options(settings, self.talk, offline=True)
         return self._kit.reranker(settings.reranker, settings, how)

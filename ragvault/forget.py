@@ -55,7 +55,7 @@ def forget(root: Path, catalogue: Catalogue, engines: Engines, named: str | None
         catalogue.remove(path)
     look_links_up(catalogue)
     _forget_sayings(catalogue, notes)
-    access.forget(catalogue.folder, ids)
+    access.forget_accesses(catalogue.folder, ids)
     engines.own(catalogue)
     _follow(catalogue, engines)
     compact(catalogue, engines)

@@ -216,7 +216,7 @@ class _Run:
         static, full = self.catalogue.fact("static"), self.catalogue.fact("full")
         if static and static != full and self.catalogue.model_dims().get(static):
             bring_vectors(static, self.catalogue, self.engines, full)
-            self.catalogue.drop_outdone_vectors(static, full)
+            self.catalogue.drop_superseded_vectors(static, full)
 
     def searched_by(self) -> Tier:
         """The best tier that every passage is in, or in a better one.

@@ -23,7 +23,7 @@ from ragvault.store import access
 from ragvault.store.access import Accesses
 from ragvault.store.caches import KEYWORD, Cache
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.terms import Chosen, Vocabulary
+from ragvault.store.vectors import Chosen, Vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -140,7 +140,7 @@ class Opened:
 
     def _read_accesses(self) -> None:
         try:
-            self.accesses = access.read(self.catalogue.folder, self.catalogue.identity)
+            self.accesses = access.read_accesses(self.catalogue.folder, self.catalogue.identity)
             self.missing.pop("access", None)
         except RagvaultError as error:
             self.accesses = Accesses()

@@ -178,7 +178,7 @@ class KeywordWriter(Protocol):
 class VectorStore(Protocol):
     """Keeps one vector for each (model, text); `model` is an Embedder's name.
 
-    A text is known by its key only: see ragvault.models.cache.
+    A text is known by its key only: see ragvault.models.embed.
     """
 
     def have(self, model: str, hashes: Sequence[bytes]) -> set[bytes]:

@@ -4,7 +4,7 @@
 
     query        operators, phrases, dates, the kind of question              query/
     expand       words of the vault's own vocabulary, where wanted            expanded
-    filter       one set of passages that every leg obeys                     store/filter
+    filter       one set of passages that every leg obeys                     store/filters
     gather       vector, keyword, code; neighbours; union; scores filled in   retrieve/
     run          fuse, boost, calibrate, dedup, diversify, rerank, parents, limit, budget   rank/
 
@@ -33,12 +33,11 @@ from ragvault.opened import Opened
 from ragvault.plan import LEGS, Holds, QueryPlan
 from ragvault.ports import Allowed, CacheBroken, Reranker
 from ragvault.query.understand import understand
-from ragvault.rank.pipeline import STAGES, Outcome, run
+from ragvault.rank.pipeline import SHOWING_STAGES, STAGES, Outcome, outcome_of, run_stages
 from ragvault.retrieve.ask import Run
 from ragvault.retrieve.gather import Gathered, gather
 from ragvault.retrieve.lists import with_lists
 
-LISTING = STAGES[-3:]  # a list by date is not ranked again: sections, limit, budget
 LOADING = 20.0  # seconds
 
 
@@ -78,6 +77,10 @@ class Response:
     took_ms: float
     stale: frozenset[int] = frozenset()
 
+    def stage(self, name: str) -> Ranked:
+        """What the stage of this name returned. Raises KeyError if it did not run."""
+        return outcome_of(name, self.stages)
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -94,8 +97,8 @@ class Prepared:
 
     def ranked(self) -> tuple[Ranked, tuple[Outcome, ...]]:
         """The order, and what each stage returned on the way to it."""
-        stages = LISTING if self.plan.listing else STAGES
-        return run(self.candidates, self.context, stages)
+        stages = SHOWING_STAGES if self.plan.listing else STAGES  # a list by date is in order
+        return run_stages(self.candidates, self.context, stages)
 
 
 def search(asked: Asked, index: Opened) -> Response:
@@ -171,7 +174,7 @@ def _wide_enough(config: Config, asked: Asked) -> Retrieve:
 
 def _allowed(plan: QueryPlan, index: Opened) -> dict[str, Allowed]:
     """The passages each leg may return: what the filter keeps, and what is in the window."""
-    kept = index.catalogue.kept_passages(plan.filter, lambda holds: _matching(holds, index))
+    kept = index.catalogue.filtered_passages(plan.filter, lambda holds: _matching(holds, index))
     settings = index.config.retrieve
     if not settings.window:
         return dict.fromkeys(LEGS, kept)
@@ -251,7 +254,7 @@ def _vectors(index: Opened, plan: QueryPlan, candidates: Sequence[Candidate]) ->
 
 def read_shown(stages: Sequence[Outcome]) -> None:
     """What may be shown is read now, while all that is read is of one moment."""
-    for each in stages[-2].ranked:
+    for each in outcome_of("limit", stages):
         _ = each.passage.text
 
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from ragvault.candidate import Candidate, Context, Ranked
 from ragvault.config.settings import Config
-from ragvault.rank.budget import budget, counter, fitting
-from ragvault.rank.limit import wanted
+from ragvault.rank.budget import budget, fit_budget, token_counter
+from ragvault.rank.limit import result_count
 from ragvault.search import Response
 
 Result = tuple[int, Candidate]  # and the number of the answer it is of
@@ -48,12 +48,12 @@ def merge(
     # Before the budget, which is for all of them together.
     listed = len(responses) > 1 and all(response.plan.listing for response in responses)
     join = by_date if listed else interleaved
-    order = join([response.stages[-2].ranked.kept for response in responses])
+    order = join([response.stage("limit").kept for response in responses])
     context = Context(settings=config, limit=limit, count_tokens=count_tokens)
-    first = order[: wanted(context)] if config.limit.enabled else order
+    first = order[: result_count(context)] if config.limit.enabled else order
     fits = _fitting(first, context, written)
     kept = [(of, each) for (of, _), each in zip(first, fits.kept, strict=False)]
-    unlisted = sum(len(response.stages[-2].ranked.removed) for response in responses)
+    unlisted = sum(len(response.stage("limit").removed) for response in responses)
     said = [line for response in responses for line in _said(response)]
     return Merged(
         tuple(kept),
@@ -66,13 +66,13 @@ def _fitting(results: Sequence[Result], context: Context, written: Writing | Non
     candidates = [each for _, each in results]
     if written is None:
         return budget(candidates, context)
-    count = counter(context)
+    count = token_counter(context)
 
     def size(some: Sequence[Candidate]) -> int:
         pairs = zip(results, some, strict=False)  # a part that is cut stands where the whole was
         return count(written([(of, each) for (of, _), each in pairs]))
 
-    return fitting(candidates, context, size)
+    return fit_budget(candidates, context, size)
 
 
 def interleaved(answers: Sequence[Sequence[Candidate]]) -> list[Result]:
@@ -103,9 +103,9 @@ def _date(result: Candidate) -> float:
 
 def left_out(response: Response) -> int:
     """How many results limit and budget did not take."""
-    return sum(len(stage.ranked.removed) for stage in response.stages[-2:])
+    return sum(len(response.stage(name).removed) for name in ("limit", "budget"))
 
 
 def _said(response: Response) -> list[str]:
     """What an answer says, but for its own budget."""
-    return [line for line in response.said if line not in response.stages[-1].ranked.said]
+    return [line for line in response.said if line not in response.stage("budget").said]

@@ -1,7 +1,8 @@
 """Words as a keyword index knows them: what is put in, what is sought, what is found.
 
 KeywordNote, KeywordPassage    the fields of a note and of a passage
-Words, Phrase                  what is sought; AllOf, AnyOf and Not put it together
+Words, Phrase                  what is sought
+AllOf, AnyOf, Not              join these, and the parts of a query as it was typed
 KeywordHit, KeywordAnswer      what was found, and what a score may be measured against
 """
 
@@ -9,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
+
+Part = TypeVar("Part", covariant=True)
 
 # An expression for the signs that are words of their own: emoji, without tones of skin, and flags,
 # which are pairs.
@@ -65,27 +68,27 @@ class Phrase:
 
 
 @dataclass(frozen=True, slots=True)
-class AllOf:
+class AllOf(Generic[Part]):
     """Found by each of its parts."""
 
-    parts: tuple[Sought, ...]
+    parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(Generic[Part]):
     """Found by at least one of its parts."""
 
-    parts: tuple[Sought, ...]
+    parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(Generic[Part]):
     """Found by everything that its part does not find. Adds nothing to a score."""
 
-    part: Sought
+    part: Part
 
 
-Sought = Words | Phrase | AllOf | AnyOf | Not
+Sought = Words | Phrase | AllOf["Sought"] | AnyOf["Sought"] | Not["Sought"]
 
 
 class KeywordHit(NamedTuple):

@@ -30,8 +30,8 @@ from ragvault.candidate import Candidate, Context, Passage, Ranked, Removal, Str
 from ragvault.freshness import Disk
 from ragvault.library import SECTIONS, blank
 from ragvault.opened import Opened
-from ragvault.rank.pipeline import Outcome, run
-from ragvault.search import LISTING, Asked, Response, read_shown
+from ragvault.rank.pipeline import SHOWING_STAGES, Outcome, run_stages, stage_name
+from ragvault.search import Asked, Response, read_shown
 from ragvault.spans import cut
 from ragvault.types import Chunk, Section
 from ragvault.write.prepare import Prepared
@@ -50,15 +50,17 @@ def verified(response: Response, asked: Asked, index: Opened, root: Path) -> Res
     review = _Review(disk, filtered=response.plan.filter is not None)
     kept = [now for each in _before(response) if (now := review.now(each))]
     context = _context(asked, response, index, review)
-    _, stages = run(kept, context, LISTING)
+    ranked, stages = run_stages(kept, context, SHOWING_STAGES)
     read_shown(stages)
     outcome = Outcome(STAGE, Ranked(tuple(kept), tuple(review.removed)))
     said = [line for stage in stages for line in stage.ranked.said]
-    earlier = [line for stage in response.stages[-3:] for line in stage.ranked.said]
+    again_run = {stage_name(stage) for stage in SHOWING_STAGES}
+    before = [stage for stage in response.stages if stage.stage not in again_run]
+    earlier = [line for name in again_run for line in response.stage(name).said]
     again = replace(
         response,
-        results=stages[-1].ranked.kept,
-        stages=(*response.stages[:-3], outcome, *stages),
+        results=ranked.kept,
+        stages=(*before, outcome, *stages),
         tiers={**response.tiers, **_tiers(response.tiers, review.ids)},
         said=(*(line for line in response.said if line not in earlier), *said),
         stale=frozenset(review.stale),
@@ -72,10 +74,10 @@ def _timed(response: Response, began: float) -> Response:
 
 def _before(response: Response) -> Sequence[Candidate]:
     """The candidates as they came to the last three stages."""
-    if len(response.stages) > len(LISTING):
-        return response.stages[-4].ranked.kept
+    if not response.plan.listing:
+        return response.stage("rerank").kept
     # A list by date has no stage before: its order is that of the scores.
-    first = response.stages[0].ranked
+    first = response.stage("parents")
     return best_first([*first.kept, *(gone.candidate for gone in first.removed)])
 
 

@@ -11,7 +11,7 @@ import pytest
 from crash_kit import Indexer
 from write_kit import answers, note, notes, opened, write
 
-from ragvault.models.cache import text_key
+from ragvault.models.embed import text_key
 from tests.keyword_kit import ENGINES
 
 COUNT = 24

@@ -15,7 +15,7 @@ from ragvault.cli import explain, render
 from ragvault.cli.results_text import as_text
 from ragvault.cli.shown import Answer, Found, Shown
 from ragvault.plan import QueryPlan
-from ragvault.query.data import filters
+from ragvault.query.restate import filter_json
 
 _C1 = re.compile(r"[\x7f-\x9f]")
 TIERS = ("keyword", "static", "full")  # the lowest first
@@ -140,7 +140,7 @@ def _plan(shown: Shown, plan: QueryPlan) -> dict[str, Any]:
     return {
         "type": plan.type,
         "text": plan.text,
-        "filters": filters(plan.filter),
+        "filters": filter_json(plan.filter),
         "expansions": list(dict.fromkeys(terms)),
         "weights": dict(plan.weights),
         "parse": plan.parse,

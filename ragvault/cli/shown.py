@@ -109,13 +109,13 @@ class Shown:
 def snippets(response: Response, index: Opened) -> dict[int, tuple[Snippet, int]]:
     """The snippet of every result, and the line it stands in."""
     # Those before the budget: several vaults share one, which may take more of this one.
-    results = response.stages[-2].ranked.kept
+    results = response.stage("limit").kept
     return {each.id: _snippet(each, response, index) for each in results}
 
 
 def disks(response: Response, index: Opened) -> dict[str, str]:
     """How the disk spells the names of notes: a path of ours is composed, a file's need not be."""
-    paths = {each.note.path for each in response.stages[-2].ranked.kept}
+    paths = {each.note.path for each in response.stage("limit").kept}
     odd = (path for path in paths if not path.isascii())
     return {path: index.catalogue.stored(path).file.disk for path in odd}
 

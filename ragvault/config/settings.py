@@ -105,7 +105,7 @@ class Chunk(Table, frozen=True):
 class Vector(Table, frozen=True):
     """How passages are looked up by meaning."""
 
-    exact_max: Count = 250_000
+    exact_max: Count = 500_000
     probe: Share = 0.25
     threads: Positive = 1
 

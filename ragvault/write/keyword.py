@@ -22,7 +22,7 @@ from ragvault.index.keyword.fields import note_words, passage_words
 from ragvault.ports import KeywordWriter
 from ragvault.store.caches import KEYWORD, Cache
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.private import close_files
+from ragvault.store.files import close_files
 
 PAGE = 2_000  # passages read at a time
 COMMIT = 20_000  # passages between two commits of a rebuild: what the writer holds in memory

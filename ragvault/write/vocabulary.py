@@ -13,7 +13,7 @@ from __future__ import annotations
 from ragvault.index.vocabulary import choose, concepts, plan
 from ragvault.ports import Embedder, KeywordIndex
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.terms import Chosen
+from ragvault.store.vectors import Chosen
 from ragvault.text.analyze import Analyzer
 from ragvault.text.fold import STOP_WORDS
 

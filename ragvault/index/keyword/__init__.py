@@ -40,7 +40,7 @@ def choose_engine(
         if not able:
             raise ConfigError(
                 'keyword.engine = "tantivy", and tantivy cannot be imported',
-                fix='set keyword.engine = "auto", or with Python >= 3.11: pip install tantivy',
+                fix='set keyword.engine = "auto", or on Python 3.11 and later: pip install tantivy',
             )
         return "tantivy"
     large = passages >= (DOWN if current == "tantivy" else UP)

@@ -128,7 +128,7 @@ def note_words(id_: int, note: Note | Head) -> KeywordNote:
 
 def passage_words(id_: int, note: int, passage: Chunk | Said) -> KeywordPassage:
     """What of a passage can be found."""
-    fields = {"headers": passage.headings, "body": (passage.text,)}
+    fields = {"headers": (*passage.headings, *passage.subheadings), "body": (passage.text,)}
     if code := code_in(passage.text, "code" in passage.has):
         fields["code"] = code
     return KeywordPassage(id_, note, fields)
