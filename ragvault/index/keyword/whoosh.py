@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import traceback
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -120,7 +119,7 @@ def _broken(error: Exception) -> CacheBroken:
     """What Whoosh could not read. It leaves the file open, which is closed here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
-        traceback.clear_frames(error.__traceback__)
+        error.with_traceback(None)
         gc.collect()
     return CacheBroken(f"Whoosh cannot open the keyword index ({error})")
 
