@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragvault.answer.verify import verified
 from ragvault.candidate import Candidate
 from ragvault.config import folders, profiles
 from ragvault.config.load import Loaded, load_settings
@@ -30,15 +31,14 @@ from ragvault.opened import Opened
 from ragvault.search import Asked, Response, search
 from ragvault.store import access, layout, registry
 from ragvault.store.catalogue import Catalogue
-from ragvault.verify import verified
 
 if TYPE_CHECKING:
+    from ragvault.answer.links import Links
+    from ragvault.answer.related import Related
+    from ragvault.answer.status import Status
     from ragvault.forget import Forgotten
     from ragvault.ingest import Tier
-    from ragvault.linked import Links
     from ragvault.notes.walk import Walked
-    from ragvault.related import Related
-    from ragvault.status import Status
     from ragvault.write.notes import Report, Tell
 
 
@@ -102,8 +102,8 @@ class Vault:
         while another process writes, VaultUnreadable, IndexUnusable.
         """
         from ragvault.ingest import ingest
-        from ragvault.moved import take_over
         from ragvault.store.lock import WriterLock
+        from ragvault.write.moved_vault import take_over
 
         engines = engines or self.engines(offline=offline, talk=talk)
         say = engines.talk.say
@@ -181,14 +181,14 @@ class Vault:
 
     def links(self, note: str) -> Links:
         """The links of a note, in both directions. Raises UsageError, IndexMissing."""
-        from ragvault.linked import links
+        from ragvault.answer.links import links
 
         with self.catalogue() as catalogue, catalogue.snapshot():
             return links(self.root, catalogue, note)
 
     def related(self, note: str, limit: int = 10) -> Related:
         """The notes nearest to a note, with reasons. Raises UsageError, IndexMissing."""
-        from ragvault.related import related
+        from ragvault.answer.related import related
 
         engines = Engines(self.folder, self.settings)
         with self.catalogue() as catalogue, catalogue.snapshot():
@@ -196,7 +196,7 @@ class Vault:
 
     def status(self) -> Status:
         """What is indexed, skipped and pending. Loads no model and writes nothing."""
-        from ragvault.status import status
+        from ragvault.answer.status import status
 
         with self.catalogue() as catalogue:
             return status(self.name, self.root, catalogue, self.settings.config)

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from rank_kit import candidate, context, ids, pools
 
 from benchmarks import heldout, relating
+from ragvault.answer.related import Reason
 from ragvault.evaluate.answers import Answer
 from ragvault.evaluate.questions import Judged, Question
 from ragvault.rank.fuse import fuse
-from ragvault.related import Reason
 
 
 class Told:

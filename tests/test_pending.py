@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ragvault import freshness
-from ragvault.freshness import waiting
+from ragvault.answer import freshness
+from ragvault.answer.freshness import waiting
 from ragvault.models.kit import Kit
 from ragvault.service.events import Native
 from ragvault.service.kept import Kept

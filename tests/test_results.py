@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_kit import few
 
+from ragvault.answer.snippet import snippet
 from ragvault.cli.around import Surroundings, surroundings
 from ragvault.cli.ask import answer
 from ragvault.cli.paint import Paint
@@ -25,7 +26,6 @@ from ragvault.cli.reply import Reply, encoded
 from ragvault.cli.results_text import DAY, _printable, age
 from ragvault.cli.search import asked, parse
 from ragvault.config import profiles
-from ragvault.snippet import snippet
 from ragvault.vault import Vault
 
 SAMPLE = Path(__file__).parent.parent / "sample_vault"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.snippet import LENGTH, MORE, snippet
+from ragvault.answer.snippet import LENGTH, MORE, snippet
 
 TEXT = """# Bread
 

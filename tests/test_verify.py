@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from write_kit import LONG_AGO, WORDS, note, notes, prose, write
 
+from ragvault.answer.verify import located
 from ragvault.candidate import NoteFacts, Passage
 from ragvault.cli.around import surroundings
 from ragvault.cli.ask import answer
@@ -18,7 +19,6 @@ from ragvault.cli.reply import Reply
 from ragvault.cli.search import parse
 from ragvault.types import Chunk
 from ragvault.vault import Vault
-from ragvault.verify import located
 
 COUNT = 150
 QUERIES = (*WORDS[:12], "bread and flour", "winter garden", "note 7", "get_bread_0", "path:00")

@@ -23,10 +23,10 @@ from ragvault.cli.reply import Reply
 from ragvault.errors import IndexBehind, RagvaultError, UsageError
 
 if TYPE_CHECKING:
+    from ragvault.answer.merge import Writing
     from ragvault.candidate import Candidate
     from ragvault.cli.shown import Answer, Shown
     from ragvault.opened import Opened
-    from ragvault.several import Writing
     from ragvault.store.layout import Known
     from ragvault.vault import Vault
 
@@ -71,7 +71,7 @@ def once() -> Opening:
 
 def walked(vault: Vault, index: Opened) -> int:
     """Look at every file of the vault, without reading one."""
-    from ragvault.freshness import waiting
+    from ragvault.answer.freshness import waiting
 
     return sum(waiting(vault.root, index.catalogue, index.config))
 
@@ -90,8 +90,8 @@ def found(
     ask: Ask, around: Surroundings, opening: Opening | None = None, counting: Counting = walked
 ) -> Reply:
     """The same, but for a RagvaultError, which is raised."""
+    from ragvault.answer.merge import merge
     from ragvault.cli.shown import Found, Shown, said
-    from ragvault.several import merge
 
     opening = opening or once()
     answers, vaults = [], _vaults(ask, around)
@@ -127,7 +127,7 @@ def _nothing(answers: Sequence[Answer]) -> int:
 def _answer(
     ask: Ask, around: Surroundings, vault: Vault, index: Opened, counting: Counting
 ) -> Answer:
-    from ragvault import freshness
+    from ragvault.answer import freshness
     from ragvault.cli.shown import Answer, disks, snippets
     from ragvault.cli.zone import clock
     from ragvault.search import Asked

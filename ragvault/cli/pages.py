@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from ragvault.cli.render import as_json, count, printable, size
 
 if TYPE_CHECKING:
+    from ragvault.answer.links import Incoming, Links, Outgoing
+    from ragvault.answer.related import Near, Related
+    from ragvault.answer.status import ModelState, Pending, Status
     from ragvault.doctor.findings import Finding
     from ragvault.forget import Forgotten
-    from ragvault.linked import Incoming, Links, Outgoing
     from ragvault.purge import Written
-    from ragvault.related import Near, Related
     from ragvault.service.running import Running
-    from ragvault.status import ModelState, Pending, Status
     from ragvault.write.notes import Report
 
 # What the catalogue calls unresolved is broken to the person whose link it is.

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+from ragvault.answer.snippet import Snippet, snippet
 from ragvault.candidate import Candidate
 from ragvault.cli import render
 from ragvault.cli.around import Surroundings
 from ragvault.config.settings import Config
 from ragvault.opened import Opened
 from ragvault.search import Response
-from ragvault.snippet import Snippet, snippet
 
 
 @dataclass(frozen=True, slots=True)

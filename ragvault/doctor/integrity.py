@@ -15,12 +15,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from ragvault.answer.status import Status
 from ragvault.doctor.findings import Finding, fine
 from ragvault.engines import Engines
 from ragvault.plan import Has
 from ragvault.ports import CacheBroken, KeywordIndex
 from ragvault.sought import Not, Words
-from ragvault.status import Status
 from ragvault.store.catalogue import Catalogue
 
 INDEX = "ragvault index"

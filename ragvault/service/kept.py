@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ragvault.answer.freshness import is_empty
 from ragvault.config import settings as config
 from ragvault.errors import ConfigError, IndexLocked, IndexMissing, RagvaultError
-from ragvault.freshness import is_empty
 from ragvault.ingest import Tier
 from ragvault.models.kit import Kit
 from ragvault.models.talk import Talk

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ragvault.freshness import waiting
+from ragvault.answer.freshness import waiting
 from ragvault.notes.walk import Walked
 from ragvault.opened import Opened
 from ragvault.service.kept import Kept

@@ -12,10 +12,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragvault.answer.freshness import check, waiting
 from ragvault.config import folders
 from ragvault.config.settings import Config, Models
 from ragvault.errors import RagvaultError
-from ragvault.freshness import check, waiting
 from ragvault.index.keyword_reached import reached
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.counts import Counts

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragvault.answer.links import is_gone
+from ragvault.answer.note_lookup import find_note
 from ragvault.index.graph_neighbours import Neighbour, neighbours
-from ragvault.linked import is_gone
-from ragvault.named import find_note
 from ragvault.store.catalogue import Catalogue
 
 if TYPE_CHECKING:

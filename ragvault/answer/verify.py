@@ -26,8 +26,8 @@ from typing import cast
 
 from msgspec.structs import replace as changed
 
+from ragvault.answer.freshness import Disk
 from ragvault.candidate import Candidate, Context, Passage, Ranked, Removal, Stretch, best_first
-from ragvault.freshness import Disk
 from ragvault.library import SECTIONS, blank
 from ragvault.opened import Opened
 from ragvault.rank.pipeline import Outcome, run

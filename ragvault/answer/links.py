@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragvault.named import find_note
+from ragvault.answer.note_lookup import find_note
 from ragvault.store.catalogue import Catalogue
 from ragvault.types import Link, Target
 
