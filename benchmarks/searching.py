@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks import data, record
-from ragvault.collector import be_patient
+from ragvault.cli.start import collect_garbage_less_often
 from ragvault.config import profiles
 from ragvault.engines import Engines
 from ragvault.ingest import ingest
@@ -156,7 +156,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--engine", default="whoosh", choices=["whoosh", "tantivy"])
     parser.add_argument("--queries", type=int, default=QUERIES)
     chosen = parser.parse_args(arguments)
-    be_patient()  # as a watcher is
+    collect_garbage_less_often()  # as a watcher is
     os.environ["RAGVAULT_HOME"] = str(record.home())
     results = {}
     for notes in map(int, chosen.notes.split(",")):

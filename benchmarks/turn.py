@@ -36,12 +36,12 @@ def main() -> None:
     tree = Path(sys.argv[1]).resolve()
     sys.path.insert(0, str(tree))
     from ragvault import search
-    from ragvault.collector import be_patient
+    from ragvault.cli.start import collect_garbage_less_often
     from ragvault.vault import Vault
 
     if not Path(search.__file__).is_relative_to(tree):
         raise SystemExit(f"ragvault is taken from {search.__file__}, not from {tree}")
-    be_patient()  # as a watcher is
+    collect_garbage_less_often()  # as a watcher is
     told = json.loads(sys.stdin.readline())
     queries = [search.Asked(query, NOW, told["limit"]) for query in told["queries"]]
     with Vault.open(Path(told["root"]), flags=told["flags"]).reading() as index:

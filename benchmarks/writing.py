@@ -125,10 +125,10 @@ def full(passages: int) -> None:
 
 def one(root: Path, flag: str, how: str) -> None:
     """Index once and tell about it as JSON."""
-    from ragvault.collector import be_patient
+    from ragvault.cli.start import collect_garbage_less_often
     from ragvault.vault import Vault
 
-    be_patient()  # as every command is
+    collect_garbage_less_often()  # as every command is
     vault = Vault.open(root, flags=[flag])
     steps, heard, followed = Steps(), Heard(), Followed()
     told: dict[str, Any] = {"steps": steps.spent}

@@ -79,6 +79,13 @@ class Response:
     took_ms: float
     stale: frozenset[int] = frozenset()
 
+    def stage(self, name: str) -> Ranked:
+        """What the stage of this name returned. Raises KeyError if it did not run."""
+        for outcome in self.stages:
+            if outcome.stage == name:
+                return outcome.ranked
+        raise KeyError(name)
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:

@@ -23,7 +23,13 @@ from ragvault.candidate import Candidate
 from ragvault.config import folders, profiles
 from ragvault.config.load import Loaded, load_settings
 from ragvault.engines import Engines
-from ragvault.errors import IndexMissing, IndexUnusable, VaultEmptied
+from ragvault.errors import (
+    IndexMissing,
+    IndexUnusable,
+    RagvaultError,
+    UsageError,
+    VaultEmptied,
+)
 from ragvault.models.cache import SLAB
 from ragvault.models.kit import Kit
 from ragvault.models.talk import Talk
@@ -224,6 +230,61 @@ class Vault:
 def known(environ: Mapping[str, str] | None = None) -> list[layout.Known]:
     """Every vault that has an index."""
     return layout.known(data_folder(environ))
+
+
+def vaults_to_search(
+    query: str,
+    named: Sequence[str] = (),
+    *,
+    now: datetime,
+    hypothesis: str | None = None,
+    flags: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+) -> list[Vault]:
+    """The vaults that a search means, each once: by name, by `in:` in the query, or the default.
+
+    Raises UsageError if `in:` names none of the named vaults, VaultNotFound, ConfigError.
+    """
+
+    def opened(where: str | Path | None) -> Vault:
+        return Vault.open(where, flags=flags, environ=environ, cwd=cwd)
+
+    mistake: UsageError | None = None
+    inside: list[layout.Known] = []
+    if "in:" in query.casefold():
+        try:
+            names = _names_after_in(query, now, hypothesis)
+            data, here = data_folder(environ), folders.here() if cwd is None else Path(cwd)
+            inside = [registry.named(name, data, here) for name in names]
+        except UsageError as error:
+            mistake = error
+    if named:
+        wanted = [opened(where) for where in named]
+    elif inside:
+        wanted = [opened(vault.root) for vault in inside]
+    else:
+        try:
+            wanted = [opened(None)]
+        except RagvaultError as error:  # a mistake in the query is reported first
+            raise mistake or error from None
+    roots = {vault.root for vault in inside}
+    kept = {vault.root: vault for vault in wanted if not roots or vault.root in roots}
+    if not kept:
+        searched = ", ".join(vault.name for vault in wanted)
+        raise UsageError(
+            f"in:{inside[0].name} is not one of the vaults to search ({searched})",
+            fix="leave out in: or --vault, or name the same vault with both",
+        )
+    return list(kept.values())
+
+
+def _names_after_in(query: str, now: datetime, hypothesis: str | None) -> Sequence[str]:
+    """The vaults that `in:` names. Raises UsageError if the query has a mistake."""
+    from ragvault.config.settings import Query
+    from ragvault.query.understand import understand
+
+    return understand(query, Query(), now=now, hypothesis=hypothesis).vaults
 
 
 def _mend(folder: Path, look: bool, say: Callable[[str], None]) -> None:

@@ -16,12 +16,11 @@ from zoneinfo import TZPATH, ZoneInfo
 
 import pytest
 
-from ragvault.cli import render, reply, start, zone
-from ragvault.cli.around import Surroundings, surroundings
-from ragvault.cli.ask import answer
+from ragvault.cli import caller, start
+from ragvault.cli.caller import Caller, Reply, this_caller
 from ragvault.cli.main import main
-from ragvault.cli.reply import Reply
-from ragvault.cli.search import Format, parse
+from ragvault.cli.render import console
+from ragvault.cli.search import Format, answer_search, parse_search
 from ragvault.vault import Vault
 
 SAMPLE = Path(__file__).parent.parent / "sample_vault"
@@ -55,10 +54,12 @@ def timeless(reply: Reply) -> Reply:
 def test_an_index_kept_open_gives_the_bytes_of_the_command(vault, format_, query):
     where = ["--vault", str(vault.root)]
     args = [query, *where, "--format", format_, "--explain"]
-    around = surroundings()
+    around = this_caller()
     with vault.reading() as kept:
-        replies = [answer(parse(["search", *args], around), around, lambda _: nullcontext(kept))
-                   for _ in range(2)]  # fmt: skip
+        typed_there = parse_search(["search", *args], around)
+        replies = [
+            answer_search(typed_there, around, lambda _: nullcontext(kept)) for _ in range(2)
+        ]
     assert timeless(replies[0]) == timeless(replies[1]) == timeless(typed(*args))
 
 
@@ -69,8 +70,8 @@ def test_an_index_kept_open_gives_the_bytes_of_the_command(vault, format_, query
 )
 def test_an_error_is_the_same_lines_and_code(vault, monkeypatch, args):
     monkeypatch.chdir(vault.root)
-    around = surroundings()
-    reply = answer(parse(["search", *args], around), around)
+    around = this_caller()
+    reply = answer_search(parse_search(["search", *args], around), around)
     assert reply == typed(*args)
     assert reply.code == 2
     assert reply.err
@@ -91,7 +92,7 @@ def test_an_error_is_the_same_lines_and_code(vault, monkeypatch, args):
     ids=" ".join,
 )
 def test_what_is_not_a_plain_search_is_left_to_the_process_it_was_typed_in(capfd, args):
-    assert parse(args, surroundings()) is None
+    assert parse_search(args, this_caller()) is None
     assert capfd.readouterr() == ("", "")
 
 
@@ -114,7 +115,7 @@ DASHED = [
     "how", [("{}",), ("-n", "5", "{}"), ("{}", "-n5", "-q"), ("-qv", "--", "{}")], ids=" ".join
 )
 def test_a_query_may_begin_with_a_minus(query, how):
-    ask = parse(["search", *(arg.format(query) for arg in how)], surroundings())
+    ask = parse_search(["search", *(arg.format(query) for arg in how)], this_caller())
     assert ask.query == query
     assert ask.limit == (5 if "-n" in "".join(how) else None)
 
@@ -139,14 +140,14 @@ def test_a_query_may_begin_with_a_minus(query, how):
 @pytest.mark.parametrize("query", ["rye", "-rye bread"])
 def test_options_are_options_on_either_side_of_a_query(args, wanted, query):
     for line in ([*args, query], [query, *args]):
-        ask = parse(["search", *line], surroundings())
+        ask = parse_search(["search", *line], this_caller())
         assert ask.query == query
         assert {name: getattr(ask, name) for name in wanted} == wanted
 
 
 @pytest.mark.parametrize("args", [["-h"], ["-qh"], ["-n=5", "rye"], ["--nosuch", "rye"], ["-n"]])
 def test_what_could_be_an_option_is_one(args):
-    assert parse(["search", *args], surroundings()) is None
+    assert parse_search(["search", *args], this_caller()) is None
 
 
 def test_a_query_in_two_arguments_is_told_as_one(vault):
@@ -171,26 +172,26 @@ def test_a_minus_first_leaves_out_what_it_names(vault):
 
 
 def test_parsing_for_another_leaves_this_process_as_loud_as_it_was():
-    assert parse(["search", "rye", "-q"], surroundings()).quiet
-    assert not render.is_quiet()
+    assert parse_search(["search", "rye", "-q"], this_caller()).quiet
+    assert not console.is_quiet()
 
 
 def test_the_folder_and_the_variables_are_those_of_the_one_who_asks(vault, tmp_path):
-    here = surroundings()
-    inside = Surroundings(str(vault.root / "Science"), here.environ, here.now, here.zone)
+    here = this_caller()
+    inside = Caller(str(vault.root / "Science"), here.environ, here.now, here.zone)
     other = inside._replace(environ={"RAGVAULT_HOME": str(tmp_path)})
-    ask = parse(["search", "gluten", "--json"], inside)
-    assert json.loads(answer(ask, inside).out)["vaults"] == [vault.name]
-    assert answer(ask, other).code == 2
+    ask = parse_search(["search", "gluten", "--json"], inside)
+    assert json.loads(answer_search(ask, inside).out)["vaults"] == [vault.name]
+    assert answer_search(ask, other).code == 2
 
 
 def test_an_answer_of_the_watcher_that_cannot_be_written_is_a_line_and_exit_4(monkeypatch, capsys):
     def full(_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(reply, "write", full)
+    monkeypatch.setattr(caller, "write_reply", full)
 
-    assert start._written({"out": "x", "err": [], "code": 0}) == 4
+    assert start._write(Reply("x")) == 4
     assert capsys.readouterr().err.startswith("ragvault: unexpected OSError: [Errno 28] No space")
 
 
@@ -228,7 +229,7 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
         def moved(zone: str) -> None:
             patch.setenv("TZ", zone)
             time.tzset()
-            patch.setattr("ragvault.cli.around.clock", lambda: night("2024-07-01T12:00", zone))
+            patch.setattr("ragvault.cli.caller.clock", lambda: night("2024-07-01T12:00", zone))
 
         yield moved
     time.tzset()
@@ -266,25 +267,26 @@ def test_a_day_is_that_of_the_clock_on_the_wall_when_it_was(dated, at, place, qu
 
 def test_a_zone_is_the_askers_whichever_process_answers(dated, at):
     at("Europe/Berlin")
-    asking = surroundings()
+    asking = this_caller()
     at("Asia/Tokyo")
-    ask = parse(["search", "modified:2023-12-31", "--vault", str(dated.root), "--json"], asking)
+    args = ["search", "modified:2023-12-31", "--vault", str(dated.root), "--json"]
+    ask = parse_search(args, asking)
 
-    assert len(json.loads(answer(ask, asking).out)["results"]) == 4
+    assert len(json.loads(answer_search(ask, asking).out)["results"]) == 4
 
 
 @pytest.mark.parametrize("tz", ["Europe/Berlin", ":Europe/Berlin"])
 def test_a_zone_is_named_with_or_without_a_colon(tz):
-    around = surroundings()._replace(environ={"TZ": tz}, now=night("2024-07-01", "UTC"), zone=7200)
+    around = this_caller()._replace(environ={"TZ": tz}, now=night("2024-07-01", "UTC"), zone=7200)
 
-    assert zone.zone(around) == ZoneInfo("Europe/Berlin")
+    assert around.time_zone() == ZoneInfo("Europe/Berlin")
 
 
 @pytest.mark.parametrize("tz", ["Nowhere/At_all", "CET-1CEST", "/no/such/file", "../..", "Europe"])
 def test_a_zone_that_cannot_be_read_is_the_offset_of_this_moment(tz):
-    around = surroundings()._replace(environ={"TZ": tz}, zone=3600)
+    around = this_caller()._replace(environ={"TZ": tz}, zone=3600)
 
-    assert zone.zone(around) == timezone(timedelta(hours=1))
+    assert around.time_zone() == timezone(timedelta(hours=1))
 
 
 def test_without_a_name_the_zone_is_the_machines(monkeypatch):
@@ -292,10 +294,10 @@ def test_without_a_name_the_zone_is_the_machines(monkeypatch):
     machine = next((place for place in places if place.is_file()), None)
     if machine is None:
         pytest.skip("this machine keeps no zones")
-    monkeypatch.setattr(zone, "MACHINE", machine)
-    around = surroundings()._replace(environ={}, now=night("2024-07-01T12:00", "UTC"), zone=7200)
+    monkeypatch.setattr(caller, "LOCALTIME", str(machine))
+    around = this_caller()._replace(environ={}, now=night("2024-07-01T12:00", "UTC"), zone=7200)
 
-    asked = zone.clock(around)
+    asked = around.local_time()
     assert (asked.utcoffset(), asked.replace(month=1).utcoffset()) == (
         timedelta(hours=2),
         timedelta(hours=1),

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from ragvault.cli import config, main, render
+from ragvault.cli import config, main
 from ragvault.cli.main import COMMANDS
+from ragvault.cli.render import console
 from ragvault.errors import RagvaultError
 
 
@@ -135,8 +136,8 @@ def test_without_a_command_the_help_is_shown(capsys):
 def test_quiet_and_verbose_count_before_and_after_the_command(home, capsys):
     def heard(*args: str) -> str:
         main.main(args)
-        render.talk("talk")
-        render.detail("detail")
+        console.report("talk")
+        console.detail("detail")
         return capsys.readouterr().err
 
     assert heard("config", "check") == "talk\n"

@@ -18,9 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from ragvault.cli.around import Surroundings, surroundings
-from ragvault.cli.ask import answer
-from ragvault.cli.search import parse
+from ragvault.cli.caller import Caller, this_caller
+from ragvault.cli.search import answer_search, parse_search
 from ragvault.runtime import runtime_folder
 from ragvault.service import wire
 from ragvault.service.client import Unanswered, ask
@@ -70,10 +69,10 @@ class Home:
         """What the watcher tells of the one vault."""
         return dict(ask(self.run, {"op": "status"})["vaults"][0])
 
-    def around(self) -> Surroundings:
+    def around(self) -> Caller:
         kept = ("RAGVAULT_", "XDG_", "HOME")
         ours = {name: value for name, value in self.env.items() if name.startswith(kept)}
-        return surroundings()._replace(cwd=str(self.root), environ=ours)
+        return this_caller()._replace(cwd=str(self.root), environ=ours)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +113,7 @@ def timeless(output: str) -> str:
 def test_the_watcher_gives_the_bytes_of_a_process_that_answers_by_itself(warm, format_, args):
     typed = ("why is my loaf dense?", "-n", "3", "--format", format_, *args)
     told, around = warm.asked(*typed), warm.around()
-    alone = answer(parse(["search", *typed], around), around)
+    alone = answer_search(parse_search(["search", *typed], around), around)
 
     assert timeless(str(told["out"])) == timeless(alone.out)
     assert tuple(told["err"]) == alone.err

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from vault_kit import ragvault, vault
 
-from ragvault import purge as purging
+from ragvault.cli import purge as purging
 from ragvault.service import running
 from ragvault.service.logs import NAME
 from ragvault.service.record import LOCK, RECORD, SOCKET
@@ -184,4 +184,4 @@ def test_a_watcher_is_stopped_first(home, monkeypatch):
 def test_an_index_with_a_damaged_card_goes_too(vault, tmp_path):
     (Vault.open(vault).folder / "vault.json").write_text("{")
 
-    assert [each.what for each in purging.written(tmp_path / "home")] == ["index"]
+    assert [each.what for each in purging.written_items(tmp_path / "home")] == ["index"]

@@ -18,13 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_kit import few
 
-from ragvault.answer.snippet import snippet
-from ragvault.cli.around import Surroundings, surroundings
-from ragvault.cli.ask import answer
-from ragvault.cli.paint import Paint
-from ragvault.cli.reply import Reply, encoded
-from ragvault.cli.results_text import DAY, _printable, age
-from ragvault.cli.search import asked, parse
+from ragvault.answer.snippet import best_snippet
+from ragvault.cli.caller import Caller, Reply, encoded, this_caller
+from ragvault.cli.render.results import DAY, Style, age_in_words, same_length
+from ragvault.cli.search import answer_search, arguments, parse_search
 from ragvault.config import profiles
 from ragvault.vault import Vault
 
@@ -48,17 +45,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield place
 
 
-def around(place: Path, **how: object) -> Surroundings:
-    return surroundings()._replace(cwd=str(place), **how)
+def around(place: Path, **how: object) -> Caller:
+    return this_caller()._replace(cwd=str(place), **how)
 
 
 def ask(place: Path, *args: str, **how: object) -> Reply:
     where = around(place, **how)
-    return answer(parse(["search", *args], where), where)
+    return answer_search(parse_search(["search", *args], where), where)
 
 
 def on_terminal(place: Path, *args: str, **more: str) -> str:
-    environ = {**surroundings().environ, "TERM": "xterm", **more}
+    environ = {**this_caller().environ, "TERM": "xterm", **more}
     return ask(place, *args, terminal=True, columns=60, environ=environ).out
 
 
@@ -265,7 +262,7 @@ def test_what_a_citation_takes_is_said_to_be_left_out(place):
     ],
 )
 def test_a_flag_of_a_stage_switches_it_on_under_every_profile(profile, flags, settings):
-    typed = parse(["search", "gluten", "--profile", profile, *flags], surroundings())
+    typed = parse_search(["search", "gluten", "--profile", profile, *flags], this_caller())
     config = profiles.load(flags=typed.flags, environ={}).config
 
     for stage, values in settings.items():
@@ -278,7 +275,7 @@ def test_a_flag_of_a_stage_switches_it_on_under_every_profile(profile, flags, se
 
 @pytest.mark.parametrize("profile", profiles.names())
 def test_without_such_a_flag_the_profile_chooses(profile):
-    typed = parse(["search", "gluten", "--profile", profile], surroundings())
+    typed = parse_search(["search", "gluten", "--profile", profile], this_caller())
     chosen, own = profiles.load(flags=typed.flags, environ={}).config, profiles.config(profile)
 
     assert (chosen.parents, chosen.diversify) == (own.parents, own.diversify)
@@ -324,7 +321,7 @@ def test_one_of_several_vaults_without_an_index_is_an_error_and_not_silence(plac
     assert (reply.out, reply.code) == ("", 3)
 
 
-EXAMPLES = re.findall(r"^ {4}ragvault (search .*)$", asked.__doc__, re.MULTILINE)
+EXAMPLES = re.findall(r"^ {4}ragvault (search .*)$", arguments.__doc__, re.MULTILINE)
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -355,11 +352,11 @@ def test_there_are_examples():
     ],
 )
 def test_an_age_is_told_in_words(days, said):
-    assert age(days * DAY) == said
+    assert age_in_words(days * DAY) == said
 
 
 def test_marks_survive_the_wrapping_of_lines():
-    paint = Paint(colour=True, width=24)
+    paint = Style(colour=True, width=24)
     lines = paint.marked("one two three four five six", [(4, 7), (19, 23)], "    ")
     assert len(lines) > 1
     assert "\x1b[1;33mtwo\x1b[0m" in lines[0]
@@ -368,9 +365,9 @@ def test_marks_survive_the_wrapping_of_lines():
 
 @given(st.text(alphabet="ab-é字 \n\t\u00a0\u200b\x1b.", max_size=200), st.integers(0, 90))
 def test_no_text_is_too_odd_to_be_wrapped_and_none_of_it_is_lost(text, width):
-    found = snippet(text, [], "ab")
-    shown = _printable(found.text)
-    lines = Paint(colour=True, width=width).marked(shown, [(0, min(2, len(shown)))], "  ")
+    found = best_snippet(text, [], "ab")
+    shown = same_length(found.text)
+    lines = Style(colour=True, width=width).marked(shown, [(0, min(2, len(shown)))], "  ")
     assert "".join(STYLE.sub("", "".join(lines)).split()) == "".join(shown.split())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.answer.snippet import LENGTH, MORE, snippet
+from ragvault.answer.snippet import LENGTH, MORE, best_snippet
 
 TEXT = """# Bread
 
@@ -28,7 +28,7 @@ def marked(found) -> list[str]:
 
 
 def test_the_sentence_with_most_of_the_words_is_shown():
-    found = snippet(TEXT, spans(TEXT, "water", "rye", "dough"), "rye dough water")
+    found = best_snippet(TEXT, spans(TEXT, "water", "rye", "dough"), "rye dough water")
     assert found.text.startswith(f"{MORE} A rye dough is a mortar")
     assert marked(found) == ["rye", "dough"]
     assert TEXT[found.at :].startswith("rye")
@@ -36,27 +36,27 @@ def test_the_sentence_with_most_of_the_words_is_shown():
 
 def test_where_the_heading_matched_better_the_passage_is_shown_from_its_beginning():
     text = "# Rye dough\n\nFlour first. Water next. Some rye at the end.\n"
-    found = snippet(text, spans(text, "Rye", "dough", "rye"), "rye dough")
+    found = best_snippet(text, spans(text, "Rye", "dough", "rye"), "rye dough")
     assert found.text.startswith("Flour first.")
 
 
 def test_a_heading_alone_is_shown_itself():
-    assert snippet("# Plan\n", [(2, 6)], "plan").text == "# Plan"
+    assert best_snippet("# Plan\n", [(2, 6)], "plan").text == "# Plan"
 
 
 def test_without_a_shared_word_the_sentence_with_the_nearest_letters_is_shown():
     text = "Nothing about it here. Fermenting takes a night. The end.\n"
-    assert snippet(text, [], "fermentation at night").text.startswith(f"{MORE} Fermenting")
-    assert snippet(text, [], "zebra").text.startswith("Nothing")
+    assert best_snippet(text, [], "fermentation at night").text.startswith(f"{MORE} Fermenting")
+    assert best_snippet(text, [], "zebra").text.startswith("Nothing")
 
 
 def test_a_snippet_ends_before_the_next_heading():
-    assert "Oven" not in snippet(TEXT, spans(TEXT, "oven"), "oven").text
+    assert "Oven" not in best_snippet(TEXT, spans(TEXT, "oven"), "oven").text
 
 
 def test_a_match_far_into_a_long_sentence_is_in_the_snippet():
     text = "word " * 200 + "needle " + "word " * 200
-    found = snippet(text, spans(text, "needle"), "needle")
+    found = best_snippet(text, spans(text, "needle"), "needle")
     assert marked(found) == ["needle"]
     assert found.text.startswith(MORE)
     assert found.text.endswith(MORE)
@@ -73,7 +73,7 @@ def test_a_snippet_is_one_line_of_the_passage_and_its_marks_are_what_was_marked(
         for a, b in zip(edges[::2], edges[1::2], strict=False)
         if text[a:b] and not set(text[a:b]) & set(" \n")
     ]
-    found = snippet(text, marks, "ab")
+    found = best_snippet(text, marks, "ab")
     said = found.text.removeprefix(f"{MORE} ").removesuffix(f" {MORE}")
     assert said in " ".join(text.split())
     assert len(said) <= LENGTH

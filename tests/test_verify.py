@@ -13,10 +13,8 @@ from write_kit import LONG_AGO, WORDS, note, notes, prose, write
 
 from ragvault.answer.verify import located
 from ragvault.candidate import NoteFacts, Passage
-from ragvault.cli.around import surroundings
-from ragvault.cli.ask import answer
-from ragvault.cli.reply import Reply
-from ragvault.cli.search import parse
+from ragvault.cli.caller import Reply, this_caller
+from ragvault.cli.search import answer_search, parse_search
 from ragvault.types import Chunk
 from ragvault.vault import Vault
 
@@ -47,8 +45,9 @@ def vault(indexed, monkeypatch):
 
 
 def ask(root: Path, query: str, *how: str) -> Reply:
-    around = surroundings()
-    return answer(parse(["search", query, "--vault", str(root), *how], around), around)
+    around = this_caller()
+    typed = parse_search(["search", query, "--vault", str(root), *how], around)
+    return answer_search(typed, around)
 
 
 def found(root: Path, query: str, *how: str) -> dict:

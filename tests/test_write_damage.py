@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from write_kit import QUERIES, Heard, answers, models, notes, opened, write
 
-from ragvault.cli.pages import index_report
+from ragvault.cli.render.reports import index_report
 from ragvault.doctor.integrity import integrity
 from tests.keyword_shelves import ENGINES
 

@@ -1,10 +1,10 @@
-"""Freshness: what became of the files since they were indexed.
+"""Freshness: how files have changed since they were indexed.
 
-    Disk.look   one note: the same, gone, unreadable, or changed and then read and cut anew
-    waiting     how many files of the vault an `index` would look at; reads none of them
+    Disk.look   one note: same, gone, unreadable, or changed (then it is read and chunked again)
+    waiting     how many files of the vault `index` would process; reads none of them
 
-Size and time decide first, content only where they cannot vouch for it, as indexing itself does.
-Nothing is written and no index is asked; what is done with a changed note is verify.py's to know.
+Files are compared by size and time; content is read only if those are not conclusive, as in
+indexing. Writes nothing. verify.py decides what happens to a result whose note has changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ State = Literal["same", "gone", "changed", "unreadable"]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A note as it is now; `now` is there when it has changed."""
+    """A note on disk; `now` is its new content if it has changed."""
 
     state: State
     now: Prepared | None = None
@@ -41,18 +41,20 @@ SAME, GONE, UNREADABLE = Look("same"), Look("gone"), Look("unreadable")
 
 
 def check(root: Path, catalogue: Catalogue) -> None:
-    """Raises VaultUnreadable for a vault whose folder is gone, or as empty as the place where a
-    disk is mounted: its notes need not be deleted."""
+    """Raises VaultUnreadable if the vault's folder is gone or empty.
+
+    Its disk may not be mounted; that must not look like deleted notes.
+    """
     if is_gone(root):
-        raise VaultUnreadable(root, "there is no such folder now")
+        raise VaultUnreadable(root, "the folder does not exist")
     if error := trouble(root):
         raise VaultUnreadable(root, error.strerror or str(error))
     if is_empty(root) and catalogue.note_count():
-        raise VaultUnreadable(root, "the folder is empty now; is it mounted?")
+        raise VaultUnreadable(root, "the folder is empty; is its disk mounted?")
 
 
 def is_empty(root: Path) -> bool:
-    """Whether nothing at all is in a folder; False where that cannot be seen."""
+    """Whether a folder has no entries; False if it cannot be listed."""
     try:
         with os.scandir(root) as entries:
             return next(entries, None) is None
@@ -61,7 +63,7 @@ def is_empty(root: Path) -> bool:
 
 
 class Disk:
-    """The files of a vault, each looked at once."""
+    """The files of a vault; each is looked at once."""
 
     def __init__(self, root: Path, catalogue: Catalogue, config: Config) -> None:
         check(root, catalogue)
@@ -69,7 +71,7 @@ class Disk:
         self._seen: dict[str, Look] = {}
 
     def look(self, path: str) -> Look:
-        """What became of a note since it was indexed."""
+        """How a note has changed since it was indexed."""
         if path not in self._seen:
             self._seen[path] = self._look(path)
         return self._seen[path]
@@ -102,7 +104,7 @@ class Disk:
 
 
 class Waiting(NamedTuple):
-    """How many files an `index` would look at, and why; `recut` were cut by other settings."""
+    """How many files `index` would process. `recut`: chunked with other settings."""
 
     new: int = 0
     changed: int = 0
@@ -113,16 +115,16 @@ class Waiting(NamedTuple):
 def waiting(
     root: Path, catalogue: Catalogue, config: Config, walked: Walked | None = None
 ) -> Waiting:
-    """The files that are not as they were indexed, by size and time alone.
+    """Count the files that differ from the index, by size and time alone.
 
-    Whoever has walked the vault hands in what was found. Raises VaultNotFound or VaultUnreadable
-    where the vault cannot be listed.
+    Pass `walked` if the vault was walked already. Raises VaultNotFound or VaultUnreadable if the
+    vault cannot be listed.
     """
     walked = walked or walk(root, config.walk)
     found = {file.path: file for file in walked.files}
     seen, wanted = catalogue.files(), recipe(config)
-    # A file that could not be read is told as skipped; the next run would leave it out again.
-    # A note that cannot be seen now stays as it is.
+    # Not counted: files that were skipped (the next run would skip them again), and notes in
+    # folders that cannot be read now (they stay as they are).
     unread = {skip.path for skip in catalogue.skipped()}
     both, lost = seen.keys() & found.keys(), seen.keys() - found.keys()
     changed = {

@@ -1,4 +1,4 @@
-"""Linked: the links of one note, in both directions, as the catalogue has looked them up.
+"""Links: the links of one note, in both directions, as the catalogue has resolved them.
 
     outgoing    means one note
     ambiguous   means one note, and could have meant others

@@ -1,10 +1,10 @@
-"""Several vaults answer one query: their answers become one list.
+"""Merge: the results of several vaults become one list.
 
-Each vault keeps its own order. At every place stands the vault whose next result is the surest:
-confidence is measured on one scale everywhere, while a score orders one answer only. Without
-confidence (a profile may leave it out) the vaults take turns. Ties go to the better rank, then to
-the vault that was named first. Lists by date become one list by date. Limit and budget then hold
-for the whole list, and the budget for all that is written of it where that is known.
+Each vault keeps its own order. The next place goes to the vault whose next result has the highest
+confidence: confidence can be compared between vaults, a score cannot. Without confidence (a profile
+may turn calibration off) the vaults take turns. Ties go to the better rank, then to the vault that
+was named first. Lists by date become one list by date. Limit and budget then apply to the merged
+list; if the caller knows the text that will be written, the budget covers all of it.
 """
 
 from __future__ import annotations
@@ -19,65 +19,65 @@ from ragvault.rank.budget import budget, counter, fitting
 from ragvault.rank.limit import wanted
 from ragvault.search import Response
 
-Result = tuple[int, Candidate]  # and the number of the answer it is of
-Writing = Callable[[Sequence[Result]], str]
+MergedResult = tuple[int, Candidate]  # the position of its response, and the result
+TextOf = Callable[[Sequence[MergedResult]], str]
 
 
 class Merged(NamedTuple):
-    """One list: which answer each result is of, how many were left out, and what is to be said."""
+    """One list of results, how many limit and budget left out, and warnings for the reader."""
 
-    results: tuple[Result, ...]
+    results: tuple[MergedResult, ...]
     left_out: int
-    said: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
-def merge(
+def merge_responses(
     responses: Sequence[Response],
     config: Config,
     limit: int | None,
     count_tokens: Callable[[str], int] | None = None,
-    written: Writing | None = None,
+    text_of: TextOf | None = None,
 ) -> Merged:
-    """The results of some answers in one order, as many as are wanted and fit.
+    """The results of all responses in one order, cut to the limit and the budget.
 
-    `written` is the text that some results become: a citation takes tokens too.
+    `text_of` gives the text that results will be written as; then citations count as tokens too.
     """
-    if len(responses) == 1 and written is None:
+    if len(responses) == 1 and text_of is None:
         (only,) = responses
         return Merged(tuple((0, each) for each in only.results), left_out(only), only.said)
-    # Before the budget, which is for all of them together.
+    # As they were before the budget, which applies to all vaults together.
     listed = len(responses) > 1 and all(response.plan.listing for response in responses)
     join = by_date if listed else interleaved
-    order = join([response.stages[-2].ranked.kept for response in responses])
+    order = join([response.stage("limit").kept for response in responses])
     context = Context(settings=config, limit=limit, count_tokens=count_tokens)
     first = order[: wanted(context)] if config.limit.enabled else order
-    fits = _fitting(first, context, written)
+    fits = _fitting(first, context, text_of)
     kept = [(of, each) for (of, _), each in zip(first, fits.kept, strict=False)]
-    unlisted = sum(len(response.stages[-2].ranked.removed) for response in responses)
-    said = [line for response in responses for line in _said(response)]
+    unlisted = sum(len(response.stage("limit").removed) for response in responses)
+    warnings = [line for response in responses for line in _warnings(response)]
     return Merged(
         tuple(kept),
         unlisted + len(order) - len(kept),
-        tuple(dict.fromkeys((*said, *fits.said))),
+        tuple(dict.fromkeys((*warnings, *fits.said))),
     )
 
 
-def _fitting(results: Sequence[Result], context: Context, written: Writing | None) -> Ranked:
+def _fitting(results: Sequence[MergedResult], context: Context, text_of: TextOf | None) -> Ranked:
     candidates = [each for _, each in results]
-    if written is None:
+    if text_of is None:
         return budget(candidates, context)
     count = counter(context)
 
     def size(some: Sequence[Candidate]) -> int:
-        pairs = zip(results, some, strict=False)  # a part that is cut stands where the whole was
-        return count(written([(of, each) for (of, _), each in pairs]))
+        pairs = zip(results, some, strict=False)  # a result that is cut keeps its place
+        return count(text_of([(of, each) for (of, _), each in pairs]))
 
     return fitting(candidates, context, size)
 
 
-def interleaved(answers: Sequence[Sequence[Candidate]]) -> list[Result]:
-    """Every result, with the number of its answer; what was asked for by its very name first."""
-    order: list[Result] = []
+def interleaved(answers: Sequence[Sequence[Candidate]]) -> list[MergedResult]:
+    """All results by confidence; those whose exact name was asked for come first."""
+    order: list[MergedResult] = []
     at = [0] * len(answers)
 
     def place(of: int) -> tuple[bool, float, int]:
@@ -91,8 +91,8 @@ def interleaved(answers: Sequence[Sequence[Candidate]]) -> list[Result]:
     return order
 
 
-def by_date(answers: Sequence[Sequence[Candidate]]) -> list[Result]:
-    """The same of lists: newest first, what is as old in the order it has; what was named first."""
+def by_date(answers: Sequence[Sequence[Candidate]]) -> list[MergedResult]:
+    """All results, newest first, equal dates in their given order; exact names come first."""
     each = [(of, result) for of, results in enumerate(answers) for result in results]
     return sorted(each, key=lambda pair: (not pair[1].exact, -_date(pair[1])))
 
@@ -102,10 +102,10 @@ def _date(result: Candidate) -> float:
 
 
 def left_out(response: Response) -> int:
-    """How many results limit and budget did not take."""
-    return sum(len(stage.ranked.removed) for stage in response.stages[-2:])
+    """How many results limit and budget left out."""
+    return sum(len(response.stage(name).removed) for name in ("limit", "budget"))
 
 
-def _said(response: Response) -> list[str]:
-    """What an answer says, but for its own budget."""
-    return [line for line in response.said if line not in response.stages[-1].ranked.said]
+def _warnings(response: Response) -> list[str]:
+    """The warnings of one response, without those of its own budget."""
+    return [line for line in response.said if line not in response.stage("budget").said]

@@ -1,8 +1,8 @@
-"""Named: which note a person means, who types what they see in an editor or in a shell.
+"""Note lookup: which note a person means by what they typed.
 
-A note is named by its path in the vault, by its file, or by its name with or without the ending,
-whatever the case; a folder stands for the notes in it where several are wanted. Pure but for the
-current folder, from which a relative file is named.
+A note can be named by its path in the vault, by a file path relative to the current folder, or by
+its file name with or without the extension, in any case. Where several notes are accepted, a folder
+stands for all notes in it. Reads the current folder and nothing else.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from ragvault.errors import UsageError
 
 
 class NoSuchNote(UsageError):
-    """No note of the index has that name."""
+    """No note in the index has that name."""
 
 
 def find_note(root: Path, known: Sequence[str], named: str) -> str:
-    """The one note that is meant. Raises UsageError when it is none, several, or a folder."""
+    """The path of the note. Raises UsageError if there is none, several, or it is a folder."""
     found = find_notes(root, known, named)
     if len(found) > 1:
         raise UsageError(
-            f"{named} is a folder of {len(found):,} notes", fix=f"name one note, such as {found[0]}"
+            f"{named} is a folder with {len(found):,} notes",
+            fix=f"name one note, for example {found[0]}",
         )
     return found[0]
 
 
 def find_notes(root: Path, known: Sequence[str], named: str) -> list[str]:
-    """The notes that are meant; all of its notes for a folder. Raises UsageError."""
+    """The paths of the notes; all notes of a folder. Raises UsageError."""
     wanted = normalize("NFC", named)
     for path in (wanted.replace(os.sep, "/"), _inside(root, wanted)):
         if path in known:
@@ -44,19 +45,17 @@ def find_notes(root: Path, known: Sequence[str], named: str) -> list[str]:
     if len(same) == 1:
         return same
     if same:
-        raise UsageError(f"{named} could be {', '.join(same)}", fix="name one of them by its path")
+        raise UsageError(f"{named} could be {', '.join(same)}", fix="give the path of one of them")
     near = get_close_matches(wanted, known, n=1)
-    meant = f"; did you mean {near[0]}?" if near else ""
-    raise NoSuchNote(
-        f"the index has no note {named}", fix=f"name a note by its path in the vault{meant}"
-    )
+    fix = f"did you mean {near[0]}?" if near else "give the path of a note in the vault"
+    raise NoSuchNote(f"no note called {named} is in the index", fix=fix)
 
 
 def _inside(root: Path, named: str) -> str:
-    """The path in the vault of a file named as the shell names it; empty for one outside."""
+    """The path in the vault of a file named relative to the current folder; empty if outside."""
     if not named:
-        return ""  # an empty variable of a script, and not the current folder
-    # Not resolved to the end: the note itself may be gone.
+        return ""  # an empty variable in a script does not mean the current folder
+    # Only its folder is resolved: the note itself may be gone.
     path = Path(os.path.normpath(folders.here() / os.path.expanduser(named)))  # noqa: PTH111
     folder = path.parent.resolve() / path.name
     return folder.relative_to(root).as_posix() if folder.is_relative_to(root) else ""

@@ -1,13 +1,12 @@
 """Related: notes near a note, and why.
 
-    links       it links to them or they to it, directly or, for half as much, through one between
-    community   links join them with the same notes
-    meaning     their passages are near to the mean of its passages
+    links       a link in either direction; through one other note it counts half
+    community   both are in the same community of the link graph
+    meaning     their passages are near the mean vector of its passages
 
-Links and meaning are ranked lists, fused by rank as a search fuses its legs: a note near in both
-comes before one that is near in one. A community has no order, so it adds the same to each of its
-notes, and less than any rank does. The vectors are those that are stored: no model is
-loaded. Pure but for the catalogue and the vector index that are asked.
+Links and vectors give ranked lists, which are fused by rank as in a search: a note in both lists
+comes before a note in one. A community has no order, so it adds the same amount to each of its
+notes, less than any rank does. Uses the stored vectors and loads no model.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ if TYPE_CHECKING:
     from ragvault.index.graph import Edge
 
 K = 60  # of reciprocal rank fusion, as in a search
-DEPTH = 2  # links away: a note both lead to says that two notes share a topic
-BETWEEN = 0.5  # what a link through another note weighs: as the graph leg of a search does
-PASSAGES = 200  # nearest passages that are looked at for the nearest notes
-NOTES = 20  # nearest notes by meaning: with more, every note of a small vault would be near
-# What sharing a community adds. The 20th note by meaning earns 1/80: always more.
+DEPTH = 2  # links away: two notes that link to the same note share a topic
+BETWEEN = 0.5  # weight of a link through another note, as in the graph leg of a search
+PASSAGES = 200  # nearest passages that are read to find the nearest notes
+NOTES = 20  # nearest notes by vector: with more, every note of a small vault would be near
+# What a shared community adds: less than the 1/80 of the 20th note by vector.
 COMMUNITY = 0.2 / (K + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a note is near: `links`, `community` or `meaning`, in words, with a number for each.
+    """Why a note is near. `by` is links, community or meaning, `why` says it in words.
 
-    The number is how many links away it is, how many notes the community has, or the cosine.
+    `value` is the number of links between them, the size of the community, or the cosine.
     """
 
     by: str
@@ -52,7 +51,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A note near the one that was asked for; `score` orders this list only."""
+    """A related note; `score` orders this list only."""
 
     rank: int
     note: str
@@ -63,7 +62,7 @@ class Near:
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """What is near to a note, best first, and what could not be asked."""
+    """The notes near a note, best first, and warnings about what could not be used."""
 
     note: str
     related: tuple[Near, ...]
@@ -79,14 +78,14 @@ class _Found:
 def related(
     root: Path, catalogue: Catalogue, engines: Engines, named: str, limit: int = 10
 ) -> Related:
-    """The notes nearest to the one that is meant. Raises UsageError."""
+    """The notes nearest to the one that `named` means. Raises UsageError."""
     path = find_note(root, sorted(catalogue.files()), named)
     own = catalogue.note_id(path)
     found: dict[int, _Found] = {}
     joined = _by_links(catalogue, own)
     _rank(found, {note: reason for note, reason in joined.items() if reason.value == 1})
     _rank(found, {note: reason for note, reason in joined.items() if reason.value > 1}, BETWEEN)
-    near, warnings = _by_meaning(catalogue, engines, own)
+    near, warnings = _by_vector(catalogue, engines, own)
     _rank(found, near)
     _add(found, _by_community(catalogue, own), COMMUNITY)
     order = sorted(found, key=lambda note: (-found[note].score, note))
@@ -94,7 +93,7 @@ def related(
 
 
 def _rank(found: dict[int, _Found], reasons: Mapping[int, Reason], weight: float = 1.0) -> None:
-    """A list, best first, adds weight / (K + rank)."""
+    """Add weight / (K + rank) for each note of a list, best first."""
     for rank, (note, reason) in enumerate(reasons.items(), 1):
         _add(found, {note: reason}, weight / (K + rank))
 
@@ -124,8 +123,8 @@ def _edges(catalogue: Catalogue, notes: Sequence[int]) -> list[Edge]:
 
 def _link_reason(each: Neighbour, mutual: bool) -> Reason:
     if each.steps > 1:
-        times = f"{each.shared} notes" if each.shared > 1 else "a note"
-        return Reason("links", each.steps, f"joined by {times} between them")
+        others = f"{each.shared} other notes" if each.shared > 1 else "another note"
+        return Reason("links", each.steps, f"linked through {others}")
     ways = {"out": "this note links to it", "in": "it links to this note"}
     return Reason("links", 1, "they link to each other" if mutual else ways[each.direction])
 
@@ -136,14 +135,14 @@ def _by_community(catalogue: Catalogue, own: int) -> dict[int, Reason]:
     if mine is None:
         return {}
     members = [note for note, place in standings.items() if place.community == mine]
-    reason = Reason("community", len(members), f"in the same community of {len(members):,} notes")
+    reason = Reason("community", len(members), f"same community ({len(members):,} notes)")
     return {note: reason for note in members if note != own}
 
 
-def _by_meaning(
+def _by_vector(
     catalogue: Catalogue, engines: Engines, own: int
 ) -> tuple[dict[int, Reason], tuple[str, ...]]:
-    """The nearest notes by the best model that knows this one."""
+    """The nearest notes by the vectors of the best model that has embedded this note."""
     from ragvault.ports import CacheBroken
 
     ids, dims = catalogue.chunk_ids_of(own), catalogue.model_dims()
@@ -154,17 +153,17 @@ def _by_meaning(
         try:
             vectors = engines.vectors(model, dims[model], catalogue)
         except CacheBroken as broken:
-            return {}, (f"meaning was not asked: {broken}; run: {broken.fix}",)
+            return {}, (f"vectors were not used: {broken}; run: {broken.fix}",)
         try:
             nearest, cosines = vectors.search(mean, limit=PASSAGES, allowed=_others(ids))
-            return _meanings(catalogue, nearest.tolist(), cosines.tolist()), ()
+            return _nearest_notes(catalogue, nearest.tolist(), cosines.tolist()), ()
         finally:
             vectors.close()
-    return {}, ("meaning was not asked: this note has no vectors; run: ragvault index",)
+    return {}, ("vectors were not used: this note has none; run: ragvault index",)
 
 
 def _mean(catalogue: Catalogue, model: str, ids: Sequence[int]) -> NDArray[np.float32] | None:
-    """What the note is about as a whole, as a unit vector; None without vectors of this model."""
+    """The mean vector of a note, of length 1; None if this model has not embedded it."""
     import numpy as np
 
     rows = catalogue.chunk_vectors(model, np.array(ids, np.int64))
@@ -183,18 +182,18 @@ def _others(own: Sequence[int]) -> Any:
     return lambda ids: ~np.isin(ids, mine)
 
 
-def _meanings(
+def _nearest_notes(
     catalogue: Catalogue, nearest: Sequence[int], cosines: Sequence[float]
 ) -> dict[int, Reason]:
-    """Each note once, by its nearest passage, best first."""
+    """Each note once, with its nearest passage, best first."""
     passages = catalogue.passages(nearest)
     found: dict[int, Reason] = {}
     for chunk, cosine in zip(nearest, cosines, strict=True):
         if chunk in passages and passages[chunk].note_id not in found:
             where = " > ".join(passages[chunk].chunk.headings)
             line = passages[chunk].chunk.lines[0]
-            said = f"nearest at line {line}" + (f", {where}" if where else "")
-            found[passages[chunk].note_id] = Reason("meaning", cosine, said)
+            why = f"nearest at line {line}" + (f", {where}" if where else "")
+            found[passages[chunk].note_id] = Reason("meaning", cosine, why)
         if len(found) == NOTES:
             break
     return found

@@ -1,8 +1,8 @@
-"""Snippet: the part of a passage that shows best why it was found.
+"""Snippet: the part of a passage that shows best why it matched.
 
-By word: the sentences that hold most of the different words that matched. By meaning alone: the
-sentence that shares most pieces of words with the query; there is no whole word to go by, and a
-model would have to be loaded. Pure: text in, text and offsets out.
+If words matched, it begins with the sentence that contains most of them. If only the vector
+matched, it begins with the sentence that shares most four-letter pieces with the query; comparing
+vectors of sentences would mean loading a model. Pure: text in, text and offsets out.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from typing import NamedTuple
 from ragvault.spans import Span
 
 LENGTH = 240  # characters: three lines of a terminal
-ALIKE = (
-    0.25  # of the query's pieces: up to this, likeness is chance and the first sentence is shown
-)
+# Share of the query's pieces. Up to this it is chance, and the first sentence is shown.
+ALIKE = 0.25
 MORE = "\u2026"
 _HEADINGS = re.compile(r"(?:\s*#{1,6}[ \t][^\n]*\n)+")
 # A sentence ends at its mark, at a blank line, and where a list item or a table row ends.
@@ -30,15 +29,20 @@ _WORD = re.compile(r"\w+")
 
 
 class Snippet(NamedTuple):
-    """One line of text, the stretches of it that matched, and where in the passage it begins."""
+    """One line of text, the spans of it that matched, and where in the passage it begins."""
 
     text: str
     marks: tuple[Span, ...]
     at: int  # offset in the passage: of the first match, else of the sentence that was chosen
 
+    def line_in(self, passage: str) -> str:
+        """The line of the passage in which the snippet begins."""
+        before, after = passage[: self.at], passage[self.at :]
+        return (before.rpartition("\n")[2] + after.partition("\n")[0]).strip()
 
-def snippet(text: str, marks: Sequence[Span], query: str, length: int = LENGTH) -> Snippet:
-    """The best stretch of a passage. `marks` are offsets of what matched, in order and apart."""
+
+def best_snippet(text: str, marks: Sequence[Span], query: str, length: int = LENGTH) -> Snippet:
+    """The best part of a passage. `marks` are the spans that matched, in order, not overlapping."""
     start = _body(text)
     sentence = _best(text, start, marks, query)
     held = [mark for mark in marks if sentence[0] <= mark[0] < sentence[1]]
@@ -52,13 +56,13 @@ def snippet(text: str, marks: Sequence[Span], query: str, length: int = LENGTH) 
 
 
 def _body(text: str) -> int:
-    """Where a passage begins to say something: after its headings, which are shown beside it."""
+    """Where the text begins after the headings, which are shown beside the snippet."""
     found = _HEADINGS.match(text)
     return found.end() if found and text[found.end() :].strip() else 0
 
 
 def _best(text: str, start: int, marks: Sequence[Span], query: str) -> Span:
-    """The sentence that shows best; the first, where the heading shows better."""
+    """The sentence with most matches; the first one if the heading has more."""
     sentences = _sentences(text, start)
     if marks:
         worth = [float(len(_matched(text, each, marks))) for each in sentences]
@@ -71,9 +75,9 @@ def _best(text: str, start: int, marks: Sequence[Span], query: str) -> Span:
     return sentences[worth.index(most) if most > least else 0]
 
 
-def _matched(text: str, stretch: Span, marks: Sequence[Span]) -> set[str]:
-    """The different words that matched in a stretch."""
-    return {text[a:b].casefold() for a, b in marks if stretch[0] <= a < stretch[1]}
+def _matched(text: str, span: Span, marks: Sequence[Span]) -> set[str]:
+    """The different words that matched in a span."""
+    return {text[a:b].casefold() for a, b in marks if span[0] <= a < span[1]}
 
 
 def _sentences(text: str, start: int) -> list[Span]:
@@ -83,14 +87,14 @@ def _sentences(text: str, start: int) -> list[Span]:
 
 
 def _pieces(text: str) -> set[str]:
-    """Every four letters in a row, of one word: forms of a word share most of them."""
+    """All runs of four letters inside words: inflected forms of a word share most of them."""
     words = _WORD.findall(text.casefold())
     return {word[at : at + 4] for word in words for at in range(max(len(word) - 3, 1))}
 
 
 def _window(text: str, first: int, marks: Sequence[Span], length: int) -> Span:
-    """From a sentence on as far as there is room, at most to the next heading."""
-    if marks and marks[0][1] - first > length * 2 // 3:  # a long one: begin nearer to the match
+    """From the sentence on, as far as `length` allows, at most up to the next heading."""
+    if marks and marks[0][1] - first > length * 2 // 3:  # long: begin nearer to the match
         first = _word(text, marks[0][0] - length // 3, first)
     heading = _HEADING.search(text, first + 1)
     end = heading.start() if heading else len(text)
@@ -98,13 +102,13 @@ def _window(text: str, first: int, marks: Sequence[Span], length: int) -> Span:
 
 
 def _word(text: str, at: int, least: int) -> int:
-    """The first beginning of a word from `at` on."""
+    """Where the first word at or after `at` begins."""
     found = _SPACE.search(text, max(at, least))
     return found.end() if found else max(at, least)
 
 
 def _word_end(text: str, first: int, at: int) -> int:
-    """The last end of a word before `at`; a word longer than that is cut."""
+    """Where the last word before `at` ends; a word longer than the room is cut."""
     if at >= len(text):
         return len(text)
     if text[at].isspace():
@@ -114,7 +118,7 @@ def _word_end(text: str, first: int, at: int) -> int:
 
 
 def _on_one_line(text: str, first: int, last: int, marks: Sequence[Span]) -> tuple[str, list[Span]]:
-    """A stretch with every run of white space as one space, and where its marks are then."""
+    """The span with each run of white space as one space, and its marks moved accordingly."""
     pieces, moved, at, size = [], [], first, 0
     for start, end in [*marks, (last, last)]:
         plain = _SPACE.sub(" ", text[at:start])

@@ -1,7 +1,6 @@
-"""Status: what an index knows of its vault, and what waits to be done.
+"""Status: what an index contains, and what the next `index` would do.
 
-Walks the vault without reading a note, so that "3 files changed since" can be said at once. Loads
-no model, opens no cache and writes nothing.
+Walks the vault without reading a note. Loads no model, opens no cache and writes nothing.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from ragvault.types import Skipped
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What an `index` would do. `why` tells why the vault's files could not be looked at."""
+    """What `index` would do. `why` says why the vault's files could not be compared."""
 
     new: int = 0
     changed: int = 0  # by size and time alone
     gone: int = 0
-    recut: int = 0  # cut by other settings
-    passages: int = 0  # without a vector of the model that is wanted
-    links: int = 0  # not looked up
+    recut: int = 0  # chunked with other settings
+    passages: int = 0  # without a vector of the configured model
+    links: int = 0  # not resolved yet
     why: str = ""
-    words: int = 0  # passages that came after what the keyword index reflects
+    words: int = 0  # passages that the keyword index does not have yet
 
     @property
     def files(self) -> int:
@@ -47,7 +46,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """A model that settings or an index name; `here` is None for one of no registry."""
+    """A model that the settings or the index name; `here` is None if it is in no registry."""
 
     use: str  # full, static or reranker
     name: str
@@ -62,18 +61,18 @@ class Status:
     root: str
     folder: str
     counts: Counts
-    tiers: Mapping[str, int]  # passages by the best that finds them: full, static, keyword, none
+    tiers: Mapping[str, int]  # passages by their best tier: full, static, keyword, none
     pending: Pending
     models: Sequence[ModelState]
     writer: str
     skipped: Sequence[Skipped]
     warnings: Mapping[str, Sequence[str]]
     dangling: Sequence[Dangling]
-    removed: int  # passages and notes that are gone, and whose text is in some file still
+    removed: int  # deleted passages and notes whose text is still in some index file
 
 
 def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Status:
-    """Everything `ragvault status` tells."""
+    """Everything that `ragvault status` shows."""
     writing = owner(catalogue.folder)
     with catalogue.snapshot():
         counts = catalogue.counts()
@@ -96,14 +95,16 @@ def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Statu
 
 
 def _unworded(catalogue: Catalogue, config: Config) -> set[int]:
-    """Passages that are not in the keyword index yet: a run was stopped before, or is at work."""
+    """Passages that are not in the keyword index yet: a run was interrupted, or is running."""
     since = reached(catalogue.folder / "keyword" / config.keyword.engine)
     return {chunk.id for chunk in catalogue.chunks_since(since)}
 
 
 def by_tier(catalogue: Catalogue, total: int, unworded: AbstractSet[int]) -> dict[str, int]:
-    """How many passages each tier answers for; `keyword` are those that have no vector at all,
-    `none` those of them that are not in the words either."""
+    """How many passages each tier covers.
+
+    `keyword`: without any vector; `none`: not in the keyword index either.
+    """
     full, static = catalogue.fact("full"), catalogue.fact("static")
     unread = len(catalogue.lacking(full)) if full else total
     lacking = catalogue.lacking(full, static) if full or static else catalogue.chunk_ids().tolist()
@@ -124,7 +125,7 @@ def pending(
     tiers: Mapping[str, int],
     words: int,
 ) -> Pending:
-    """How much an `index` of the tier that this vault has would do."""
+    """What `index` would do, with the tier this vault was last indexed with."""
     wordy = tiers["keyword"] + tiers["none"]
     wanted = {"full": tiers["static"] + wordy, "static": wordy}
     passages = wanted.get(_wanted_tier(catalogue), 0)
@@ -138,12 +139,12 @@ def pending(
 
 
 def _wanted_tier(catalogue: Catalogue) -> str:
-    """The tier this vault was last on its way to."""
+    """The tier of the last run, finished or not."""
     return next((tier for tier in ("full", "static") if catalogue.fact(tier)), "keyword")
 
 
 def models(catalogue: Catalogue, settings: Models) -> list[ModelState]:
-    """The models an index is searched with, or would be made with, and whether they are here."""
+    """The models the index uses, or would use, and whether they are installed."""
     named = {
         "full": catalogue.fact("full") or settings.embedder,
         "static": catalogue.fact("static") or settings.static,
@@ -153,7 +154,7 @@ def models(catalogue: Catalogue, settings: Models) -> list[ModelState]:
 
 
 def _is_here(name: str) -> bool | None:
-    """Whether the folder of a model of the registry is there; its bytes are not looked at."""
+    """Whether a model of the registry is installed; its files are not checked."""
     from ragvault.models import registry, shelf
 
     try:

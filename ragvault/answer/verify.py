@@ -1,17 +1,17 @@
-"""Verify: no answer shows what is no longer so.
+"""Verify: compare every result with its file before it is returned.
 
-Every file behind a result is looked at as it is returned. Where all are as they were indexed, the
-answer stands. Otherwise the candidates before the last stages are looked at, and those stages run
-again on what is left of them:
+If all files are as they were indexed, the response is returned unchanged. Otherwise all ranked
+candidates are compared, and the last stages (parents, limit, budget) run again on the rest:
 
-    gone         removed; the next candidate takes its place
-    moved        the passage stands in the note word for word: shown from where it is now
-    edited       a passage that is mostly the same: shown as it is on disk, and marked stale;
-                 so is any of a changed note under a filter, which it may no longer meet
-    rewritten    nothing like it is left: removed
-    unreadable   shown as it was indexed, and marked stale
+    file gone           removed; the next candidate takes its place
+    passage moved       the same text is elsewhere in the note: shown with its new lines
+    passage edited      a similar passage is there: shown as it is on disk, marked stale.
+                        With a filter any passage of a changed note is marked stale, because
+                        the note may no longer match the filter
+    passage rewritten   nothing similar is left: removed
+    file unreadable     shown as it was indexed, marked stale
 
-Reads notes and writes nothing. What a search does before that is search.py's.
+Reads notes and writes nothing.
 """
 
 from __future__ import annotations
@@ -37,28 +37,29 @@ from ragvault.types import Chunk, Section
 from ragvault.write.prepare import Prepared
 
 STAGE = "verify"
-ALIKE = 0.5  # of the words of both passages: below it, another passage stands there now
+SHOWING = ("parents", "limit", "budget")  # the stages that run again
+SIMILAR = 0.5  # Jaccard similarity of the words; below it, it is another passage
 WORD = re.compile(r"\w+")
 
 
 def verified(response: Response, asked: Asked, index: Opened, root: Path) -> Response:
-    """The same answer, true of the files as they are now. Raises VaultUnreadable."""
+    """The response, corrected for files that changed. Raises VaultUnreadable."""
     began = time.perf_counter()
     disk = Disk(root, index.catalogue, index.config)
     if all(disk.look(each.note.path).state == "same" for each in response.results):
         return _timed(response, began)
     review = _Review(disk, filtered=response.plan.filter is not None)
-    kept = [now for each in _before(response) if (now := review.now(each))]
+    kept = [now for each in _ranked(response) if (now := review.now(each))]
     context = _context(asked, response, index, review)
-    _, stages = run(kept, context, LISTING)
+    ranked, stages = run(kept, context, LISTING)
     read_shown(stages)
     outcome = Outcome(STAGE, Ranked(tuple(kept), tuple(review.removed)))
     said = [line for stage in stages for line in stage.ranked.said]
-    earlier = [line for stage in response.stages[-3:] for line in stage.ranked.said]
+    earlier = [line for name in SHOWING for line in response.stage(name).said]
     again = replace(
         response,
-        results=stages[-1].ranked.kept,
-        stages=(*response.stages[:-3], outcome, *stages),
+        results=ranked.kept,
+        stages=(*_ranking_stages(response), outcome, *stages),
         tiers={**response.tiers, **_tiers(response.tiers, review.ids)},
         said=(*(line for line in response.said if line not in earlier), *said),
         stale=frozenset(review.stale),
@@ -70,13 +71,18 @@ def _timed(response: Response, began: float) -> Response:
     return replace(response, took_ms=response.took_ms + (time.perf_counter() - began) * 1000)
 
 
-def _before(response: Response) -> Sequence[Candidate]:
-    """The candidates as they came to the last three stages."""
-    if len(response.stages) > len(LISTING):
-        return response.stages[-4].ranked.kept
-    # A list by date has no stage before: its order is that of the scores.
-    first = response.stages[0].ranked
-    return best_first([*first.kept, *(gone.candidate for gone in first.removed)])
+def _ranking_stages(response: Response) -> list[Outcome]:
+    return [outcome for outcome in response.stages if outcome.stage not in SHOWING]
+
+
+def _ranked(response: Response) -> Sequence[Candidate]:
+    """The candidates as the ranking left them, before `parents`."""
+    ranking = _ranking_stages(response)
+    if ranking:
+        return ranking[-1].ranked.kept
+    # A list by date is not ranked: its scores give the order.
+    first = response.stage("parents")
+    return best_first([*first.kept, *(removal.candidate for removal in first.removed)])
 
 
 def _context(asked: Asked, response: Response, index: Opened, review: _Review) -> Context:
@@ -92,8 +98,8 @@ def _context(asked: Asked, response: Response, index: Opened, review: _Review) -
 
 
 def _over(above: dict[int, Stretch], below: Mapping[int, Stretch]) -> Mapping[int, Stretch]:
-    """What was read from disk, over what the catalogue has."""
-    return ChainMap(above, cast("dict[int, Stretch]", below))  # which is only read
+    """What was read from disk first, then what the catalogue has."""
+    return ChainMap(above, cast("dict[int, Stretch]", below))  # only read, never written
 
 
 def _tiers(tiers: Mapping[int, str], ids: Mapping[int, int]) -> dict[int, str]:
@@ -102,9 +108,10 @@ def _tiers(tiers: Mapping[int, str], ids: Mapping[int, int]) -> dict[int, str]:
 
 @dataclass(slots=True)
 class _Review:
-    """Candidates against the disk, one after the other, best first.
+    """Compares candidates with their files, best first.
 
-    A passage of a changed note gets an id of its own, below 0: that of the note and its place.
+    A passage of a changed note is not in the catalogue, so it gets a negative id made of its note's
+    id and its position.
     """
 
     disk: Disk
@@ -117,7 +124,7 @@ class _Review:
     _taken: dict[int, Candidate] = field(default_factory=dict)
 
     def now(self, each: Candidate) -> Candidate | None:
-        """A candidate as it is now, or None and a removal."""
+        """The candidate as it is on disk now, or None if it was removed."""
         look = self.disk.look(each.note.path)
         if look.state == "gone":
             self._remove(each, "its file is gone")
@@ -130,12 +137,12 @@ class _Review:
             return self._was_blank(each, look.now)
         found, same = located(each.passage, look.now.chunks)
         if found is None:
-            self._remove(each, "its note has changed and no longer says this")
+            self._remove(each, "its note has changed and no longer contains it")
             return None
         return self._placed(each, look.now, found, same)
 
     def _was_blank(self, each: Candidate, now: Prepared) -> Candidate | None:
-        """A note that had no passage: its first one now, or the note as it is by now."""
+        """A note that had no passage: its first passage now, or still none."""
         if now.chunks:
             return self._placed(each, now, now.chunks[0], same=False)
         self.stale.add(each.id)
@@ -143,7 +150,7 @@ class _Review:
         return changed(each, passage=blank(note, now.note.text), shown=None)
 
     def _placed(self, each: Candidate, now: Prepared, chunk: Chunk, same: bool) -> Candidate | None:
-        self._learn(each.note.id, now)
+        self._keep(each.note.id, now)
         id_ = _id(each.note.id, chunk.ordinal)
         if id_ in self._taken:
             self._remove(each, "shown by another passage of its note", self._taken[id_])
@@ -168,22 +175,24 @@ class _Review:
     def _remove(self, each: Candidate, reason: str, by: Candidate | None = None) -> None:
         self.removed.append(Removal(each, reason, by))
 
-    def _learn(self, note: int, now: Prepared) -> None:
-        """Sections and passages of a changed note, for the stages that show them."""
+    def _keep(self, note: int, now: Prepared) -> None:
+        """Keep the sections and passages of a changed note, for the stages that run again."""
         if _id(note, 0) in self.passages:
             return
         text, excluded = now.note.text, now.note.excluded
         ids = [_id(note, chunk.ordinal) for chunk in now.chunks]
-        self.passages.update(_strung(ids, [chunk.text for chunk in now.chunks], now.chunks))
+        self.passages.update(
+            _with_neighbours(ids, [chunk.text for chunk in now.chunks], now.chunks)
+        )
         ids = [note * SECTIONS + section.ordinal for section in now.sections]
-        says = [cut(text, part.start, part.end, excluded) for part in now.sections]
-        self.sections.update(_strung(ids, says, now.sections))
+        texts = [cut(text, part.start, part.end, excluded) for part in now.sections]
+        self.sections.update(_with_neighbours(ids, texts, now.sections))
 
 
-def _strung(
+def _with_neighbours(
     ids: Sequence[int], texts: Sequence[str], parts: Sequence[Section | Chunk]
 ) -> dict[int, Stretch]:
-    """Parts of a note that know their neighbours."""
+    """Parts of a note by id, each with the ids of its neighbours."""
     before, after = [None, *ids[:-1]], [*ids[1:], None]
     rows = zip(ids, texts, parts, before, after, strict=True)
     return {
@@ -197,21 +206,21 @@ def _id(note: int, ordinal: int) -> int:
 
 
 def located(passage: Passage, chunks: Sequence[Chunk]) -> tuple[Chunk | None, bool]:
-    """Where a passage stands among those of its note now, and whether it says the very same."""
-    said = passage.text.strip()
-    if not said:  # the index has changed as well, and has it no longer
+    """The passage of the changed note that matches, and whether its text is the same."""
+    text = passage.text.strip()
+    if not text:  # the index has changed too, and no longer has this passage
         return None, False
-    same = [chunk for chunk in chunks if said in chunk.text]
+    same = [chunk for chunk in chunks if text in chunk.text]
     if same:
         return min(same, key=lambda chunk: abs(chunk.lines[0] - passage.lines[0])), True
     words = set(WORD.findall(passage.text.casefold()))
-    best = max(chunks, key=lambda chunk: _alike(words, chunk), default=None)
-    if best is None or _alike(words, best) < ALIKE:
+    best = max(chunks, key=lambda chunk: _similarity(words, chunk), default=None)
+    if best is None or _similarity(words, best) < SIMILAR:
         return None, False
     return best, False
 
 
-def _alike(words: set[str], chunk: Chunk) -> float:
-    """How many of the words of both are words of each."""
+def _similarity(words: set[str], chunk: Chunk) -> float:
+    """Jaccard similarity of the words."""
     others = set(WORD.findall(chunk.text.casefold()))
     return len(words & others) / (len(words | others) or 1)

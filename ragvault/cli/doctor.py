@@ -1,10 +1,12 @@
-"""ragvault doctor: does every part work, and what cures what does not?"""
+"""ragvault doctor: does every part work, and how to fix what does not."""
 
 from __future__ import annotations
 
 import typer
 
-from ragvault.cli import options, render
+from ragvault.answer.json_output import encode
+from ragvault.cli import options
+from ragvault.cli.render import console
 
 app = typer.Typer()
 
@@ -16,12 +18,12 @@ def doctor(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Check that every part works and every signal is alive; say the cure.
+    """Check that every part works, and show how to fix what does not.
 
-    Looks at Python and its libraries, models, folders, the index against the vault, and asks each
-    leg and each signal of the ranking with words of the vault itself. Changes nothing. Exit 3 when
-    the index is missing or behind, 4 when something cannot be used. With -q only what is wrong is
-    told, with -v also what is fine.
+    Checks Python and its libraries, models, folders and the index, and runs test searches made of
+    the vault's own words through each leg and ranking signal. Changes nothing. Exits with 3 if the
+    index is missing or behind, with 4 if something cannot be used. -q shows only problems, -v also
+    the checks that passed.
 
     ragvault doctor
 
@@ -29,15 +31,15 @@ def doctor(
     """
     from datetime import datetime
 
-    from ragvault.cli import pages
+    from ragvault.cli.render import reports
     from ragvault.doctor.examine import examine
     from ragvault.doctor.findings import exit_code
 
     name, found = examine(vault, datetime.now().astimezone())
     code = exit_code(found)
     if json:
-        render.out(render.as_json({"vault": name, "exit": code, "findings": found}))
+        console.out(encode({"vault": name, "exit": code, "findings": found}))
     else:
-        render.out(pages.findings(found, quiet=render.is_quiet(), full=render.is_verbose()))
+        console.out(reports.findings(found, quiet=console.is_quiet(), full=console.is_verbose()))
     if code:
         raise typer.Exit(code)

@@ -1,4 +1,4 @@
-"""ragvault eval: how good the answers are, on judged questions or on the vault's own exam."""
+"""ragvault eval: search quality, on judged questions or on questions made from the vault."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from ragvault.cli import options, render
+from ragvault.answer.json_output import encode
+from ragvault.cli import options
+from ragvault.cli.render import console
 from ragvault.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,37 +26,42 @@ app = typer.Typer()
 def evaluate(
     questions: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Argument(metavar="[QUESTIONS.jsonl]", help="Judged questions; left out, probes."),
+        typer.Argument(
+            metavar="[QUESTIONS.jsonl]",
+            help="Judged questions. Default: questions made from the vault.",
+        ),
     ] = None,
     vault: options.VaultName = None,
     profiles: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--profiles", metavar="A,B|all", help="Compare rankings with the first."),
+        typer.Option(
+            "--profiles", metavar="A,B|all", help="Compare these profiles with the first."
+        ),
     ] = None,
     ablate: Annotated[
-        bool, typer.Option("--ablate", help="Take each leg, boost and stage away in turn.")
+        bool, typer.Option("--ablate", help="Turn off each leg, boost and stage in turn.")
     ] = False,
     probes: Annotated[
-        int, typer.Option("--probes", metavar="N", min=1, help="How many the vault asks itself.")
+        int, typer.Option("--probes", metavar="N", min=1, help="How many questions to make.")
     ] = 500,
-    seed: Annotated[int, typer.Option("--seed", help="Other probes of the same vault.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Make other questions.")] = 0,
     write: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--write", metavar="FILE", help="Keep the probes as judged questions."),
+        typer.Option("--write", metavar="FILE", help="Save the questions that were made."),
     ] = None,
     plot: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--plot", metavar="FILE.png|svg", help="Draw a picture of the report."),
+        typer.Option("--plot", metavar="FILE.png|svg", help="Draw a chart of the report."),
     ] = None,
     set_: options.Set = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Measure how good the answers are, on judged questions or probes.
+    """Measure search quality, on judged questions or on generated ones.
 
-    Without questions the vault writes its own exam: titles, aliases, headings, sentences, misspelt
-    titles and the words around links must find their notes, and nonsense must find nothing.
+    Without questions it makes some from the vault: titles, aliases, headings, sentences, misspelt
+    titles and words around links should find their notes, and nonsense should find nothing.
 
     ragvault eval questions.jsonl --profiles all
 
@@ -70,7 +77,7 @@ def evaluate(
     names = _named(profiles, opened)
     asked = _questions(questions, opened, probes, seed, write)
     if not asked:
-        render.talk("nothing to ask: no note of this vault has a title, heading or sentence")
+        console.report("no questions could be made: no note has a title, heading or sentence")
         raise typer.Exit(1)
     now = datetime.now().astimezone()
     examiner = Examiner(
@@ -79,13 +86,13 @@ def evaluate(
     source = {"file": str(questions)} if questions else {"probes": len(asked), "seed": seed}
     about = {"vault": opened.name, "now": now.isoformat(timespec="seconds"), "questions": source}
     found = about | examine(
-        examiner, names, parts=ablate, signals=questions is None, tell=render.detail
+        examiner, names, parts=ablate, signals=questions is None, tell=console.detail
     )
     _show(found, plot, json)
 
 
 def _named(profiles: str | None, opened: Vault) -> list[str]:
-    """The profiles to compare; left out, the one in effect."""
+    """The profiles to compare; by default the one in effect."""
     from ragvault.config import profiles as known
 
     if profiles is None:
@@ -94,9 +101,9 @@ def _named(profiles: str | None, opened: Vault) -> list[str]:
         return list(known.names())
     names = list(dict.fromkeys(name.strip() for name in profiles.split(",") if name.strip()))
     if not names:
-        raise UsageError("--profiles names none", fix="for example: --profiles default,ragdocs")
+        raise UsageError("--profiles is empty", fix="for example: --profiles default,ragdocs")
     for name in names:
-        known.config(name)  # a name that is wrong is told before anything is asked
+        known.config(name)  # report a wrong name before any search runs
     return names
 
 
@@ -108,33 +115,38 @@ def _questions(
 
     if path is not None:
         if write is not None:
-            raise UsageError("--write keeps probes", fix="leave out the questions or --write")
+            raise UsageError(
+                "--write saves generated questions, but questions were given",
+                fix="leave out the questions or --write",
+            )
         return read_questions(path)
     with opened.catalogue() as catalogue:
         exam = probes(catalogue, count, seed=seed)
     if len(exam) < count:
-        render.talk(f"the vault has {len(exam)} probes in it, fewer than the {count} asked for")
+        console.report(
+            f"only {len(exam)} questions could be made from this vault, instead of {count}"
+        )
     if write is not None:
         write_questions(write, exam)
-        render.talk(f"{write} holds {len(exam)} questions")
+        console.report(f"saved {len(exam)} questions in {write}")
     return exam
 
 
 def _show(found: dict[str, Any], plot: Path | None, json: bool) -> None:
-    from ragvault.cli import scores
+    from ragvault.cli.render import evaluation
 
-    render.out(render.as_json(found) if json else scores.as_text(found, full=render.is_verbose()))
-    for line in scores.about(found):
-        render.talk(line)
+    console.out(encode(found) if json else evaluation.evaluation(found, full=console.is_verbose()))
+    for line in evaluation.warnings(found):
+        console.report(line)
     if plot:
         from ragvault.evaluate.picture import draw
 
         draw(found, plot)
-        render.talk(f"{plot} is the picture")
+        console.report(f"saved the chart in {plot}")
 
 
 def _check_plot(path: Path) -> None:
-    """Before an hour of questions is asked, not after."""
+    """Fail before an hour of searches, not after."""
     from ragvault.evaluate.picture import check
 
     check(path)

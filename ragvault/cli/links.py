@@ -1,10 +1,12 @@
-"""ragvault links: where a note's links lead, and which lead to it."""
+"""ragvault links: the links of a note, in both directions."""
 
 from __future__ import annotations
 
 import typer
 
-from ragvault.cli import options, render
+from ragvault.answer.json_output import encode
+from ragvault.cli import options
+from ragvault.cli.render import console
 
 app = typer.Typer()
 
@@ -18,17 +20,17 @@ def links(
 ) -> None:
     """List the links of a note: outgoing, incoming, broken and ambiguous.
 
-    Exit 1 when it has none at all. Loads no model and writes nothing.
+    Exits with 1 if there are none. Loads no model and writes nothing.
 
     ragvault links "Sourdough Starter"
 
     ragvault links Technique/Steam.md --vault sample_vault --json
     """
-    from ragvault.cli import pages
+    from ragvault.cli.render import reports
     from ragvault.vault import Vault
 
     found = Vault.open(vault).links(note)
-    render.out(render.as_json(found) if json else pages.links(found))
+    console.out(encode(found) if json else reports.links(found))
     if not found:
-        render.talk(f"{found.note} has no links, and no note links to it")
+        console.report(f"{found.note} has no links, and no note links to it")
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""ragvault models: which there are, fetching them, checking them, finding their folder."""
+"""ragvault models: list, download and verify models, and print their folders."""
 
 from __future__ import annotations
 
@@ -7,32 +7,34 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from ragvault.cli import options, render
+from ragvault.answer.json_output import encode
+from ragvault.cli import options
+from ragvault.cli.render import console, reports
 from ragvault.config import folders
 from ragvault.config.load import load_settings
 from ragvault.errors import ModelUnavailable, ModelUnusable
 
-app = typer.Typer(help="The models: which there are, fetching and checking them.")
+app = typer.Typer(help="Manage models: list, download and verify them.")
 
 Name = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
         autocompletion=options.model_names,
-        help="A name that models list shows.",
+        help="Name of a model; see: ragvault models list.",
     ),
 ]
 
 
 @app.command("list")
 def list_(json: options.Json = False) -> None:
-    """Every model: its kind, whether it is here, who made it and under which licence.
+    """List every model: its kind, maker and licence, and whether it is installed.
 
     ragvault models list
     """
     shelf = folders.models_dir()
     rows = [_row(name, shelf) for name in _registry().models()]
-    render.out(render.as_json({"folder": str(shelf), "models": rows}) if json else _table(rows))
+    console.out(encode({"folder": str(shelf), "models": rows}) if json else reports.models(rows))
 
 
 @app.command()
@@ -42,18 +44,18 @@ def pull(
         typer.Argument(
             metavar="[NAME]...",
             autocompletion=options.model_names,
-            help="Without a name: those your settings use.",
+            help="Default: the models your settings use.",
         ),
     ] = None,
     source: Annotated[
         Optional[Path],  # noqa: UP045 - read by Typer at run time
-        typer.Option("--from", metavar="FOLDER", help="Look in this folder first."),
+        typer.Option("--from", metavar="FOLDER", help="Look for the model in this folder first."),
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Fetch models, verify every byte, and say where they are. One that is here is only verified.
+    """Download and verify models, and print their folders. Installed ones are only verified.
 
     ragvault models pull
 
@@ -64,15 +66,15 @@ def pull(
 
     settings = load_settings().config.models
     copies = [path.expanduser() for path in (source, Path(settings.folder)) if path and path.name]
-    ways = Ways(offline or settings.offline, copies, on_stderr(quiet=render.is_quiet()))
+    ways = Ways(offline or settings.offline, copies, on_stderr(quiet=console.is_quiet()))
     wanted = names or [settings.embedder, settings.static, settings.reranker]
     pulled = []
     for name in wanted:
         pulled.append({"name": name, "path": _pulled(name, ways)})
         if not json:
-            render.out(str(pulled[-1]["path"]))
+            console.out(str(pulled[-1]["path"]))
     if json:
-        render.out(render.as_json({"models": pulled}))
+        console.out(encode({"models": pulled}))
 
 
 @app.command()
@@ -82,13 +84,13 @@ def verify(
         typer.Argument(
             metavar="[NAME]",
             autocompletion=options.model_names,
-            help="Without a name: every model that is here.",
+            help="Default: every installed model.",
         ),
     ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Hash every file of the models that are here. Exit 4 when one is not what it should be.
+    """Verify the files of installed models by their hashes. Exits with 4 if one is wrong.
 
     ragvault models verify
     """
@@ -98,21 +100,21 @@ def verify(
     known = [name] if name else list(_registry().models())
     found = [(each, _installed(each, shelf)) for each in known]
     if name and found[0][1] is None:
-        raise ModelUnavailable(name, [(str(shelf), "it has not been pulled")])
+        raise ModelUnavailable(name, [(str(shelf), "not installed")])
     faults = {each: shelves.faults(build, shelf) for each, build in found if build}
     if json:
         rows = [{"name": each, "faults": wrong} for each, wrong in faults.items()]
-        render.out(render.as_json({"models": rows}))
-    wrong = [(each, said) for each, all_of_it in faults.items() for said in all_of_it]
+        console.out(encode({"models": rows}))
+    wrong = [(each, fault) for each, found in faults.items() for fault in found]
     if wrong:
-        raise ModelUnusable(wrong[0][0], "; ".join(said for _, said in wrong))
+        raise ModelUnusable(wrong[0][0], "; ".join(fault for _, fault in wrong))
     if not quiet and not json:
-        render.out("\n".join(f"{each}: all is well" for each in faults))
+        console.out("\n".join(f"{each}: no problems found" for each in faults))
 
 
 @app.command()
 def path(name: Name, json: options.Json = False) -> None:
-    """Print the folder of a model that is here.
+    """Print the folder of an installed model.
 
     ragvault models path bge-small-en-v1.5
     """
@@ -125,12 +127,12 @@ def path(name: Name, json: options.Json = False) -> None:
         return
     build = _installed(name, shelf)
     if build is None:
-        raise ModelUnavailable(name, [(str(shelf), "it has not been pulled")])
+        raise ModelUnavailable(name, [(str(shelf), "not installed")])
     _print_path(name, shelves.folder_of(build, shelf), json)
 
 
 def _print_path(name: str, path: Path, json: bool) -> None:
-    render.out(render.as_json({"name": name, "path": path}) if json else str(path))
+    console.out(encode({"name": name, "path": path}) if json else str(path))
 
 
 def _pulled(name: str, ways: Any) -> Path:
@@ -181,23 +183,8 @@ def _row(name: str, shelf: Path) -> dict[str, Any]:
     }
 
 
-def _table(rows: list[dict[str, Any]]) -> str:
-    """Three lines a model: what it is, who made it, where it is or could be had."""
-    lines = []
-    for row in rows:
-        sources = ", ".join(row["sources"])
-        here = row["path"] or f"not here; {row['download_bytes'] / 1e6:.0f} MB to fetch"
-        lines += [
-            f"{row['name']}  ({row['kind']}, {row['engine']})",
-            f"    {row['about']}",
-            f"    made by {row['origin']}, licence {row['licence']}; from {sources}",
-            f"    {here}",
-        ]
-    return "\n".join(lines)
-
-
 def _registry() -> Any:
-    # Imported on call: only this command reads the registry.
+    # Imported when called: `--help` does not need it.
     from ragvault.models import registry
 
     return registry

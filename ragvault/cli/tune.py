@@ -1,4 +1,4 @@
-"""ragvault tune: better weights for one vault, only with a receipt."""
+"""ragvault tune: better ranking weights for a vault, kept only if they help."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from ragvault.cli import options, render
+from ragvault.answer.json_output import encode
+from ragvault.cli import options
+from ragvault.cli.render import console
 from ragvault.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,24 +27,22 @@ def tune(
         typer.Argument(metavar="QUESTIONS.jsonl", help="Judged questions."),
     ] = None,
     vault: options.VaultName = None,
-    seed: Annotated[int, typer.Option("--seed", help="Another way to split the questions.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Split the questions differently.")] = 0,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what would change, and change nothing.")
+        bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
     ] = False,
-    revert: Annotated[
-        bool, typer.Option("--revert", help="Take back what was tuned before.")
-    ] = False,
+    revert: Annotated[bool, typer.Option("--revert", help="Undo earlier tuning.")] = False,
     set_: options.Set = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Search better weights for a vault, and keep them only with a receipt.
+    """Find better ranking weights for a vault; keep them only if they help.
 
-    Searches on one half of the questions and judges on the other: a change is kept when the lower
-    end of its 95 % interval is above 0 and no kind of question loses more than a point. It is kept
-    beside the index, between your config.toml and the vault's own file. Exit 1 when nothing better
-    was found.
+    Finds weights on one half of the questions and judges them on the other. They are kept if the
+    lower end of the 95 % interval of the gain is above 0 and no kind of question loses more than
+    0.01. They are saved beside the index; the vault's own settings file overrides them, and they
+    override your config.toml. Exits with 1 if nothing better was found.
 
     ragvault tune questions.jsonl --dry-run
 
@@ -52,11 +52,11 @@ def tune(
         _revert(vault, questions, json)
         return
     if questions is None:
-        raise UsageError("questions are missing", fix="ragvault tune QUESTIONS.jsonl")
+        raise UsageError("no questions were given", fix="ragvault tune QUESTIONS.jsonl")
     receipt = _tuned(questions, vault, seed, dry_run, set_ or [])
-    from ragvault.cli import scores
+    from ragvault.cli.render import evaluation
 
-    render.out(render.as_json(receipt) if json else scores.tuning(receipt))
+    console.out(encode(receipt) if json else evaluation.tuning(receipt))
     if not receipt["accepted"]:
         raise typer.Exit(1)
 
@@ -74,12 +74,12 @@ def _tuned(
     asked = read_questions(path)
     check(asked, opened.settings.config)
     now = datetime.now(timezone.utc)
-    render.detail(f"asking {len(asked)} questions of {opened.name}")
+    console.detail(f"searching {opened.name} for {len(asked)} questions")
     with opened.reading() as index:
         revision = index.catalogue.revision
         ranking = Rehearsal(asked, index, now)
         found: Tuning = tune(
-            asked, ranking, index.config, seed=seed, fixed=_fixed(opened), tell=render.detail
+            asked, ranking, index.config, seed=seed, fixed=_fixed(opened), tell=console.detail
         )
     about = {
         "vault": opened.name,
@@ -90,14 +90,14 @@ def _tuned(
         "dry_run": dry_run,
         "file": "",
     }
-    told = receipt(found, about)
+    summary = receipt(found, about)
     if found.accepted and not dry_run:
-        told["file"] = str(tuned.keep(opened.folder, told))
-    return told
+        summary["file"] = str(tuned.keep(opened.folder, summary))
+    return summary
 
 
 def _fixed(opened: Vault) -> set[str]:
-    """Settings that something above what is tuned has set: turning them would change nothing."""
+    """Settings that the vault file or the environment sets: tuning them would have no effect."""
     above = ("vault file", "environment")
     return {key for key, origin in opened.settings.origin.items() if origin.startswith(above)}
 
@@ -109,12 +109,12 @@ def _revert(vault: str | None, questions: Path | None, json: bool) -> None:
     from ragvault.vault import data_folder
 
     if questions is not None:
-        raise UsageError("--revert asks no questions", fix="ragvault tune --revert")
-    # Not through Vault.open: settings that a release no longer knows can be taken back too.
+        raise UsageError("--revert takes no questions", fix="ragvault tune --revert")
+    # Not through Vault.open, which refuses settings that this release no longer knows.
     data = data_folder()
     folder = layout.index_folder(registry.find(vault, data, folders.here()), data)
     settings = tuned.revert(folder, datetime.now(timezone.utc).isoformat(timespec="seconds"))
     if json:
-        render.out(render.as_json({"reverted": settings}))
+        console.out(encode({"reverted": settings}))
     else:
-        render.out("\n".join(f"took back {key} = {value}" for key, value in settings.items()))
+        console.out("\n".join(f"undid {key} = {value}" for key, value in settings.items()))

@@ -1,4 +1,4 @@
-"""ragvault watch: keep indexes true while files change, and answer searches meanwhile."""
+"""ragvault watch: update indexes as files change, and answer searches meanwhile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from ragvault.cli import options, render
+from ragvault.answer.json_output import encode
+from ragvault.cli import options
+from ragvault.cli.render import console
 
 if TYPE_CHECKING:
     from ragvault.service.openings import Openings
@@ -18,12 +20,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-# Variables that say where things are; another session has others of its own, which do not matter.
+# Variables that decide where files are. A search is answered only if they are the same there.
 PLACES = ("HOME", "RAGVAULT_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 
 
 class Unit(str, Enum):
-    """Who can keep a watcher running."""
+    """Which service manager starts the watcher."""
 
     systemd = "systemd"
     launchd = "launchd"
@@ -33,38 +35,40 @@ class Unit(str, Enum):
 def watch(
     vaults: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Argument(metavar="[VAULT]...", help="Folders or names; left out, every known one."),
+        typer.Argument(
+            metavar="[VAULT]...", help="Folders or names of vaults. Default: every known vault."
+        ),
     ] = None,
     daemon: Annotated[bool, typer.Option("--daemon", help="Run in the background.")] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="End the watcher that runs.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the running watcher.")] = False,
     status: Annotated[
-        bool, typer.Option("--status", help="Tell whether one runs, and how it is; exit 1: none.")
+        bool, typer.Option("--status", help="Show the state of the watcher; exit 1 if none runs.")
     ] = False,
     print_unit: Annotated[
         Optional[Unit],  # noqa: UP045
-        typer.Option("--print-unit", help="Print what starts it at every login."),
+        typer.Option("--print-unit", help="Print a unit file that starts it at login."),
     ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Keep indexes true while files change, and answer searches warm.
+    """Update indexes as files change, and keep models loaded for fast searches.
 
-    What changed can be searched within two seconds. While it runs, `ragvault search` is answered
-    by it, with the models already in memory. Ctrl-C ends it; nothing is lost.
+    Changes can be searched within two seconds. While it runs, it answers `ragvault search` with
+    models that are already in memory. Ctrl-C stops it; nothing is lost.
 
     ragvault watch ~/notes
 
     ragvault watch --daemon
     """
     if status:
-        _tell_status(json)
+        _show_status(json)
     elif stop:
         _stop(json)
     elif print_unit:
         from ragvault.service.units import UNITS
 
-        render.out(UNITS[print_unit.value]([vault.root for vault in _opened(vaults or ())]))
+        console.out(UNITS[print_unit.value]([vault.root for vault in _opened(vaults or ())]))
     elif daemon:
         _start(_opened(vaults or ()), json)
     else:
@@ -76,7 +80,7 @@ def _run(vaults: Sequence[Vault]) -> None:
     from ragvault.service.run import run
 
     size = vaults[0].settings.config.watch.log_bytes
-    log = Log(log_file(), size, aloud=not render.is_quiet())
+    log = Log(log_file(), size, aloud=not console.is_quiet())
     try:
         run(vaults, _answer, log)
     finally:
@@ -86,21 +90,20 @@ def _run(vaults: Sequence[Vault]) -> None:
 def _answer(
     args: list[str], around: Mapping[str, Any], openings: Openings, pending: Pending
 ) -> Mapping[str, Any] | None:
-    """A search that was typed in another process; None is for that process to answer."""
-    from ragvault.cli.around import Surroundings
-    from ragvault.cli.ask import answer
-    from ragvault.cli.search import parse
+    """Answer a search that was typed in another process; None if that process must answer."""
+    from ragvault.cli.caller import Caller
+    from ragvault.cli.search import answer_search, parse_search
 
-    where = Surroundings(**around)
-    ask = parse(args, where) if _is_home(where.environ) else None
-    return None if ask is None else answer(ask, where, openings, pending)._asdict()
+    caller = Caller(**around)
+    typed = parse_search(args, caller) if _has_same_folders(caller.environ) else None
+    return None if typed is None else answer_search(typed, caller, openings, pending)._asdict()
 
 
-def _is_home(environ: Mapping[str, str]) -> bool:
-    """Whether folders mean the same there as here."""
-    from ragvault.cli.around import surroundings
+def _has_same_folders(environ: Mapping[str, str]) -> bool:
+    """Whether the caller's settings and indexes are in the same folders as ours."""
+    from ragvault.cli.caller import this_caller
 
-    ours = surroundings().environ
+    ours = this_caller().environ
     return all(ours.get(name) == environ.get(name) for name in PLACES)
 
 
@@ -113,46 +116,46 @@ def _opened(named: Sequence[str]) -> list[Vault]:
         Vault.open(vault.root) for vault in known() if vault.root.is_dir()
     ]
     if not vaults:
-        raise VaultNotFound("no vault is known yet", fix="ragvault watch FOLDER")
+        raise VaultNotFound("no vaults yet", fix="ragvault watch FOLDER")
     return list({vault.root: vault for vault in vaults}.values())
 
 
 def _start(vaults: Sequence[Vault], json: bool) -> None:
     from ragvault.service.background import start
 
-    _tell(start([vault.root for vault in vaults]), json)
+    _show_started(start([vault.root for vault in vaults]), json)
 
 
-def _tell(found: Running, json: bool) -> None:
+def _show_started(found: Running, json: bool) -> None:
     from ragvault.service.logs import log_file
 
-    render.out(render.as_json(_card(found)) if json else f"watching: {found.words()}")
-    render.talk(f"log: {log_file()}")
+    console.out(encode(_card(found)) if json else f"watching: {found.words()}")
+    console.report(f"log: {log_file()}")
 
 
-def _tell_status(json: bool) -> None:
-    from ragvault.cli import pages
+def _show_status(json: bool) -> None:
+    from ragvault.cli.render import reports
     from ragvault.service.running import running
 
     found = running()
     if found is None:
-        render.out(render.as_json({"running": False}) if json else "")
-        render.talk("no watcher runs")
+        console.out(encode({"running": False}) if json else "")
+        console.report("no watcher is running")
         raise typer.Exit(1)
-    state = _asked()
-    render.out(render.as_json(_card(found) | state) if json else pages.watcher(found, state))
+    state = _watcher_state()
+    console.out(encode(_card(found) | state) if json else reports.watcher(found, state))
 
 
-def _asked() -> dict[str, Any]:
-    """What the watcher tells of itself; how it does not answer, where it does not."""
+def _watcher_state() -> dict[str, Any]:
+    """The state that the watcher reports, or why it does not answer."""
     from ragvault.runtime import runtime_folder
     from ragvault.service.client import Unanswered, ask
 
     try:
-        told = ask(runtime_folder(), {"op": "status"})
+        answer = ask(runtime_folder(), {"op": "status"})
     except Unanswered as unanswered:
         return {"vaults": [], "unanswered": unanswered.why}
-    return {"vaults": told["vaults"], "answered": told["answered"]}
+    return {"vaults": answer["vaults"], "answered": answer["answered"]}
 
 
 def _card(found: Running) -> dict[str, Any]:
@@ -173,9 +176,9 @@ def _stop(json: bool) -> None:
 
     found = running()
     if found is None:
-        render.talk("no watcher runs")
+        console.report("no watcher is running")
     else:
         stop(found)
-        render.talk(f"stopped the watcher (pid {found.pid})")
+        console.report(f"stopped the watcher (pid {found.pid})")
     if json:
-        render.out(render.as_json({"stopped": found.pid if found else None}))
+        console.out(encode({"stopped": found.pid if found else None}))

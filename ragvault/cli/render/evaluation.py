@@ -1,11 +1,11 @@
-"""Evaluations as text: the part of render.py for `eval` and `tune`."""
+"""What `ragvault eval` and `ragvault tune` print."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ragvault.cli.render import printable
+from ragvault.cli.render.text import printable, table
 
 COLUMNS = {
     "ndcg@10": "nDCG@10",
@@ -20,8 +20,8 @@ COLUMNS = {
 SHOWN = 10  # regressions of one profile; -v lists all
 
 
-def as_text(found: Mapping[str, Any], *, full: bool) -> str:
-    """The whole report: profiles, kinds, differences, parts, signals."""
+def evaluation(found: Mapping[str, Any], *, full: bool) -> str:
+    """The whole report: profiles, kinds of question, differences, ablations, signals."""
     profiles = found["profiles"]
     parts = [_overall(profiles), _kinds(found["kinds"])]
     parts += [_compared(found["comparisons"], full)] if found["comparisons"] else []
@@ -30,27 +30,28 @@ def as_text(found: Mapping[str, Any], *, full: bool) -> str:
     return "\n\n".join(parts)
 
 
-def about(found: Mapping[str, Any]) -> Iterator[str]:
-    """What must be said beside the numbers."""
+def warnings(found: Mapping[str, Any]) -> Iterator[str]:
+    """Warnings beside the numbers."""
     unknown = found["unknown_notes"]
     if unknown:
         some = ", ".join(map(printable, unknown[:3])) + (" …" if len(unknown) > 3 else "")
-        yield f"{len(unknown)} judged notes are not in the index and cannot be found: {some}"
+        yield f"{len(unknown)} judged notes are not in the index: {some}"
     for each in found["signals"]:
         if each["state"] == "dead":
-            yield f"{each['name']} never fired, though the notes give it cause; ragvault doctor"
+            name = each["name"]
+            yield f"{name} never fired, although it should on these notes; run: ragvault doctor"
     for name, each in found["profiles"].items():
         if each["failed"]:
             yield f"{name}: {', '.join(each['failed'])} did not answer every question"
         for id_, why in each["refused"].items():
-            yield f"{name}: {printable(id_)} cannot be asked: {printable(why)}"
+            yield f"{name}: {printable(id_)} was refused: {printable(why)}"
 
 
 def tuning(receipt: Mapping[str, Any]) -> str:
-    """What a tuning found, how it was judged, and what became of it."""
+    """What tuning found, how it was judged, and whether it was kept."""
     judged, searched = receipt["judged"], receipt["searched"]
     lines = [
-        f"searched on {searched['n']} questions: {searched['rankings']} rankings, "
+        f"searched on {searched['n']} questions: {searched['rankings']} rankings tried, "
         f"{searched['gain']:+.3f}",
         f"judged on {judged['n']} others: {judged['metric']} {judged['mean']:+.3f} "
         f"{_interval(judged)}",
@@ -58,24 +59,11 @@ def tuning(receipt: Mapping[str, Any]) -> str:
     lines += [f"  {key}: {old:g} -> {new:g}" for key, (old, new) in receipt["settings"].items()]
     lines += [f"  {kind or '(none)'}: {shift:+.3f}" for kind, shift in judged["kinds"].items()]
     if not receipt["accepted"]:
-        lines.append(f"nothing is changed: {receipt['refusal']}")
+        lines.append(f"kept your current settings: {receipt['refusal']}")
     elif receipt["dry_run"]:
-        lines.append("nothing is changed: --dry-run")
+        lines.append("nothing was changed (--dry-run)")
     else:
-        lines.append(f"kept in {printable(receipt['file'])}; ragvault tune --revert takes it back")
-    return "\n".join(lines)
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns, the first to the left and the others to the right."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if place == 0 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in (head, *rows)
-    ]
+        lines.append(f"saved in {printable(receipt['file'])}; to undo: ragvault tune --revert")
     return "\n".join(lines)
 
 
@@ -114,7 +102,7 @@ def _kinds(kinds: Mapping[str, Any]) -> str:
 
 def _compared(comparisons: Sequence[Mapping[str, Any]], full: bool) -> str:
     against = comparisons[0]["against"]
-    head = [f"nDCG@10 less that of {against}", "", "95 % interval", "worse"]
+    head = [f"nDCG@10 minus {against}", "", "95 % interval", "worse"]
     rows = [
         [each["name"], f"{each['mean']:+.3f}", _interval(each), str(len(each["regressions"]))]
         for each in comparisons
@@ -137,7 +125,7 @@ def _regressions(comparison: Mapping[str, Any], full: bool) -> Iterator[str]:
 
 
 def _ablated(rows: Sequence[Mapping[str, Any]], off: Sequence[str]) -> str:
-    head = ["without", "", "nDCG@10", "it is worth", "95 % interval", "helps", "hurts"]
+    head = ["without", "", "nDCG@10", "worth", "95 % interval", "helps", "hurts"]
     cells = [
         [
             each["part"],
@@ -150,8 +138,8 @@ def _ablated(rows: Sequence[Mapping[str, Any]], off: Sequence[str]) -> str:
         ]
         for each in rows
     ]
-    said = f"\noff already: {', '.join(off)}" if off else ""
-    return table(head, cells) + said
+    already_off = f"\nalready off: {', '.join(off)}" if off else ""
+    return table(head, cells) + already_off
 
 
 def _signals(signals: Sequence[Mapping[str, Any]]) -> str:
