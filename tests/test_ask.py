@@ -156,7 +156,7 @@ def test_a_query_in_two_arguments_is_told_as_one(vault):
         "",
         (
             "ragvault: -rye is neither an option nor the query",
-            "     fix: a query is one argument: ragvault search -- 'bread -rye'",
+            "     fix: quote the query: ragvault search -- 'bread -rye'",
         ),
         2,
     )

@@ -31,7 +31,7 @@ def test_a_broken_link_and_a_missing_heading_are_told_with_their_lines(vault):
         "broken    line 6: nowhere",
     ]
     assert (
-        "outgoing  line 3: a#Missing -> a.md (no such heading there)" in ragvault("links", "b").out
+        "outgoing  line 3: a#Missing -> a.md (no such heading)" in ragvault("links", "b").out
     )
 
 
@@ -49,7 +49,7 @@ def test_a_link_of_a_deleted_file_is_marked(vault):
 
     said = ragvault("links", "a")
 
-    assert "incoming  b.md:3 (that file is gone; run: ragvault index)" in said.out
+    assert "incoming  b.md:3 (file deleted; run: ragvault index)" in said.out
 
 
 def test_a_note_without_links_ends_with_1(vault):
@@ -62,24 +62,33 @@ def test_a_note_without_links_ends_with_1(vault):
 
 @pytest.mark.parametrize("command", ["links", "related", "forget"])
 @pytest.mark.parametrize(
-    ("named", "message"),
+    ("named", "message", "fix"),
     [
-        ("Rye", "Rye could be Recipes/Rye.md, Science/Rye.md"),
-        ("Baguete.md", "the index has no note Baguete.md"),
+        ("Rye", "Rye could be Recipes/Rye.md, Science/Rye.md", "give the path of one of them"),
+        (
+            "Recipes/Baguete.md",
+            "no note called Recipes/Baguete.md is in the index",
+            "did you mean Recipes/Baguette.md?",
+        ),
+        (
+            "nowhere",
+            "no note called nowhere is in the index",
+            "give the path of a note in the vault",
+        ),
     ],
 )
-def test_commands_agree_on_what_is_no_note(command, named, message, sample):
+def test_commands_agree_on_what_is_no_note(command, named, message, fix, sample):
     said = ragvault(command, named)
 
     assert said.code == 2
-    assert said.err.startswith(f"ragvault: {message}\n     fix: name ")
+    assert said.err == f"ragvault: {message}\n     fix: {fix}\n"
 
 
 def test_a_folder_is_no_note_but_may_be_forgotten(vault):
     (vault / "sub" / "d.md").write_text("# D")
     ragvault("index", vault, "-q")
 
-    assert ragvault("links", "sub").err.startswith("ragvault: sub is a folder of 2 notes\n")
+    assert ragvault("links", "sub").err.startswith("ragvault: sub is a folder with 2 notes\n")
     assert ragvault("forget", "sub", "-q", "--json").json["notes"] == ["sub/c.md", "sub/d.md"]
 
 
@@ -121,7 +130,7 @@ def test_who_links_to_whom_is_told(sample):
 
     assert why["Recipes/Baguette.md"] == "they link to each other"
     assert why["Home.md"] == "it links to this note"
-    assert why["Reference/Glossary.md"].startswith("joined by ")
+    assert why["Reference/Glossary.md"].startswith("linked through ")
 
 
 def test_meaning_alone_is_enough(vault):
@@ -148,7 +157,7 @@ def test_without_vectors_it_answers_by_links_and_says_so(vault, monkeypatch, tmp
 
     assert said.out.startswith("b.md\n    links: they link to each other\n")
     assert said.err == (
-        "warning: meaning was not asked: this note has no vectors; run: ragvault index\n"
+        "warning: vectors were not used: this note has none; run: ragvault index\n"
     )
 
 

@@ -36,7 +36,7 @@ def test_list_shows_licence_origin_and_what_is_not_here(home, capsys):
     shown = capsys.readouterr().out
     assert "tiny  (embedder, onnx)" in shown
     assert "made by nobody, licence MIT; from hub owner/name" in shown
-    assert "not here" in shown
+    assert "not installed" in shown
 
 
 def test_list_as_json_says_all_of_it(home, stick, capsys):
@@ -93,7 +93,7 @@ def test_verify_finds_a_changed_byte_and_pull_mends_it(home, stick, capsys):
     assert "fix: ragvault models pull tiny" in capsys.readouterr().err
     assert main(["models", "pull", "tiny", "--from", str(stick), "--offline"]) == 0
     assert main(["models", "verify", "tiny"]) == 0
-    assert "tiny: all is well" in capsys.readouterr().out
+    assert "tiny: no problems found" in capsys.readouterr().out
 
 
 def test_verify_and_path_of_what_is_not_here_end_with_4(home, capsys):

@@ -201,7 +201,7 @@ def test_an_answer_that_is_only_noise_is_said_to_be_one(place):
 
     assert noise.out
     assert sure.out
-    unlikely = "nothing here is likely to answer that; this is what comes nearest"
+    unlikely = "no good match; these are the closest notes"
     assert unlikely in noise.err
     assert unlikely not in sure.err
 
@@ -404,7 +404,7 @@ def test_an_empty_answer_says_that_the_first_indexing_goes_on(tmp_path, monkeypa
         reply = ask(root, "quokka")
 
     assert reply.code == 3  # nothing could answer yet
-    told = "still being indexed" if is_writing else "to go on with it: ragvault index"
+    told = "still being indexed" if is_writing else "to continue: ragvault index"
     assert any(told in line for line in reply.err)
     vault.index("keyword")
     assert ask(root, "quokka").code == 0

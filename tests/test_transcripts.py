@@ -2,7 +2,7 @@
 
     # A comment.
     $ ragvault config check --vault sample_vault
-    sample_vault/.ragvault.toml: all is well      stdout
+    sample_vault/.ragvault.toml: no problems found      stdout
     ! ragvault: the message                       stderr, after stdout
     (exit 2)                                      when it is not 0
 

@@ -220,7 +220,7 @@ def test_a_tuning_is_kept_beside_the_index_with_its_receipt_and_taken_back(vault
 def test_a_dry_run_writes_nothing(vault, exam, run):
     code, out = run(str(exam), *BAD, "--dry-run")
     assert code == 0
-    assert "nothing is changed: --dry-run" in out
+    assert "nothing was changed (--dry-run)" in out
     assert not list(vault.folder.glob("tuned*"))
 
 

@@ -201,7 +201,7 @@ def test_the_index_says_that_it_is_behind_and_how_far(vault):
     state = found(vault, "bread")["index"]
 
     assert (state["fresh"], state["pending"]) == (False, 3)
-    assert any("3 files changed since" in line for line in ask(vault, "bread").err)
+    assert any("3 files have changed since the last index" in line for line in ask(vault, "bread").err)
     assert not ask(vault, "bread", "-q").err
 
 
@@ -210,7 +210,7 @@ def test_require_fresh_refuses_an_index_that_is_behind(vault):
     (vault / "0001.md").unlink()
     reply = ask(vault, "bread", "--require-fresh")
     assert (reply.out, reply.code) == ("", 3)
-    assert "is behind: 1 file changed since" in reply.err[0]
+    assert "is behind: 1 file has changed since the last index" in reply.err[0]
     assert "ragvault index" in reply.err[1]
 
 
@@ -222,7 +222,7 @@ def test_a_vault_whose_folder_is_gone_shows_nothing_and_says_so(vault):
     finally:
         elsewhere.rename(vault)
     assert (reply.out, reply.code) == ("", 4)
-    assert "there is no such folder now" in reply.err[0]
+    assert "the folder does not exist" in reply.err[0]
 
 
 def test_searching_writes_nothing(vault, indexed):
