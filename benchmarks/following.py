@@ -36,7 +36,7 @@ from pathlib import Path
 import ragvault.ingest as ingest
 from ragvault.models.kit import Kit
 from ragvault.models.talk import Quiet
-from ragvault.service.kept import Kept
+from ragvault.service.vault_watcher import VaultWatcher
 from ragvault.vault import Vault
 
 NAMES = {"_walk": "look for what changed", "follow_notes": "the same, compare, read, store",
@@ -53,27 +53,27 @@ def timed(name, work):
             took[NAMES[name]] = took.get(NAMES[name], 0) + time.perf_counter() - began
     return call
 for name in NAMES:
-    at = {"_walk": Kept, "searched_by": ingest._Run}.get(name, ingest)
+    at = {"_walk": VaultWatcher, "searched_by": ingest._Run}.get(name, ingest)
     setattr(at, name, timed(name, getattr(at, name)))
 
 root, edits = Path(sys.argv[1]), int(sys.argv[2])
 note = root / sys.argv[3]
-kept = Kept(Vault.open(root), Quiet(), Kit())
-kept.listen()
+watched = VaultWatcher(Vault.open(root), Quiet(), Kit())
+watched.listen()
 try:
-    kept.catch_up(lambda: False)
+    watched.update(lambda: False)
     rows = []
     for number in range(edits + 1):
         note.write_text(f"# Edited\\n\\nstep{time.time_ns()}\\n")
         time.sleep(0.5)
         took.clear()
         began = time.perf_counter()
-        kept.catch_up(lambda: False)
+        watched.update(lambda: False)
         rows.append({**took, "all": time.perf_counter() - began})
 finally:
     note.unlink(missing_ok=True)
-    kept.catch_up(lambda: False)
-    kept.deafen()
+    watched.update(lambda: False)
+    watched.stop_listening()
 print(json.dumps(rows[1:]))
 """
 
@@ -104,7 +104,7 @@ def _edit(note: Path) -> str:
 
 def _found(root: Path, note: Path, environ: dict[str, str], word: str) -> float:
     """Ask until the note is found by its word; a moment's rest between two edits."""
-    from ragvault.service.client import ask
+    from ragvault.service.client import ask_watcher
 
     began = time.perf_counter()
     args = ["search", f'"{word}"', "--vault", str(root), "--format", "paths"]
@@ -112,7 +112,7 @@ def _found(root: Path, note: Path, environ: dict[str, str], word: str) -> float:
     while time.perf_counter() - began < PATIENCE:
         around = {"cwd": str(root), "environ": ours, "now": time.time(), "zone": 0}
         folder = os.path.join(environ["RAGVAULT_HOME"], "run")  # noqa: PTH118
-        answer = ask(folder, {"op": "search", "args": args, "around": around})
+        answer = ask_watcher(folder, {"op": "search", "args": args, "around": around})
         if note.name in answer["out"]:
             seconds = time.perf_counter() - began
             time.sleep(1.0)

@@ -34,10 +34,10 @@ def many_vectors(count: int, names: Sequence[str], queries: int = 100) -> dict[s
     before = _memory()
     with tempfile.TemporaryDirectory() as folder:
         shelf = Shelf(vectors)
-        index = shelf.create(Path(folder), Vector())
         began = time.perf_counter()
-        shelf.fill(index)
+        shelf.write(Path(folder), Vector())
         wrote = time.perf_counter() - began
+        index = shelf.open(Vector())
         index.search(asked[0], limit=BEST)  # files are read on the first one
         times, found = _timed(partial(index.search, limit=BEST), asked)
         size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())

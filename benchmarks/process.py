@@ -146,7 +146,7 @@ def where_cold(root: Path, environ: dict[str, str], runs: int) -> list[tuple[str
 
 def where_warm(root: Path, environ: dict[str, str], runs: int) -> list[tuple[str, float]]:
     bare = median(run([PYTHON, "-c", "pass"], environ).seconds for _ in range(runs))
-    client = "import ragvault.cli.start, ragvault.cli.caller, ragvault.service.wire"
+    client = "import ragvault.cli.start, ragvault.cli.caller, ragvault.service.protocol"
     loaded = median(
         run([PYTHON, "-c", f"{client}, ragvault.service.client"], environ).seconds
         for _ in range(runs)

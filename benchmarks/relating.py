@@ -52,7 +52,7 @@ def lists(corpus: Corpus, count: int) -> Iterator[tuple[Lists, int]]:
     """What is near to the first of each pair, list by list, and the second."""
     vault = corpus.index()
     with vault.catalogue() as catalogue:
-        joined = sorted({(edge[0], edge[1]) for edge in catalogue.edges() if edge[0] != edge[1]})
+        joined = [pair for pair in catalogue.linked_notes() if pair[0] != pair[1]]
         engines = vault.engines()
         for one, other in random.Random(0).sample(joined, min(count, len(joined))):
             hidden: Any = Hidden(catalogue, frozenset((one, other)))

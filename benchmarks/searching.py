@@ -88,7 +88,7 @@ def part_of_corpus(notes: int) -> Path:
 
 def indexed(root: Path, flags: Sequence[str]) -> Opened:
     vault = Vault.open(root, flags=flags)
-    layout.remember(vault.root, vault.folder.parent.parent)
+    layout.register_vault(vault.root, vault.folder.parent.parent)
     with WriterLock(vault.folder, "benchmark"), vault.catalogue(write=True) as catalogue:
         ingest(vault.root, catalogue, Quick(vault.folder, vault.settings))
     return Opened(vault.catalogue(), Engines(vault.folder, profiles.load(root, flags=flags)))

@@ -43,7 +43,7 @@ STEPS = (
     ("ragvault.index.tantivy_engine.TantivyIndex", "put", "  of it: analyse"),
     ("ragvault.index.tantivy_engine.TantivyIndex", "commit", "  of it: write"),
     ("ragvault.ingest", "embed", "embed (aside)"),
-    ("ragvault.caches", "follow_vectors", "vectors"),
+    ("ragvault.caches", "update_vectors", "vectors"),
     ("ragvault.ingest", "follow_vocabulary", "vocabulary"),
     ("ragvault.ingest", "follow_links", "links"),
     ("ragvault.ingest", "tidy", "tidy"),

@@ -14,8 +14,9 @@ from functools import cached_property
 
 from ragvault.engines import Engines
 from ragvault.ports import CacheBroken
+from ragvault.store.caches import vector_cache
 from ragvault.store.catalogue import Catalogue
-from ragvault.write.meanings import follow_vectors
+from ragvault.write.meanings import update_vectors
 from ragvault.write.words import TAKING, follow_words
 
 EVERY = 2.0  # seconds of reading after which words follow, so that a changed note is soon found
@@ -66,16 +67,22 @@ class Following:
             return since > 0 and self._catalogue.can_catch_up(identity, since)
 
 
-def bring_vectors(model: str, catalogue: Catalogue, engines: Engines, better: str = "") -> None:
-    """Bring the vectors of one model up to date; a model without a single one has no index."""
-    dim = catalogue.model_dims().get(model)
-    if dim is None:
-        return
-    index = engines.vectors(model, dim, catalogue, write=True)
+def bring_vectors(
+    model: str, catalogue: Catalogue, engines: Engines, better: str = "", *, clean: bool = False
+) -> None:
+    """Write the vector file of one model anew where that is due, or where it is damaged."""
+    settings = engines.config.vector
+    rebuild = engines.must_rebuild(model) and catalogue.cache(vector_cache(model)) is not None
     try:
-        follow_vectors(catalogue, index, better)
-    finally:
-        index.close()
+        if not rebuild:
+            engines.check_vectors(model, catalogue)
+            update_vectors(catalogue, model, settings, better, clean=clean)
+    except CacheBroken as broken:
+        engines.talk.say(f"the vector index of {model}: {broken}; it is made again")
+        rebuild = True
+    if rebuild:
+        engines.remade.add("vectors")
+        update_vectors(catalogue, model, settings, better, rebuild=True)
 
 
 def _follow(

@@ -74,6 +74,7 @@ class Passage(Struct, frozen=True):
     kind: Kind = "prose"
     source: str | Callable[[], str] = ""
     lines: tuple[int, int] = (1, 1)
+    subheadings: tuple[str, ...] = ()  # below `headings`, of the short sections that share it
 
     @property
     def is_read(self) -> bool:

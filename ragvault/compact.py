@@ -1,7 +1,7 @@
 """Compact: what was removed is in no file any more.
 
     words      segments that held a removed passage are written again without it
-    vectors    likewise
+    vectors    a file that holds a removed passage is written anew
     vocabulary words that stand nowhere any more go
     catalogue  SQLite's pages and journal are scrubbed, in place
 
@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import time
 
+from ragvault.caches import bring_vectors
 from ragvault.engines import Engines
-from ragvault.errors import IndexUnusable
+from ragvault.errors import EngineMissing, IndexUnusable
 from ragvault.models.choose import same_model
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.answering import replaced
-from ragvault.write.meanings import follow_vectors
 from ragvault.write.notes import Report
 from ragvault.write.vocabulary import prune_vocabulary
 from ragvault.write.words import TAKING, compact_words
@@ -38,7 +38,11 @@ def tidy(catalogue: Catalogue, engines: Engines, report: Report) -> None:
     engines.drop_unused(catalogue)
     due = _due(catalogue, engines, time.time() - GRACE)
     if due:
-        compact_caches(catalogue, engines)
+        try:
+            compact_caches(catalogue, engines)
+        except EngineMissing as missing:
+            report.warnings = (*report.warnings, f"{missing} (fix: {missing.fix})")
+            return
     dropped = _drop_old_vectors(catalogue, time.time() - GRACE)
     dropped += _drop_replaced(catalogue, engines, time.time() - GRACE)
     many = report.added + report.changed + report.recut >= MANY
@@ -86,13 +90,8 @@ def compact_caches(catalogue: Catalogue, engines: Engines) -> None:
     dims, models = catalogue.model_dims(), engines.models(catalogue)
     for model in models:
         if model in dims:
-            vectors = engines.vectors(model, dims[model], catalogue, write=True)
-            try:
-                # A run by keyword alone has not told them what was removed.
-                follow_vectors(catalogue, vectors, "" if model == models[0] else models[0])
-                vectors.compact()
-            finally:
-                vectors.close()
+            better = "" if model == models[0] else models[0]
+            bring_vectors(model, catalogue, engines, better, clean=True)
 
 
 def _due(catalogue: Catalogue, engines: Engines, before: float) -> bool:

@@ -9,7 +9,6 @@ from the catalogue. This is the only place that names engines and models togethe
 
 from __future__ import annotations
 
-import re
 import shutil
 import time
 from collections.abc import Callable
@@ -22,12 +21,13 @@ from ragvault.models.choose import Choice, choose
 from ragvault.models.kit import Kit
 from ragvault.models.talk import Quiet, Talk
 from ragvault.ports import CacheBroken, Embedder, KeywordIndex, Reranker, VectorIndex
+from ragvault.store.caches import vector_cache
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.fetch import Fetch
-from ragvault.store.private import discard, write_file
+from ragvault.store.files import discard, write_file
+from ragvault.store.model_vectors import ModelVectors
 
 CACHES = ("keyword", "code", "vectors")
-STAMP = "caches"  # which catalogue the caches are of
+STAMP = "stamp"  # which catalogue the caches are of
 # Seconds after which words are looked at byte by byte again: every run of a command does, and a
 # watcher, which has a run for each edit, now and then.
 VERIFIED_FOR = 600.0
@@ -61,6 +61,7 @@ class Engines:
         self._emptied: set[str] = set()  # caches that are missing because we deleted them
         self._kit = kit or Kit()
         self.remade: set[str] = set()  # caches that this run has made again
+        self._rebuilt: set[str] | None = None  # models whose vectors are rebuilt since `empty`
         self._verified: dict[str, float] = {}  # when every byte of a word index was as written
 
     def own(self, catalogue: Catalogue) -> None:
@@ -71,6 +72,8 @@ class Engines:
             self.talk.say("the indexes are not of this catalogue; they are made again from it")
         self.empty()
         discard(self.folder / STAMP)
+        if (self.folder / "caches").is_file():  # the stamp of an index of format 1
+            discard(self.folder / "caches")
         write_file(self.folder / STAMP, catalogue.identity.encode())
 
     def are_of(self, catalogue: Catalogue) -> bool:
@@ -101,6 +104,7 @@ class Engines:
     def empty(self) -> None:
         """Delete every cache."""
         self._emptied.update(CACHES)
+        self._rebuilt = set()
         for name in CACHES:
             discard(self.folder / name)
 
@@ -185,31 +189,32 @@ class Engines:
         self._emptied.add(name)
         wipe(self.folder / name)
 
-    def vectors(
-        self, model: str, dim: int, catalogue: Catalogue, *, write: bool = False
-    ) -> VectorIndex:
-        """The vectors of one model. `catalogue` must be of the thread that searches or writes."""
-        from ragvault.index.vector import FaissIndex
+    def vectors(self, model: str, dim: int, catalogue: Catalogue) -> VectorIndex:
+        """The vectors of one model; `catalogue` must be of this thread.
 
-        fetch = Fetch(catalogue, model)
-        how = {"model": model, "dim": dim, "settings": self.config.vector}
-        how |= {"fetch": fetch, "done": fetch.close}
-        folder = self.vector_folder(model)
-        try:
-            return FaissIndex.open(folder, **how)  # type: ignore[arg-type]
-        except CacheBroken as broken:
-            if not write:
-                raise
-            if folder.exists():
-                self.remade.add("vectors")
-                said = f"the vector index of {model}: {broken}"
-                self.talk.say(f"{said}; it is made again from the catalogue")
-            else:
-                if catalogue.fact(_made("vectors", folder.name)):
-                    self.remade.add("vectors")
-                self._say_if_lost("vectors", folder.name, catalogue)
-                self._note_made("vectors", folder.name, catalogue)
-            return FaissIndex.create(folder, **how)  # type: ignore[arg-type]
+        Raises CacheBroken, or EngineMissing without FAISS.
+        """
+        from ragvault.index.vector.index import FaissVectors
+
+        source = ModelVectors(catalogue, model, dim)
+        return FaissVectors(source, self.config.vector)
+
+    def must_rebuild(self, model: str) -> bool:
+        """Whether the vector file of a model is to be written anew, asked once for each."""
+        if self._rebuilt is None or model in self._rebuilt:
+            return False
+        self._rebuilt.add(model)
+        return True
+
+    def check_vectors(self, model: str, catalogue: Catalogue) -> None:
+        """Raise CacheBroken when the vector file of a model is not as it was written."""
+        cache, now = catalogue.cache(vector_cache(model)), time.monotonic()
+        if cache is None:
+            return
+        place = str(catalogue.cache_folder(cache))
+        if now - self._verified.get(place, -VERIFIED_FOR) >= VERIFIED_FOR:
+            catalogue.check_cache(cache)
+            self._verified[place] = now
 
     def _say_if_lost(self, cache: str, which: str, catalogue: Catalogue) -> None:
         """A cache is empty: the first time that is as it should be, and later it was lost."""
@@ -220,15 +225,6 @@ class Engines:
     def _note_made(self, cache: str, which: str, catalogue: Catalogue) -> None:
         if not catalogue.fact(_made(cache, which)):
             catalogue.set_fact(_made(cache, which), "once")
-
-    def has_vectors(self, model: str) -> bool:
-        """Whether there is an index of this model's vectors, by a look at its folder."""
-        from ragvault.index.vector_files import MANIFEST
-
-        return (self.vector_folder(model) / MANIFEST).exists()
-
-    def vector_folder(self, model: str) -> Path:
-        return self.folder / "vectors" / re.sub(r"[^\w.@-]+", "_", model)
 
     def models(self, catalogue: Catalogue) -> list[str]:
         """The models whose vectors answer, the best first."""
@@ -242,8 +238,12 @@ class Engines:
         What somebody has open stays readable for them.
         """
         dims = catalogue.model_dims()
-        used = {self.vector_folder(model) for model in self.models(catalogue) if model in dims}
-        used |= {self.folder / name / self.config.keyword.engine for name in self.word_indexes()}
+        answering = {vector_cache(model) for model in self.models(catalogue) if model in dims}
+        for cache in catalogue.caches():
+            if cache.engine == "faiss" and cache.name not in answering:
+                catalogue.drop_cache(cache.name)
+        catalogue.sweep_caches()
+        used = {self.folder / name / self.config.keyword.engine for name in self.word_indexes()}
         for name in CACHES:
             held = self.folder / name
             for folder in held.iterdir() if held.is_dir() else ():

@@ -12,6 +12,7 @@
       x IndexLocked                4    another process is writing this index
       x IndexTooNew                4    made by a newer release
       x IndexUnusable              4    the index folder cannot be read or written
+      x EngineMissing              4    a library that a part needs cannot be imported
       x ModelUnavailable           4    the weights are not here and no source gave them
       x ModelUnusable              4    the weights are here and cannot be run, or were changed
 
@@ -138,6 +139,16 @@ def disk_full(index: Path) -> IndexUnusable:
         "the disk is full",
         fix="free some space, then run: ragvault index; what was indexed before is unharmed",
     )
+
+
+class EngineMissing(RagvaultError):
+    """A library cannot be imported; the part of the index that needs it does not work."""
+
+    def __init__(self, part: str, package: str, why: str) -> None:
+        super().__init__(
+            f"{part} needs {package}, which cannot be imported ({why})",
+            fix=f"pip install {package}",
+        )
 
 
 class ModelUnknown(RagvaultError):

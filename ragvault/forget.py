@@ -23,7 +23,7 @@ from ragvault.errors import RagvaultError
 from ragvault.notes.walk import walk
 from ragvault.store import access
 from ragvault.store.catalogue import Catalogue
-from ragvault.write.graph import follow_links
+from ragvault.write.graph import LinkGraph
 from ragvault.write.notes import look_links_up
 
 
@@ -55,7 +55,7 @@ def forget(root: Path, catalogue: Catalogue, engines: Engines, named: str | None
         catalogue.remove(path)
     look_links_up(catalogue)
     _forget_sayings(catalogue, notes)
-    access.forget(catalogue.folder, ids)
+    access.forget_accesses(catalogue.folder, ids)
     engines.own(catalogue)
     _follow(catalogue, engines)
     compact(catalogue, engines)
@@ -95,7 +95,7 @@ def _follow(catalogue: Catalogue, engines: Engines) -> None:
     models = engines.models(catalogue)
     for model in models:
         bring_vectors(model, catalogue, engines, "" if model == models[0] else models[0])
-    follow_links(catalogue, engines.config.graph)
+    LinkGraph(catalogue, engines.config.graph).update()
 
 
 def _still_there(root: Path, engines: Engines, notes: Sequence[str]) -> tuple[str, ...]:

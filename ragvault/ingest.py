@@ -24,12 +24,12 @@ from typing import Literal
 from ragvault.caches import Following, bring_vectors, bring_words
 from ragvault.compact import tidy
 from ragvault.engines import Engines
-from ragvault.errors import ModelUnavailable, ModelUnusable
+from ragvault.errors import EngineMissing, ModelUnavailable, ModelUnusable, RagvaultError
 from ragvault.ports import Embedder
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.answering import take_over
 from ragvault.write.aside import Stop, aside
-from ragvault.write.graph import follow_links
+from ragvault.write.graph import REGROUP, LinkGraph
 from ragvault.write.meanings import PAGE, embed
 from ragvault.write.notes import Look, Report, Tell, follow_notes, remember
 from ragvault.write.vocabulary import follow_vocabulary, is_due
@@ -51,8 +51,12 @@ def ingest(
     say: Say = lambda _: None,
     look: Look | None = None,
     allow_empty: bool = False,
+    regroup: float = 0.0,
 ) -> Report:
-    """Bring the index up to date with the vault. The caller holds the writer's lock."""
+    """Bring the index up to date with the vault. The caller holds the writer's lock.
+
+    Communities are computed again when at least the share `regroup` of the links has changed.
+    """
     began = time.perf_counter()
     engines.remade.clear()
     following = Following(catalogue, engines)
@@ -66,7 +70,7 @@ def ingest(
     else:
         run.words_and_static()
     tell("", 0, 0)
-    follow_links(catalogue, engines.config.graph)
+    run.links(regroup)
     if tier == "full":
         run.full()
     else:
@@ -102,7 +106,7 @@ class _Run:
             self.words()
             try:
                 model, new = embedded()
-            except (ModelUnavailable, ModelUnusable) as missing:
+            except (EngineMissing, ModelUnavailable, ModelUnusable) as missing:
                 self._go_without(missing)
                 return
         self.report.embedded += new
@@ -143,6 +147,18 @@ class _Run:
             finally:
                 index.close()
 
+    def links(self, regroup: float) -> None:
+        """Backlinks, and communities where enough links have changed."""
+        graph = LinkGraph(self.catalogue, self.engines.config.graph)
+        graph.update()
+        if graph.is_due(regroup):
+            self.tell("", 0, 0)
+            try:
+                graph.update_communities(lambda: self.tell("computing communities", 0, 0))
+            except EngineMissing as missing:
+                self._go_without(missing)
+        self.report.communities_due = graph.is_due(REGROUP)
+
     def full(self) -> None:
         """The transformer's vectors. Another model takes over when it has read everything."""
         self.tell("", 0, 0)
@@ -151,8 +167,6 @@ class _Run:
             embedder = self.engines.embedder(choice.embeds)
             if choice.answers is None:
                 take_over(self.catalogue, "full", embedder.name)
-            # Before the first vector: a search that sees one looks for the index, too.
-            self.engines.vectors(embedder.name, embedder.dim, self.catalogue, write=True).close()
             new = embed(
                 self.catalogue,
                 embedder,
@@ -160,11 +174,11 @@ class _Run:
                 slab=self.engines.slab,
                 after_page=self._taking_over(embedder.name),
             )
-        except (ModelUnavailable, ModelUnusable) as missing:
+            self.tell("", 0, 0)
+            bring_vectors(embedder.name, self.catalogue, self.engines)
+        except (EngineMissing, ModelUnavailable, ModelUnusable) as missing:
             self._go_without(missing)
             return
-        self.tell("", 0, 0)
-        bring_vectors(embedder.name, self.catalogue, self.engines)
         take_over(self.catalogue, "full", embedder.name)
         self.reached = "full"
         self._retire_static()
@@ -176,9 +190,12 @@ class _Run:
         """Vectors of better tiers than were asked for answer on: where they are gone, they are made
         again from the catalogue, which embeds nothing."""
         full, *others = self.engines.models(self.catalogue) or [""]
-        for model, better in ((full, ""), *((model, full) for model in others)):
-            if model and not self.engines.has_vectors(model):
-                bring_vectors(model, self.catalogue, self.engines, better)
+        try:
+            for model, better in ((full, ""), *((model, full) for model in others)):
+                if model:
+                    bring_vectors(model, self.catalogue, self.engines, better)
+        except EngineMissing as missing:
+            self._go_without(missing)
 
     def _taking_over(self, model: str) -> Callable[[], None]:
         """After each page good vectors answer, and now and then the rough ones make room."""
@@ -196,7 +213,7 @@ class _Run:
         static, full = self.catalogue.fact("static"), self.catalogue.fact("full")
         if static and static != full and self.catalogue.model_dims().get(static):
             bring_vectors(static, self.catalogue, self.engines, full)
-            self.catalogue.drop_outdone_vectors(static, full)
+            self.catalogue.drop_superseded_vectors(static, full)
 
     def searched_by(self) -> Tier:
         """The best tier that every passage is in, or in a better one.
@@ -210,9 +227,11 @@ class _Run:
             return "static"
         return "keyword"
 
-    def _go_without(self, missing: ModelUnavailable | ModelUnusable) -> None:
+    def _go_without(self, missing: RagvaultError) -> None:
         """The vault is searched by what it has; a later run adds the rest."""
-        self.report.warnings = (*self.report.warnings, f"{missing} (fix: {missing.fix})")
+        warning = f"{missing} (fix: {missing.fix})"
+        if warning not in self.report.warnings:
+            self.report.warnings = (*self.report.warnings, warning)
 
     def _telling(self, what: str) -> Callable[[int, int], None]:
         return lambda done, total: self.tell(what, done, total)

@@ -19,8 +19,8 @@ from ragvault.ports import FetchVectors
 from ragvault.spans import cut
 from ragvault.store.access import Accesses
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.read import Place
-from ragvault.store.standing import Standing
+from ragvault.store.links import LinkStats
+from ragvault.store.passages import PassagePlace
 
 PLACES = 20_000  # of passages, kept from one search to the next: some 10 MB
 SECTIONS = 1 << 20  # more than any note has: a section's id is its note's times this, and its place
@@ -34,7 +34,7 @@ class Library:
         self._version = catalogue.data_version
         self._closed = False
         self._facts: dict[int, NoteFacts] = {}
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, PassagePlace] = {}
         self._bodies = Bodies(catalogue.bodies)
         self._names = Names()
 
@@ -72,6 +72,7 @@ class Library:
                 place.kind,
                 self._said(place) if place.id in early else Said(self.said, place.id),
                 place.lines,
+                place.subheadings,
             )
             for place in found
             if place.note_id in facts
@@ -99,8 +100,8 @@ class Library:
             found = self._catalogue.passages([id_])
         return found[id_].chunk.text if id_ in found else ""
 
-    def _said(self, place: Place) -> str:
-        return place.said(*self._bodies(place.note_id))
+    def _said(self, place: PassagePlace) -> str:
+        return place.text(*self._bodies(place.note_id))
 
     def notes_of(self, ids: Sequence[int]) -> dict[int, int]:
         """The note of each passage."""
@@ -116,7 +117,7 @@ class Library:
 
     def called(self, query: str) -> list[int]:
         """Every note that is called so, by a look at all of them: 6 ms for 15,000."""
-        notes = self._catalogue.maybe_called(query) if 0 < len(query) <= LENGTH else []
+        notes = self._catalogue.notes_maybe_named(query) if 0 < len(query) <= LENGTH else []
         return [note.id for note in notes if not names_in(query).isdisjoint(names_of(note))]
 
     def blank_called(self, query: str) -> list[int]:
@@ -146,7 +147,7 @@ class Library:
 
     @cached_property
     def _lists(self) -> Mapping[Unit, float]:
-        return self._catalogue.lists()
+        return self._catalogue.link_lists()
 
     @cached_property
     def _median_length(self) -> float:
@@ -222,18 +223,18 @@ class Library:
     def _read_notes(self, notes: Iterable[int]) -> None:
         # Not a difference of sets: that would look at every note known so far.
         ids = sorted({note for note in notes if note not in self._facts})
-        standings = self._catalogue.standings(ids) if ids else {}
+        stats = self._catalogue.link_stats(ids) if ids else {}
         for fact in self._catalogue.facts(ids) if ids else ():
-            place = standings.get(fact.id, Standing())
+            linked = stats.get(fact.id, LinkStats())
             self._facts[fact.id] = NoteFacts(
                 id=fact.id,
                 path=fact.path,
                 title=fact.title,
                 date=fact.date,
                 modified=fact.modified,
-                linkers=place.linking_notes,
-                links=place.linking_links,
-                community=place.community,
+                linkers=linked.linking_notes,
+                links=linked.linking_links,
+                community=linked.community,
                 importance=fact.importance,
                 access=self._accesses.count(fact.id),
                 superseded_by=tuple(sorted(self._successors.get(fact.id, ()))),

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ragvault.config.settings import Config
 from ragvault.engines import Engines
-from ragvault.errors import RagvaultError
-from ragvault.index.vector_tiers import Tiers
+from ragvault.errors import EngineMissing, RagvaultError
+from ragvault.index.vector.tiers import Tiers
 from ragvault.library import Library
 from ragvault.ports import CacheBroken, CountsTokens, Embedder, KeywordIndex, Reranker, VectorIndex
 from ragvault.retrieve.ask import Leg
@@ -21,7 +22,7 @@ from ragvault.retrieve.legs import CodeLeg, KeywordLeg, VectorLeg
 from ragvault.store import access
 from ragvault.store.access import Accesses
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.terms import Chosen, Vocabulary
+from ragvault.store.vectors import Chosen, Vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -149,7 +150,7 @@ class Opened:
 
     def _read_accesses(self) -> None:
         try:
-            self.accesses = access.read(self.catalogue.folder, self.catalogue.identity)
+            self.accesses = access.read_accesses(self.catalogue.folder, self.catalogue.identity)
             self.missing.pop("access", None)
         except RagvaultError as error:
             self.accesses = Accesses()
@@ -191,15 +192,12 @@ class Opened:
 
     def _refresh_tiers(self) -> None:
         """A run may have finished a better tier, and deleted the one that it outdoes."""
-        try:
-            self.tiers.refresh()
-            # Asked last: a snapshot begins here, and must not be older than what was refreshed.
-            if self._models() == self._opened_models and len(self._vectors) == len(
-                self._opened_models
-            ):
+        with suppress(CacheBroken):  # opened again, it answers or is named as missing
+            with self.catalogue.snapshot():  # of all tiers at one moment
+                self.tiers.refresh()
+                models = self._models()
+            if models == self._opened_models and len(self._vectors) == len(models):
                 return
-        except CacheBroken:
-            pass  # opened again, it answers or is named as missing
         self._open_tiers()
 
     def _models(self) -> dict[str, tuple[str, int]]:
@@ -212,8 +210,9 @@ class Opened:
         self.missing = {k: why for k, why in self.missing.items() if not k.startswith("vector")}
         for outdated in self._vectors.values():
             outdated.close()
-        self._opened_models = self._models()
-        self._vectors = dict(self._open_vectors())
+        with self.catalogue.snapshot():
+            self._opened_models = self._models()
+            self._vectors = dict(self._open_vectors())
         self.tiers = Tiers(self._vectors)
         self.embedders = Embedders(self.engines, {n: v.model for n, v in self._vectors.items()})
 
@@ -221,7 +220,7 @@ class Opened:
         for tier, (model, dim) in self._opened_models.items():
             try:
                 yield tier, self.engines.vectors(model, dim, self.catalogue)
-            except CacheBroken as broken:  # noqa: PERF203 - two turns at most
+            except (CacheBroken, EngineMissing) as broken:  # noqa: PERF203 - two turns at most
                 self.missing[f"vector ({tier})"] = f"{broken}; run: {broken.fix}"
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, Union, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Union, runtime_checkable
 
 from ragvault.errors import RagvaultError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -79,14 +81,8 @@ class Reranker(Protocol):
 # --- Looking up by word ---
 
 
-# The passages a search may return: their ids, a bitmap over ids, or a test of many ids at once.
-# None is all of them.
-Allowed = Union[
-    "NDArray[np.int64]",
-    "NDArray[np.bool_]",
-    "Callable[[NDArray[np.int64]], NDArray[np.bool_]]",
-    None,
-]
+# The passages a search may return, ascending; None is all of them.
+Allowed = Union["NDArray[np.int64]", None]
 
 
 class KeywordIndex(Protocol):
@@ -231,11 +227,63 @@ class CacheBroken(RagvaultError):
 FetchVectors = Callable[["NDArray[np.int64]"], "NDArray[np.float32]"]
 
 
+class VectorFileRow(NamedTuple):
+    """The current FAISS file of a model, as the catalogue names it."""
+
+    folder: Path
+    revision: int  # of the catalogue, as the file reflects it
+    upto: int  # the last vector it has taken in
+
+
+class VectorChanges(NamedTuple):
+    """What happened to the vectors of one model after a moment, and the moment it reaches."""
+
+    ids: NDArray[np.int64]  # passages that have a vector since then, ascending
+    vectors: NDArray[np.float32]  # a row each
+    revision: int
+    upto: int
+
+
+class VectorSource(Protocol):
+    """The catalogue's vectors of one model, as a vector index asks for them.
+
+    `fetch` may be called by any thread, everything else by the one that opened the catalogue.
+    """
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def dim(self) -> int: ...
+
+    def file(self) -> VectorFileRow | None:
+        """The current file, if there is one. Raises CacheBroken when it was changed or cut."""
+        ...
+
+    def moment(self) -> tuple[int, int]:
+        """The catalogue's revision and its last vector: when neither has changed, nothing has."""
+        ...
+
+    def since(self, revision: int, upto: int) -> VectorChanges:
+        """What came after a moment."""
+        ...
+
+    def gone(self, ids: NDArray[np.int64], revision: int) -> NDArray[np.bool_]:
+        """Which of these passages, all there at that revision, are there no more; they ascend."""
+        ...
+
+    def fetch(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Vectors of passages: see FetchVectors."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class VectorIndex(Protocol):
     """Finds passages by their unit vectors, all of one model. Ids are the catalogue's.
 
-    A search sees one commit, whole, and never waits for a writer. Any number of threads may
-    search; one at a time may change. Scores are cosines from the catalogue's own vectors.
+    It reflects the catalogue as it was at the last `refresh`. Any number of threads may search.
+    Scores are cosines from the catalogue's own vectors.
     """
 
     @property
@@ -250,7 +298,7 @@ class VectorIndex(Protocol):
 
     @property
     def revision(self) -> int:
-        """The catalogue's revision that this index reflects; 0 when it is new."""
+        """The catalogue's revision that this index reflects."""
         ...
 
     def __len__(self) -> int:
@@ -262,9 +310,17 @@ class VectorIndex(Protocol):
         ...
 
     def search(
-        self, query: NDArray[np.float32], *, limit: int, allowed: Allowed = None
+        self,
+        query: NDArray[np.float32],
+        *,
+        limit: int,
+        allowed: Allowed = None,
+        without: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The `limit` nearest of the allowed passages and their cosines; equal ones by id."""
+        """The `limit` nearest passages and their cosines, best first; equal ones by id.
+
+        `allowed` are the passages that may be found, `without` those that may not; both ascend.
+        """
         ...
 
     def scores_of(
@@ -278,31 +334,9 @@ class VectorIndex(Protocol):
         ...
 
     def refresh(self) -> None:
-        """See the newest commit from now on. Raises CacheBroken."""
-        ...
-
-    def add(
-        self, passages: Sequence[int] | NDArray[np.int64], vectors: NDArray[np.float32]
-    ) -> None:
-        """Add, or replace by id. Nothing is seen by a search before `commit`."""
-        ...
-
-    def remove(self, passages: Sequence[int] | NDArray[np.int64]) -> None:
-        """Take out by id; an id that is not there is no mistake."""
-        ...
-
-    def commit(self, revision: int) -> None:
-        """Make all changes visible at once, and stamp them with the catalogue's revision."""
-        ...
-
-    def merge(self) -> bool:
-        """Tidy up one bounded part of the files; False when nothing needs it."""
-        ...
-
-    def compact(self) -> None:
-        """Leave no removed vector in any file, rewriting only the parts that held one."""
+        """See the catalogue as it is now. Raises CacheBroken."""
         ...
 
     def close(self) -> None:
-        """Let go of the files; changes that were not committed are gone."""
+        """Let go of the file."""
         ...

@@ -4,7 +4,7 @@
 
     query        operators, phrases, dates, the kind of question              query/
     expand       words of the vault's own vocabulary, where wanted            expanded
-    filter       one set of passages that every leg obeys                     store/filter
+    filter       one set of passages that every leg obeys                     store/filters
     gather       vector, keyword, code; neighbours; union; scores filled in   retrieve/
     run          fuse, boost, calibrate, dedup, diversify, rerank, parents, limit, budget   rank/
 
@@ -179,14 +179,14 @@ def _wide_enough(config: Config, asked: Asked) -> Retrieve:
 
 def _allowed(plan: QueryPlan, index: Opened) -> dict[str, Allowed]:
     """The passages each leg may return: what the filter keeps, and what is in the window."""
-    kept = index.catalogue.kept_passages(plan.filter, lambda holds: _matching(holds, index))
+    kept = index.catalogue.filtered_passages(plan.filter, lambda holds: _matching(holds, index))
     settings = index.config.retrieve
     if not settings.window:
         return dict.fromkeys(LEGS, kept)
     import numpy as np
 
     lately = index.catalogue.newest(settings.window, index.accesses.lately())
-    window = np.array(lately, np.int64)
+    window = np.unique(np.array(lately, np.int64))
     inside = window if kept is None else np.intersect1d(window, kept)
     # The other lists are of all passages; those that they lose then are gather's affair.
     linked = inside if settings.outside == "drop" else kept

@@ -157,6 +157,9 @@ class Section:
 class Chunk:
     """A child: a stretch of one section, [start, end), that is embedded and looked up.
 
+    `headings` is the path of the heading that all of it stands under. Short sections share a
+    chunk: `subheadings` are the headings below that path that parts of it stand under, in order.
+
     `text` is that stretch without what is not indexed (comments, drawing data), preceded by
     `overlap` characters that belong to the chunk before it. `columns` are the column of the
     first character in `lines[0]` and of the last one in `lines[1]`. `lang` has every language
@@ -176,6 +179,7 @@ class Chunk:
     columns: tuple[int, int]
     text: str
     overlap: int = 0
+    subheadings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,3 +238,4 @@ class Said(NamedTuple):
     lang: tuple[str, ...]
     has: tuple[str, ...]
     text: str
+    subheadings: tuple[str, ...] = ()

@@ -35,11 +35,11 @@ from ragvault.models.kit import Kit
 from ragvault.models.talk import Talk
 from ragvault.opened import Opened
 from ragvault.search import Asked, Response, search
-from ragvault.store import access, layout, registry
+from ragvault.store import access, layout
 from ragvault.store.catalogue import Catalogue
 
 if TYPE_CHECKING:
-    from ragvault.answer.links import Links
+    from ragvault.answer.links import LinkPath, Links
     from ragvault.answer.related import Related
     from ragvault.answer.status import Status
     from ragvault.forget import Forgotten
@@ -71,7 +71,7 @@ class Vault:
         and ConfigError.
         """
         data = data_folder(environ)
-        root = registry.find(where, data, folders.here() if cwd is None else Path(cwd))
+        root = layout.find_vault(where, data, folders.here() if cwd is None else Path(cwd))
         folder = layout.index_folder(root, data)
         tuned = partial(layout.tuned_file, folder)
         settings = profiles.load(root, tuned=tuned, flags=flags, environ=environ)
@@ -79,7 +79,7 @@ class Vault:
 
     @property
     def name(self) -> str:
-        known = layout.read(self.folder)
+        known = layout.vault_of(self.folder)
         return known.name if known else self.root.name
 
     def index(
@@ -93,13 +93,14 @@ class Vault:
         talk: Talk | None = None,
         engines: Engines | None = None,
         look: Callable[[], Walked] | None = None,
+        regroup: float = 0.0,
     ) -> Report:
         """Bring the index up to date with the files, and remember the vault.
 
         Whoever does so again and again hands in `engines` of its own (see `engines`), which keep
         their models; then `offline` and `talk` are theirs. Whoever knows what has changed looks at
         the vault in a way of its own. `tell` may raise to stop between two pages: what was done is
-        kept.
+        kept. Communities are computed again when at least the share `regroup` of the links changed.
 
         `rebuild` makes all caches again from the catalogue, embedding nothing that is known; a
         damaged catalogue is made again from the vault, with the vectors that can still be read.
@@ -114,7 +115,7 @@ class Vault:
         engines = engines or self.engines(offline=offline, talk=talk)
         say = engines.talk.say
         take_over(self.root, self.folder, self.settings.config, say)
-        layout.remember(self.root, self.folder.parent.parent)
+        layout.register_vault(self.root, self.folder.parent.parent)
         with WriterLock(self.folder, "ragvault index"):
             if rebuild:
                 self._demand_notes(allow_empty)  # before anything is deleted
@@ -122,7 +123,7 @@ class Vault:
                 say("all indexes are made again from the catalogue")
                 engines.empty()
             _mend(self.folder, rebuild, say)
-            how: dict[str, Any] = {"tell": tell, "say": say, "look": look}
+            how: dict[str, Any] = {"tell": tell, "say": say, "look": look, "regroup": regroup}
             with self.catalogue(write=True) as catalogue:
                 return ingest(self.root, catalogue, engines, tier, allow_empty=allow_empty, **how)
 
@@ -135,12 +136,12 @@ class Vault:
         """
         from ragvault.forget import forget
         from ragvault.store.lock import WriterLock
-        from ragvault.store.remake import put_back
+        from ragvault.store.repair import undo_unstarted_repair
 
         engines = self.engines(talk=talk)
         self._demand_index()  # before a lock makes a folder
         with WriterLock(self.folder, "ragvault forget"):
-            put_back(self.folder)  # before anything is opened without its journal
+            undo_unstarted_repair(self.folder)  # before anything is opened without its journal
             with self.catalogue(write=True) as catalogue:
                 return forget(self.root, catalogue, engines, note)
 
@@ -183,7 +184,7 @@ class Vault:
         if self.settings.config.access.record:
             with self.catalogue() as catalogue:
                 notes = {each.note.id for each in results}
-                access.record(self.folder, catalogue.identity, notes, now)
+                access.record_accesses(self.folder, catalogue.identity, notes, now)
 
     def links(self, note: str) -> Links:
         """The links of a note, in both directions. Raises UsageError, IndexMissing."""
@@ -191,6 +192,16 @@ class Vault:
 
         with self.catalogue() as catalogue, catalogue.snapshot():
             return links(self.root, catalogue, note)
+
+    def link_path(self, note: str, other: str) -> LinkPath:
+        """How two notes are connected: the shortest way over links, in both directions.
+
+        Raises UsageError, IndexMissing, and EngineMissing without NetworkX.
+        """
+        from ragvault.answer.links import link_path
+
+        with self.catalogue() as catalogue, catalogue.snapshot():
+            return link_path(self.root, catalogue, note, other)
 
     def related(self, note: str, limit: int = 10) -> Related:
         """The notes nearest to a note, with reasons. Raises UsageError, IndexMissing."""
@@ -227,9 +238,9 @@ class Vault:
             raise IndexMissing(self.root)
 
 
-def known(environ: Mapping[str, str] | None = None) -> list[layout.Known]:
+def known(environ: Mapping[str, str] | None = None) -> list[layout.KnownVault]:
     """Every vault that has an index."""
-    return layout.known(data_folder(environ))
+    return layout.known_vaults(data_folder(environ))
 
 
 def vaults_to_search(
@@ -251,12 +262,12 @@ def vaults_to_search(
         return Vault.open(where, flags=flags, environ=environ, cwd=cwd)
 
     mistake: UsageError | None = None
-    inside: list[layout.Known] = []
+    inside: list[layout.KnownVault] = []
     if "in:" in query.casefold():
         try:
             names = _names_after_in(query, now, hypothesis)
             data, here = data_folder(environ), folders.here() if cwd is None else Path(cwd)
-            inside = [registry.named(name, data, here) for name in names]
+            inside = [layout.known_vault(name, data, here) for name in names]
         except UsageError as error:
             mistake = error
     if named:
@@ -289,14 +300,19 @@ def _names_after_in(query: str, now: datetime, hypothesis: str | None) -> Sequen
 
 def _mend(folder: Path, look: bool, say: Callable[[str], None]) -> None:
     """Make a damaged catalogue again, or go on with that; only a rebuild looks for damage."""
-    from ragvault.store.remake import damage, is_unfinished, put_back, remake
+    from ragvault.store.repair import (
+        find_damage,
+        is_repair_unfinished,
+        repair,
+        undo_unstarted_repair,
+    )
 
-    put_back(folder)
-    wrong = damage(folder) if look else ""
+    undo_unstarted_repair(folder)
+    wrong = find_damage(folder) if look else ""
     if wrong:
         say(f"{wrong}; it is made again from the vault")
-    if wrong or is_unfinished(folder):
-        saved = remake(folder)
+    if wrong or is_repair_unfinished(folder):
+        saved = repair(folder)
         kept = f"{saved:,} vectors were saved; what they are of is not embedded again"
         say(kept if saved else "none of its vectors could be saved; all notes are embedded again")
 

@@ -163,6 +163,38 @@ def test_small_siblings_share_a_section_under_their_heading_path():
     assert all(len(cut(text, p.start, p.end, ())) <= DEFAULT.parent_max for p in parents)
 
 
+def test_short_sections_that_share_a_passage_keep_their_headings():
+    text = "# Bread\n\nIn short.\n\n" + "".join(f"## Kind {i}\n\nFew words.\n\n" for i in range(3))
+    (passage,) = cut_up(text)[1]
+
+    assert passage.headings == ("Bread",)
+    assert passage.subheadings == ("Kind 0", "Kind 1", "Kind 2")
+
+
+def test_text_before_the_first_heading_leaves_the_others_their_names():
+    (passage,) = cut_up("Words first.\n\n# A\n\n## B\n\nMore.\n\n# C\n\n## B\n\nLast.\n")[1]
+
+    assert (passage.headings, passage.subheadings) == ((), ("A", "B", "C"))
+
+
+def test_a_passage_under_one_heading_has_no_others():
+    text = f"# Bread\n\n{sentences(30)}\n\n## Rye\n\n{sentences(30)}\n"
+    assert {(p.headings, p.subheadings) for p in cut_up(text)[1]} == {
+        (("Bread",), ()),
+        (("Bread", "Rye"), ()),
+    }
+
+
+@given(TEXTS, SETTINGS)
+def test_no_heading_is_lost(text, settings):
+    n = note(text)
+    children = chunk(n, settings)[1]
+    for child in children:
+        for heading in n.headings:
+            if child.start <= heading.start < child.end:
+                assert {*heading.path} <= {*child.headings, *child.subheadings}
+
+
 def test_a_large_section_is_split_between_blocks_into_full_parents():
     paragraphs = [sentences(8) for _ in range(40)]
     text = "# Long\n\n" + "\n\n".join(paragraphs) + "\n"

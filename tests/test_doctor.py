@@ -94,7 +94,7 @@ def test_a_cache_that_lost_its_files_is_found_and_index_cures_it(cache, vault):
 
 
 def test_a_vector_index_that_is_gone_is_found_and_index_cures_it(vault):
-    shutil.rmtree(folder_of(vault) / "vectors")
+    shutil.rmtree(next((folder_of(vault) / "caches").glob("vector-*")))
 
     code, parts = found()
 
@@ -268,7 +268,7 @@ def test_a_signal_that_never_fires_is_broken(vault):
 
 
 def test_a_leg_that_fails_is_broken_with_its_reason(vault, monkeypatch):
-    from ragvault.index.vector_tiers import Tiers
+    from ragvault.index.vector.tiers import Tiers
 
     def fail(self, *args, **named):
         raise OSError("the disk is on fire")

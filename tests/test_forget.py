@@ -13,7 +13,7 @@ from ragvault import compact
 from ragvault.errors import IndexUnusable, UsageError
 from ragvault.models.fake import FakeEmbedder
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.remake import DAMAGED
+from ragvault.store.repair import DAMAGED
 from tests.keyword_shelves import ENGINES
 
 pytestmark = pytest.mark.usefixtures("models")
@@ -183,7 +183,7 @@ def test_what_a_search_still_read_goes_with_the_next_run(vault, monkeypatch):
     vault.index()
     (vault.root / f"{NAME}.md").unlink()
     with vault.catalogue() as reader, reader.snapshot(), monkeypatch.context() as patch:
-        patch.setattr("ragvault.store.connect.BUSY_MS", 50)
+        patch.setattr("ragvault.store.connection.BUSY_MS", 50)
         assert reader.files()
         with pytest.raises(IndexUnusable, match="still reads deleted text") as refused:
             vault.forget(NAME)

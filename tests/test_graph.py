@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -12,14 +13,25 @@ from hypothesis import strategies as st
 
 from ragvault.config.settings import Graph
 from ragvault.index.graph import Backlinks, Edge, backlinks, link_share, list_weights, weight_of
-from ragvault.index.graph_communities import build, communities, stamp
 from ragvault.index.graph_neighbours import neighbours
+from ragvault.index.graph_networkx import (
+    LINK,
+    communities,
+    link_graph,
+    majority,
+    numbered,
+    share_changed,
+    shortest_path,
+    stamp,
+    ties,
+)
 
 sections = st.none() | st.integers(0, 3)
 kinds = st.sampled_from(["link", "embed", "alias", "property"])
 notes = st.integers(1, 9)
 edges = st.builds(Edge, notes, notes, kinds, sections, sections)
 rows = st.lists(edges, max_size=40)
+GRAPH = Graph()
 
 
 def ring(*members):
@@ -99,8 +111,18 @@ def test_an_alias_ties_half_as_closely():
 # --- Communities ---
 
 
+def paths_of(links):
+    return {note: f"{note:02}.md" for edge in links for note in edge[:2]}
+
+
+def grouped(links, settings=GRAPH, lists=None, paths=None, previous=None):
+    """The number of each note's community, as an index computes them."""
+    found, paths = ties(links, lists or {}), paths or paths_of(links)
+    return numbered(communities(found, paths, settings), paths, previous or {})
+
+
 def test_groups_that_link_each_other_are_found():
-    found = communities([*ring(1, 2, 3, 4), *ring(5, 6, 7, 8), Edge(4, 5)], Graph())
+    found = grouped([*ring(1, 2, 3, 4), *ring(5, 6, 7, 8), Edge(4, 5)])
     assert found[1] == found[2] == found[3] == found[4]
     assert found[5] == found[6] == found[7] == found[8]
     assert found[1] != found[5]
@@ -111,24 +133,26 @@ def test_an_index_does_not_draw_notes_out_of_their_groups():
     pairs = [Edge(note, note + 1) for note in range(10, 50, 2)]
     links = [*pairs, *index_note(1, range(10, 50))]
     lists = list_weights(links, {(1, None): 1.0}, Graph(list_links=1))
-    damped, plain = communities(links, Graph(), lists=lists), communities(links, Graph())
+    damped, plain = grouped(links, lists=lists), grouped(links)
     assert len(set(damped.values())) > len(set(plain.values()))
 
 
 def test_a_note_without_links_has_no_community():
-    assert communities([Edge(1, 2), Edge(3, 3)], Graph()).keys() == {1, 2}
-    assert communities([], Graph()) == {}
+    assert grouped([Edge(1, 2), Edge(3, 3)]).keys() == {1, 2}
+    assert grouped([]) == {}
 
 
 @settings(max_examples=40)
 @given(rows, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(links, random):
     shuffled = random.sample(links, len(links))
-    assert communities(shuffled, Graph()) == communities(links, Graph())
-    assert stamp(shuffled, Graph(), {}) == stamp(links, Graph(), {})
+    assert grouped(shuffled) == grouped(links)
+    paths = paths_of(links)
+    assert stamp(ties(shuffled, {}), paths, GRAPH) == stamp(ties(links, {}), paths, GRAPH)
     assert backlinks(shuffled) == backlinks(links)
     assert neighbours(shuffled, {1: 1, 2: 2}, 2) == neighbours(links, {1: 1, 2: 2}, 2)
-    assert list(build(shuffled).edges(data=True)) == list(build(links).edges(data=True))
+    first, second = (link_graph(ties(each, {}), paths) for each in (shuffled, links))
+    assert list(first.edges(data=True)) == list(second.edges(data=True))
 
 
 @settings(max_examples=40)
@@ -137,49 +161,54 @@ def test_what_was_before_changes_numbers_and_never_members(links, previous):
     def members(found):
         return {frozenset(n for n in found if found[n] == number) for number in found.values()}
 
-    first = communities(links, Graph())
-    assert members(communities(links, Graph(), previous=previous)) == members(first)
-    assert communities(links, Graph(), previous=first) == first
+    first = grouped(links)
+    assert members(grouped(links, previous=previous)) == members(first)
+    assert grouped(links, previous=first) == first
 
 
 def test_a_community_keeps_its_number_while_most_of_its_members_stay():
-    before = communities([*ring(1, 2, 3, 4), *ring(15, 16, 17)], Graph())
-    after = communities([*ring(0, 1, 2, 3), *ring(15, 16, 17, 4)], Graph(), previous=before)
+    before = grouped([*ring(1, 2, 3, 4), *ring(15, 16, 17)])
+    after = grouped([*ring(0, 1, 2, 3), *ring(15, 16, 17, 4)], previous=before)
     assert after[1] == after[0] == before[1]
     assert after[15] == after[4] == before[15]
 
 
 def test_a_new_community_gets_a_number_nobody_had():
     before = {1: 7, 2: 7}
-    after = communities([*ring(1, 2), *ring(5, 6)], Graph(), previous=before)
+    after = grouped([*ring(1, 2), *ring(5, 6)], previous=before)
     assert after == {1: 7, 2: 7, 5: 8, 6: 8}
 
 
 def test_the_stamp_changes_with_links_and_settings_and_not_with_what_says_nothing_new():
+    paths = paths_of(ring(1, 2, 3, 4))
+
+    def stamped(links, settings=GRAPH, lists=None):
+        return stamp(ties(links, lists or {}), paths, settings)
+
     links = ring(1, 2, 3)
-    same = stamp(links, Graph(), {})
-    assert stamp([*links, Edge(1, 2), Edge(3, 3)], Graph(), {}) == same
+    same = stamped(links)
+    assert stamped([*links, Edge(1, 2), Edge(3, 3)]) == same
     others = [
-        stamp([*links, Edge(3, 4)], Graph(), {}),
-        stamp(links, Graph(seed=1), {}),
-        stamp(links, Graph(resolution=2.0), {}),
-        stamp(links, Graph(), {(1, None): 0.5}),
+        stamped([*links, Edge(3, 4)]),
+        stamped(links, Graph(seed=1)),
+        stamped(links, Graph(resolution=2.0)),
+        stamped(links, lists={(1, None): 0.5}),
     ]
     assert len({same, *others}) == 5
 
 
-def test_the_stamp_changes_with_the_order_of_names_and_not_with_names():
-    links, names = ring(1, 2, 3), {1: "a.md", 2: "b.md", 3: "c.md", 4: "d.md"}
-    same = stamp(links, Graph(), {}, names)
-    assert stamp(links, Graph(), {}, {**names, 2: "bb.md", 4: "0.md"}) == same
-    assert stamp(links, Graph(), {}, {**names, 2: "z.md"}) != same
+def test_the_stamp_changes_with_the_order_of_paths_and_not_with_paths():
+    links, paths = ties(ring(1, 2, 3), {}), {1: "a.md", 2: "b.md", 3: "c.md", 4: "d.md"}
+    same = stamp(links, paths, GRAPH)
+    assert stamp(links, {**paths, 2: "bb.md", 4: "0.md"}, GRAPH) == same
+    assert stamp(links, {**paths, 2: "z.md"}, GRAPH) != same
 
 
-def test_the_graph_is_directed_and_typed_and_knows_sections():
-    graph = build([Edge(1, 2, "embed", 0, 4), Edge(1, 2, "link"), Edge(2, 1)])
-    assert graph.number_of_edges(1, 2) == 2
-    first = graph.get_edge_data(1, 2)[0]
-    assert first == {"kind": "embed", "source_section": 0, "target_section": 4}
+def test_the_graph_is_directed_and_weighted_and_by_path():
+    graph = link_graph(ties([Edge(2, 1), Edge(1, 2, "alias"), Edge(1, 2)], {}), {1: "b", 2: "a"})
+    assert list(graph.edges(data="weight")) == [("a", "b", LINK), ("b", "a", LINK)]
+    half = link_graph(ties([Edge(1, 2, "alias")], {}), {1: "b", 2: "a"})
+    assert list(half.edges(data="weight")) == [("b", "a", LINK // 2)]
 
 
 def modularity(links, found):
@@ -189,14 +218,23 @@ def modularity(links, found):
     return nx.community.modularity(graph, groups)
 
 
-def test_communities_are_as_good_as_those_networkx_finds():
+def test_communities_are_as_good_as_those_of_the_bare_graph():
     """Zachary's karate club, the graph every such algorithm is tried on."""
     club = nx.karate_club_graph()
     links = [Edge(*pair) for pair in club.edges]
-    theirs = nx.community.louvain_communities(club, weight=None, seed=0)
-    assert modularity(links, communities(links, Graph())) > 0.98 * modularity(
-        links, {note: i for i, group in enumerate(theirs) for note in group}
+    bare = nx.community.louvain_communities(club, weight=None, seed=0)
+    assert modularity(links, grouped(links)) > 0.95 * modularity(
+        links, {note: i for i, group in enumerate(bare) for note in group}
     )
+
+
+# Bare, NetworkX 3.6 moves two of these notes from group to group for ever.
+RESTLESS = ((0, 13), (1, 11), (3, 5), (3, 9), (4, 8), (6, 10), (7, 0), (8, 4), (11, 1), (13, 7))
+
+
+def test_notes_that_gain_nothing_by_moving_stay_where_they_are():
+    links = [Edge(*pair) for pair in RESTLESS]
+    assert grouped(links).keys() == paths_of(links).keys()
 
 
 weighted = st.dictionaries(st.tuples(notes, sections), st.floats(0.001, 1), max_size=12)
@@ -204,19 +242,112 @@ weighted = st.dictionaries(st.tuples(notes, sections), st.floats(0.001, 1), max_
 
 @given(rows, weighted, st.floats(0.1, 4), st.integers(0, 3))
 def test_the_search_for_communities_ends_whatever_the_weights(links, lists, resolution, seed):
-    found = communities(links, Graph(resolution=resolution, seed=seed), lists=lists)
+    found = grouped(links, Graph(resolution=resolution, seed=seed), lists)
     assert found.keys() == {n for e in links if e.source != e.target for n in e[:2]}
 
 
-@given(st.lists(edges, max_size=40), st.permutations(range(1, 10)))
-def test_with_names_communities_do_not_depend_on_ids(links, order):
+@given(rows, st.permutations(range(1, 10)))
+def test_communities_do_not_depend_on_ids(links, order):
     """An index made from scratch has other ids than one that grew, and must agree with it."""
     other = dict(zip(range(1, 10), order, strict=True))
     renamed = [e._replace(source=other[e.source], target=other[e.target]) for e in links]
-    found = communities(links, Graph(), names={n: f"{n}.md" for n in range(1, 10)})
-    again = communities(renamed, Graph(), names={other[n]: f"{n}.md" for n in range(1, 10)})
+    found = grouped(links, paths={n: f"{n}.md" for n in range(1, 10)})
+    again = grouped(renamed, paths={other[n]: f"{n}.md" for n in range(1, 10)})
     pairs = [(a, b) for a in found for b in found]
     assert all((found[a] == found[b]) == (again[other[a]] == again[other[b]]) for a, b in pairs)
+
+
+def test_communities_do_not_depend_on_how_texts_are_hashed():
+    program = (
+        "import random; from ragvault.config.settings import Graph;"
+        "from ragvault.index.graph_networkx import communities;"
+        "r = random.Random(1); ties = {(r.randrange(90), r.randrange(90)): 64 for _ in range(200)};"
+        "ties = {t: w for t, w in ties.items() if t[0] != t[1]};"
+        "paths = {n: f'{n}.md' for n in range(90)};"
+        "print(sorted(map(sorted, communities(ties, paths, Graph()))))"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            check=True,
+            capture_output=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(said) == 1
+
+
+# Until they are computed again
+
+
+def test_a_new_note_takes_the_community_of_most_of_its_neighbours():
+    links = [*ring(1, 2), *ring(3, 4), Edge(9, 1), Edge(9, 3), Edge(4, 9)]
+    assert majority(ties(links, {}), {1: 5, 2: 5, 3: 8, 4: 8})[9] == 8
+
+
+def test_of_equal_neighbours_the_lowest_number_counts():
+    assert majority(ties([Edge(9, 1), Edge(3, 9)], {}), {1: 7, 3: 2}) == {1: 7, 3: 2, 9: 2}
+
+
+def test_a_new_note_that_only_new_notes_link_to_follows_them():
+    found = majority(ties([Edge(8, 9), Edge(9, 10), Edge(1, 8), *ring(20, 21)], {}), {1: 3})
+    assert found == {1: 3, 8: 3, 9: 3, 10: 3}
+
+
+def test_a_note_keeps_its_community_while_it_has_a_link_and_no_longer():
+    assert majority(ties([Edge(1, 2)], {}), {1: 1, 2: 2, 3: 3}) == {1: 1, 2: 2}
+
+
+@settings(max_examples=40)
+@given(rows, st.dictionaries(notes, st.integers(1, 5)), st.randoms(use_true_random=False))
+def test_the_majority_does_not_depend_on_the_order_of_links(links, known, random):
+    shuffled = random.sample(links, len(links))
+    found = majority(ties(links, {}), known)
+    assert majority(ties(shuffled, {}), known) == found
+    assert all(found[note] == known[note] for note in found if note in known)
+
+
+def test_the_share_of_links_that_changed():
+    before = ties(index_note(1, range(10, 30)), {})
+    assert share_changed(before, before) == 0
+    assert share_changed(before, before | {(2, 3): LINK}) == 1 / 20
+    assert share_changed(before, {(1, 10): 1}) == 1
+    assert share_changed({}, before) == 1
+    assert share_changed({}, {}) == 0
+
+
+# --- Paths ---
+
+
+def path(links, start, end):
+    names = "0abcdefghi"
+    graph = link_graph(ties(links, {}), dict(enumerate(names)))
+    return "".join(shortest_path(graph, names[start], names[end]))
+
+
+def test_a_path_follows_links_in_both_directions():
+    assert path([Edge(1, 2), Edge(3, 2)], 1, 3) == "abc"
+    assert path([Edge(1, 2), Edge(3, 2)], 3, 1) == "cba"
+
+
+def test_the_fewest_links_count_and_then_how_many_are_followed_backwards():
+    around = [Edge(1, 4), Edge(4, 5), Edge(5, 3)]
+    assert path([*around, Edge(2, 1), Edge(2, 3)], 1, 3) == "abc"
+    assert path([*around, Edge(2, 1), Edge(2, 3), Edge(1, 6), Edge(6, 3)], 1, 3) == "afc"
+
+
+def test_notes_that_no_links_connect_have_no_path():
+    assert path([Edge(1, 2), Edge(3, 4)], 1, 3) == ""
+    assert path([Edge(1, 2)], 1, 9) == ""
+
+
+@given(rows, notes, notes)
+def test_a_path_is_as_short_as_the_neighbours_say(links, start, end):
+    found = path(links, start, end)
+    steps = {n.note: n.steps for n in neighbours(links, {start: 1}, 9)}
+    if start != end:
+        assert len(found) == (steps[end] + 1 if end in steps else 0)
 
 
 # --- Neighbours ---
@@ -282,7 +413,7 @@ def test_neighbours_are_all_that_so_many_steps_can_reach(links, seeds, depth):
 
 def test_a_search_needs_no_networkx():
     program = (
-        "import sys, ragvault.index.graph_neighbours, ragvault.index.graph_communities\n"
+        "import sys, ragvault.index.graph_neighbours, ragvault.index.graph_networkx\n"
         "assert 'networkx' not in sys.modules and 'numpy' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)

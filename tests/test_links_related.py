@@ -30,9 +30,7 @@ def test_a_broken_link_and_a_missing_heading_are_told_with_their_lines(vault):
         "incoming  b.md:3",
         "broken    line 6: nowhere",
     ]
-    assert (
-        "outgoing  line 3: a#Missing -> a.md (no such heading)" in ragvault("links", "b").out
-    )
+    assert "outgoing  line 3: a#Missing -> a.md (no such heading)" in ragvault("links", "b").out
 
 
 def test_incoming_links_are_the_outgoing_ones_of_others(sample):
@@ -104,6 +102,65 @@ def test_a_note_may_be_named_as_the_shell_does(sample, monkeypatch):
         assert ragvault("links", named).code == 0
 
 
+# --path
+
+
+def test_a_path_has_every_note_between_with_the_direction_and_the_lines_of_its_links(vault):
+    (vault / "d.md").write_text("# D\n\n[[a]]\n")
+    (vault / "e.md").write_text("# E\n\n[[b]]\n\n![[b]]\n")
+    ragvault("index", vault, "-q")
+
+    assert ragvault("links", "d", "--path", "e").out.splitlines() == [
+        "d.md",
+        "->  a.md (d.md:3)",
+        "<-> b.md (a.md:6, b.md:3, b.md:3)",
+        "<-  e.md (e.md:3, e.md:5)",
+    ]
+    found = ragvault("links", "e", "--path", "d", "--json").json
+    assert found["notes"] == ["e.md", "b.md", "a.md", "d.md"]
+    assert [step["direction"] for step in found["steps"]] == ["out", "both", "in"]
+    assert found["steps"][0]["links"] == [
+        {"note": "e.md", "line": 3, "target": "b", "kind": "link", "to": "b.md"},
+        {"note": "e.md", "line": 5, "target": "b", "kind": "embed", "to": "b.md"},
+    ]
+
+
+def test_notes_that_are_not_connected_end_with_1_and_a_sentence(vault):
+    said = ragvault("links", "a", "--path", "c")
+    assert (said.code, said.out) == (1, "")
+    assert said.err == "no links connect a.md and sub/c.md\n"
+    found = ragvault("links", "a", "--path", "c", "--json", "-q")
+    assert (found.code, found.err) == (1, "")
+    assert found.json == {"note": "a.md", "to": "sub/c.md", "notes": [], "steps": []}
+
+
+def test_a_note_is_connected_to_itself(vault):
+    said = ragvault("links", "c", "--path", "c")
+    assert (said.code, said.out) == (0, "sub/c.md\n")
+
+
+def test_a_note_on_the_path_whose_file_is_gone_is_marked(vault):
+    (vault / "b.md").unlink()
+    assert "b.md" in ragvault("links", "a", "--path", "b").out
+    assert "(that file is gone; run: ragvault index)" in ragvault("links", "a", "--path", "b").out
+
+
+@pytest.mark.parametrize("notes", [("nope", "a"), ("a", "nope")])
+def test_a_path_needs_two_notes(notes, vault):
+    said = ragvault("links", notes[0], "--path", notes[1])
+    assert said.code == 2
+    assert said.err.startswith("ragvault: the index has no note nope\n")
+
+
+def test_without_networkx_a_path_fails_and_links_do_not(vault, monkeypatch):
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    said = ragvault("links", "a", "--path", "b")
+    assert said.code == 4
+    assert "networkx" in said.err
+    assert "fix: pip install networkx" in said.err
+    assert ragvault("links", "a").code == ragvault("related", "a").code == 0
+
+
 # related
 
 
@@ -156,9 +213,7 @@ def test_without_vectors_it_answers_by_links_and_says_so(vault, monkeypatch, tmp
     said = ragvault("related", "a")
 
     assert said.out.startswith("b.md\n    links: they link to each other\n")
-    assert said.err == (
-        "warning: vectors were not used: this note has none; run: ragvault index\n"
-    )
+    assert said.err == ("warning: vectors were not used: this note has none; run: ragvault index\n")
 
 
 def test_a_note_without_neighbours_ends_with_1(vault, monkeypatch, tmp_path):

@@ -12,7 +12,7 @@ from ragvault.evaluate.liveness import liveness
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.scripts import of
 from ragvault.index.analyze import Analyzer
-from ragvault.index.vector_tiers import Tiers
+from ragvault.index.vector.tiers import Tiers
 from ragvault.rank import boosts
 from ragvault.vault import Vault
 

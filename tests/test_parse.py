@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragvault.config import settings as config
-from ragvault.notes import fields, frontmatter, tags
+from ragvault.notes import frontmatter, tags
 from ragvault.notes.parse import Lines, blank, parse
 from ragvault.types import Note
 
@@ -156,7 +156,7 @@ def test_tags_found_are_clean_tags(text):
 
 
 def test_fields_met_twice_become_a_list_and_frontmatter_comes_first():
-    merged = fields.merge({"rating": 5}, "rating:: 4\nmade:: 2024-03-14\n(soft:: true)")
+    merged = frontmatter.with_fields({"rating": 5}, "rating:: 4\nmade:: 2024-03-14\n(soft:: true)")
     assert merged == {"rating": [5, 4], "made": dt.date(2024, 3, 14), "soft": True}
 
 

@@ -9,9 +9,8 @@ import pytest
 from vault_kit import ragvault, vault
 
 from ragvault.cli import purge as purging
-from ragvault.service import running
-from ragvault.service.logs import NAME
-from ragvault.service.record import LOCK, RECORD, SOCKET
+from ragvault.service import LOCK_FILE, RECORD_FILE, SOCKET_FILE, process
+from ragvault.service.log import LOG_FILE
 from ragvault.store.lock import WriterLock
 from ragvault.vault import Vault
 
@@ -19,8 +18,8 @@ __all__ = ["vault"]
 
 
 WATCHER = (
-    *(f"cache/{NAME}", f"cache/{NAME}.1"),
-    *(f"run/{name}" for name in (LOCK, RECORD, SOCKET, f".{RECORD}.x7f")),
+    *(f"cache/{LOG_FILE}", f"cache/{LOG_FILE}.1"),
+    *(f"run/{name}" for name in (LOCK_FILE, RECORD_FILE, SOCKET_FILE, f".{RECORD_FILE}.x7f")),
 )
 STRANGE = (
     *("cache/photo.jpg", "config.toml.bak", "diary.txt", "models/mine.bin"),
@@ -171,9 +170,9 @@ def test_of_a_linked_folder_of_models_only_the_link_goes(vault, tmp_path):
 
 def test_a_watcher_is_stopped_first(home, monkeypatch):
     stopped = []
-    watcher = running.Running(4711, None, 0.0, "0", (), "unix")
-    monkeypatch.setattr(running, "running", lambda: watcher)
-    monkeypatch.setattr(running, "stop", stopped.append)
+    watcher = process.WatcherRecord(4711, None, 0.0, "0", (), "unix")
+    monkeypatch.setattr(process, "running_watcher", lambda: watcher)
+    monkeypatch.setattr(process, "stop_watcher", stopped.append)
 
     said = ragvault("purge", "--yes")
 

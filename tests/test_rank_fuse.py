@@ -288,6 +288,13 @@ def test_a_section_is_worth_what_it_is_called_and_its_form_adds(headings, kind, 
     assert hierarchy(passage, scores)[0] == pytest.approx(worth)
 
 
+def test_a_short_section_is_worth_what_it_is_called_in_a_passage_it_shares():
+    shared = {"headings": ("Lunch",), "subheadings": ("Soup", "Rules"), "text": "plain"}
+    scores = context("policy").settings.fuse.features.sections
+
+    assert hierarchy(candidate(passage=shared).passage, scores) == (0.85, "policy")
+
+
 def test_a_note_without_a_date_has_the_stated_recency():
     (found,) = fuse([candidate()], context("policy"))
 

@@ -20,8 +20,7 @@ from ragvault.errors import VaultNotFound
 from ragvault.notes import walk as walking
 from ragvault.notes.rewalk import Rewalk
 from ragvault.notes.walk import walk
-from ragvault.service.events import Native
-from ragvault.service.sieve import Sieve
+from ragvault.service.events import NativeEvents, PathFilter
 
 FOLDERS = ("", "a", "a/b", "c", "node_modules", "a/drafts")
 NAMES = (
@@ -132,11 +131,11 @@ def test_looking_where_something_happened_finds_what_a_whole_walk_finds(batches)
 
 
 @contextmanager
-def listening(root: Path) -> Iterator[tuple[Native, Rewalk]]:
+def listening(root: Path) -> Iterator[tuple[NativeEvents, Rewalk]]:
     rewalk = Rewalk(root, config.Walk())
-    sieve = Sieve(root, config.Walk())
-    native = Native(root, sieve, lambda: None, rewalk.tell)
-    rewalk.heard = native.heard
+    paths = PathFilter(root, config.Walk())
+    native = NativeEvents(root, paths, lambda: None, rewalk.tell)
+    rewalk.heard = native.watched_folders
     try:
         yield native, rewalk
     finally:
@@ -150,7 +149,9 @@ def test_what_is_heard_of_real_files_is_enough_to_find_what_a_whole_walk_finds(t
     batches = 25
     while batches:
         with listening(tmp_path) as (native, rewalk):
-            while batches and not native.outdated:  # then one listens anew, by the rules of now
+            while (
+                batches and not native.rules_changed
+            ):  # then one listens anew, by the rules of now
                 batches -= 1
                 for _ in range(dice.randrange(1, 6)):
                     doing, folder = dice.choice(DOINGS), dice.choice(FOLDERS)
@@ -159,10 +160,10 @@ def test_what_is_heard_of_real_files_is_enough_to_find_what_a_whole_walk_finds(t
                 same_as_a_walk(native, rewalk, tmp_path)
 
 
-def same_as_a_walk(native: Native, rewalk: Rewalk, root: Path) -> None:
-    if not native.misses_nothing:
+def same_as_a_walk(native: NativeEvents, rewalk: Rewalk, root: Path) -> None:
+    if not native.is_lossless:
         pytest.skip("this system may pass over events")
-    assert native.has_told_all(10.0)
+    assert native.is_drained(10.0)
     assert rewalk.walk() == walk(root, config.Walk())
 
 

@@ -15,14 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from keyword_shelves import ENGINES
-from vector_shelf import WORDS, Shelf, brute_force, create, fill, vector_of
+from vector_shelf import DIM, WORDS, brute_force, in_file, vector_of
 
 from ragvault.config import profiles
 from ragvault.config.settings import Vector
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError, UsageError
-from ragvault.index.vector_tiers import Tiers
-from ragvault.index.vector_write import Limits
+from ragvault.index.vector.tiers import Tiers
 from ragvault.opened import Opened
 from ragvault.plan import QueryPlan
 from ragvault.ports import CacheBroken
@@ -366,16 +365,11 @@ def test_a_filter_that_keeps_one_passage_in_a_thousand_leaves_the_vector_leg_exa
     tmp_path, exact_max
 ):
     """Twelve of 12,000, in an order that a list near the query would not have by chance."""
-    shelf, chance = Shelf(), np.random.default_rng(0)
-    rows = chance.standard_normal((12_000, shelf.dim)).astype(np.float32)
+    chance = np.random.default_rng(0)
+    rows = chance.standard_normal((12_000, DIM)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    limits = Limits(full_in_lists=1024, log_bytes=0)
-    made = create(tmp_path, shelf, limits=limits, config=Vector(exact_max=exact_max, probe=0.1))
-    for first in range(0, 12_000, 300):
-        fill(made, shelf, dict(enumerate(rows[first : first + 300], first)))
-    while made.merge():
-        pass
-    assert made.exact == (exact_max > 0)
+    settings = Vector(exact_max=exact_max, probe=0.1)
+    _, made = in_file(tmp_path, dict(enumerate(rows)), settings)
     for turn in range(20):
         kept = np.sort(chance.choice(12_000, 12, replace=False))
         query = vector_of(f"{WORDS[turn % 11]} {turn}")
@@ -406,7 +400,7 @@ def test_no_leg_returns_what_the_filter_excludes(vault, leg, condition):
     legs = [leg] if leg != "graph" else ["keyword", "graph"]
     with with_settings(vault, f"retrieve.legs={json.dumps(legs)}") as index:
         plan = understand(condition, index.config.query, now=NOW)
-        kept = set(index.catalogue.kept_passages(plan.filter).tolist())
+        kept = set(index.catalogue.filtered_passages(plan.filter).tolist())
         found = search(Asked(f"flour water salt scale ({condition})", NOW, 500), index)
     seen = {each.id for each in found.stages[0].ranked}
     assert seen <= kept

@@ -201,7 +201,9 @@ def test_the_index_says_that_it_is_behind_and_how_far(vault):
     state = found(vault, "bread")["index"]
 
     assert (state["fresh"], state["pending"]) == (False, 3)
-    assert any("3 files have changed since the last index" in line for line in ask(vault, "bread").err)
+    assert any(
+        "3 files have changed since the last index" in line for line in ask(vault, "bread").err
+    )
     assert not ask(vault, "bread", "-q").err
 
 

@@ -173,7 +173,7 @@ def test_a_vault_that_cannot_be_reached_is_not_taken_for_gone(vault, tmp_path, m
 
     assert opened(tmp_path / "copy", home).index("keyword", talk=heard).added == 6
     assert not any("gone" in line or "goes on" in line for line in heard.lines)
-    assert len(layout.known(home)) == 2
+    assert len(layout.known_vaults(home)) == 2
     assert {row.name: row.state for row in rows()} == {"vault": "unreadable", "copy": "ready"}
     with vault.catalogue() as catalogue, pytest.raises(VaultUnreadable, match="not connected"):
         freshness.check(vault.root, catalogue)

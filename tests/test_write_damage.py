@@ -60,7 +60,7 @@ def empty(path: Path) -> None:
 
 def caches(folder: Path, tier: str) -> list[str]:
     """Every file that answers and can be made again, by its path in the index folder."""
-    held = [folder / "caches", *(path for name in CACHES for path in (folder / name).rglob("*"))]
+    held = [folder / "stamp", *(path for name in CACHES for path in (folder / name).rglob("*"))]
     # Tantivy's locks are empty, and its list of managed files is about files to delete.
     spared = (".tantivy-meta.lock", ".tantivy-writer.lock", ".managed.json")
     names = [str(p.relative_to(folder)) for p in held if p.is_file() and p.name not in spared]
@@ -68,7 +68,7 @@ def caches(folder: Path, tier: str) -> list[str]:
     return [name for name in names if tier == "static" or "rough" not in name]
 
 
-CACHES = ("keyword", "code", "vectors")
+CACHES = ("keyword", "code", "caches")
 
 
 HARM = [
@@ -144,7 +144,7 @@ def test_damage_is_told_with_the_name_of_the_index_and_found_by_the_doctor(vault
     assert heard.lines[0].startswith(f"the {name} index: ")
 
 
-@pytest.mark.parametrize("name", ["keyword", "code", "vectors"])
+@pytest.mark.parametrize("name", CACHES)
 @pytest.mark.parametrize("deep", [False, True])
 def test_a_file_where_a_cache_should_be_makes_room_for_it(vault, models, name, deep):
     vault.index()
@@ -166,7 +166,7 @@ def test_a_folder_where_a_file_should_be_makes_room_for_it(vault, models):
     vault.index()
     before = answers(vault)
     models.forget()
-    for name in ("caches", "keyword/*/manifest", "code/*/manifest", "vectors/fine@1/manifest.json"):
+    for name in ("stamp", "keyword/*/manifest", "code/*/manifest", "caches/*/vectors.faiss"):
         for path in vault.folder.glob(name):
             path.unlink()
             (path / "within").mkdir(parents=True)
@@ -177,7 +177,7 @@ def test_a_folder_where_a_file_should_be_makes_room_for_it(vault, models):
     assert models.seen == []
 
 
-@pytest.mark.parametrize("gone", [*CACHES, "caches"])
+@pytest.mark.parametrize("gone", [*CACHES, "stamp"])
 def test_a_cache_that_is_gone_as_a_whole_is_made_again(vault, models, gone):
     vault.index()
     before = answers(vault)

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ragvault.models.kit import Kit
-from ragvault.service.kept import Kept
-from ragvault.service.watch import Watch
+from ragvault.service.vault_watcher import VaultWatcher
+from ragvault.service.watcher import Watcher
 from ragvault.vault import Vault
 from tests.write_kit import Heard
 
@@ -45,9 +45,11 @@ class Watched:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.heard = Heard()
-        self.kept = Kept(Vault.open(root), self.heard, Kit(), lambda: self.watch.wake())
-        self.watch = Watch([self.kept])
-        self._thread = threading.Thread(target=self.watch.run)
+        self.vault_watcher = VaultWatcher(
+            Vault.open(root), self.heard, Kit(), lambda: self.watcher.wake()
+        )
+        self.watcher = Watcher([self.vault_watcher])
+        self._thread = threading.Thread(target=self.watcher.run)
 
     def __enter__(self) -> Watched:
         self._thread.start()
@@ -55,13 +57,14 @@ class Watched:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.watch.stop()
+        self.watcher.stop()
         self._thread.join(DEADLINE)
         assert not self._thread.is_alive()
 
     def is_done(self) -> bool:
-        waits = self.kept.batch.waiting or self.kept.unfinished or self.watch.writing
-        return bool(self.kept.indexed) and not waits
+        vault = self.vault_watcher
+        busy = vault.batch.waiting or vault.unfinished or self.watcher.is_writing(vault)
+        return bool(vault.last_change) and not busy
 
     def found(self, query: str) -> list[str]:
         """The notes that a search finds by this word."""
@@ -97,12 +100,12 @@ def ragvault(
 @contextmanager
 def daemon(root: Path, env: dict[str, str], *args: str) -> Iterator[subprocess.Popen[bytes]]:
     """A watcher that is ready; killed at the end, if it still runs."""
-    from ragvault.service.running import running
+    from ragvault.service.process import running_watcher
 
     command = [sys.executable, "-m", "ragvault", "watch", str(root), *args]
     process = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
     try:
-        assert soon(lambda: process.poll() is not None or running(env))
+        assert soon(lambda: process.poll() is not None or running_watcher(env))
         yield process
     finally:
         if process.poll() is None:

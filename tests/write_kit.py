@@ -137,7 +137,7 @@ def answers(vault: Vault, exact: bool = True) -> dict[str, object]:
             ],
             "links": [catalogue.outgoing(path) for path in paths],
             "backlinks": {
-                path: [s[:2] for s in catalogue.standings([catalogue.note_id(path)]).values()]
+                path: [s[:2] for s in catalogue.link_stats([catalogue.note_id(path)]).values()]
                 for path in paths
             },
         }

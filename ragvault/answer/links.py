@@ -6,13 +6,15 @@
     waiting     not looked up yet: an indexing run was stopped
     incoming    links of other notes that mean this one
 
-Each link of the note is in exactly one of the first four. Loads no model and opens no cache.
+Each link of the note is in exactly one of the first four. `link_path` says over which links two
+notes are connected. Loads no model and opens no cache.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from ragvault.answer.note_lookup import find_note
@@ -63,6 +65,42 @@ class Links:
         return any(lists)
 
 
+@dataclass(frozen=True, slots=True)
+class PathLink:
+    """A link on a path: the note it stands in, its line, what is written, the note it means."""
+
+    note: str
+    line: int
+    target: str  # as written
+    kind: str  # link, embed or property
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """From one note of a path to the next. `links` has every link between the two.
+
+    `direction` is `out` where the first links to the second, `in` where it is linked from there,
+    `both` where each links to the other. `gone` says that the second's file is no longer there.
+    """
+
+    note: str
+    to: str
+    direction: str
+    links: tuple[PathLink, ...]
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPath:
+    """How two notes are connected; without `notes` they are not."""
+
+    note: str
+    to: str
+    notes: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+
 def links(root: Path, catalogue: Catalogue, named: str) -> Links:
     """The links of the note that is meant. Raises UsageError."""
     path = find_note(root, sorted(catalogue.files()), named)
@@ -75,6 +113,36 @@ def links(root: Path, catalogue: Catalogue, named: str) -> Links:
         ambiguous=_of("ambiguous", own),
         waiting=_of("waiting", own),
     )
+
+
+def link_path(root: Path, catalogue: Catalogue, named: str, other: str) -> LinkPath:
+    """The shortest way from a note to another, over links in both directions.
+
+    Raises UsageError, and EngineMissing without NetworkX.
+    """
+    from ragvault.index.graph_networkx import link_graph, shortest_path
+
+    known = sorted(catalogue.files())
+    start, end = find_note(root, known, named), find_note(root, known, other)
+    ties = dict.fromkeys(catalogue.linked_notes(), 1)
+    graph = link_graph(ties, dict(catalogue.notes_since(0)))
+    notes = (start,) if start == end else tuple(shortest_path(graph, start, end))
+    steps = tuple(_step(root, catalogue, *pair) for pair in pairwise(notes))
+    return LinkPath(start, end, notes, steps)
+
+
+def _step(root: Path, catalogue: Catalogue, note: str, to: str) -> Step:
+    out, back = _links_between(catalogue, note, to), _links_between(catalogue, to, note)
+    direction = "both" if out and back else "out" if out else "in"
+    return Step(note, to, direction, (*out, *back), is_gone(root, catalogue, to))
+
+
+def _links_between(catalogue: Catalogue, note: str, to: str) -> list[PathLink]:
+    return [
+        PathLink(note, link.line, spelling(link), link.kind, to)
+        for link, target in catalogue.outgoing(note)
+        if target is not None and target.path == to
+    ]
 
 
 def is_gone(root: Path, catalogue: Catalogue, path: str) -> bool:

@@ -108,7 +108,7 @@ def _add(found: dict[int, _Found], reasons: Mapping[int, Reason], score: float) 
 def _by_links(catalogue: Catalogue, own: int) -> dict[int, Reason]:
     edges = _edges(catalogue, [own])
     between = sorted({note for edge in edges for note in edge[:2]})
-    lists: Any = catalogue.lists()
+    lists: Any = catalogue.link_lists()
     found = neighbours(_edges(catalogue, between), {own: 1}, DEPTH, lists)
     direct = {each.note for each in found if each.steps == 1}
     both = {edge.source for edge in edges} & {edge.target for edge in edges}
@@ -130,11 +130,11 @@ def _link_reason(each: Neighbour, mutual: bool) -> Reason:
 
 
 def _by_community(catalogue: Catalogue, own: int) -> dict[int, Reason]:
-    standings = catalogue.standings()
-    mine = standings[own].community if own in standings else None
+    stats = catalogue.link_stats()
+    mine = stats[own].community if own in stats else None
     if mine is None:
         return {}
-    members = [note for note, place in standings.items() if place.community == mine]
+    members = [note for note, place in stats.items() if place.community == mine]
     reason = Reason("community", len(members), f"same community ({len(members):,} notes)")
     return {note: reason for note in members if note != own}
 
@@ -143,6 +143,7 @@ def _by_vector(
     catalogue: Catalogue, engines: Engines, own: int
 ) -> tuple[dict[int, Reason], tuple[str, ...]]:
     """The nearest notes by the vectors of the best model that has embedded this note."""
+    from ragvault.errors import EngineMissing
     from ragvault.ports import CacheBroken
 
     ids, dims = catalogue.chunk_ids_of(own), catalogue.model_dims()
@@ -152,10 +153,10 @@ def _by_vector(
             continue
         try:
             vectors = engines.vectors(model, dims[model], catalogue)
-        except CacheBroken as broken:
+        except (CacheBroken, EngineMissing) as broken:
             return {}, (f"vectors were not used: {broken}; run: {broken.fix}",)
         try:
-            nearest, cosines = vectors.search(mean, limit=PASSAGES, allowed=_others(ids))
+            nearest, cosines = vectors.search(mean, limit=PASSAGES, without=_sorted(ids))
             return _nearest_notes(catalogue, nearest.tolist(), cosines.tolist()), ()
         finally:
             vectors.close()
@@ -175,11 +176,10 @@ def _mean(catalogue: Catalogue, model: str, ids: Sequence[int]) -> NDArray[np.fl
     return mean
 
 
-def _others(own: Sequence[int]) -> Any:
+def _sorted(ids: Sequence[int]) -> NDArray[np.int64]:
     import numpy as np
 
-    mine = np.array(own, np.int64)
-    return lambda ids: ~np.isin(ids, mine)
+    return np.array(sorted(ids), np.int64)
 
 
 def _nearest_notes(

@@ -21,7 +21,7 @@ from ragvault.errors import IndexBehind
 from ragvault.models.kit import Kit
 from ragvault.opened import Opened
 from ragvault.search import Asked, Response
-from ragvault.store.lock import owner
+from ragvault.store.lock import lock_owner
 
 # Vaults up to this size are compared with their index even if nobody asked for it. The comparison
 # walks the vault: 42 ms for 1,000 notes in a folder each, 95 ms for 2,500, 472 ms for 14,593. A
@@ -175,7 +175,7 @@ def _vault_answer(
 def _unfinished(vault: SearchableVault, index: Opened) -> str:
     if index.catalogue.last_run():
         return ""
-    if owner(vault.folder):
+    if lock_owner(vault.folder):
         return "still being indexed; search again when it is done (see: ragvault status)"
     return "its first index run did not finish; to continue: ragvault index"
 

@@ -16,10 +16,9 @@ from ragvault.config import folders
 from ragvault.config.settings import Config, Models
 from ragvault.errors import RagvaultError
 from ragvault.index.keyword_reached import reached
-from ragvault.store.catalogue import Catalogue
-from ragvault.store.counts import Counts
+from ragvault.store.catalogue import Catalogue, Counts
 from ragvault.store.links import Dangling
-from ragvault.store.lock import owner
+from ragvault.store.lock import lock_owner
 from ragvault.types import Skipped
 
 
@@ -73,7 +72,7 @@ class Status:
 
 def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Status:
     """Everything that `ragvault status` shows."""
-    writing = owner(catalogue.folder)
+    writing = lock_owner(catalogue.folder)
     with catalogue.snapshot():
         counts = catalogue.counts()
         unworded = _unworded(catalogue, config)

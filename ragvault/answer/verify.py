@@ -168,6 +168,7 @@ class _Review:
             chunk.kind,
             chunk.text,
             chunk.lines,
+            chunk.subheadings,
         )
         self._taken[id_] = changed(each, passage=passage, shown=None, merged=(), cut=False)
         return self._taken[id_]

@@ -109,7 +109,7 @@ def _folder(vault: str | None) -> Path | None:
     if path.is_dir():
         return path
     data = folders.data_dir(override=load_settings().config.paths.data)
-    named = [known.root for known in layout.known(data) if known.name == vault]
+    named = [known.root for known in layout.known_vaults(data) if known.name == vault]
     if not named:
         raise VaultNotFound(
             f"no folder and no known vault is called {vault}",

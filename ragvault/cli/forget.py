@@ -49,13 +49,13 @@ def forget(
     from ragvault.errors import UsageError
     from ragvault.forget import ignore_line
     from ragvault.models.talk import on_stderr
-    from ragvault.service.turns import turn
+    from ragvault.service.process import pause_watcher
     from ragvault.vault import Vault
 
     if (note is None) != removed:
         raise UsageError("name a note, or use --removed", fix="ragvault forget --help")
     opened = Vault.open(vault)
-    with turn(opened.root):
+    with pause_watcher(opened.root):
         forgotten = opened.forget(note, talk=on_stderr(quiet=console.is_quiet()))
     if note is not None and not forgotten.notes:
         console.report(f"{note} is no longer in the index")

@@ -81,14 +81,14 @@ def index(
     """
     from ragvault.cli.render import reports
     from ragvault.models.talk import on_stderr
-    from ragvault.service.turns import turn
+    from ragvault.service.process import pause_watcher
     from ragvault.vault import Vault
 
     flags = [*(set_ or ()), *([f"models.embedder={model}"] if model else ())]
     opened = Vault.open(vault, flags=flags)
     how_far: Any = "keyword" if no_vectors else tier.value
     try:
-        with turn(opened.root) as watcher, progress() as report_progress:
+        with pause_watcher(opened.root) as watcher, progress() as report_progress:
             if watcher:
                 console.report(f"pausing the watcher (pid {watcher.pid}) during this run")
             talk = on_stderr(quiet=console.is_quiet())

@@ -1,6 +1,8 @@
-"""ragvault links: the links of a note, in both directions."""
+"""ragvault links: the links of a note, in both directions, and how two notes are connected."""
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import typer
 
@@ -14,21 +16,38 @@ app = typer.Typer()
 @app.command()
 def links(
     note: options.Note,
+    path: Annotated[
+        str | None,
+        typer.Option("--path", metavar="OTHER", help="Show how the two notes are connected."),
+    ] = None,
     vault: options.VaultName = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """List the links of a note: outgoing, incoming, broken and ambiguous.
 
-    Exits with 1 if there are none. Loads no model and writes nothing.
+    With --path, shows how it is connected to another note: the shortest path over links, followed
+    in both directions.
+
+    Exits with 1 if there are no links, or the notes are not connected. Loads no model and writes
+    nothing.
 
     ragvault links "Sourdough Starter"
 
     ragvault links Technique/Steam.md --vault sample_vault --json
+
+    ragvault links Steam --path "Rye Loaf"
     """
     from ragvault.cli.render import reports
     from ragvault.vault import Vault
 
+    if path is not None:
+        way = Vault.open(vault).link_path(note, path)
+        console.out(encode(way) if json else reports.link_path(way))
+        if not way.notes:
+            console.report(f"no links connect {way.note} and {way.to}")
+            raise typer.Exit(1)
+        return
     found = Vault.open(vault).links(note)
     console.out(encode(found) if json else reports.links(found))
     if not found:

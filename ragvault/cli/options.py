@@ -39,7 +39,7 @@ def vault_names(incomplete: str) -> list[str]:
     # No errors in the middle of typing: the command itself reports mistakes in the settings.
     with suppress(RagvaultError, OSError):
         data = folders.data_dir(override=load_settings().config.paths.data)
-        names = [vault.name for vault in layout.known(data)]
+        names = [vault.name for vault in layout.known_vaults(data)]
         return _typed([name for name in names if name.startswith(incomplete)])
     return []
 

@@ -30,7 +30,7 @@ from ragvault.cli import options
 from ragvault.cli.render import console, reports
 from ragvault.config import folders
 from ragvault.errors import IndexUnusable, RagvaultError
-from ragvault.store import layout, registry
+from ragvault.store import layout
 from ragvault.store.lock import WriterLock
 
 app = typer.Typer()
@@ -57,7 +57,7 @@ def purge(
     ragvault purge --yes --quiet
     """
     from ragvault.config.load import load_settings
-    from ragvault.service.running import running, stop
+    from ragvault.service.process import running_watcher, stop_watcher
 
     data = folders.data_dir(override=load_settings().config.paths.data)
     found = written_items(data)
@@ -75,10 +75,10 @@ def purge(
     if found and not yes and not console.confirm("remove all of this?", fix=fix):
         console.report("nothing was removed")
         raise typer.Exit(1)
-    watcher = running()
+    watcher = running_watcher()
     if watcher:
         console.report(f"stopping the watcher (pid {watcher.pid})")
-        stop(watcher)
+        stop_watcher(watcher)
     delete_items(found, data)
     if json:
         console.out(encode({"removed": found}))
@@ -111,10 +111,10 @@ class WrittenItem:
 
 def written_items(data: Path, environ: Mapping[str, str] | None = None) -> list[WrittenItem]:
     """Everything ragvault has written; `data` is the data folder. Raises InsideVault."""
-    vaults = layout.known(data)
+    vaults = layout.known_vaults(data)
     found = [
         *_named("index", _indexes(data)),
-        *_named("default", [data / "vaults" / registry.DEFAULT]),
+        *_named("default", [data / "vaults" / layout.DEFAULT]),
         *_named("models", _models(folders.models_dir(environ))),
         *_named("cache", _matching(folders.cache_dir(environ), _LOG)),
         *_named("runtime", _matching(folders.runtime_dir(environ), _RUNNING)),

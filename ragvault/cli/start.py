@@ -61,15 +61,15 @@ def answered_by_watcher(args: Sequence[str]) -> int | None:
         return None
     from ragvault.cli.caller import Reply, this_caller
     from ragvault.runtime import runtime_folder
-    from ragvault.service.client import Unanswered, ask
+    from ragvault.service.client import WatcherUnavailable, ask_watcher
 
     try:
         caller = this_caller()._asdict()
-        answer = ask(runtime_folder(), {"op": "search", "args": args, "around": caller})
+        answer = ask_watcher(runtime_folder(), {"op": "search", "args": args, "around": caller})
         return _write(Reply(str(answer["out"]), tuple(answer["err"]), int(answer["code"])))
-    except Unanswered as unanswered:
-        if unanswered.why and {"-v", "--verbose"} & set(args):
-            sys.stderr.write(f"the watcher does not answer: {unanswered.why}\n")
+    except WatcherUnavailable as unavailable:
+        if unavailable.reason and {"-v", "--verbose"} & set(args):
+            sys.stderr.write(f"the watcher does not answer: {unavailable.reason}\n")
         return None
     except KeyboardInterrupt:
         return 130

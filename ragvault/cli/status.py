@@ -29,15 +29,15 @@ def status(
     """
     from ragvault.answer.json_output import status_json
     from ragvault.cli.render import reports
-    from ragvault.service.running import watching
+    from ragvault.service.process import watcher_of
     from ragvault.vault import Vault
 
     opened = Vault.open(vault)
-    found, watcher = opened.status(), watching(opened.root)
+    found, watcher = opened.status(), watcher_of(opened.root)
     if json:
         hidden = ("token", "started")
         shown = {k: v for k, v in asdict(watcher).items() if k not in hidden} if watcher else None
         console.out(status_json(found, shown))
     else:
-        words = watcher.words() if watcher else ""
+        words = watcher.describe() if watcher else ""
         console.out(reports.status(found, words, full=console.is_verbose()))

@@ -105,14 +105,14 @@ def _fixed(opened: Vault) -> set[str]:
 def _revert(vault: str | None, questions: Path | None, json: bool) -> None:
     from ragvault.config import folders
     from ragvault.evaluate import tuned
-    from ragvault.store import layout, registry
+    from ragvault.store import layout
     from ragvault.vault import data_folder
 
     if questions is not None:
         raise UsageError("--revert takes no questions", fix="ragvault tune --revert")
     # Not through Vault.open, which refuses settings that this release no longer knows.
     data = data_folder()
-    folder = layout.index_folder(registry.find(vault, data, folders.here()), data)
+    folder = layout.index_folder(layout.find_vault(vault, data, folders.here()), data)
     settings = tuned.revert(folder, datetime.now(timezone.utc).isoformat(timespec="seconds"))
     if json:
         console.out(encode({"reverted": settings}))

@@ -68,17 +68,17 @@ def default(
     ragvault vaults default sample_vault
     """
     from ragvault.config import folders
-    from ragvault.store import registry
+    from ragvault.store import layout
     from ragvault.vault import data_folder
 
     if none:
         if vault:
             raise UsageError("VAULT and --none cannot be combined", fix="leave one of them out")
-        registry.unset_default(data_folder())
+        layout.unset_default_vault(data_folder())
         return
     if vault:
-        registry.set_default(registry.named(vault, data_folder(), folders.here()))
-    chosen = registry.default(data_folder())
+        layout.set_default_vault(layout.known_vault(vault, data_folder(), folders.here()))
+    chosen = layout.default_vault(data_folder())
     if chosen is None:
         console.report("no default vault is set; to set one: ragvault vaults default VAULT")
         raise typer.Exit(1)
@@ -99,11 +99,11 @@ def remove(
     ragvault vaults remove sample_vault
     """
     from ragvault.config import folders
-    from ragvault.store import registry
+    from ragvault.store import layout
     from ragvault.store.lock import WriterLock
     from ragvault.vault import data_folder
 
-    known = registry.named(vault, data_folder(), folders.here())
+    known = layout.known_vault(vault, data_folder(), folders.here())
     _refuse_watched(known.root)
     name, folder = printable(known.name), printable(str(known.folder))
     question = f"delete the index of {name} ({size(_bytes(known.folder))} in {folder})?"
@@ -114,28 +114,28 @@ def remove(
     # Held for a moment, to make sure nobody is writing. The lock is deleted with the folder.
     with WriterLock(known.folder, "ragvault vaults remove"):
         pass
-    registry.remove(known, keep=keep)
+    layout.remove_vault(known, keep=keep)
     left = f"its index is still in {folder}" if keep else "its index was deleted"
     console.out(f"removed {name}; {left}; the notes in {known.root} were not changed")
 
 
 def _refuse_watched(root: Path) -> None:
     """A watcher would create the index again as soon as a note changes."""
-    from ragvault.service.running import running
+    from ragvault.service.process import running_watcher
 
-    watcher = running()
+    watcher = running_watcher()
     if watcher and watcher.watches(root):
         raise RagvaultError(
-            f"the vault {root} is being watched ({watcher.words()})", fix="ragvault watch --stop"
+            f"the vault {root} is being watched ({watcher.describe()})", fix="ragvault watch --stop"
         )
 
 
 def _rows() -> list[VaultRow]:
-    from ragvault.store import layout, registry
+    from ragvault.store import layout
     from ragvault.vault import data_folder
 
     data = data_folder()
-    chosen = registry.default(data)
+    chosen = layout.default_vault(data)
     return [
         VaultRow(
             name=vault.name,
@@ -146,7 +146,7 @@ def _rows() -> list[VaultRow]:
             bytes=_bytes(vault.folder),
             created=vault.created,
         )
-        for vault in layout.known(data)
+        for vault in layout.known_vaults(data)
     ]
 
 
@@ -159,6 +159,6 @@ def _state(root: Path, catalogue: Path) -> str:
 
 
 def _bytes(folder: Path) -> int:
-    from ragvault.store.counts import sizes
+    from ragvault.store.catalogue import file_sizes
 
-    return sum(sizes(folder).values())
+    return sum(file_sizes(folder).values())

@@ -13,19 +13,19 @@ from ragvault.cli import options
 from ragvault.cli.render import console
 
 if TYPE_CHECKING:
-    from ragvault.service.openings import Openings
-    from ragvault.service.pending import Pending
-    from ragvault.service.running import Running
+    from ragvault.service.process import WatcherRecord
+    from ragvault.service.server import ResidentIndexes
+    from ragvault.service.vault_watcher import PendingCounter
     from ragvault.vault import Vault
 
 app = typer.Typer()
 
-# Variables that decide where files are. A search is answered only if they are the same there.
+# Variables that decide where files are. Others may differ between two login sessions.
 PLACES = ("HOME", "RAGVAULT_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 
 
 class Unit(str, Enum):
-    """Which service manager starts the watcher."""
+    """The service managers for which --print-unit has a unit."""
 
     systemd = "systemd"
     launchd = "launchd"
@@ -36,17 +36,20 @@ def watch(
     vaults: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Argument(
-            metavar="[VAULT]...", help="Folders or names of vaults. Default: every known vault."
+            metavar="[VAULT]...", help="Folders or names of vaults. Default: all known vaults."
         ),
     ] = None,
     daemon: Annotated[bool, typer.Option("--daemon", help="Run in the background.")] = False,
     stop: Annotated[bool, typer.Option("--stop", help="Stop the running watcher.")] = False,
     status: Annotated[
-        bool, typer.Option("--status", help="Show the state of the watcher; exit 1 if none runs.")
+        bool,
+        typer.Option(
+            "--status", help="Show whether a watcher runs and what it does. Exit code 1: none."
+        ),
     ] = False,
     print_unit: Annotated[
         Optional[Unit],  # noqa: UP045
-        typer.Option("--print-unit", help="Print a unit file that starts it at login."),
+        typer.Option("--print-unit", help="Print a unit that starts the watcher at every login."),
     ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -54,8 +57,8 @@ def watch(
 ) -> None:
     """Update indexes as files change, and keep models loaded for fast searches.
 
-    Changes can be searched within two seconds. While it runs, it answers `ragvault search` with
-    models that are already in memory. Ctrl-C stops it; nothing is lost.
+    A change can be searched within two seconds. While the watcher runs, it also answers
+    `ragvault search`, with the models already in memory. Ctrl-C ends it; nothing is lost.
 
     ragvault watch ~/notes
 
@@ -66,48 +69,52 @@ def watch(
     elif stop:
         _stop(json)
     elif print_unit:
-        from ragvault.service.units import UNITS
+        from ragvault.service.process import LOGIN_UNITS
 
-        console.out(UNITS[print_unit.value]([vault.root for vault in _opened(vaults or ())]))
+        roots = [vault.root for vault in _open_vaults(vaults or ())]
+        console.out(LOGIN_UNITS[print_unit.value](roots))
     elif daemon:
-        _start(_opened(vaults or ()), json)
+        _start(_open_vaults(vaults or ()), json)
     else:
-        _run(_opened(vaults or ()))
+        _run(_open_vaults(vaults or ()))
 
 
 def _run(vaults: Sequence[Vault]) -> None:
-    from ragvault.service.logs import Log, log_file
-    from ragvault.service.run import run
+    from ragvault.service.log import WatchLog, watch_log_path
+    from ragvault.service.watcher import run_watcher
 
     size = vaults[0].settings.config.watch.log_bytes
-    log = Log(log_file(), size, aloud=not console.is_quiet())
+    log = WatchLog(watch_log_path(), size, echo=not console.is_quiet())
     try:
-        run(vaults, _answer, log)
+        run_watcher(vaults, _answer, log)
     finally:
-        log.end()
+        log.close_file()
 
 
 def _answer(
-    args: list[str], around: Mapping[str, Any], openings: Openings, pending: Pending
+    args: list[str],
+    around: Mapping[str, Any],
+    indexes: ResidentIndexes,
+    pending: PendingCounter,
 ) -> Mapping[str, Any] | None:
-    """Answer a search that was typed in another process; None if that process must answer."""
+    """Answer a search typed in another process; None: that process answers by itself."""
     from ragvault.cli.caller import Caller
     from ragvault.cli.search import answer_search, parse_search
 
     caller = Caller(**around)
-    typed = parse_search(args, caller) if _has_same_folders(caller.environ) else None
-    return None if typed is None else answer_search(typed, caller, openings, pending)._asdict()
+    typed = parse_search(args, caller) if _has_our_folders(caller.environ) else None
+    return None if typed is None else answer_search(typed, caller, indexes, pending)._asdict()
 
 
-def _has_same_folders(environ: Mapping[str, str]) -> bool:
-    """Whether the caller's settings and indexes are in the same folders as ours."""
+def _has_our_folders(environ: Mapping[str, str]) -> bool:
+    """Whether the other process has its indexes and settings in the same folders."""
     from ragvault.cli.caller import this_caller
 
     ours = this_caller().environ
     return all(ours.get(name) == environ.get(name) for name in PLACES)
 
 
-def _opened(named: Sequence[str]) -> list[Vault]:
+def _open_vaults(named: Sequence[str]) -> list[Vault]:
     """The vaults to watch, each once."""
     from ragvault.errors import VaultNotFound
     from ragvault.vault import Vault, known
@@ -121,45 +128,41 @@ def _opened(named: Sequence[str]) -> list[Vault]:
 
 
 def _start(vaults: Sequence[Vault], json: bool) -> None:
-    from ragvault.service.background import start
+    from ragvault.service.log import watch_log_path
+    from ragvault.service.process import start_watcher
 
-    _show_started(start([vault.root for vault in vaults]), json)
-
-
-def _show_started(found: Running, json: bool) -> None:
-    from ragvault.service.logs import log_file
-
-    console.out(encode(_card(found)) if json else f"watching: {found.words()}")
-    console.report(f"log: {log_file()}")
+    found = start_watcher([vault.root for vault in vaults])
+    console.out(encode(_card(found)) if json else f"watching: {found.describe()}")
+    console.report(f"log: {watch_log_path()}")
 
 
 def _show_status(json: bool) -> None:
     from ragvault.cli.render import reports
-    from ragvault.service.running import running
+    from ragvault.service.process import running_watcher
 
-    found = running()
+    found = running_watcher()
     if found is None:
         console.out(encode({"running": False}) if json else "")
         console.report("no watcher is running")
         raise typer.Exit(1)
-    state = _watcher_state()
+    state = _state()
     console.out(encode(_card(found) | state) if json else reports.watcher(found, state))
 
 
-def _watcher_state() -> dict[str, Any]:
-    """The state that the watcher reports, or why it does not answer."""
+def _state() -> dict[str, Any]:
+    """What the watcher reports of itself, or why it does not answer."""
     from ragvault.runtime import runtime_folder
-    from ragvault.service.client import Unanswered, ask
+    from ragvault.service.client import WatcherUnavailable, ask_watcher
 
     try:
-        answer = ask(runtime_folder(), {"op": "status"})
-    except Unanswered as unanswered:
-        return {"vaults": [], "unanswered": unanswered.why}
-    return {"vaults": answer["vaults"], "answered": answer["answered"]}
+        status = ask_watcher(runtime_folder(), {"op": "status"})
+    except WatcherUnavailable as unavailable:
+        return {"vaults": [], "unanswered": unavailable.reason}
+    return {"vaults": status["vaults"], "answered": status["answered"]}
 
 
-def _card(found: Running) -> dict[str, Any]:
-    from ragvault.service.logs import log_file
+def _card(found: WatcherRecord) -> dict[str, Any]:
+    from ragvault.service.log import watch_log_path
 
     return {
         "running": True,
@@ -167,18 +170,18 @@ def _card(found: Running) -> dict[str, Any]:
         "since": found.since,
         "version": found.version,
         "roots": list(found.vaults),
-        "log": str(log_file()),
+        "log": str(watch_log_path()),
     }
 
 
 def _stop(json: bool) -> None:
-    from ragvault.service.running import running, stop
+    from ragvault.service.process import running_watcher, stop_watcher
 
-    found = running()
+    found = running_watcher()
     if found is None:
         console.report("no watcher is running")
     else:
-        stop(found)
+        stop_watcher(found)
         console.report(f"stopped the watcher (pid {found.pid})")
     if json:
         console.out(encode({"stopped": found.pid if found else None}))

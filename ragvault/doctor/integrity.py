@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from ragvault.answer.status import Status
 from ragvault.doctor.findings import Finding, fine
 from ragvault.engines import Engines
+from ragvault.errors import EngineMissing
 from ragvault.plan import Has
 from ragvault.ports import CacheBroken, KeywordIndex
 from ragvault.sought import Not, Words
+from ragvault.store.caches import vector_cache
 from ragvault.store.catalogue import Catalogue
 
 INDEX = "ragvault index"
@@ -108,7 +110,7 @@ def holds(index: KeywordIndex) -> NDArray[np.int64]:
 
 
 def _wanted(name: str, catalogue: Catalogue) -> NDArray[np.int64]:
-    some = catalogue.kept_passages(Has("code")) if name == "code" else None
+    some = catalogue.filtered_passages(Has("code")) if name == "code" else None
     return catalogue.chunk_ids() if some is None else np.sort(some)
 
 
@@ -121,13 +123,20 @@ def _vectors(catalogue: Catalogue, engines: Engines) -> Iterator[Finding]:
     for place, model in enumerate(models):
         part = "vector index"
         try:
-            index = engines.vectors(model, dims.get(model, 0), catalogue)
-        except CacheBroken as broken:
-            if model in dims:
-                yield Finding(part, "broken", f"{model}: {broken}", broken.fix)
+            if model not in dims:
+                continue
+            cache = catalogue.cache(vector_cache(model))
+            if cache is not None:
+                catalogue.check_cache(cache)
+            index = engines.vectors(model, dims[model], catalogue)
+        except (CacheBroken, EngineMissing) as broken:
+            yield Finding(part, "broken", f"{model}: {broken}", broken.fix)
             continue
         try:
-            yield _compared(part, index.ids(), _embedded(catalogue, models, place), f"{model}: ")
+            own = index.ids()
+            if place:  # what a better model has is no longer asked here
+                own = np.intersect1d(own, np.array(catalogue.lacking(*models[:place]), np.int64))
+            yield _compared(part, own, _embedded(catalogue, models, place), f"{model}: ")
         finally:
             index.close()
 

@@ -252,7 +252,7 @@ def _filters(index: Opened, found: Material, now: datetime) -> Iterator[Signal]:
     cut: Counter[str] = Counter()
     for probe in found.filters:
         tree = understand(probe.query, index.config.query, now=now).filter
-        notes = set(index.catalogue.kept_notes(tree)) if tree is not None else set()
+        notes = set(index.catalogue.filtered_notes(tree)) if tree is not None else set()
         asked[probe.name] += 1
         kept[probe.name] += index.catalogue.note_id(probe.note) in notes
         cut[probe.name] += 0 < len(notes) < found.notes

@@ -15,8 +15,8 @@ from typing import Any
 
 from ragvault.config import toml
 from ragvault.errors import UsageError
+from ragvault.store.files import write_file
 from ragvault.store.layout import RECEIPTS, tuned_file
-from ragvault.store.private import write_file
 
 _HEAD = (
     "# Weights that `ragvault tune` found for this vault; `ragvault tune --revert` removes them."

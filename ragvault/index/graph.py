@@ -1,9 +1,8 @@
 """The graph of links between notes: who is linked, who belongs together, who is next.
 
-    graph.py              edges; backlinks; what the links of a list ("Index", "Related") weigh
-    graph_communities.py  the graph in NetworkX; notes that link each other more than others
-    graph_louvain.py      how such notes are found
-    graph_neighbours.py   notes a few links away from hits, best first
+    graph.py             edges; backlinks; what the links of a list ("Index", "Related") weigh
+    graph_networkx.py    the graph in NetworkX: communities, and paths between notes
+    graph_neighbours.py  notes a few links away from hits, best first
 
 Everything is made from plain rows, one a link, and comes out as plain dicts and rows that the
 catalogue keeps: a search reads those and never imports NetworkX. The order in which rows arrive

@@ -63,4 +63,5 @@ def note_words(id_: int, note: Note | Head) -> KeywordNote:
 
 def passage_words(id_: int, note: int, chunk: Chunk | Said) -> KeywordPassage:
     """What of a passage is looked up."""
-    return KeywordPassage(id_, note, {"headers": chunk.headings, "body": (chunk.text,)})
+    headers = (*chunk.headings, *chunk.subheadings)
+    return KeywordPassage(id_, note, {"headers": headers, "body": (chunk.text,)})

@@ -24,7 +24,6 @@ import msgspec
 from ragvault.errors import refused
 from ragvault.index.keyword_reached import MANIFEST
 from ragvault.index.keyword_segment import INDEX, load_columns, paths
-from ragvault.index.vector_files import BINARY, replace
 from ragvault.ports import CacheBroken
 
 if TYPE_CHECKING:
@@ -154,12 +153,12 @@ def write(folder: Path, manifest: Manifest) -> None:
     body = msgspec.json.encode(manifest)
     fresh = folder / f"{MANIFEST}.new"
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
         with os.fdopen(os.open(fresh, flags, 0o600), "wb") as file:
             file.write(b"%08x\n" % zlib.crc32(body) + body)
             file.flush()
             os.fsync(file.fileno())
-        replace(fresh, folder / MANIFEST)
+        fresh.replace(folder / MANIFEST)
     except OSError as error:
         raise refused(folder, error) from error
     sweep(folder, manifest)

@@ -3,6 +3,7 @@
 Sections (parents) aim at 1,500 to 2,000 characters: small sibling headings share one, a long one
 is cut between blocks. Passages (children) aim at 500 and never cross a section. Both lie end to
 end: every character of the body is in exactly one of each, blank lines with what is before them.
+A passage that several short sections share keeps the headings of all of them.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class _Cutter:
         code = s.parent_max * _CODE_STAYS_WHOLE
         found = pieces(self.note.layout.blocks, self.visible, soft=soft, hard=soft, code=code)
         for ordinal, (start, end) in enumerate(_stretches(found, _section_wish(s))):
-            yield Section(ordinal, self._headings(start, end), start, end, self._lines(start, end))
+            headings = _common(self._paths(start, end))
+            yield Section(ordinal, headings, start, end, self._lines(start, end))
 
     def chunks(self, section: Section) -> Iterator[Chunk]:
         s = self.settings
@@ -75,12 +77,14 @@ class _Cutter:
     def _chunk(
         self, section: Section, start: int, end: int, text: str, overlap: int, blocks: list[Block]
     ) -> Chunk:
+        paths = self._paths(start, end)
+        headings = _common(paths)
         held = self._held(start, end)
         first, last = self._letters(start, end)
         return Chunk(
             ordinal=0,
             section=section.ordinal,
-            headings=self._headings(start, end),
+            headings=headings,
             kind=_kind(blocks, start, end),
             lang=frozenset(each.lang for each in held if each.lang),
             has=self._marks(start, end) | {each.part for each in held},
@@ -90,6 +94,7 @@ class _Cutter:
             columns=(self.lines.column(first), self.lines.column(last)),
             text=text,
             overlap=overlap,
+            subheadings=_below(headings, paths),
         )
 
     def _letters(self, start: int, end: int) -> tuple[int, int]:
@@ -101,11 +106,12 @@ class _Cutter:
         first, last = self._letters(start, end)
         return self.lines.of(first), self.lines.of(last)
 
-    def _headings(self, start: int, end: int) -> tuple[str, ...]:
-        """The headings a whole stretch stands under."""
+    def _paths(self, start: int, end: int) -> list[tuple[str, ...]]:
+        """The path of the heading that each part of a stretch stands under; () before the first."""
         first, last = self._letters(start, end)
         i, j = bisect_right(self.heading_starts, first), bisect_right(self.heading_starts, last)
-        return _common([heading.path for heading in self.note.headings[i - 1 : j]]) if i else ()
+        paths = [heading.path for heading in self.note.headings[max(i - 1, 0) : j]]
+        return paths if i else [(), *paths]
 
     def _marks(self, start: int, end: int) -> frozenset[str]:
         marks = self.note.layout.marks
@@ -177,6 +183,11 @@ def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
         if any(path[i] != name for path in paths):
             return shortest[:i]
     return shortest
+
+
+def _below(path: tuple[str, ...], paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """The headings that these paths have below their common one, each once."""
+    return tuple(dict.fromkeys(name for each in paths for name in each[len(path) :]))
 
 
 def _tail(text: str, size: int) -> str:

@@ -1,4 +1,4 @@
-"""Frontmatter: the YAML block a note may begin with, and the fields we know in it.
+"""Properties of a note: the YAML block it may begin with, and Dataview fields in its text.
 
 YAML is read with types kept and without surprises: `yes` is a word, `12:30` is text, a date is a
 date. Nothing in it is ever run, and nothing in it can cost the note: broken YAML, or YAML beyond
@@ -229,3 +229,57 @@ def _listed(value: Any, split_on: str) -> Iterable[str]:
     else:
         parts = (text_of(value),)
     return (part.strip() for part in parts if part.strip())
+
+
+# --- Dataview fields: `key:: value` on a line, `[key:: v]` and `(key:: v)` inside one ---
+
+_FIELD_KEY = r"[^\W\d_][^:\[\](){}\n|`]{0,60}?"
+_FIELD_MARKER = r"(?:(?:[-*+]|\d+[.)])[ \t]+(?:\[.\][ \t]+)?)?"  # of a list item, or a task
+_FIELD_LINE = re.compile(
+    rf"^[ \t>]*{_FIELD_MARKER}(?:\*\*|__|\*|_)?({_FIELD_KEY})(?:\*\*|__|\*|_)?"
+    r"::(?=[ \t]|$)[ \t]*(.*)$",
+    re.M,
+)
+_FIELD_INLINE = re.compile(rf"[\[(]({_FIELD_KEY})::[ \t]*((?:\[\[[^\]\n]*\]\]|[^\[\]()\n])*)[\])]")
+_FIELD_NUMBER = re.compile(r"[-+]?\d{1,15}(?:\.\d{1,15})?")
+_FIELD_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?)?")
+
+
+def inline_fields(text: str) -> Iterator[tuple[str, Any]]:
+    """Every field of a text as (key, value), the value typed."""
+    if "::" not in text:
+        return
+    inline = list(_FIELD_INLINE.finditer(text))
+    spans = [match.span() for match in inline]
+    for match in _FIELD_LINE.finditer(text):
+        if not any(start < match.end(1) < end for start, end in spans):
+            yield match[1].strip(), _typed(match[2].strip())
+    for match in inline:
+        yield match[1].strip(), _typed(match[2].strip())
+
+
+def with_fields(properties: dict[str, Any], text: str) -> dict[str, Any]:
+    """The properties with the fields of the text added; a key met twice becomes a list."""
+    merged = dict(properties)
+    for name, value in inline_fields(text):
+        if name not in merged:
+            merged[name] = value
+        elif value != merged[name]:
+            before = merged[name]
+            merged[name] = [*before, value] if isinstance(before, list) else [before, value]
+    return merged
+
+
+def _typed(value: str) -> Any:
+    if _FIELD_NUMBER.fullmatch(value):
+        return float(value) if "." in value else int(value)
+    if value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if _FIELD_DATE.fullmatch(value):
+        try:
+            return (
+                dt.datetime.fromisoformat(value) if "T" in value else dt.date.fromisoformat(value)
+            )
+        except ValueError:
+            return value
+    return value

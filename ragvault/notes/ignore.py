@@ -1,4 +1,12 @@
-"""Ignore: lines in gitignore grammar become a verdict on a path.
+"""Ignore: whether a path of the vault is ignored, and by which rules.
+
+    .ragignore            nested: the nearest file wins
+    .gitignore            nested as well, unless walk.gitignore is off
+    userIgnoreFilters     of .obsidian/app.json, unless walk.obsidian_ignore is off
+    walk.exclude          the settings
+
+The strongest comes first, and the first that speaks of a path decides. Ignore files above the vault
+are not the vault's, and are not read.
 
 True is ignored, False is asked back with `!`, None is not spoken of. Rules are asked from the top
 of the vault downwards, one entry at a time, and never about what lies in an ignored folder: so a
@@ -6,7 +14,7 @@ line has to match the entry itself and not what lies below it, and a note cannot
 of an ignored folder, as in git.
 
 A vault may come from anywhere, so no line may take long: a glob becomes an expression that never
-goes back on a star once it has matched. Nothing here touches a file.
+goes back on a star once it has matched.
 """
 
 from __future__ import annotations
@@ -15,7 +23,12 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count, groupby
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from ragvault.config import settings as config
+from ragvault.notes import obsidian
+from ragvault.notes.read import read_small
 
 STAR, DEEP, SEP = "*", "**", "/"
 NEVER = "(?!)"
@@ -215,3 +228,63 @@ def split(tokens: list[str], at: str) -> list[list[str]]:
 
 def _joined(regexes: Iterable[str]) -> Callable[[str], object]:
     return re.compile("|".join(regexes), re.DOTALL).match
+
+
+# --- Who decides in a folder, the strongest first ---
+
+GITIGNORE, RAGIGNORE = ".gitignore", ".ragignore"
+
+
+class Verdict(Protocol):
+    """Anything that can be asked about an entry of the vault."""
+
+    def decide(self, path: str, name: str, folder: bool) -> bool | None:
+        """True: ignored. False: asked back. None: nothing is said about it."""
+        ...
+
+
+class Layer(NamedTuple):
+    """Rules, and how many characters of a path lie above the folder they stand in."""
+
+    above: int
+    rules: Verdict
+
+
+class Layers(NamedTuple):
+    """What decides in one folder; `order` is all of them, the strongest first."""
+
+    rag: tuple[Layer, ...]
+    git: tuple[Layer, ...]
+    base: tuple[Layer, ...]
+    order: tuple[Layer, ...]
+
+    def ignore(self, path: str, name: str, *, folder: bool) -> bool:
+        for above, rules in self.order:
+            verdict = rules.decide(path[above:], name, folder)
+            if verdict is not None:
+                return verdict
+        return False
+
+
+def base_layers(root: str, settings: config.Walk) -> tuple[Layers, list[str]]:
+    """What is decided for the vault as a whole, and sentences on what could not be used."""
+    excluded = Layer(0, Rules(settings.exclude))
+    filters, warnings = obsidian.filters(root) if settings.obsidian_ignore else (None, [])
+    base = (Layer(0, filters), excluded) if filters else (excluded,)
+    return Layers((), (), base, base), warnings
+
+
+def ignore_files(settings: config.Walk) -> frozenset[str]:
+    """The names of the files that hold rules."""
+    return frozenset((RAGIGNORE, GITIGNORE) if settings.gitignore else (RAGIGNORE,))
+
+
+def with_file(layers: Layers, file: Path, folder: str) -> Layers:
+    """The layers of a folder that has this ignore file. Raises OSError where it cannot be read."""
+    own = Layer(len(folder), Rules((read_small(file) or "").split("\n")))
+    rag, git = layers.rag, layers.git
+    if file.name == RAGIGNORE:
+        rag = (own, *rag)
+    else:
+        git = (own, *git)
+    return Layers(rag, git, layers.base, rag + git + layers.base)

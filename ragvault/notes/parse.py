@@ -16,8 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ragvault.config import settings as config
-from ragvault.notes import fields, frontmatter, links, markdown, tags
-from ragvault.notes.marks import marks
+from ragvault.notes import frontmatter, links, markdown, tags
 from ragvault.spans import Span, joined
 from ragvault.types import Heading, Layout, Link, Note
 
@@ -28,6 +27,10 @@ _HTML_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
 _BLOCK_ID = re.compile(r"(?:^|(?<=[ \t]))\^([A-Za-z0-9-]+)[ \t]*$", re.M)
 _TEXT_ELEMENTS = re.compile(r"^#{1,2} Text Elements[ \t]*\n", re.M)
 _DRAWING = re.compile(r"^(?:%%|#{1,2} (?:Drawing|Embedded Files|Element Links))[ \t]*$", re.M)
+Mark = tuple[int, str]  # where, and one of Chunk.has
+
+_TASK = re.compile(r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[[^\]\n]\](?=[ \t])", re.M)
+_IN_HTML = re.compile(r"<(img|table|tr)(?=[\s/>])", re.I)
 
 
 def parse(
@@ -53,13 +56,15 @@ def parse(
         body=front.body,
         encoding=encoding,
         headings=_headings(parsed, lines),
-        properties=fields.merge(dict(front.properties), seen),
+        properties=frontmatter.with_fields(dict(front.properties), seen),
         tags=_tags(front, seen),
         blocks=_block_ids(seen, parsed),
         links=_placed([*_in_front(text, front, link_settings), *found], lines),
         excluded=tuple(joined(drawing if settings.comments else [*drawing, *comments])),
         warnings=(*warnings, *front.warnings, *unclosed),
-        layout=Layout(tuple(parsed.blocks), tuple(sorted(parsed.held)), marks(seen, parsed, found)),
+        layout=Layout(
+            tuple(parsed.blocks), tuple(sorted(parsed.held)), _marks(seen, parsed, found)
+        ),
     )
     return _with_fields(note, front)
 
@@ -224,3 +229,24 @@ class Lines:
     def column(self, offset: int) -> int:
         line = self.of(offset)
         return offset - (self._ends[line - 2] + 1 if line > 1 else 0) + 1
+
+
+# --- Marks: where tasks and pictures are, and tables written in HTML ---
+# Of HTML only what people write for want of Markdown is known: <img> with a size, <table> with
+# cells of several lines.
+
+
+def _marks(seen: str, parsed: markdown.Parsed, found: Iterable[Link]) -> tuple[Mark, ...]:
+    """All of them, in order."""
+    shown = [link for link in found if link.kind == "embed" and links.is_image(link)]
+    every = {(link.start, "image") for link in shown}
+    every |= {(match.start(), "task") for match in _TASK.finditer(seen)}
+    every.update(parsed.marks, _in_html(seen, parsed.html))
+    return tuple(sorted(every))
+
+
+def _in_html(seen: str, html: Iterable[Span]) -> Iterator[Mark]:
+    """Pictures and tables, these at every row: a long one is cut into several passages."""
+    for start, end in joined(html):
+        for match in _IN_HTML.finditer(seen, start, end):
+            yield match.start(), "image" if match[1].lower() == "img" else "table"

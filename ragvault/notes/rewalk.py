@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ragvault.config import settings as config
-from ragvault.notes.layers import Layers
+from ragvault.notes.ignore import Layers
 from ragvault.notes.walk import Folder, Walk, Walked, begin, finish, visit
 from ragvault.types import File, Skipped
 

@@ -23,7 +23,7 @@ from unicodedata import normalize
 from ragvault.config import settings as config
 from ragvault.errors import VaultNotFound, VaultUnreadable
 from ragvault.notes import read
-from ragvault.notes.layers import Layers, base_layers, ignore_files, with_file
+from ragvault.notes.ignore import Layers, base_layers, ignore_files, with_file
 from ragvault.types import File, Skipped
 
 CONFLICT_MARKS = (".sync-conflict-", "conflicted copy")

@@ -47,7 +47,7 @@ def features(candidates: Sequence[Candidate], ctx: Context) -> list[list[Term]]:
 
 def hierarchy(passage: Passage, scores: Hierarchy) -> tuple[float, str]:
     """What a passage is worth by its headings and its form, and the reasons."""
-    called = _called(passage.headings)
+    called = _called((*passage.headings, *passage.subheadings))
     forms = [
         name
         for name, there in (

@@ -17,7 +17,7 @@ import numpy as np
 
 from ragvault.candidate import Hit
 from ragvault.index.code import sought_code
-from ragvault.index.vector_tiers import Tiers
+from ragvault.index.vector.tiers import Tiers
 from ragvault.plan import QueryPlan
 from ragvault.ports import Allowed, Embedder, KeywordIndex
 from ragvault.retrieve.abreast import Scale, abreast

@@ -1,12 +1,12 @@
-"""Server: questions come in over the socket, and are answered by a few threads.
+"""The resident server: answers searches over the socket, with indexes that stay open.
 
-    search    {"args": […], "around": {…}}   -> what to print, as the injected function says
-    pause     {"root": "…"}                  -> the watcher writes nothing there until we hang up
-    status    {}                             -> how the watcher is
+    search    {"args": […], "around": {…}}   -> what to print, as the injected function returns it
+    pause     {"root": "…"}                  -> the watcher does not write there until we hang up
+    status    {}                             -> the state of the watcher
 
-One thread of its own holds all connections, however many; searches wait in line for the threads
-that answer them, and whoever waits hears a beat every second. What a search is, and how it is
-answered, is not known here.
+One thread serves all connections. Searches wait in a queue for a few worker threads, and a client
+that waits gets a sign of life every second. The server does not know what a search is or how it is
+answered.
 """
 
 from __future__ import annotations
@@ -16,29 +16,40 @@ import contextlib
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, Future
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
 
 from ragvault import __version__
-from ragvault.service import wire
-from ragvault.service.record import PROTOCOL, SOCKET
-from ragvault.service.threads import Threads
+from ragvault.models.kit import Kit
+from ragvault.opened import Opened
+from ragvault.service import PROTOCOL, SOCKET_FILE, protocol
+from ragvault.store import layout
+from ragvault.store.catalogue import Catalogue
+from ragvault.vault import Vault
 
-BEAT = 1.0  # seconds between two signs of life
-HEARD = 5.0  # seconds for a question to arrive whole
-IDLE = 30.0  # seconds without work after which a thread looks after what it keeps: 1 ms each
+HEARTBEAT_SECONDS = 1.0  # between two signs of life
+REQUEST_SECONDS = 5.0  # for a request to arrive
+IDLE_SECONDS = 30.0  # without work, after which a worker checks its open indexes: 1 ms each
+OPEN_INDEXES = 4  # that each worker keeps: vaults, or settings of one vault
 
-# What was typed, and where, to what is to be printed; None is for the asking process to answer.
+R = TypeVar("R")
+# Arguments and surroundings of a search to what is printed; None: the client answers by itself.
 Answer = Callable[[list[str], Mapping[str, Any]], Mapping[str, Any] | None]
-Aside = Callable[[Path], AbstractContextManager[None]]
+Pause = Callable[[Path], AbstractContextManager[None]]
 
 
 class Server:
-    """Answers from `with` on. `failed` is told the kind of an error that nobody expected.
+    """Serves inside `with`.
 
-    `idle` is called now and then in each thread that answers, when it has nothing to do.
+    `failed` gets errors that nobody expected. `idle` is called now and then in each worker thread
+    that has no work.
     """
 
     def __init__(
@@ -46,7 +57,7 @@ class Server:
         folder: Path,
         *,
         answer: Answer,
-        aside: Aside,
+        pause: Pause,
         status: Callable[[], Mapping[str, Any]],
         failed: Callable[[BaseException], None],
         idle: Callable[[], None] = lambda: None,
@@ -54,46 +65,43 @@ class Server:
         unix: bool | None = None,
     ) -> None:
         self._folder = folder
-        self._answer, self._aside, self._status, self._failed = answer, aside, status, failed
-        self._unix = wire.has_unix() if unix is None else unix
-        self._pool = Threads(threads, "answer", idle, IDLE, failed)
+        self._answer, self._pause, self._status, self._failed = answer, pause, status, failed
+        self._unix = protocol.has_unix_sockets() if unix is None else unix
+        self._workers = WorkerThreads(threads, idle, IDLE_SECONDS, failed)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="socket", daemon=True)
-        self._token = "" if self._unix else secrets.token_hex(32)
+        self.token = "" if self._unix else secrets.token_hex(32)
         self._waiting = 0
         self.answered = 0
 
     @property
     def address(self) -> str:
-        """As the record has it."""
+        """As in the watcher's record."""
         if self._unix:
             return "unix"
         host, port = self._listener.getsockname()
         return f"{host}:{port}"
 
     @property
-    def token(self) -> str:
-        return self._token
-
-    @property
     def busy(self) -> bool:
-        """Whether somebody waits for an answer."""
+        """Whether a client waits for an answer."""
         return self._waiting > 0
 
     def __enter__(self) -> Server:
-        self._listener = wire.bind_unix(str(self._folder)) if self._unix else wire.bind_loopback()
+        bind = protocol.bind_unix
+        self._listener = bind(str(self._folder)) if self._unix else protocol.bind_loopback()
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._open(), self._loop).result()
         return self
 
     def __exit__(self, *failure: object) -> None:
         with contextlib.suppress(OSError):
-            (self._folder / SOCKET).unlink(missing_ok=True)
+            (self._folder / SOCKET_FILE).unlink(missing_ok=True)
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
-        self._pool.shutdown(wait=False)
+        self._workers.shutdown(wait=False)
 
     async def _open(self) -> None:
         start = asyncio.start_unix_server if self._unix else asyncio.start_server
@@ -113,12 +121,12 @@ class Server:
         assert task is not None
         self._tasks.add(task)
         try:
-            request = await asyncio.wait_for(self._request(reader, writer), HEARD)
-            await self._serve_one(request, reader, writer)
-        except (OSError, EOFError, ValueError, wire.Refused, asyncio.TimeoutError):
-            pass  # whoever asked is gone, or is nobody we answer
+            request = await asyncio.wait_for(self._request(reader, writer), REQUEST_SECONDS)
+            await self._dispatch(request, reader, writer)
+        except (OSError, EOFError, ValueError, protocol.PeerRefused, asyncio.TimeoutError):
+            pass  # the client is gone, or is not one we answer
         except asyncio.CancelledError:
-            pass  # we are closing
+            pass  # the server is closing
         except Exception as error:
             self._failed(error)
         finally:
@@ -128,88 +136,250 @@ class Server:
     async def _request(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> dict[str, Any]:
-        """The question, once we know that it comes from our own user."""
+        """The request, after checking that it comes from our own user. Raises PeerRefused."""
         if self._unix:
-            end: socket.socket = writer.get_extra_info("socket")
-            wire.check_peer(end)
+            connection: socket.socket = writer.get_extra_info("socket")
+            protocol.check_peer(connection)
             return await _receive(reader)
         nonce = secrets.token_hex(16)
         theirs = str((await _receive(reader)).get("nonce"))
-        proof = wire.proof(self._token, "watcher", theirs)
+        proof = protocol.token_proof(self.token, "watcher", theirs)
         await _send(writer, {"nonce": nonce, "proof": proof})
         request = await _receive(reader)
-        if not wire.is_proof(str(request.get("proof")), self._token, "client", nonce):
-            raise wire.Refused("it does not know the token")
+        if not protocol.is_token_proof(str(request.get("proof")), self.token, "client", nonce):
+            raise protocol.PeerRefused("it does not know the token")
         return request
 
-    async def _serve_one(
+    async def _dispatch(
         self, request: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         if (request.get("protocol"), request.get("version")) != (PROTOCOL, __version__):
-            await _send(writer, {"state": "declined", "why": f"this is ragvault {__version__}"})
+            await _decline(writer, f"this is ragvault {__version__}")
             return
         await _send(writer, {"state": "accepted"})
-        what = request.get("op")
-        if what == "search":
-            await self._search(request, writer)
-        elif what == "pause":
-            await self._pause(Path(str(request["root"])), reader, writer)
-        elif what == "status":
+        operation = request.get("op")
+        if operation == "search":
+            await self._serve_search(request, writer)
+        elif operation == "pause":
+            await self._serve_pause(Path(str(request["root"])), reader, writer)
+        elif operation == "status":
             await _send(writer, {**self._status(), "state": "done"})
         else:
-            await _send(writer, {"state": "declined", "why": "it cannot do that"})
+            await _decline(writer, f"it has no operation {operation}")
 
-    async def _search(self, request: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+    async def _serve_search(self, request: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         args, around = request["args"], request["around"]
         self._waiting += 1
         try:
-            reply = await self._beating(
-                self._loop.run_in_executor(self._pool, self._answered, args, around), writer
+            reply = await self._with_heartbeat(
+                self._loop.run_in_executor(self._workers, self._safe_answer, args, around), writer
             )
         finally:
             self._waiting -= 1
         if reply is None:
-            await _send(writer, {"state": "declined", "why": "it leaves this search to you"})
+            await _decline(writer, "it leaves this search to you")
         else:
             await _send(writer, {**reply, "state": "done"})
 
-    def _answered(self, args: list[str], around: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def _safe_answer(self, args: list[str], around: Mapping[str, Any]) -> Mapping[str, Any] | None:
         try:
             reply = self._answer(args, around)
-        except BaseException as error:  # one that ends a program would end the socket's thread
+        except BaseException as error:  # SystemExit would end the socket's thread
             self._failed(error)
-            return None  # the asking process will meet the same, and can show it
+            return None  # the client will meet the same error, and can show it
         self.answered += 1
         return reply
 
-    async def _beating(self, work: asyncio.Future[Any], writer: asyncio.StreamWriter) -> Any:
-        """The result of `work`; says that we are alive while it takes its time."""
-        while True:
-            done, _ = await asyncio.wait([work], timeout=BEAT)
-            if done:
-                return work.result()
-            await _send(writer, {"state": "working"})
-
-    async def _pause(
+    async def _serve_pause(
         self, root: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Write nothing there until the other end hangs up, or dies."""
-        aside = self._aside(root)
-        entering = self._loop.run_in_executor(None, aside.__enter__)
+        """Keep the watcher from writing there until the client hangs up or dies."""
+        pause = self._pause(root)
+        entering = self._loop.run_in_executor(None, pause.__enter__)
         try:
-            await self._beating(entering, writer)
+            await self._with_heartbeat(entering, writer)
             await _send(writer, {"state": "done"})
             await reader.read()
         finally:
             await asyncio.shield(entering)
-            aside.__exit__(None, None, None)
+            pause.__exit__(None, None, None)
+
+    async def _with_heartbeat(self, work: asyncio.Future[Any], writer: asyncio.StreamWriter) -> Any:
+        """The result of `work`; sends signs of life while it takes its time."""
+        while True:
+            done, _ = await asyncio.wait([work], timeout=HEARTBEAT_SECONDS)
+            if done:
+                return work.result()
+            await _send(writer, {"state": "working"})
 
 
 async def _receive(reader: asyncio.StreamReader) -> dict[str, Any]:
-    length = wire.length_of(await reader.readexactly(4))
-    return wire.unpacked(await reader.readexactly(length))
+    length = protocol.message_length(await reader.readexactly(4))
+    return protocol.decode_message(await reader.readexactly(length))
 
 
 async def _send(writer: asyncio.StreamWriter, value: Mapping[str, object]) -> None:
-    writer.write(wire.packed(value))
+    writer.write(protocol.encode_message(value))
     await writer.drain()
+
+
+async def _decline(writer: asyncio.StreamWriter, reason: str) -> None:
+    await _send(writer, {"state": "declined", "why": reason})
+
+
+# --- worker threads and their open indexes ---
+
+
+class WorkerThreads(Executor):
+    """A thread pool that calls `idle` in each thread about every `every` seconds without work.
+
+    ThreadPoolExecutor cannot do that, and an open index can only be closed by its own thread.
+    The threads start with the first job. `failed` gets the errors of `idle`.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        idle: Callable[[], None],
+        every: float,
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self._idle, self._every, self._failed = idle, every, failed
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()  # None: end
+        self._threads = [
+            threading.Thread(target=self._work, name=f"answer_{number}", daemon=True)
+            for number in range(count)
+        ]
+        self._lock = threading.Lock()
+        self._is_ending = False
+
+    def submit(self, work: Callable[..., R], /, *args: Any, **named: Any) -> Future[R]:
+        future: Future[R] = Future()
+
+        def job() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(work(*args, **named))
+            except BaseException as error:
+                future.set_exception(error)
+
+        with self._lock:
+            if self._is_ending:
+                raise RuntimeError("the pool is shut down")
+            if not any(thread.ident for thread in self._threads):
+                for thread in self._threads:
+                    thread.start()
+            self._jobs.put(job)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Accept no more work, and end when the jobs are done; none is cancelled."""
+        with self._lock:
+            started = [thread for thread in self._threads if thread.ident]
+            if not self._is_ending:
+                self._is_ending = True
+                for _ in started:
+                    self._jobs.put(None)
+        for thread in started if wait else ():
+            thread.join()
+
+    def _work(self) -> None:
+        while True:
+            try:
+                job = self._jobs.get(timeout=self._every)
+            except Empty:
+                try:
+                    self._idle()
+                except Exception as error:
+                    self._failed(error)
+                continue
+            if job is None:
+                return
+            job()
+
+
+class SearchDeclined(Exception):
+    """`watch.answer` is false for this vault: the client answers by itself."""
+
+
+class ResidentIndexes:
+    """Keeps indexes open between searches. Call it with a vault, as a context manager.
+
+    An Opened belongs to one thread and to one set of settings. Each thread keeps the few it used
+    last, and reopens one whose index was rebuilt or gained a tier. The kit shares models between
+    all of them.
+    """
+
+    def __init__(self, kit: Kit) -> None:
+        self._kit = kit
+        self._local = threading.local()
+
+    @contextmanager
+    def __call__(self, vault: Vault) -> Iterator[Opened]:
+        if not vault.settings.config.watch.answer:
+            raise SearchDeclined
+        indexes = self._of_this_thread()
+        key = (vault.folder, msgspec.json.encode(vault.settings.config))
+        resident = indexes.pop(key, None)
+        if resident is not None and not _is_current(resident, vault.folder):
+            resident.opened.close()
+            resident = None
+        if resident is None:
+            resident = self._open(vault)
+        try:
+            yield resident.opened
+        except BaseException:
+            resident.opened.close()  # after any error the next search starts afresh
+            raise
+        indexes[key] = resident
+        while len(indexes) > OPEN_INDEXES:
+            indexes.popitem(last=False)[1].opened.close()
+
+    def close_outdated(self) -> None:
+        """Bring this thread's indexes up to date, and close those whose files were deleted.
+
+        An open file keeps its bytes on the disk after its deletion.
+        """
+        indexes = self._of_this_thread()
+        for key, resident in list(indexes.items()):
+            if not _is_current(resident, key[0]):
+                del indexes[key]
+                resident.opened.close()
+
+    def _open(self, vault: Vault) -> _Resident:
+        opened = vault.reading(kit=self._kit)
+        try:
+            return _Resident(opened, _stamp(vault.folder, opened.catalogue))
+        except BaseException:  # it was deleted this very moment
+            opened.close()
+            raise
+
+    def _of_this_thread(self) -> OrderedDict[tuple[Path, bytes], _Resident]:
+        if not hasattr(self._local, "indexes"):
+            self._local.indexes = OrderedDict()
+        indexes: OrderedDict[tuple[Path, bytes], _Resident] = self._local.indexes
+        return indexes
+
+
+class _Resident(NamedTuple):
+    opened: Opened
+    stamp: tuple[object, ...]
+
+
+def _is_current(resident: _Resident, folder: Path) -> bool:
+    if resident.opened.missing:
+        return False
+    try:
+        resident.opened.refresh()
+        return resident.stamp == _stamp(folder, resident.opened.catalogue)
+    except Exception:  # opening it again reports the error, if it is still there
+        return False
+
+
+def _stamp(folder: Path, catalogue: Catalogue) -> tuple[object, ...]:
+    """What must stay the same for an open index to be used again: its file and its models."""
+    file = (folder / layout.CATALOGUE).stat()
+    models = (catalogue.fact("full"), catalogue.fact("static"))
+    dims = catalogue.model_dims()
+    return file.st_dev, file.st_ino, catalogue.identity, *((m, dims.get(m)) for m in models)

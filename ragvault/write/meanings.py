@@ -1,33 +1,28 @@
 """Meanings: vectors follow the passages, one tier after the other.
 
     embed   every text without a vector of a model gets one, kept in the catalogue at once
-    follow  the vector indexes take what they lack from the catalogue, and drop what is gone
+    update  the vector file of a model is written anew, when much has changed since it was
 
-An id belongs to one text for ever, so an index is behind exactly by the ids it lacks: no revision
-needs to be compared. What was embedded before a crash is in the catalogue, and is not embedded
-again.
+What was embedded before a crash is in the catalogue, and is not embedded again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
+from functools import partial
 
+from ragvault.config.settings import Vector
 from ragvault.models.cache import SLAB, embed_new
-from ragvault.ports import Embedder, OpensElsewhere, VectorIndex
+from ragvault.ports import Embedder, OpensElsewhere
+from ragvault.store.caches import Cache, vector_cache
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.answering import begin
 from ragvault.write.elsewhere import embedded, new_texts
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 PAGE = 1024  # passages embedded between two looks at the clock and the keyboard
 # Passages to embed: below it a process of its own starts for longer than it helps.
 MANY = 4 * PAGE
-VECTORS = 8192  # vectors handed to an index at a time: 12 MB
 
 
 def embed(
@@ -86,41 +81,62 @@ def _onwards(
     return lambda done, _: tell(start + done, total)
 
 
-def follow_vectors(catalogue: Catalogue, index: VectorIndex, better: str = "") -> int:
-    """Bring a vector index up to date; how many passages it took.
+def update_vectors(
+    catalogue: Catalogue,
+    model: str,
+    settings: Vector,
+    better: str = "",
+    *,
+    clean: bool = False,
+    rebuild: bool = False,
+) -> bool:
+    """Write the vector file of a model anew where that is due; whether it was.
 
-    It holds the passages that have no vector of the model `better`, and no others.
+    It holds the passages that have no vector of the model `better`. Until it is due, readers take
+    what is new from the catalogue. With `clean`, one removed passage in the file is enough.
     """
+    from ragvault.index.vector.file import recipe, write_file
+
+    dim = catalogue.model_dims().get(model)
+    name = vector_cache(model)
+    cache = catalogue.cache(name)
+    if dim is None:
+        catalogue.drop_cache(name)
+        return False
+    with catalogue.snapshot():  # before the ids: a file may hold more than its row says
+        reached = catalogue.revision, catalogue.last_vector()
+    wanted = Cache(name, 0, "faiss", recipe(dim, settings), *reached)
+    same = cache if cache is not None and cache.recipe == wanted.recipe else None
+    if not rebuild and not _is_due(catalogue, model, dim, same, better, clean):
+        return False
+    ids = catalogue.embedded(model, better)
+    if len(ids):
+        fetch = partial(catalogue.chunk_vectors, model)
+        catalogue.rebuild_cache(wanted, lambda home: write_file(home, ids, fetch, dim, settings))
+    elif cache is not None:
+        catalogue.drop_cache(name)
+        catalogue.sweep_caches()
+    return True
+
+
+def _is_due(
+    catalogue: Catalogue, model: str, dim: int, cache: Cache | None, better: str, clean: bool
+) -> bool:
     import numpy as np
 
-    with catalogue.snapshot():
-        revision = catalogue.revision
-        lacking = np.array(catalogue.lacking(better), np.int64) if better else None
-        wanted = catalogue.chunk_ids() if lacking is None else lacking
-        held = index.ids()
-        gone = np.setdiff1d(held, wanted, assume_unique=True)
-        taken = 0
-        for ids, vectors in _known(catalogue, index.model, np.setdiff1d(wanted, held)):
-            index.add(ids, vectors)
-            taken += len(ids)
-        if len(gone):
-            index.remove(gone)
-    if taken or len(gone) or index.revision != revision:
-        index.commit(revision)
-    while index.merge():
-        pass
-    return taken
+    from ragvault.index.ids import among
+    from ragvault.index.vector.file import open_file
+    from ragvault.index.vector.index import SMALL_TAIL, is_due
 
-
-def _known(
-    catalogue: Catalogue, model: str, ids: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """The ids that have a vector of this model, with it, a page at a time."""
-    import numpy as np
-
-    for start in range(0, len(ids), VECTORS):
-        page = ids[start : start + VECTORS]
-        vectors = catalogue.chunk_vectors(model, page)
-        have = ~np.isnan(vectors[:, 0])
-        if have.any():
-            yield page[have], vectors[have]
+    if cache is None:
+        # The few passages that wait for their better vector need no file.
+        tail = catalogue.count_vectors_since(model, 0, 0)
+        return tail > (SMALL_TAIL if better else 0)
+    catalogue.check_cache(cache, thorough=False)
+    held = open_file(catalogue.cache_folder(cache), dim).ids
+    unwanted = catalogue.gone(held, cache.revision)
+    if better:
+        unwanted |= ~among(held, np.array(catalogue.lacking(better), np.int64))
+    removed = int(np.count_nonzero(unwanted))
+    tail = catalogue.count_vectors_since(model, cache.revision, cache.upto)
+    return is_due(len(held), tail, removed) or (clean and removed > 0)

@@ -31,7 +31,7 @@ from ragvault.write.processes import live_with_the_parent, starting
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-READER = 3  # grows when the same text and settings give other notes, sections or passages
+READER = 4  # grows when the same text and settings give other notes, sections or passages
 MANY = 400  # files: below it, starting processes takes longer than they save
 BATCH = 32  # files a process prepares at a time
 AHEAD = 3  # batches a process may be ahead of the writer, so that memory stays bounded

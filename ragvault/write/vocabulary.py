@@ -15,7 +15,7 @@ from ragvault.index.keyword_fold import STOP_WORDS
 from ragvault.index.vocabulary import choose, concepts, plan
 from ragvault.ports import Embedder, KeywordIndex
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.terms import Chosen
+from ragvault.store.vectors import Chosen
 
 LAG = 0.02  # share of the passages that may change before terms are chosen again
 

@@ -96,7 +96,7 @@ def _wanted(catalogue: Catalogue, taking: Taking, since: int) -> list[ChunkRef]:
     wanted = catalogue.chunks_since(since)
     if taking.has is None or len(wanted) <= PAGE:
         return wanted
-    kept = catalogue.kept_passages(Has(taking.has))
+    kept = catalogue.filtered_passages(Has(taking.has))
     chosen = set() if kept is None else set(kept.tolist())
     return [chunk for chunk in wanted if chunk.id in chosen]
 

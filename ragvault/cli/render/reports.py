@@ -13,15 +13,19 @@ from ragvault.answer.json_output import LINK_STATES
 from ragvault.cli.render.text import counted, printable, size
 
 if TYPE_CHECKING:
-    from ragvault.answer.links import Incoming, Links, Outgoing
+    from ragvault.answer.links import Incoming, LinkPath, Links, Outgoing
     from ragvault.answer.related import Near, Related
     from ragvault.answer.status import ModelState, Pending, Status
     from ragvault.cli.purge import WrittenItem
     from ragvault.cli.vaults import VaultRow
     from ragvault.doctor.findings import Finding
     from ragvault.forget import Forgotten
-    from ragvault.service.running import Running
+    from ragvault.service.process import WatcherRecord
     from ragvault.write.notes import Report
+
+
+GONE = " (file deleted; run: ragvault index)"
+ARROWS = {"out": "->", "in": "<-", "both": "<->"}
 
 
 def index_report(name: str, report: Report) -> str:
@@ -67,6 +71,16 @@ def links(found: Links) -> str:
     return "\n".join(lines)
 
 
+def link_path(found: LinkPath) -> str:
+    """The notes of a path, one per line, with the links that lead to each."""
+    lines = [printable(note) for note in found.notes[:1]]
+    for step in found.steps:
+        links = ", ".join(printable(f"{link.note}:{link.line}") for link in step.links)
+        gone = GONE if step.gone else ""
+        lines.append(f"{ARROWS[step.direction]:3} {printable(step.to)} ({links}){gone}")
+    return "\n".join(lines)
+
+
 def _outgoing(link: Outgoing) -> str:
     text = f"line {link.line}: {printable(link.target)}"
     if link.note:
@@ -77,8 +91,7 @@ def _outgoing(link: Outgoing) -> str:
 
 
 def _incoming(link: Incoming) -> str:
-    gone = " (file deleted; run: ragvault index)" if link.gone else ""
-    return f"{printable(link.note)}:{link.line}{gone}"
+    return f"{printable(link.note)}:{link.line}{GONE if link.gone else ''}"
 
 
 def _could_be(others: Sequence[str]) -> str:
@@ -214,9 +227,9 @@ def purge_list(found: Sequence[WrittenItem]) -> str:
     return "\n".join([*lines, f"{total} in total"] if found else ["ragvault has written nothing"])
 
 
-def watcher(found: Running, state: Mapping[str, Any]) -> str:
+def watcher(found: WatcherRecord, state: Mapping[str, Any]) -> str:
     """The state of the watcher, one line per vault."""
-    lines = [f"watching: {printable(found.words())}"]
+    lines = [f"watching: {printable(found.describe())}"]
     if "unanswered" in state:
         lines.append(f"it does not answer: {printable(state['unanswered'])}")
     else:

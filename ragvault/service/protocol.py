@@ -1,0 +1,197 @@
+"""The protocol between the watcher and its clients: messages, and the two kinds of socket.
+
+    unix        watch.sock, private to its user; both ends check the other's user where the
+                system reports it
+    loopback    a port on 127.0.0.1, where there are no Unix sockets. Both ends prove that they
+                have read the token in the record, which only its owner can read
+
+A message is four bytes of length and that much JSON. This module imports little, because every
+search that the watcher answers waits for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import stat
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from ragvault.service import SOCKET_FILE
+
+MAX_MESSAGE = 1 << 28  # bytes
+MAX_SOCKET_NAME = 100  # bytes that every system accepts; Linux accepts 108
+PEER_CREDENTIALS = getattr(socket, "SO_PEERCRED", None)
+
+
+class PeerRefused(Exception):
+    """The other end is not one we talk to; `ragvault search -v` shows the reason."""
+
+
+def encode_message(value: object) -> bytes:
+    """A value as one message. Every string survives, also file names that are not Unicode."""
+    data = json.dumps(value).encode("ascii")
+    return len(data).to_bytes(4, "big") + data
+
+
+def decode_message(data: bytes) -> dict[str, Any]:
+    """The value of a message, given without its length. Raises ValueError."""
+    value = json.loads(data)
+    if not isinstance(value, dict):
+        raise ValueError("not a message")
+    return value
+
+
+def message_length(head: bytes) -> int:
+    """The length that the first four bytes announce. Raises ValueError if it is too long."""
+    length = int.from_bytes(head, "big")
+    if length > MAX_MESSAGE:
+        raise ValueError("too long")
+    return length
+
+
+def receive_message(connection: socket.socket) -> dict[str, Any]:
+    """The next message. Raises OSError if none comes in time, ValueError if it is malformed."""
+    length = message_length(_receive_exactly(connection, 4))
+    return decode_message(_receive_exactly(connection, length))
+
+
+def _receive_exactly(connection: socket.socket, count: int) -> bytes:
+    parts = []
+    while count:
+        part = connection.recv(min(count, 1 << 16))
+        if not part:
+            raise ConnectionResetError("the other end closed the connection")
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+# --- Unix sockets ---
+
+
+def has_unix_sockets() -> bool:
+    return hasattr(socket, "AF_UNIX") and sys.platform != "win32"
+
+
+@contextlib.contextmanager
+def short_socket_name(folder: str) -> Iterator[str]:
+    """A name for the socket in this folder that is short enough, valid inside the block.
+
+    A long name is reached through an open folder (/proc/self/fd) on Linux, else by changing into
+    the folder.
+    """
+    name = os.path.join(folder, SOCKET_FILE)  # noqa: PTH118
+    if len(os.fsencode(name)) <= MAX_SOCKET_NAME:
+        yield name
+        return
+    if sys.platform.startswith("linux"):
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            yield f"/proc/self/fd/{opened}/{SOCKET_FILE}"
+        finally:
+            os.close(opened)
+        return
+    before = os.getcwd()  # noqa: PTH109
+    os.chdir(folder)
+    try:
+        yield SOCKET_FILE
+    finally:
+        os.chdir(before)
+
+
+def bind_unix(folder: str) -> socket.socket:
+    """A listening socket that only its owner can reach; replaces one left by a killed watcher."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with short_socket_name(folder) as name:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name)  # noqa: PTH108
+            before = os.umask(0o177)
+            try:
+                listener.bind(name)
+            finally:
+                os.umask(before)
+            os.chmod(name, 0o600)  # noqa: PTH101
+        listener.listen(1024)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def connect_unix(folder: str, seconds: float) -> socket.socket:
+    """A connection to a watcher of this user. Raises PeerRefused and OSError."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(seconds)
+        with short_socket_name(folder) as name:
+            status = os.lstat(name)
+            if not stat.S_ISSOCK(status.st_mode):
+                raise PeerRefused("its socket is not a socket")
+            if status.st_uid != os.getuid():
+                raise PeerRefused("its socket belongs to another user")
+            connection.connect(name)
+        check_peer(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def check_peer(connection: socket.socket) -> None:
+    """Raises PeerRefused if the system reports that the other end is another user."""
+    if PEER_CREDENTIALS is None:
+        return  # file permissions keep other users out of the folder and the socket
+    credentials = connection.getsockopt(socket.SOL_SOCKET, PEER_CREDENTIALS, 12)
+    user = int.from_bytes(credentials[4:8], sys.byteorder)
+    if user != os.getuid():
+        raise PeerRefused("the other end is another user")
+
+
+# --- loopback ---
+
+
+def bind_loopback() -> socket.socket:
+    """A listening socket on a free port of 127.0.0.1."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(1024)
+    return listener
+
+
+def connect_loopback(address: str, token: str, seconds: float) -> tuple[socket.socket, str]:
+    """A connection to a watcher that knows the token, and our own proof that we know it.
+
+    Raises PeerRefused and OSError.
+    """
+    host, _, port = address.rpartition(":")
+    if host != "127.0.0.1":
+        raise PeerRefused("its address is not on this machine")
+    connection = socket.create_connection((host, int(port)), timeout=seconds)
+    try:
+        nonce = os.urandom(16).hex()
+        connection.sendall(encode_message({"nonce": nonce}))
+        message = receive_message(connection)
+        if not is_token_proof(str(message.get("proof")), token, "watcher", nonce):
+            raise PeerRefused("it does not know the token")
+        return connection, token_proof(token, "client", str(message.get("nonce")))
+    except BaseException:
+        connection.close()
+        raise
+
+
+def token_proof(token: str, role: str, nonce: str) -> str:
+    """Proves that the end with this role knows the token, for the connection with this nonce."""
+    import hmac
+
+    return hmac.digest(token.encode(), f"{role} {nonce}".encode(), "sha256").hex()
+
+
+def is_token_proof(given: str, token: str, role: str, nonce: str) -> bool:
+    import hmac
+
+    return bool(token) and hmac.compare_digest(given, token_proof(token, role, nonce))

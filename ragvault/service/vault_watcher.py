@@ -1,0 +1,406 @@
+"""One vault kept up to date: it listens for changes, notices when its folder is gone, and indexes.
+
+    listen          native events, or polling with the reason why
+    check           notice what no event reports: a folder that is gone or back, lost events
+    update          make all changes searchable: words and static vectors
+    finish          compute communities and full vectors; can be interrupted at any time
+
+The caller decides when, in one thread. Nothing here knows the other vaults or the socket.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ragvault.answer.freshness import is_empty, waiting
+from ragvault.config.settings import Walk
+from ragvault.errors import ConfigError, IndexLocked, IndexMissing, RagvaultError
+from ragvault.ingest import Tier
+from ragvault.models.kit import Kit
+from ragvault.models.talk import Quiet, Talk
+from ragvault.notes.rewalk import Rewalk
+from ragvault.notes.walk import Walked
+from ragvault.opened import Opened
+from ragvault.presence import trouble
+from ragvault.service.events import NativeEvents, NoNativeEvents, PathFilter, Poller
+from ragvault.service.log import describe_unexpected
+from ragvault.vault import Vault
+from ragvault.write.graph import REGROUP
+from ragvault.write.notes import Report
+from ragvault.write.prepare import recipe
+
+RETRY_SOON = 1.0  # seconds until the next try while another process writes, or settings are edited
+RETRY_LATER = 30.0  # seconds until the next try after any other error
+EMBED_SLICE = 8  # texts: about 0.2 s, the longest that a search or a change waits
+DRAIN_SECONDS = 0.05  # to wait for events on their way; walking a small vault takes as long
+
+
+class Interrupted(Exception):
+    """Work ended because something more urgent waits; what was finished is kept."""
+
+
+class ChangeBatch:
+    """Collects changes, so that many of them become one update. Safe for threads.
+
+    An editor writes a file twice for one save, a sync tool hundreds, a checkout thousands. An
+    update is due when nothing has changed for `debounce` seconds, or after `patience` seconds of
+    steady changes, so that one busy file does not delay the others. The caller passes the time.
+    """
+
+    def __init__(self, debounce: float, patience: float) -> None:
+        self.debounce, self.patience = debounce, patience
+        self._first: float | None = None
+        self._last = 0.0
+        self._lock = threading.Lock()
+
+    def add(self, now: float, *, at_once: bool = False) -> None:
+        """Something has changed; `at_once` if there is no need to wait for more."""
+        with self._lock:
+            self._last = now - self.debounce if at_once else now
+            if self._first is None:
+                self._first = now
+
+    def due(self, now: float) -> float:
+        """Seconds until an update should begin: 0 is now, infinity is never."""
+        with self._lock:
+            if self._first is None:
+                return math.inf
+            quiet = self._last + self.debounce
+            return max(0.0, min(quiet, self._first + self.patience) - now)
+
+    def take(self) -> None:
+        """An update begins: later changes belong to the next batch."""
+        with self._lock:
+            self._first = None
+
+    @property
+    def waiting(self) -> bool:
+        return self._first is not None
+
+
+class VaultWatcher:
+    """One watched vault. Calls `wake`, from any thread, when there may be work."""
+
+    def __init__(
+        self, vault: Vault, talk: Talk, kit: Kit, wake: Callable[[], None] = lambda: None
+    ) -> None:
+        self.vault, self._talk, self._kit, self._wake = vault, talk, kit, wake
+        settings = vault.settings.config.watch
+        self.batch = ChangeBatch(settings.debounce, settings.patience)
+        self.unfinished = False  # communities or full vectors are missing
+        self.unavailable = ""  # why the vault cannot be read now
+        self.polling_reason = ""  # why there are no native events
+        self.last_change = 0.0  # when the last change was indexed, in seconds since 1970
+        self.paused = 0  # how many other processes want to write this index now
+        self.runs = 0  # of indexing; counted at the beginning and at the end of each
+        self._events: NativeEvents | None = None
+        self._rewalk = Rewalk(vault.root, vault.settings.config.walk)
+        self._unheard: frozenset[str] = frozenset()  # folders for which listening again was tried
+        self._folder_id: tuple[int, int] | None = None
+        self._retry_at = 0.0
+        self._next_poll = 0.0
+        self._last_report = ""
+
+    @property
+    def root(self) -> Path:
+        return self.vault.root
+
+    # --- listening ---
+
+    def listen(self) -> None:
+        """Listen for changes from now on, and update what changed before."""
+        self.stop_listening()
+        settings = self.vault.settings.config
+        self._poller = Poller(self.root, settings.walk)
+        self._rewalk = Rewalk(self.root, settings.walk)
+        reason = "watch.events is polling" if settings.watch.events == "polling" else ""
+        try:
+            if not reason:
+                paths = PathFilter(self.root, settings.walk)
+                events = NativeEvents(self.root, paths, self.add_change, self._rewalk.tell)
+                self._rewalk.heard, self._events = events.watched_folders, events
+        except NoNativeEvents as error:
+            reason = str(error)
+        if reason and reason != self.polling_reason:
+            self._report(f"polling for changes: {reason}")
+        self.polling_reason = reason
+        self._folder_id = _folder_id(self.root)
+        self._retry_at = 0.0  # what failed before may work now
+        self._next_poll = time.monotonic() + self._poll_interval()
+        self.add_change(at_once=True)
+
+    def stop_listening(self) -> None:
+        if self._events is not None:
+            self._events.close()
+            self._events = None
+
+    def add_change(self, *, at_once: bool = False) -> None:
+        """Something in the vault may have changed."""
+        self.batch.add(time.monotonic(), at_once=at_once)
+        self._wake()
+
+    def _poll_interval(self) -> float:
+        settings = self.vault.settings.config.watch
+        return self._poller.pause(settings.polling if self.polling_reason else settings.reconcile)
+
+    # --- what no event reports ---
+
+    def check(self) -> None:
+        """Called about once a second, and cheap. What fails is tried again the next time."""
+        try:
+            self._check()
+        except Exception as error:
+            self._report_once(describe_unexpected(error))
+
+    def _check(self) -> None:
+        before, self.unavailable = self.unavailable, _why_unavailable(self.root)
+        if self.unavailable:
+            if not before:
+                self._report(f"{self.unavailable}; the index stays as it is")
+                self.stop_listening()
+            return
+        if before:
+            self._report("the vault is back")
+            self.listen()
+        elif _folder_id(self.root) != self._folder_id:
+            self.listen()  # another folder of that name: a disk was mounted, or a copy restored
+        elif self._events is not None and self._events.failure:
+            self._report(self._events.failure)
+            self.listen()
+        elif time.monotonic() >= self._next_poll:
+            if self._poller.has_changed():
+                self._rewalk.tell("")
+                self.add_change(at_once=True)
+            self._next_poll = time.monotonic() + self._poll_interval()
+
+    # --- indexing ---
+
+    def due(self, now: float) -> float:
+        """Seconds until `update` should be called; infinity if there is nothing to do."""
+        if self.unavailable or self.paused:
+            return math.inf
+        return max(self.batch.due(now), self._retry_at - now)
+
+    @property
+    def can_finish(self) -> bool:
+        blocked = self.unavailable or self.paused or time.monotonic() < self._retry_at
+        return self.unfinished and not blocked
+
+    def update(self, interrupt: Callable[[], bool]) -> None:
+        """Index what changed. Raises Interrupted when `interrupt` returns True."""
+        self.batch.take()
+        try:
+            self._reload_settings()
+            if self._is_emptied():
+                return
+            tier = self.vault.settings.config.watch.tier
+            first: Tier = "keyword" if tier == "keyword" else "static"
+            report = self._index(first, interrupt, regroup=math.inf)
+            lacks_vectors = tier == "full" and report.tier != "full"
+            self.unfinished = lacks_vectors or report.communities_due
+            if report.anything:
+                self.last_change = time.time()
+                self._report(f"{_counts(report)}, {report.seconds:.1f} s")
+        except Interrupted:
+            self.add_change(at_once=True)
+            raise
+        except Exception as error:
+            self._retry(error)
+            self.add_change(at_once=True)
+
+    def finish(self, interrupt: Callable[[], bool]) -> None:
+        """Continue with communities and full vectors. Raises Interrupted as `update` does."""
+        try:
+            if self._is_emptied():
+                self.unfinished = False  # until the vault is back
+                return
+            tier = self.vault.settings.config.watch.tier
+            report = self._index(tier, interrupt, regroup=REGROUP)
+            self.unfinished = False
+            if report.tier == "full" and report.embedded:
+                self._report("all passages are embedded")
+            for warning in report.warnings:
+                self._report(warning)
+        except Interrupted:
+            raise
+        except Exception as error:
+            self._retry(error)
+
+    def _index(self, tier: Tier, interrupt: Callable[[], bool], regroup: float) -> Report:
+        progress = _InterruptingProgress(self._talk, interrupt)
+        engines = self.vault.engines(talk=progress, kit=self._kit, slab=EMBED_SLICE)
+        self.runs += 1
+        try:
+            report = self.vault.index(
+                tier, tell=progress.tell, engines=engines, look=self._walk, regroup=regroup
+            )
+        finally:
+            self.runs += 1
+        self._last_report = ""
+        return report
+
+    def _reload_settings(self) -> None:
+        """Settings may have changed, and with them what to listen to."""
+        before = self.vault.settings.config
+        self.vault = Vault.open(self.root)
+        now = self.vault.settings.config
+        self.batch.debounce, self.batch.patience = now.watch.debounce, now.watch.patience
+        rules_changed = self._events is not None and self._events.rules_changed
+        if rules_changed or (now.walk, now.watch) != (before.walk, before.watch):
+            self.listen()
+            self.batch.take()
+
+    def _is_emptied(self) -> bool:
+        """Whether the folder is empty though notes are indexed: most likely an unmounted disk.
+
+        A user who has deleted every note runs `ragvault index --allow-empty`.
+        """
+        if not is_empty(self.root):
+            return False
+        try:
+            with self.vault.catalogue() as catalogue:
+                notes = catalogue.counts().notes
+        except IndexMissing:
+            return False
+        if notes:
+            self._report_once(
+                f"the folder is empty but {notes:,} notes are indexed; nothing is removed "
+                "(if you deleted them: ragvault index --allow-empty)"
+            )
+        return bool(notes)
+
+    def _retry(self, error: Exception) -> None:
+        """Try again later, whatever the error. The same error is reported once."""
+        soon = isinstance(error, IndexLocked | ConfigError)
+        self._retry_at = time.monotonic() + (RETRY_SOON if soon else RETRY_LATER)
+        if isinstance(error, RagvaultError):
+            self._report_once(f"{error} (fix: {error.fix})")
+        else:
+            self._report_once(describe_unexpected(error))
+
+    def _report(self, line: str) -> None:
+        self._talk.say(f"{self.vault.name}: {line}")
+
+    def _report_once(self, line: str) -> None:
+        if line != self._last_report:
+            self._last_report = line
+            self._report(line)
+
+    # --- walking only what events named ---
+
+    def current_files(self, settings: Walk) -> Walked | None:
+        """What a walk with these settings would return now; None if events cannot tell.
+
+        Safe for threads. Raises as a walk does.
+        """
+        events, rewalk = self._events, self._rewalk
+        if events is None or rewalk.settings != settings or not events.is_drained(DRAIN_SECONDS):
+            return None
+        if events.rules_changed:
+            return None
+        walked = rewalk.walk()
+        self._check_unheard_folders(events, rewalk)
+        return walked
+
+    def _walk(self) -> Walked:
+        """The vault as it is. Where no event is lost, only the places they named are walked."""
+        events, rewalk = self._events, self._rewalk
+        if events is None or not events.is_lossless:
+            rewalk.tell("")
+        walked = rewalk.walk()
+        if events is not None:
+            self._check_unheard_folders(events, rewalk)
+        return walked
+
+    def _check_unheard_folders(self, events: NativeEvents, rewalk: Rewalk) -> None:
+        """Listen again if a folder with notes is not listened to; once for the same folders.
+
+        This happens when Obsidian's settings change what is ignored: nobody listens to them.
+        """
+        unheard = rewalk.unheard() if events.is_drained(0) else None
+        if unheard is None:
+            return
+        before, self._unheard = self._unheard, unheard
+        if unheard - before:
+            events.rules_changed = True
+            self.add_change(at_once=True)
+
+
+class PendingCounter:
+    """Counts the files that wait to be indexed, from events instead of a walk. Safe for threads.
+
+    The number is the one that a walk would give at that moment: it waits for events on their way,
+    looks at what they name, and keeps the count until the files or the catalogue change. A vault
+    that is not watched, or whose events may be lost, is walked.
+    """
+
+    def __init__(self, vaults: Sequence[VaultWatcher]) -> None:
+        self._watchers = {each.root: each for each in vaults}
+        self._counts: dict[Path, _PendingCount] = {}
+
+    def __call__(self, vault: Vault, index: Opened) -> int:
+        watcher = self._watchers.get(vault.root)
+        # Read before the walk: a run that ends meanwhile must make this count outdated.
+        runs = watcher.runs if watcher else 0
+        walked = watcher.current_files(index.config.walk) if watcher else None
+        if walked is None:
+            return sum(waiting(vault.root, index.catalogue, index.config))
+        catalogue = index.catalogue
+        state = (runs, catalogue.identity, catalogue.revision, recipe(index.config))
+        last = self._counts.get(vault.root)
+        if last is None or last.walked is not walked or last.state != state:
+            files = sum(waiting(vault.root, catalogue, index.config, walked))
+            last = self._counts[vault.root] = _PendingCount(walked, state, files)
+        return last.files
+
+
+class _PendingCount(NamedTuple):
+    walked: Walked
+    state: tuple[object, ...]  # of the index
+    files: int
+
+
+class _InterruptingProgress(Quiet):
+    """Receives the progress of an indexing run, and ends it when `interrupt` returns True."""
+
+    def __init__(self, talk: Talk, interrupt: Callable[[], bool]) -> None:
+        self._talk, self._interrupt = talk, interrupt
+
+    def say(self, line: str) -> None:
+        self._talk.say(line)
+
+    def progress(self, done: int, total: int) -> None:
+        self.tell("", done, total)  # of a download
+
+    def tell(self, what: str, done: int, total: int) -> None:
+        if self._interrupt():
+            raise Interrupted
+
+
+def _counts(report: Report) -> str:
+    kinds = ("added", "changed", "moved", "removed", "recut")
+    return ", ".join(f"{count} {kind}" for kind in kinds if (count := getattr(report, kind)))
+
+
+def _why_unavailable(root: Path) -> str:
+    """Why the vault cannot be read now; empty if it can."""
+    error = trouble(root)
+    if error is None:
+        return ""
+    if isinstance(error, FileNotFoundError):
+        return "the vault's folder is gone"
+    return f"the vault cannot be read ({error.strerror})"
+
+
+def _folder_id(root: Path) -> tuple[int, int] | None:
+    """Differs for another folder of the same name: a mounted disk, or a restored copy."""
+    try:
+        status = root.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

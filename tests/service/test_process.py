@@ -1,0 +1,209 @@
+"""Whether a watcher runs, how it is stopped, and what starts it at every login."""
+
+from __future__ import annotations
+
+import json
+import os
+import plistlib
+import shlex
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from ragvault.service import RECORD_FILE
+from ragvault.service.process import (
+    RuntimeFolderUnsafe,
+    WatcherLock,
+    WatcherRecord,
+    WatcherRunning,
+    _is_lock_held,
+    check_runtime_folder,
+    launchd_plist,
+    running_watcher,
+    stop_watcher,
+    systemd_unit,
+    watcher_of,
+)
+
+SLEEPER = (
+    "import sys, time; from pathlib import Path; from ragvault.service.process import WatcherLock\n"
+    "with WatcherLock() as lock:\n"
+    "    lock.write_record([Path(sys.argv[1])], ''); print('here', flush=True); time.sleep(60)\n"
+)
+
+
+@pytest.fixture
+def environ(tmp_path):
+    return {"RAGVAULT_HOME": str(tmp_path / "home")}
+
+
+@pytest.fixture
+def sleeper(environ, tmp_path):
+    """Another process that holds the lock of the watcher."""
+    command = [sys.executable, "-c", SLEEPER, str(tmp_path)]
+    with subprocess.Popen(
+        command, env={**os.environ, **environ}, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"here\n"
+        yield process
+        process.kill()
+
+
+def test_nobody_runs_where_nobody_was_started(environ):
+    assert running_watcher(environ) is None
+
+
+def test_a_watcher_is_seen_with_what_it_watches(environ, tmp_path):
+    with WatcherLock(environ) as lock:
+        lock.write_record([tmp_path], "unix")
+
+        assert running_watcher(environ).pid == os.getpid()
+        assert watcher_of(tmp_path, environ)
+        assert watcher_of(tmp_path.parent, environ) is None
+    assert running_watcher(environ) is None
+
+
+def test_the_second_of_two_is_told_who_is_the_first(environ, sleeper):
+    with pytest.raises(WatcherRunning, match=f"pid {sleeper.pid}"), WatcherLock(environ):
+        pass
+
+
+def test_the_lock_alone_tells_whether_a_watcher_lives(environ, sleeper, tmp_path):
+    """What is asked on Windows, where a process cannot be asked with a signal."""
+    folder = tmp_path / "home" / "run"
+
+    assert _is_lock_held(folder)
+    sleeper.kill()
+    sleeper.wait()
+    assert not _is_lock_held(folder)
+
+
+def test_a_killed_watcher_is_not_taken_for_a_running_one(environ, sleeper):
+    sleeper.kill()
+    sleeper.wait()
+
+    assert running_watcher(environ) is None
+    with WatcherLock(environ) as lock:
+        lock.write_record([], "")
+        assert running_watcher(environ).pid == os.getpid()
+
+
+def test_a_process_that_only_has_the_pid_is_not_the_watcher(environ, tmp_path):
+    with WatcherLock(environ) as lock:
+        lock.write_record([tmp_path], "unix")
+        record_file = lock.folder / RECORD_FILE
+        me = running_watcher(environ)
+        record_file.write_text(json.dumps(asdict(replace(me, started=me.started - 1))))
+
+        assert running_watcher(environ) is None
+
+
+def test_a_watcher_of_another_release_that_tells_more_is_seen(environ, tmp_path):
+    with WatcherLock(environ) as lock:
+        lock.write_record([tmp_path], "unix")
+        me = running_watcher(environ)
+        card = asdict(me) | {"version": "9.9", "protocol": 9, "colour": "green"}
+        (lock.folder / RECORD_FILE).write_text(json.dumps(card))
+
+        assert running_watcher(environ) == replace(me, version="9.9", protocol=9)
+
+
+@pytest.mark.parametrize("contents", [b"", b"{}", b"[1]", b'{"pid": 1}', b"\xff"])
+def test_a_record_that_makes_no_sense_is_no_watcher(environ, contents):
+    with WatcherLock(environ) as lock:
+        (lock.folder / RECORD_FILE).write_bytes(contents)
+
+        assert running_watcher(environ) is None
+
+
+def test_stopping_waits_until_it_is_gone(environ, sleeper):
+    stop_watcher(running_watcher(environ))
+
+    assert running_watcher(environ) is None
+    assert sleeper.wait() != 0
+
+
+def test_stopping_what_has_gone_is_no_mistake():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+
+    stop_watcher(WatcherRecord(process.pid, 1, 0.0, "", (), ""))
+
+
+def test_a_runtime_folder_that_others_can_enter_is_closed(environ, tmp_path):
+    folder = tmp_path / "home" / "run"
+    folder.mkdir(parents=True, mode=0o777)
+    folder.chmod(0o777)
+
+    with WatcherLock(environ):
+        assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_a_runtime_folder_of_another_user_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + 1)
+
+    with pytest.raises(RuntimeFolderUnsafe, match="another user"):
+        check_runtime_folder(tmp_path)
+
+
+# --- units for the login ---
+
+ODD = [Path("/home/me/my notes"), Path('/home/me/100% "quoted" $HOME')]
+
+
+@pytest.fixture
+def odd_home(monkeypatch):
+    monkeypatch.setenv("RAGVAULT_HOME", "/home/me/rag vault & more")
+
+
+@pytest.mark.usefixtures("odd_home")
+def test_the_plist_is_one_and_holds_every_path_as_it_is():
+    found = plistlib.loads(launchd_plist(ODD).encode())
+
+    command = [sys.executable, "-m", "ragvault", "watch", "--quiet", *map(str, ODD)]
+    assert found["ProgramArguments"] == command
+    assert found["EnvironmentVariables"]["RAGVAULT_HOME"] == "/home/me/rag vault & more"
+
+
+@pytest.mark.usefixtures("odd_home")
+def test_the_unit_starts_the_watcher_with_every_path_quoted():
+    lines = dict(
+        line.split("=", 1)
+        for line in systemd_unit(ODD).splitlines()
+        if "=" in line and line[0] != "#"
+    )
+
+    # systemd unquotes as a shell does, and then halves % and $.
+    command = [
+        part.replace("%%", "%").replace("$$", "$") for part in shlex.split(lines["ExecStart"])
+    ]
+    assert command == [sys.executable, "-m", "ragvault", "watch", "--quiet", *map(str, ODD)]
+    assert shlex.split(lines["Environment"]) == ["RAGVAULT_HOME=/home/me/rag vault & more"]
+
+
+def test_a_dollar_is_doubled_in_the_command_and_nowhere_else(monkeypatch):
+    """systemd puts variables into commands, and into no other line."""
+    monkeypatch.setenv("RAGVAULT_HOME", "/home/me/100% $HOME")
+
+    assert 'Environment="RAGVAULT_HOME=/home/me/100%% $HOME"' in systemd_unit(ODD)
+
+
+def test_the_places_that_folders_depend_on_are_told(monkeypatch):
+    monkeypatch.delenv("RAGVAULT_HOME")
+    monkeypatch.setenv("XDG_DATA_HOME", "/data/me")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1")
+
+    assert "Environment=XDG_DATA_HOME=/data/me" in systemd_unit(ODD)
+    assert "XDG_RUNTIME_DIR" not in systemd_unit(ODD)
+    found = plistlib.loads(launchd_plist(ODD).encode())
+    assert found["EnvironmentVariables"]["XDG_DATA_HOME"] == "/data/me"
+
+
+def test_a_home_named_from_the_current_folder_is_named_in_full(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RAGVAULT_HOME", "home")
+
+    assert f"RAGVAULT_HOME={tmp_path}/home" in systemd_unit(ODD)
