@@ -18,7 +18,7 @@ from vault_kit import FAKE, SAMPLE, indexed_sample, ragvault, sample
 from ragvault.cli import main
 
 __all__ = ["indexed_sample", "sample"]
-PAGE = (Path(__file__).parent.parent / "docs" / "commands.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text("utf-8")
 
 
 def commands() -> Iterator[tuple[str, Any]]:

@@ -25,7 +25,7 @@ from ragvault.cli.search import answer_search, arguments, parse_search
 from ragvault.config import profiles
 from ragvault.vault import Vault
 
-SAMPLE = Path(__file__).parent.parent / "sample_vault"
+SAMPLE = Path(__file__).parents[2] / "sample_vault"
 ESCAPE = "\x1b"
 LINK = re.compile(r"\x1b\]8;;([^\x1b]*)\x1b\\(.*?)\x1b\]8;;\x1b\\")
 STYLE = re.compile(r"\x1b\[[0-9;]*m")

@@ -142,14 +142,14 @@ def test_a_note_is_connected_to_itself(vault):
 def test_a_note_on_the_path_whose_file_is_gone_is_marked(vault):
     (vault / "b.md").unlink()
     assert "b.md" in ragvault("links", "a", "--path", "b").out
-    assert "(that file is gone; run: ragvault index)" in ragvault("links", "a", "--path", "b").out
+    assert "(file deleted; run: ragvault index)" in ragvault("links", "a", "--path", "b").out
 
 
 @pytest.mark.parametrize("notes", [("nope", "a"), ("a", "nope")])
 def test_a_path_needs_two_notes(notes, vault):
     said = ragvault("links", notes[0], "--path", notes[1])
     assert said.code == 2
-    assert said.err.startswith("ragvault: the index has no note nope\n")
+    assert said.err.startswith("ragvault: no note called nope is in the index\n")
 
 
 def test_without_networkx_a_path_fails_and_links_do_not(vault, monkeypatch):

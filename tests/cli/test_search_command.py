@@ -23,7 +23,7 @@ from ragvault.cli.render import console
 from ragvault.cli.search import Format, answer_search, parse_search
 from ragvault.vault import Vault
 
-SAMPLE = Path(__file__).parent.parent / "sample_vault"
+SAMPLE = Path(__file__).parents[2] / "sample_vault"
 
 
 @pytest.fixture(scope="module")

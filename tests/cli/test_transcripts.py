@@ -37,8 +37,8 @@ import pytest
 from ragvault import __version__
 from ragvault.cli.main import main
 
-FOLDER = Path(__file__).parent / "transcripts"
-SAMPLE = Path(__file__).parent.parent / "sample_vault"
+FOLDER = Path(__file__).parents[1] / "transcripts"
+SAMPLE = Path(__file__).parents[2] / "sample_vault"
 MARKS = ("$ ", "# ", "! ", "| ", "> ", "(exit ")
 SHELL = set("|<>;&`*") | {"$("}
 WRITTEN, NOW = (datetime(2026, month, 1, tzinfo=timezone.utc).timestamp() for month in (2, 3))
