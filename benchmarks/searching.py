@@ -31,8 +31,8 @@ from ragvault.cli.start import collect_garbage_less_often
 from ragvault.config import profiles
 from ragvault.engines import Engines
 from ragvault.ingest import ingest
-from ragvault.models.cache import text_key
-from ragvault.models.choose import same_model
+from ragvault.models.embed import text_key
+from ragvault.models.load import same_model
 from ragvault.opened import Opened
 from ragvault.ports import Embedder, Role
 from ragvault.search import Asked, prepare, search

@@ -170,7 +170,7 @@ class ModelUnavailable(RagvaultError):
     def __init__(self, name: str, failures: Sequence[tuple[str, str]]) -> None:
         tried = "; ".join(f"{source}: {why}" for source, why in failures)
         super().__init__(
-            f"the model {name} is not installed and could not be downloaded ({tried or 'no source'})",
+            f"the model {name} is not installed and could not be fetched ({tried or 'no source'})",
             fix=f"go online and run: ragvault models pull {name}; or copy it from a machine that "
             f"has it and run: ragvault models pull {name} --from FOLDER",
         )

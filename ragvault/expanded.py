@@ -14,8 +14,8 @@ from ragvault.errors import RagvaultError
 from ragvault.index.vocabulary import expand as nearest
 from ragvault.index.vocabulary import usual_cosine
 from ragvault.plan import QueryPlan
-from ragvault.query.expand import expand, least_cosine, may_expand, own_words
-from ragvault.query.words import words
+from ragvault.query.expand import expand_plan, least_cosine, may_expand, own_words
+from ragvault.query.restate import plan_sentence
 
 if TYPE_CHECKING:
     from ragvault.opened import Opened
@@ -37,5 +37,5 @@ def expanded(plan: QueryPlan, index: Opened) -> tuple[QueryPlan, dict[str, str]]
     least = least_cosine(settings, usual)
     own = own_words(plan)
     near = nearest(query, known.terms, known.matrix, top=settings.terms, min_cosine=least, own=own)
-    found = expand(plan, near, settings, least=least)
-    return replace(found, parse=words(found)), {}
+    found = expand_plan(plan, near, settings, least=least)
+    return replace(found, parse=plan_sentence(found)), {}

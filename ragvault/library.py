@@ -12,10 +12,12 @@ from typing import Any
 
 from ragvault.candidate import Exact, NoteFacts, Passage, Stretch
 from ragvault.index.graph import Edge, Unit
+from ragvault.index.keyword.fields import note_words
 from ragvault.lazy import Bodies, Lazy, LazyVectors, Said
 from ragvault.names import LENGTH, Names, names_in, names_of
 from ragvault.plan import QueryPlan
 from ragvault.ports import FetchVectors
+from ragvault.sought import KeywordNote, KeywordPassage
 from ragvault.spans import cut
 from ragvault.store.access import Accesses
 from ragvault.store.catalogue import Catalogue
@@ -37,6 +39,7 @@ class Library:
         self._places: dict[int, PassagePlace] = {}
         self._bodies = Bodies(catalogue.bodies)
         self._names = Names()
+        self._note_words: dict[int, KeywordNote] = {}
 
     def close(self) -> None:
         """Read nothing more: the catalogue is closed."""
@@ -102,6 +105,27 @@ class Library:
 
     def _said(self, place: PassagePlace) -> str:
         return place.text(*self._bodies(place.note_id))
+
+    def words_of(
+        self, passages: Sequence[Passage]
+    ) -> dict[int, tuple[KeywordPassage, KeywordNote]]:
+        """What passages and their notes can be found by, by the passages' ids."""
+        new = {passage.note.id for passage in passages} - self._note_words.keys()
+        if new:
+            heads = self._catalogue.heads(sorted(new))
+            self._note_words |= {head.id: note_words(head.id, head) for head in heads}
+        return {
+            passage.id: (
+                KeywordPassage(
+                    passage.id,
+                    passage.note.id,
+                    {"headers": passage.headings, "body": (passage.text,)},
+                ),
+                self._note_words[passage.note.id],
+            )
+            for passage in passages
+            if passage.note.id in self._note_words
+        }
 
     def notes_of(self, ids: Sequence[int]) -> dict[int, int]:
         """The note of each passage."""

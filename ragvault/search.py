@@ -33,14 +33,12 @@ from ragvault.opened import Opened
 from ragvault.plan import LEGS, Holds, QueryPlan
 from ragvault.ports import Allowed, CacheBroken, Reranker
 from ragvault.query.understand import understand
-from ragvault.rank.pipeline import STAGES, Outcome, run
+from ragvault.rank.pipeline import SHOWING_STAGES, STAGES, Outcome, outcome_of, run_stages
 from ragvault.retrieve.ask import Run
 from ragvault.retrieve.gather import Gathered, gather
 from ragvault.retrieve.lists import with_lists
 
-LISTING = STAGES[-3:]  # a list by date is not ranked again: sections, limit, budget
 LOADING = 20.0  # seconds
-ALL = 1_000_000  # passages a condition on words may match: as many as there are
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +79,7 @@ class Response:
 
     def stage(self, name: str) -> Ranked:
         """What the stage of this name returned. Raises KeyError if it did not run."""
-        for outcome in self.stages:
-            if outcome.stage == name:
-                return outcome.ranked
-        raise KeyError(name)
+        return outcome_of(name, self.stages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +97,8 @@ class Prepared:
 
     def ranked(self) -> tuple[Ranked, tuple[Outcome, ...]]:
         """The order, and what each stage returned on the way to it."""
-        stages = LISTING if self.plan.listing else STAGES
-        return run(self.candidates, self.context, stages)
+        stages = SHOWING_STAGES if self.plan.listing else STAGES  # a list by date is in order
+        return run_stages(self.candidates, self.context, stages)
 
 
 def search(asked: Asked, index: Opened) -> Response:
@@ -195,22 +190,20 @@ def _allowed(plan: QueryPlan, index: Opened) -> dict[str, Allowed]:
 
 def _matching(holds: Holds, index: Opened) -> list[int]:
     """Every passage that a condition on words keeps."""
-    words = index.code if holds.index == "code" else index.keyword
-    if words is None:
+    if index.keyword is None:
         raise RagvaultError(
-            f"this query needs the {holds.index} index, which cannot be read", fix="ragvault index"
+            "this query needs the keyword index, which cannot be read", fix="ragvault index"
         )
     try:
-        answer = words.search(holds.sought, limit=ALL, fuzzy=False)
+        found = index.keyword.matching(holds.sought)
     except CacheBroken as broken:
-        raise CacheBroken(f"this query needs the {holds.index} index: {broken}") from broken
-    if not answer.complete:  # half of them would keep what the query excludes
+        raise CacheBroken(f"this query needs the keyword index: {broken}") from broken
+    if found is None:  # half of them would keep what the query excludes
         raise RagvaultError(
-            f"the {holds.index} index had no time to look up every word that this query excludes "
-            "or wants",
+            "the keyword index had no time to look up every word that this query excludes or wants",
             fix="give it more, in seconds: --set keyword.seconds=10",
         )
-    return [hit.passage for hit in answer.hits]
+    return [int(passage) for passage in found]
 
 
 def _listing(asked: Asked, plan: QueryPlan, index: Opened) -> Gathered:
@@ -261,7 +254,7 @@ def _vectors(index: Opened, plan: QueryPlan, candidates: Sequence[Candidate]) ->
 
 def read_shown(stages: Sequence[Outcome]) -> None:
     """What may be shown is read now, while all that is read is of one moment."""
-    for each in stages[-2].ranked:
+    for each in outcome_of("limit", stages):
         _ = each.passage.text
 
 

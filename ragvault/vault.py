@@ -30,9 +30,9 @@ from ragvault.errors import (
     UsageError,
     VaultEmptied,
 )
-from ragvault.models.cache import SLAB
-from ragvault.models.kit import Kit
-from ragvault.models.talk import Talk
+from ragvault.models.embed import SLAB
+from ragvault.models.load import ModelPool
+from ragvault.models.progress import Reporter
 from ragvault.opened import Opened
 from ragvault.search import Asked, Response, search
 from ragvault.store import access, layout
@@ -90,7 +90,7 @@ class Vault:
         allow_empty: bool = False,
         offline: bool = False,
         tell: Tell = lambda *_: None,
-        talk: Talk | None = None,
+        talk: Reporter | None = None,
         engines: Engines | None = None,
         look: Callable[[], Walked] | None = None,
         regroup: float = 0.0,
@@ -113,7 +113,7 @@ class Vault:
         from ragvault.write.moved_vault import take_over
 
         engines = engines or self.engines(offline=offline, talk=talk)
-        say = engines.talk.say
+        say = engines.talk.info
         take_over(self.root, self.folder, self.settings.config, say)
         layout.register_vault(self.root, self.folder.parent.parent)
         with WriterLock(self.folder, "ragvault index"):
@@ -127,7 +127,7 @@ class Vault:
             with self.catalogue(write=True) as catalogue:
                 return ingest(self.root, catalogue, engines, tier, allow_empty=allow_empty, **how)
 
-    def forget(self, note: str | None, *, talk: Talk | None = None) -> Forgotten:
+    def forget(self, note: str | None, *, talk: Reporter | None = None) -> Forgotten:
         """Take a note, or all notes of a folder, out of the index, with every byte of it.
 
         With every byte of what was removed earlier as well, for which no note needs to be named.
@@ -145,7 +145,7 @@ class Vault:
             with self.catalogue(write=True) as catalogue:
                 return forget(self.root, catalogue, engines, note)
 
-    def reading(self, *, talk: Talk | None = None, kit: Kit | None = None) -> Opened:
+    def reading(self, *, talk: Reporter | None = None, kit: ModelPool | None = None) -> Opened:
         """The index opened for searching; closed by whoever asked for it."""
         return Opened(self.catalogue(), self.engines(talk=talk, kit=kit))
 
@@ -153,8 +153,8 @@ class Vault:
         self,
         *,
         offline: bool = False,
-        talk: Talk | None = None,
-        kit: Kit | None = None,
+        talk: Reporter | None = None,
+        kit: ModelPool | None = None,
         slab: int = SLAB,
     ) -> Engines:
         """The caches and models of this vault, for several runs of `index`."""

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from tests.keyword_shelves import ENGINES
 from write_kit import Heard, answers, holders, models, notes, opened, prose, write
 
 from ragvault import compact
@@ -14,7 +15,6 @@ from ragvault.errors import IndexUnusable, UsageError
 from ragvault.models.fake import FakeEmbedder
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.repair import DAMAGED
-from tests.keyword_shelves import ENGINES
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]

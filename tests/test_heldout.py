@@ -11,8 +11,8 @@ from rank_kit import candidate, context, ids, pools
 
 from benchmarks import heldout, relating
 from ragvault.answer.related import Reason
-from ragvault.evaluate.answers import Answer
 from ragvault.evaluate.questions import Judged, Question
+from ragvault.evaluate.run import ScoredAnswer
 from ragvault.rank.fuse import fuse
 
 
@@ -32,7 +32,7 @@ class Told:
 
 def answer(name, value):
     asked = Question(name, "?", (Judged("a.md", 2),))
-    return Answer(asked, {"ndcg@10": value, "mrr@10": value})
+    return ScoredAnswer(asked, {"ndcg@10": value, "mrr@10": value})
 
 
 def test_weights_are_chosen_on_the_other_corpora(monkeypatch):

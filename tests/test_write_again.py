@@ -7,16 +7,16 @@ import shutil
 from collections import namedtuple
 
 import pytest
+from ragvault.index.keyword_reached import MANIFEST
+from tests.keyword_shelves import ENGINES
 from write_kit import Heard, answers, models, notes, opened, write
 
 from ragvault.answer import freshness
 from ragvault.cli.vaults import _rows as rows
 from ragvault.errors import IndexLocked, IndexUnusable, VaultUnreadable
-from ragvault.index.keyword_reached import MANIFEST
 from ragvault.store import layout
 from ragvault.store.lock import WriterLock
 from ragvault.vault import Vault
-from tests.keyword_shelves import ENGINES
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]

@@ -133,14 +133,14 @@ def _result(rank: int, result: SearchResult, explain: bool) -> dict[str, Any]:
 
 
 def _plan(answer: SearchAnswer, plan: QueryPlan) -> dict[str, Any]:
-    from ragvault.query.data import filters
+    from ragvault.query.restate import filter_json
 
     plans = [each.response.plan for each in answer.answers]
     terms = [expansion.term for each in plans for expansion in each.expansions]
     return {
         "type": plan.type,
         "text": plan.text,
-        "filters": filters(plan.filter),
+        "filters": filter_json(plan.filter),
         "expansions": list(dict.fromkeys(terms)),
         "weights": dict(plan.weights),
         "parse": plan.parse,

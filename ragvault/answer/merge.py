@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from ragvault.candidate import Candidate, Context, Ranked
 from ragvault.config.settings import Config
-from ragvault.rank.budget import budget, counter, fitting
-from ragvault.rank.limit import wanted
+from ragvault.rank.budget import budget, fit_budget, token_counter
+from ragvault.rank.limit import result_count
 from ragvault.search import Response
 
 MergedResult = tuple[int, Candidate]  # the position of its response, and the result
@@ -50,7 +50,7 @@ def merge_responses(
     join = by_date if listed else interleaved
     order = join([response.stage("limit").kept for response in responses])
     context = Context(settings=config, limit=limit, count_tokens=count_tokens)
-    first = order[: wanted(context)] if config.limit.enabled else order
+    first = order[: result_count(context)] if config.limit.enabled else order
     fits = _fitting(first, context, text_of)
     kept = [(of, each) for (of, _), each in zip(first, fits.kept, strict=False)]
     unlisted = sum(len(response.stage("limit").removed) for response in responses)
@@ -66,13 +66,13 @@ def _fitting(results: Sequence[MergedResult], context: Context, text_of: TextOf 
     candidates = [each for _, each in results]
     if text_of is None:
         return budget(candidates, context)
-    count = counter(context)
+    count = token_counter(context)
 
     def size(some: Sequence[Candidate]) -> int:
         pairs = zip(results, some, strict=False)  # a result that is cut keeps its place
         return count(text_of([(of, each) for (of, _), each in pairs]))
 
-    return fitting(candidates, context, size)
+    return fit_budget(candidates, context, size)
 
 
 def interleaved(answers: Sequence[Sequence[Candidate]]) -> list[MergedResult]:

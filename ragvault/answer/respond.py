@@ -18,7 +18,7 @@ from ragvault.answer.results import SearchAnswer, SearchResult, VaultAnswer, cha
 from ragvault.answer.snippet import Snippet, best_snippet
 from ragvault.candidate import Candidate
 from ragvault.errors import IndexBehind
-from ragvault.models.kit import Kit
+from ragvault.models.load import ModelPool
 from ragvault.opened import Opened
 from ragvault.search import Asked, Response
 from ragvault.store.lock import lock_owner
@@ -44,7 +44,7 @@ class SearchableVault(Protocol):
     @property
     def folder(self) -> Path: ...
 
-    def reading(self, *, kit: Kit | None = None) -> Opened: ...
+    def reading(self, *, kit: ModelPool | None = None) -> Opened: ...
 
     def answer(self, asked: Asked, index: Opened) -> Response: ...
 
@@ -69,7 +69,7 @@ class CountPending(Protocol[V_contra]):
 
 def open_once() -> OpenIndex[SearchableVault]:
     """Open each index for one search; a model that several vaults need is loaded once."""
-    kit = Kit()
+    kit = ModelPool()
     return lambda vault: vault.reading(kit=kit)
 
 

@@ -30,14 +30,14 @@ from ragvault.answer.freshness import Disk
 from ragvault.candidate import Candidate, Context, Passage, Ranked, Removal, Stretch, best_first
 from ragvault.library import SECTIONS, blank
 from ragvault.opened import Opened
-from ragvault.rank.pipeline import Outcome, run
-from ragvault.search import LISTING, Asked, Response, read_shown
+from ragvault.rank.pipeline import SHOWING_STAGES, Outcome, run_stages, stage_name
+from ragvault.search import Asked, Response, read_shown
 from ragvault.spans import cut
 from ragvault.types import Chunk, Section
 from ragvault.write.prepare import Prepared
 
 STAGE = "verify"
-SHOWING = ("parents", "limit", "budget")  # the stages that run again
+SHOWING = tuple(map(stage_name, SHOWING_STAGES))  # the stages that run again
 SIMILAR = 0.5  # Jaccard similarity of the words; below it, it is another passage
 WORD = re.compile(r"\w+")
 
@@ -51,7 +51,7 @@ def verified(response: Response, asked: Asked, index: Opened, root: Path) -> Res
     review = _Review(disk, filtered=response.plan.filter is not None)
     kept = [now for each in _ranked(response) if (now := review.now(each))]
     context = _context(asked, response, index, review)
-    ranked, stages = run(kept, context, LISTING)
+    ranked, stages = run_stages(kept, context, SHOWING_STAGES)
     read_shown(stages)
     outcome = Outcome(STAGE, Ranked(tuple(kept), tuple(review.removed)))
     said = [line for stage in stages for line in stage.ranked.said]

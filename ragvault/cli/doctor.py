@@ -1,4 +1,4 @@
-"""ragvault doctor: does every part work, and how to fix what does not."""
+"""ragvault doctor: check every part and say how to fix what is wrong."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def doctor(
 ) -> None:
     """Check that every part works, and show how to fix what does not.
 
-    Checks Python and its libraries, models, folders and the index, and runs test searches made of
-    the vault's own words through each leg and ranking signal. Changes nothing. Exits with 3 if the
-    index is missing or behind, with 4 if something cannot be used. -q shows only problems, -v also
-    the checks that passed.
+    Checks Python and its libraries, models, folders, and the index against the vault. Then searches
+    for the vault's own words, to see that each leg and each ranking signal has an effect. Changes
+    nothing. -q shows only problems, -v also what is fine. Exit 3 if the index is missing or out of
+    date, 4 if something cannot be used.
 
     ragvault doctor
 
@@ -32,10 +32,9 @@ def doctor(
     from datetime import datetime
 
     from ragvault.cli.render import reports
-    from ragvault.doctor.examine import examine
-    from ragvault.doctor.findings import exit_code
+    from ragvault.evaluate.doctor import diagnose, exit_code
 
-    name, found = examine(vault, datetime.now().astimezone())
+    name, found = diagnose(vault, datetime.now().astimezone())
     code = exit_code(found)
     if json:
         console.out(encode({"vault": name, "exit": code, "findings": found}))

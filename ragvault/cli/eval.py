@@ -1,4 +1,4 @@
-"""ragvault eval: search quality, on judged questions or on questions made from the vault."""
+"""ragvault eval: search quality, on judged questions or on probes of the vault."""
 
 from __future__ import annotations
 
@@ -26,48 +26,43 @@ app = typer.Typer()
 def evaluate(
     questions: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Argument(
-            metavar="[QUESTIONS.jsonl]",
-            help="Judged questions. Default: questions made from the vault.",
-        ),
+        typer.Argument(metavar="[QUESTIONS.jsonl]", help="Judged questions. Default: probes."),
     ] = None,
     vault: options.VaultName = None,
     profiles: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(
-            "--profiles", metavar="A,B|all", help="Compare these profiles with the first."
-        ),
+        typer.Option("--profiles", metavar="A,B|all", help="Compare profiles with the first."),
     ] = None,
     ablate: Annotated[
-        bool, typer.Option("--ablate", help="Turn off each leg, boost and stage in turn.")
+        bool, typer.Option("--ablate", help="Switch off each leg, boost and stage in turn.")
     ] = False,
     probes: Annotated[
-        int, typer.Option("--probes", metavar="N", min=1, help="How many questions to make.")
+        int, typer.Option("--probes", metavar="N", min=1, help="How many probes.")
     ] = 500,
-    seed: Annotated[int, typer.Option("--seed", help="Make other questions.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed makes other probes.")] = 0,
     write: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--write", metavar="FILE", help="Save the questions that were made."),
+        typer.Option("--write", metavar="FILE", help="Save the probes as judged questions."),
     ] = None,
     plot: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--plot", metavar="FILE.png|svg", help="Draw a chart of the report."),
+        typer.Option("--plot", metavar="FILE.png|svg", help="Draw a picture of the report."),
     ] = None,
     set_: options.Set = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Measure search quality, on judged questions or on generated ones.
+    """Measure search quality, on judged questions or probes.
 
-    Without questions it makes some from the vault: titles, aliases, headings, sentences, misspelt
-    titles and words around links should find their notes, and nonsense should find nothing.
+    Without questions, probes are made of the vault itself: titles, aliases, headings, sentences,
+    misspelt titles and the words around links must find their notes; nonsense must find nothing.
 
     ragvault eval questions.jsonl --profiles all
 
     ragvault eval --ablate --plot parts.svg
     """
-    from ragvault.evaluate.examine import Examiner, examine
+    from ragvault.evaluate.evaluator import Evaluator, evaluate_profiles
     from ragvault.vault import Vault
 
     if plot:
@@ -77,16 +72,16 @@ def evaluate(
     names = _named(profiles, opened)
     asked = _questions(questions, opened, probes, seed, write)
     if not asked:
-        console.report("no questions could be made: no note has a title, heading or sentence")
+        console.report("nothing to ask: no note of this vault has a title, heading or sentence")
         raise typer.Exit(1)
     now = datetime.now().astimezone()
-    examiner = Examiner(
+    evaluator = Evaluator(
         lambda more: Vault.open(opened.root, flags=[*flags, *more]).reading(), asked, now
     )
     source = {"file": str(questions)} if questions else {"probes": len(asked), "seed": seed}
     about = {"vault": opened.name, "now": now.isoformat(timespec="seconds"), "questions": source}
-    found = about | examine(
-        examiner, names, parts=ablate, signals=questions is None, tell=console.detail
+    found = about | evaluate_profiles(
+        evaluator, names, ablate=ablate, signals=questions is None, progress=console.detail
     )
     _show(found, plot, json)
 
@@ -101,9 +96,9 @@ def _named(profiles: str | None, opened: Vault) -> list[str]:
         return list(known.names())
     names = list(dict.fromkeys(name.strip() for name in profiles.split(",") if name.strip()))
     if not names:
-        raise UsageError("--profiles is empty", fix="for example: --profiles default,ragdocs")
+        raise UsageError("--profiles has no name", fix="for example: --profiles default,ragdocs")
     for name in names:
-        known.config(name)  # report a wrong name before any search runs
+        known.config(name)  # reports a wrong name before any question is asked
     return names
 
 
@@ -116,20 +111,18 @@ def _questions(
     if path is not None:
         if write is not None:
             raise UsageError(
-                "--write saves generated questions, but questions were given",
-                fix="leave out the questions or --write",
+                "--write saves probes, and questions were given",
+                fix="omit the questions or --write",
             )
         return read_questions(path)
     with opened.catalogue() as catalogue:
-        exam = probes(catalogue, count, seed=seed)
-    if len(exam) < count:
-        console.report(
-            f"only {len(exam)} questions could be made from this vault, instead of {count}"
-        )
+        made = probes(catalogue, count, seed=seed)
+    if len(made) < count:
+        console.report(f"the vault is too small for {count} probes; using {len(made)}")
     if write is not None:
-        write_questions(write, exam)
-        console.report(f"saved {len(exam)} questions in {write}")
-    return exam
+        write_questions(write, made)
+        console.report(f"saved {len(made)} questions in {write}")
+    return made
 
 
 def _show(found: dict[str, Any], plot: Path | None, json: bool) -> None:
@@ -139,14 +132,14 @@ def _show(found: dict[str, Any], plot: Path | None, json: bool) -> None:
     for line in evaluation.warnings(found):
         console.report(line)
     if plot:
-        from ragvault.evaluate.picture import draw
+        from ragvault.evaluate.plot import draw_report
 
-        draw(found, plot)
-        console.report(f"saved the chart in {plot}")
+        draw_report(found, plot)
+        console.report(f"drew {plot}")
 
 
 def _check_plot(path: Path) -> None:
-    """Fail before an hour of searches, not after."""
-    from ragvault.evaluate.picture import check
+    """Before the questions are asked, which may take an hour."""
+    from ragvault.evaluate.plot import check_plot_path
 
-    check(path)
+    check_plot_path(path)

@@ -48,7 +48,7 @@ def forget(
     from ragvault.cli.render import reports
     from ragvault.errors import UsageError
     from ragvault.forget import ignore_line
-    from ragvault.models.talk import on_stderr
+    from ragvault.models.progress import stderr_reporter
     from ragvault.service.process import pause_watcher
     from ragvault.vault import Vault
 
@@ -56,7 +56,7 @@ def forget(
         raise UsageError("name a note, or use --removed", fix="ragvault forget --help")
     opened = Vault.open(vault)
     with pause_watcher(opened.root):
-        forgotten = opened.forget(note, talk=on_stderr(quiet=console.is_quiet()))
+        forgotten = opened.forget(note, talk=stderr_reporter(quiet=console.is_quiet()))
     if note is not None and not forgotten.notes:
         console.report(f"{note} is no longer in the index")
     console.out(encode(forgotten) if json else reports.forgotten(opened.name, forgotten))

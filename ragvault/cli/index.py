@@ -80,7 +80,7 @@ def index(
     ragvault index sample_vault --tier static --offline
     """
     from ragvault.cli.render import reports
-    from ragvault.models.talk import on_stderr
+    from ragvault.models.progress import stderr_reporter
     from ragvault.service.process import pause_watcher
     from ragvault.vault import Vault
 
@@ -91,7 +91,7 @@ def index(
         with pause_watcher(opened.root) as watcher, progress() as report_progress:
             if watcher:
                 console.report(f"pausing the watcher (pid {watcher.pid}) during this run")
-            talk = on_stderr(quiet=console.is_quiet())
+            talk = stderr_reporter(quiet=console.is_quiet())
             how: Any = {"rebuild": rebuild, "allow_empty": allow_empty, "offline": offline}
             report = opened.index(how_far, tell=report_progress, talk=talk, **how)
     except KeyboardInterrupt:

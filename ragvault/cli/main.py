@@ -36,11 +36,11 @@ COMMANDS = {
     "related": "Find notes near this one: by links, community and vectors.",
     "forget": "Remove a note from the index and from every index file.",
     "purge": "Remove everything ragvault has written, after listing it.",
-    "eval": "Measure search quality, on judged questions or on generated ones.",
-    "tune": "Find better ranking weights for a vault; keep them only if they help.",
+    "eval": "Measure search quality, on judged questions or probes.",
+    "tune": "Find better ranking weights for a vault, and keep them only if they prove better.",
     "config": "Manage settings: create a config file, show or check settings.",
     "vaults": "Manage known vaults: list, remove, set the default.",
-    "models": "Manage models: list, download and verify them.",
+    "models": "List, fetch and verify models.",
 }
 
 # The base class of all usage errors that Typer raises; it has no public name.

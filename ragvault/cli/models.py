@@ -1,4 +1,4 @@
-"""ragvault models: list, download and verify models, and print their folders."""
+"""ragvault models: list, fetch and verify models, and print their folders."""
 
 from __future__ import annotations
 
@@ -14,27 +14,29 @@ from ragvault.config import folders
 from ragvault.config.load import load_settings
 from ragvault.errors import ModelUnavailable, ModelUnusable
 
-app = typer.Typer(help="Manage models: list, download and verify them.")
+app = typer.Typer(help="List, fetch and verify models.")
 
 Name = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
         autocompletion=options.model_names,
-        help="Name of a model; see: ragvault models list.",
+        help="A name from models list.",
     ),
 ]
 
 
 @app.command("list")
 def list_(json: options.Json = False) -> None:
-    """List every model: its kind, maker and licence, and whether it is installed.
+    """List every model: its kind, origin and licence, and whether it is installed.
 
     ragvault models list
     """
-    shelf = folders.models_dir()
-    rows = [_row(name, shelf) for name in _registry().models()]
-    console.out(encode({"folder": str(shelf), "models": rows}) if json else reports.models(rows))
+    models_dir = folders.models_dir()
+    rows = [_row(name, models_dir) for name in _registry().known_models()]
+    console.out(
+        encode({"folder": str(models_dir), "models": rows}) if json else reports.models(rows)
+    )
 
 
 @app.command()
@@ -49,28 +51,29 @@ def pull(
     ] = None,
     source: Annotated[
         Optional[Path],  # noqa: UP045 - read by Typer at run time
-        typer.Option("--from", metavar="FOLDER", help="Look for the model in this folder first."),
+        typer.Option("--from", metavar="FOLDER", help="Look in this folder first."),
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Download and verify models, and print their folders. Installed ones are only verified.
+    """Fetch models, verify every byte, and print their folders. Installed ones are only verified.
 
     ragvault models pull
 
     ragvault models pull bge-small-en-v1.5 --from /media/stick/models
     """
-    from ragvault.models.fetch import Ways
-    from ragvault.models.talk import on_stderr
+    from ragvault.models.install import InstallOptions
+    from ragvault.models.progress import stderr_reporter
 
     settings = load_settings().config.models
     copies = [path.expanduser() for path in (source, Path(settings.folder)) if path and path.name]
-    ways = Ways(offline or settings.offline, copies, on_stderr(quiet=console.is_quiet()))
+    reporter = stderr_reporter(quiet=console.is_quiet())
+    how = InstallOptions(offline or settings.offline, copies, reporter)
     wanted = names or [settings.embedder, settings.static, settings.reranker]
     pulled = []
     for name in wanted:
-        pulled.append({"name": name, "path": _pulled(name, ways)})
+        pulled.append({"name": name, "path": _pulled(name, how)})
         if not json:
             console.out(str(pulled[-1]["path"]))
     if json:
@@ -90,26 +93,26 @@ def verify(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Verify the files of installed models by their hashes. Exits with 4 if one is wrong.
+    """Hash every file of the installed models. Exit 4 if one is damaged.
 
     ragvault models verify
     """
-    from ragvault.models import shelf as shelves
+    from ragvault.models import weights
 
-    shelf = folders.models_dir()
-    known = [name] if name else list(_registry().models())
-    found = [(each, _installed(each, shelf)) for each in known]
+    models_dir = folders.models_dir()
+    known = [name] if name else list(_registry().known_models())
+    found = [(each, _installed(each, models_dir)) for each in known]
     if name and found[0][1] is None:
-        raise ModelUnavailable(name, [(str(shelf), "not installed")])
-    faults = {each: shelves.faults(build, shelf) for each, build in found if build}
+        raise ModelUnavailable(name, [(str(models_dir), "it is not installed")])
+    faults = {each: weights.faults(build, models_dir) for each, build in found if build}
     if json:
         rows = [{"name": each, "faults": wrong} for each, wrong in faults.items()]
         console.out(encode({"models": rows}))
-    wrong = [(each, fault) for each, found in faults.items() for fault in found]
+    wrong = [(each, said) for each, all_of_it in faults.items() for said in all_of_it]
     if wrong:
-        raise ModelUnusable(wrong[0][0], "; ".join(fault for _, fault in wrong))
+        raise ModelUnusable(wrong[0][0], "; ".join(said for _, said in wrong))
     if not quiet and not json:
-        console.out("\n".join(f"{each}: no problems found" for each in faults))
+        console.out("\n".join(f"{each}: verified" for each in faults))
 
 
 @app.command()
@@ -118,54 +121,50 @@ def path(name: Name, json: options.Json = False) -> None:
 
     ragvault models path bge-small-en-v1.5
     """
-    from ragvault.models import load
-    from ragvault.models import shelf as shelves
+    from ragvault.models import load, weights
 
-    shelf = folders.models_dir()
-    if load.is_foreign(name):
-        _print_path(name, _foreign(name, shelf), json)
+    models_dir = folders.models_dir()
+    if load.is_unlisted(name):
+        _print_path(name, _unlisted(name, models_dir), json)
         return
-    build = _installed(name, shelf)
+    build = _installed(name, models_dir)
     if build is None:
-        raise ModelUnavailable(name, [(str(shelf), "not installed")])
-    _print_path(name, shelves.folder_of(build, shelf), json)
+        raise ModelUnavailable(name, [(str(models_dir), "it is not installed")])
+    _print_path(name, weights.build_folder(build, models_dir), json)
 
 
 def _print_path(name: str, path: Path, json: bool) -> None:
     console.out(encode({"name": name, "path": path}) if json else str(path))
 
 
-def _pulled(name: str, ways: Any) -> Path:
-    from ragvault.models import fetch, load
-    from ragvault.models import folder as folders_of_yours
-    from ragvault.models import shelf as shelves
+def _pulled(name: str, how: Any) -> Path:
+    from ragvault.models import install, load, weights
 
-    shelf = folders.models_dir()
-    if load.is_foreign(name):
-        return folders_of_yours.locate(load.short_name(name), shelf, ways)
-    model, builds = _registry().find(name)
-    return shelves.folder_of(fetch.pull(model, builds, shelf, ways), shelf)
+    models_dir = folders.models_dir()
+    if load.is_unlisted(name):
+        return install.unlisted_folder(load.short_name(name), models_dir, how)
+    model, builds = _registry().find_model(name)
+    return weights.build_folder(install.pull(model, builds, models_dir, how), models_dir)
 
 
-def _foreign(name: str, shelf: Path) -> Path:
-    from ragvault.models import folder as folders_of_yours
-    from ragvault.models.fetch import Ways
+def _unlisted(name: str, models_dir: Path) -> Path:
+    from ragvault.models.install import InstallOptions, unlisted_folder
     from ragvault.models.load import short_name
 
-    return folders_of_yours.locate(short_name(name), shelf, Ways(offline=True))
+    return unlisted_folder(short_name(name), models_dir, InstallOptions(offline=True))
 
 
-def _installed(name: str, shelf: Path) -> Any:
-    from ragvault.models import shelf as shelves
+def _installed(name: str, models_dir: Path) -> Any:
+    from ragvault.models import weights
 
-    return shelves.installed(_registry().find(name)[1], shelf)
+    return weights.installed(_registry().find_model(name)[1], models_dir)
 
 
-def _row(name: str, shelf: Path) -> dict[str, Any]:
-    from ragvault.models import shelf as shelves
+def _row(name: str, models_dir: Path) -> dict[str, Any]:
+    from ragvault.models import weights
 
-    model, _ = _registry().find(name)
-    build = _installed(name, shelf)
+    model, _ = _registry().find_model(name)
+    build = _installed(name, models_dir)
     return {
         "name": name,
         "kind": model.role,
@@ -179,12 +178,12 @@ def _row(name: str, shelf: Path) -> dict[str, Any]:
         "download_bytes": model.sources[0].bytes,
         "installed": build is not None,
         "full_name": build.full_name if build else None,
-        "path": str(shelves.folder_of(build, shelf)) if build else None,
+        "path": str(weights.build_folder(build, models_dir)) if build else None,
     }
 
 
 def _registry() -> Any:
-    # Imported when called: `--help` does not need it.
+    # Imported on call: only this command reads the registry.
     from ragvault.models import registry
 
     return registry

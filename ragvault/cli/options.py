@@ -67,7 +67,7 @@ def model_names(incomplete: str) -> list[str]:
     """Completion: models of the registry that begin with the text."""
     from ragvault.models import registry
 
-    return [name for name in registry.models() if name.startswith(incomplete)]
+    return [name for name in registry.known_models() if name.startswith(incomplete)]
 
 
 Quiet = Annotated[

@@ -161,12 +161,12 @@ def _is_index(folder: Path) -> bool:
 
 
 def _models(shelf: Path) -> Iterator[Path]:
-    from ragvault.models.registry import models
+    from ragvault.models.registry import known_models
 
     if shelf.is_symlink():
         yield shelf
         return
-    ours = (*models(), "hub", ".incoming", ".locks")
+    ours = (*known_models(), "hub", ".incoming", ".locks")
     yield from (shelf / name for name in ours)
 
 

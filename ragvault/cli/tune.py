@@ -1,4 +1,4 @@
-"""ragvault tune: better ranking weights for a vault, kept only if they help."""
+"""ragvault tune: better weights for one vault, kept only if unseen questions confirm them."""
 
 from __future__ import annotations
 
@@ -27,22 +27,24 @@ def tune(
         typer.Argument(metavar="QUESTIONS.jsonl", help="Judged questions."),
     ] = None,
     vault: options.VaultName = None,
-    seed: Annotated[int, typer.Option("--seed", help="Split the questions differently.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Another seed splits the questions differently.")
+    ] = 0,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
+        bool, typer.Option("--dry-run", help="Show what would change; change nothing.")
     ] = False,
-    revert: Annotated[bool, typer.Option("--revert", help="Undo earlier tuning.")] = False,
+    revert: Annotated[bool, typer.Option("--revert", help="Remove all tuned settings.")] = False,
     set_: options.Set = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Find better ranking weights for a vault; keep them only if they help.
+    """Find better ranking weights for a vault, and keep them only if they prove better.
 
-    Finds weights on one half of the questions and judges them on the other. They are kept if the
-    lower end of the 95 % interval of the gain is above 0 and no kind of question loses more than
-    0.01. They are saved beside the index; the vault's own settings file overrides them, and they
-    override your config.toml. Exits with 1 if nothing better was found.
+    Searches on one half of the questions and judges on the other. A change is kept if the lower end
+    of its 95 % interval is above 0 and no kind of question loses more than a point. Tuned settings
+    are stored beside the index; they override your config.toml, and the vault's own file overrides
+    them. Exit 1 if nothing better was found.
 
     ragvault tune questions.jsonl --dry-run
 
@@ -64,22 +66,21 @@ def tune(
 def _tuned(
     path: Path, vault: str | None, seed: int, dry_run: bool, flags: list[str]
 ) -> dict[str, Any]:
-    from ragvault.evaluate import tuned
     from ragvault.evaluate.questions import read_questions
-    from ragvault.evaluate.rehearse import Rehearsal
-    from ragvault.evaluate.tune import check, receipt, tune
+    from ragvault.evaluate.run import Replay
+    from ragvault.evaluate.tune import check_questions, keep_tuning, receipt, tune
     from ragvault.vault import Vault
 
     opened = Vault.open(vault, flags=flags)
     asked = read_questions(path)
-    check(asked, opened.settings.config)
+    check_questions(asked, opened.settings.config)
     now = datetime.now(timezone.utc)
-    console.detail(f"searching {opened.name} for {len(asked)} questions")
+    console.detail(f"asking {len(asked)} questions of {opened.name}")
     with opened.reading() as index:
         revision = index.catalogue.revision
-        ranking = Rehearsal(asked, index, now)
+        ranking = Replay(asked, index, now)
         found: Tuning = tune(
-            asked, ranking, index.config, seed=seed, fixed=_fixed(opened), tell=console.detail
+            asked, ranking, index.config, seed=seed, fixed=_fixed(opened), progress=console.detail
         )
     about = {
         "vault": opened.name,
@@ -90,21 +91,21 @@ def _tuned(
         "dry_run": dry_run,
         "file": "",
     }
-    summary = receipt(found, about)
+    result = receipt(found, about)
     if found.accepted and not dry_run:
-        summary["file"] = str(tuned.keep(opened.folder, summary))
-    return summary
+        result["file"] = str(keep_tuning(opened.folder, result))
+    return result
 
 
 def _fixed(opened: Vault) -> set[str]:
-    """Settings that the vault file or the environment sets: tuning them would have no effect."""
+    """Settings that override tuned ones: tuning them would have no effect."""
     above = ("vault file", "environment")
     return {key for key, origin in opened.settings.origin.items() if origin.startswith(above)}
 
 
 def _revert(vault: str | None, questions: Path | None, json: bool) -> None:
     from ragvault.config import folders
-    from ragvault.evaluate import tuned
+    from ragvault.evaluate.tune import revert_tuning
     from ragvault.store import layout
     from ragvault.vault import data_folder
 
@@ -113,8 +114,8 @@ def _revert(vault: str | None, questions: Path | None, json: bool) -> None:
     # Not through Vault.open, which refuses settings that this release no longer knows.
     data = data_folder()
     folder = layout.index_folder(layout.find_vault(vault, data, folders.here()), data)
-    settings = tuned.revert(folder, datetime.now(timezone.utc).isoformat(timespec="seconds"))
+    settings = revert_tuning(folder, datetime.now(timezone.utc).isoformat(timespec="seconds"))
     if json:
         console.out(encode({"reverted": settings}))
     else:
-        console.out("\n".join(f"undid {key} = {value}" for key, value in settings.items()))
+        console.out("\n".join(f"removed {key} = {value}" for key, value in settings.items()))

@@ -1,1 +1,1 @@
-"""Text becomes a plan: operators and filters, the kind of question, more words, a hypothesis."""
+"""Understanding: query text becomes a QueryPlan. understand.py is the way in."""

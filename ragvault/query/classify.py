@@ -1,13 +1,13 @@
-"""Classify: what kind of question is this? The first that fits:
+"""Classify: the type of a query. The first of these that fits:
 
     factual       names something exactly: an identifier, `code`, a version, a "phrase"
     navigational  asks for a place: guide, section, docs, [[a link]]
     exploratory   asks a question: what, how, why, ?
     plain         none of these
 
-The kind multiplies the weight of one leg: keyword, graph or vector. One setting decides what a
-camelCase identifier is. Ours wants humps as programmers write them, because the looser pattern of
-the system this comes from takes APIs, iPhone and JavaScript for identifiers.
+The type multiplies the weight of one leg: keyword, graph or vector. `query.camel_case` decides what
+a camelCase identifier is: "identifier" wants it as programmers write it, "loose" is the pattern of
+ragdocs, which also takes APIs, iPhone and JavaScript for identifiers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _IDENTIFIER = re.compile(
 _SNAKE_CASE = re.compile(r"\b[A-Za-z]+_[A-Za-z_]+\b")
 _BACKTICKS = re.compile(r"`[^`]+`")
 _VERSION = re.compile(r"\b[vV]?\d+\.\d+(?:\.\d+)?(?:-\w+)?\b")
-# Names with signs in them: PIO-1384, C++, C#, @scope/pkg, Node.js, walk(), std::string.
+# Names that contain signs: PIO-1384, C++, C#, @scope/pkg, Node.js, walk(), std::string.
 _SIGNED = re.compile(
     r"\b[A-Z][A-Z0-9]+-\d+\b"
     r"|(?<!\w)\w+(?:\+\+|#)(?![\w#])"
@@ -52,7 +52,7 @@ QUESTIONS = {
 
 
 def classify(text: str, *, quoted: bool = False, camel_case: CamelCase = "identifier") -> QueryType:
-    """The kind of a query's free text, as typed; `quoted` says that it has a phrase."""
+    """The type of a query by its free text, as typed; `quoted`: it contains a phrase."""
     if quoted or names_exactly(text, camel_case):
         return "factual"
     words = {word.lower() for word in _WORD.findall(text)}
@@ -64,22 +64,22 @@ def classify(text: str, *, quoted: bool = False, camel_case: CamelCase = "identi
 
 
 def names_exactly(text: str, camel_case: CamelCase = "identifier") -> bool:
-    """Is there an identifier, code or a version in this text?"""
+    """Whether the text contains an identifier, code or a version."""
     camel = _LOOSE if camel_case == "loose" else _IDENTIFIER
     return any(each.search(text) for each in (camel, _SNAKE_CASE, _BACKTICKS, _VERSION))
 
 
 def is_literal(text: str, camel_case: CamelCase = "identifier") -> bool:
-    """Does it name something by its letters, so that a word beside it would be another thing?
+    """Whether the text names something letter by letter, so that it must not be expanded.
 
-    Wider than `names_exactly`: which leg a query favours is a matter of judged questions, while
-    whoever types PIO-1384 under any setting means that and nothing near it.
+    Wider than `names_exactly`, which decides about weights and is tuned on judged questions:
+    someone who types PIO-1384 wants that and nothing near it.
     """
     return names_exactly(text, camel_case) or _SIGNED.search(text) is not None
 
 
-def weights(kind: QueryType, factors: TypeWeights) -> dict[str, float]:
-    """What each leg's weight is multiplied with for this kind of query."""
+def type_weights(kind: QueryType, factors: TypeWeights) -> dict[str, float]:
+    """What each leg's weight is multiplied by for this type of query."""
     raised = {
         "factual": {"keyword": factors.factual_keyword},
         "navigational": {"graph": factors.navigational_graph},

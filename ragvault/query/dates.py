@@ -1,12 +1,12 @@
-"""Dates as people type them: each names a stretch of time, from its first moment to the next.
+"""Dates as people type them: each names a range of time.
 
     2024   2024-03   2024-03-01   2024-03-01T09:30   2024-W10   2024-Q1
     today  yesterday  monday  fri  "last monday"  march  "march 2024"  "3 feb"  "feb 3 2024"
     "this week"  "last quarter"  "3 days ago"  "a week ago"  "past two weeks"  7d  2w
 
-`since:` begins where the stretch does, `before:` ends there, and `created:` is inside it. Several
-words are joined by spaces within quotes, or by hyphens: last-week. Weeks begin on Monday. The
-clock is the caller's; nothing here asks what time it is.
+`since:` and `before:` compare with the beginning of the range, `created:` asks for a date inside
+it. Several words stand in quotes, or are joined by hyphens: last-week. Weeks begin on Monday. The
+caller passes the clock; nothing here asks what time it is.
 """
 
 from __future__ import annotations
@@ -18,11 +18,8 @@ from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 from ragvault.plan import Moment
-from ragvault.query.mistakes import shown, wrong
 
-FORMS = 'a date is 2024, 2024-03, 2024-03-01, today, yesterday, "last week" or "3 days ago"'
-BEGUN = 'a date of several words stands in quotes: since:"last week", modified:"3 days ago"'
-YEARS = range(1000, 9001)  # the others are numbers, and near the ends of the calendar nothing adds
+YEARS = range(1000, 9001)  # others are numbers, or so near the calendar's end that sums overflow
 EPOCH = datetime(1970, 1, 1)
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 MONTHS = (
@@ -39,40 +36,30 @@ _UNIT = r"(hour|day|week|month|year)s?"
 _COUNT = re.compile(rf"\b(an?|{'|'.join(NUMBERS)})(?= {_UNIT}\b)")
 
 
-class Stretch(NamedTuple):
-    """[first, last) on the clock on the wall."""
+class DateRange(NamedTuple):
+    """From `first` up to, not including, `last`, in the caller's local time."""
 
     first: datetime
     last: datetime
 
 
-def stretch(text: str, now: datetime) -> Stretch:
-    """The stretch of time a text names. Raises UsageError."""
-    found = read(text, now)
-    if found is None:
-        digits = text.isdigit() and len(text) < 4  # more are a year, and the calendar lacks it
-        begun = digits or text.lower() in ("last", "this", "past", "a", "an", *NUMBERS)
-        raise wrong(f"“{shown(text)}” is not a date", BEGUN if begun else FORMS)
-    return found
-
-
-def read(text: str, now: datetime) -> Stretch | None:
-    """The same, or None where the text names no time."""
+def read_date_range(text: str, now: datetime) -> DateRange | None:
+    """The range of time that a text names; None if it names none."""
     words = " ".join(text.lower().split())
-    if not words.isascii():  # \\d knows digits that int() and people read differently
+    if not words.isascii():  # \d matches digits that int() and people read differently
         return None
-    wall, spoken = now.replace(tzinfo=None), _spoken(words)
+    local, spoken = now.replace(tzinfo=None), _spoken(words)
     for pattern, make in _FORMS:
         if match := pattern.fullmatch(words) or pattern.fullmatch(spoken):
             try:
-                return make(match, wall)
+                return make(match, local)
             except (ValueError, OverflowError):
                 return None
     return None
 
 
 def _spoken(words: str) -> str:
-    """Hyphens stand for spaces in what is not written in digits, and words for numbers."""
+    """With spaces for hyphens and digits for number words: two-weeks-ago, 2 weeks ago."""
 
     def digits(word: re.Match[str]) -> str:
         return str(NUMBERS.index(word[1]) + 1) if word[1] in NUMBERS else "1"
@@ -80,28 +67,28 @@ def _spoken(words: str) -> str:
     return _COUNT.sub(digits, re.sub(r"[-_]", " ", words))
 
 
-def moment(wall: datetime, now: datetime) -> Moment:
-    """A time on the wall as the two numbers notes are compared with, in the zone of `now`."""
-    placed = wall.replace(tzinfo=now.tzinfo)  # without a zone: the machine's
-    return Moment((wall - EPOCH).total_seconds(), placed.timestamp())
+def moment(local: datetime, now: datetime) -> Moment:
+    """A local time as the two numbers notes are compared with, in the zone of `now`."""
+    zoned = local.replace(tzinfo=now.tzinfo)  # without a zone: the machine's
+    return Moment((local - EPOCH).total_seconds(), zoned.timestamp())
 
 
-def span(since: float, until: float) -> str:
-    """A stretch in words: a day, from its first day to its last, or to the minute."""
-    first, last = stamp(since), stamp(until - 86400)
+def range_in_words(since: float, until: float) -> str:
+    """A range in words: on a day, from a first to a last day, or to the minute."""
+    first, last = iso_time(since), iso_time(until - 86400)
     if " " in first or " " in last:
-        return f"from {first} until {stamp(until)}"
+        return f"from {first} until {iso_time(until)}"
     return f"on {first}" if first == last else f"from {first} to {last}"
 
 
-def stamp(at: float) -> str:
-    """A moment as an ISO date, with its time where it has one."""
-    wall = EPOCH + timedelta(seconds=at)
-    exact = "seconds" if wall.second else "minutes"
-    return wall.isoformat(" ", exact).removesuffix(" 00:00")
+def iso_time(at: float) -> str:
+    """A moment as an ISO date, with its time unless that is midnight."""
+    local = EPOCH + timedelta(seconds=at)
+    precision = "seconds" if local.second else "minutes"
+    return local.isoformat(" ", precision).removesuffix(" 00:00")
 
 
-# --- Forms: an expression, and what its match means at a given time ---
+# --- The forms: each has a pattern and a function that reads its match at a given time ---
 
 
 def _at(year: int, month: int = 1, day: int = 1, clock: tuple[int, ...] = (0, 0, 0)) -> datetime:
@@ -111,19 +98,19 @@ def _at(year: int, month: int = 1, day: int = 1, clock: tuple[int, ...] = (0, 0,
     return datetime(year, month, day, hour, minute, second)
 
 
-def _day(day: date | datetime, days: int = 1) -> Stretch:
+def _day(day: date | datetime, days: int = 1) -> DateRange:
     first = datetime(day.year, day.month, day.day)
-    return Stretch(first, first + timedelta(days=days))
+    return DateRange(first, first + timedelta(days=days))
 
 
-def _months(year: int, month: int, count: int = 1) -> Stretch:
-    """Whole months; a month past December is one of the next year."""
+def _months(year: int, month: int, count: int = 1) -> DateRange:
+    """Whole months; month 13 is January of the next year."""
     first = year * 12 + month - 1
     ends = (divmod(at, 12) for at in (first, first + count))
-    return Stretch(*(_at(year, month + 1) for year, month in ends))
+    return DateRange(*(_at(year, month + 1) for year, month in ends))
 
 
-def _iso(match: re.Match[str], now: datetime) -> Stretch:
+def _iso(match: re.Match[str], now: datetime) -> DateRange:
     year, month, day, *clock = (None if part is None else int(part) for part in match.groups())
     hour, minute, second = (part or 0 for part in clock)
     start = (1 if month is None else month, 1 if day is None else day)
@@ -134,38 +121,38 @@ def _iso(match: re.Match[str], now: datetime) -> Stretch:
         return _months(first.year, first.month)
     if clock[0] is None:
         return _day(first)
-    return Stretch(first, first + timedelta(seconds=60 if clock[2] is None else 1))
+    return DateRange(first, first + timedelta(seconds=60 if clock[2] is None else 1))
 
 
-def _iso_week(match: re.Match[str], now: datetime) -> Stretch:
+def _iso_week(match: re.Match[str], now: datetime) -> DateRange:
     return _day(date.fromisocalendar(_at(int(match[1])).year, int(match[2]), 1), 7)
 
 
-def _quarter(match: re.Match[str], now: datetime) -> Stretch:
+def _quarter(match: re.Match[str], now: datetime) -> DateRange:
     return _months(int(match[1]), int(match[2]) * 3 - 2, 3)
 
 
-def _near_day(match: re.Match[str], now: datetime) -> Stretch:
+def _near_day(match: re.Match[str], now: datetime) -> DateRange:
     return _day(now + timedelta(days=("yesterday", "today", "tomorrow").index(match[1]) - 1))
 
 
-def _weekday(match: re.Match[str], now: datetime) -> Stretch:
+def _weekday(match: re.Match[str], now: datetime) -> DateRange:
     """The latest one, today included; with "last", the latest before today."""
-    back = (now.weekday() - _place(match[2], DAYS)) % 7
+    back = (now.weekday() - _index(match[2], DAYS)) % 7
     return _day(now - timedelta(days=back or (7 if match[1] else 0)))
 
 
-def _month_name(match: re.Match[str], now: datetime) -> Stretch:
-    """With a year that month; without, the latest that has begun."""
-    month = _place(match[1], MONTHS) + 1
+def _month_name(match: re.Match[str], now: datetime) -> DateRange:
+    """That month of the year, or without a year the latest that has begun."""
+    month = _index(match[1], MONTHS) + 1
     if match[2]:
         return _months(int(match[2]), month)
     return _months(now.year - (month > now.month), month)
 
 
-def _month_and_day(match: re.Match[str], now: datetime) -> Stretch:
-    """With a year that day; without, the latest of that name, which may be some leap years ago."""
-    month, day = _place(match["month"], MONTHS) + 1, int(match["day"])
+def _month_and_day(match: re.Match[str], now: datetime) -> DateRange:
+    """That day of the year, or without a year the latest such day (February 29: of a leap year)."""
+    month, day = _index(match["month"], MONTHS) + 1, int(match["day"])
     if match["year"]:
         return _day(_at(int(match["year"]), month, day))
     for year in range(now.year, now.year - 9, -1):
@@ -175,11 +162,11 @@ def _month_and_day(match: re.Match[str], now: datetime) -> Stretch:
     raise ValueError(day)
 
 
-def _place(begun: str, names: Sequence[str]) -> int:
-    return next(i for i, name in enumerate(names) if name.startswith(begun))
+def _index(prefix: str, names: Sequence[str]) -> int:
+    return next(i for i, name in enumerate(names) if name.startswith(prefix))
 
 
-def _this_or_last(match: re.Match[str], now: datetime) -> Stretch:
+def _this_or_last(match: re.Match[str], now: datetime) -> DateRange:
     back, unit = ("this", "last").index(match[1]), match[2]
     if unit == "day":
         return _day(now - timedelta(days=back))
@@ -192,23 +179,23 @@ def _this_or_last(match: re.Match[str], now: datetime) -> Stretch:
     return _months(now.year - back, 1, 12)
 
 
-def _ago(match: re.Match[str], now: datetime) -> Stretch:
-    """One unit long, and begins that long ago: "2 weeks ago" is seven days."""
+def _ago(match: re.Match[str], now: datetime) -> DateRange:
+    """One unit long, beginning that long ago: "2 weeks ago" is seven days."""
     count = int(match[1])
-    return Stretch(_back(now, count, match[2]), _back(now, count - 1, match[2]))
+    return DateRange(_back(now, count, match[2]), _back(now, count - 1, match[2]))
 
 
-def _past(match: re.Match[str], now: datetime) -> Stretch:
+def _past(match: re.Match[str], now: datetime) -> DateRange:
     """From that long ago to the end of today."""
-    return Stretch(_back(now, int(match[1] or 1), match[2]), _day(now).last)
+    return DateRange(_back(now, int(match[1] or 1), match[2]), _day(now).last)
 
 
-def _short(match: re.Match[str], now: datetime) -> Stretch:
-    return Stretch(_back(now, int(match[1]), UNITS[match[2]]), _day(now).last)
+def _short(match: re.Match[str], now: datetime) -> DateRange:
+    return DateRange(_back(now, int(match[1]), UNITS[match[2]]), _day(now).last)
 
 
 def _back(now: datetime, count: int, unit: str) -> datetime:
-    """So many units ago, at the beginning of that day; hours to the minute."""
+    """That many units ago, at the beginning of the day; hours to the minute."""
     if unit == "hour":
         return _checked((now - timedelta(hours=count)).replace(second=0, microsecond=0))
     today = _day(now).first
@@ -219,11 +206,11 @@ def _back(now: datetime, count: int, unit: str) -> datetime:
     return _at(year, month + 1, min(now.day, last))
 
 
-def _checked(wall: datetime) -> datetime:
-    return wall if wall.year in YEARS else _at(wall.year)
+def _checked(local: datetime) -> datetime:
+    return local if local.year in YEARS else _at(local.year)
 
 
-_Make = Callable[[re.Match[str], datetime], Stretch]
+_Make = Callable[[re.Match[str], datetime], DateRange]
 _DAY = "|".join([*DAYS, *(name[:3] for name in DAYS), "tues", "thur", "thurs"])
 _MONTH = "|".join([*MONTHS, *(name[:3] for name in MONTHS), "sept"])
 _NTH = r"(?P<day>\d\d?)(?:st|nd|rd|th)?"

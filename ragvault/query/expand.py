@@ -1,11 +1,11 @@
-"""Expand: terms of the vault's own vocabulary that are near to the query are searched for too.
+"""Expand: add terms of the vault's own vocabulary that are near to the query.
 
-Which terms are near enough is a setting. A fixed cosine means something else for every model:
-with bge-small most pairs of unrelated words are above 0.5. So the other way is a percentile: near
-is what only so few pairs of the vocabulary itself are. A term weighs less than a word of the
-query, and a query that names something exactly is left as it is.
+How near a term must be is a setting. A fixed cosine means something different for every model:
+with bge-small most pairs of unrelated words are above 0.5. The other way is a percentile: as near
+as only that share of the pairs within the vocabulary. A term weighs less than a word of the query,
+and a query that names something exactly is never expanded.
 
-The policy only: the caller knows the vocabulary, its vectors and the cosines.
+This is the policy only: the caller has the vocabulary, its vectors and the cosines.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ragvault.sought import AllOf, AnyOf, Sought, Words
 
 
 def may_expand(plan: QueryPlan, settings: Expand) -> bool:
-    """Are terms wanted at all? Asked first: finding them takes a look at the whole vocabulary."""
+    """Whether to look for terms at all; doing so compares the query with the whole vocabulary."""
     return settings.method != "off" and plan.expandable and plan.sought is not None
 
 
@@ -27,10 +27,10 @@ def least_cosine(settings: Expand, usual: float) -> float:
     return settings.similarity if settings.method == "similarity" else usual
 
 
-def expand(
+def expand_plan(
     plan: QueryPlan, near: Iterable[tuple[str, float]], settings: Expand, *, least: float
 ) -> QueryPlan:
-    """The plan with the nearest terms added, or the plan itself. `near` are terms and cosines."""
+    """The plan with the nearest terms added, if any. `near` are terms with their cosines."""
     if not may_expand(plan, settings) or plan.sought is None:
         return plan
     found = tuple(_best(plan, near, settings, least))
@@ -40,7 +40,7 @@ def expand(
 
 
 def own_words(plan: QueryPlan) -> frozenset[str]:
-    """The words of the query itself, which are no news; without what stands around them."""
+    """The words of the query itself, with and without punctuation; they add nothing."""
     words = plan.text.casefold().split()
     return frozenset([*words, *(word.strip("\"'.,;:!?()[]{}") for word in words)])
 
@@ -55,7 +55,7 @@ def _best(
 
 
 def _with_terms(sought: Sought, found: Sequence[Expansion]) -> Sought:
-    """The terms beside what is wanted; what must or must not be there stays as it is."""
+    """The terms as alternatives to what is searched for; what is required or excluded stays."""
     more = tuple(Words(each.term, weight=each.weight) for each in found)
     if isinstance(sought, AllOf):
         wanted, *required = sought.parts

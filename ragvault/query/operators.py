@@ -1,42 +1,76 @@
-"""Operators: `name:value` becomes a condition.
+"""Operators and properties: `name:value` and `[name:value]` become conditions.
 
-One entry of OPERATORS is one operator: how it is read, and an example that a mistake is answered
-with. Knows values, not where in a query they stand.
+One entry of OPERATORS is one operator: how its value is read, and an example for error messages.
+A property stands in brackets:
+
+    [status]                      the note has the property
+    [status:draft]                it has this value (in any case), or its list contains it
+    [status:draft OR published]   it is one of these
+    [status:null]                 it is there and empty
+    [rating:>3]  [due:<today]     numbers compare with numbers, dates with dates
+    [rating:3..5]                 between, both included
+
+Names and values with special characters stand in quotes. This module knows values, not where in a
+query they stand.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
+from ragvault.errors import UsageError
 from ragvault.fences import languages
 from ragvault.plan import (
     PARTS,
+    Comparison,
     Dated,
     DateField,
+    Either,
+    Filter,
     Has,
     Holds,
     LinkedBy,
     LinksTo,
     Named,
     NoteText,
+    Property,
     Tagged,
     Task,
     Under,
+    Value,
     Written,
 )
-from ragvault.query.dates import Stretch, moment, stretch
-from ragvault.query.mistakes import nearest, shown, wrong
-from ragvault.query.tree import Condition, Vault
-from ragvault.sought import Phrase, Words
+from ragvault.query.dates import NUMBERS, DateRange, moment, read_date_range
+from ragvault.sought import Phrase, Sought, Words
 
-COMPARED = re.compile(r"(<=|>=|<|>|=)?\s*(.*)", re.DOTALL)
+DATE_FORMS = 'a date is 2024, 2024-03, 2024-03-01, today, yesterday, "last week" or "3 days ago"'
+DATE_QUOTES = 'put a date of several words in quotes: since:"last week", modified:"3 days ago"'
+SHORTENED = 40  # characters of what was typed: enough to recognise it
 
 
-class Typed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What an operator or a property asks for. Some also name words to search for."""
+
+    filter: Filter
+    text: str = ""
+    sought: Sought | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VaultName:
+    """in:name, which chooses a vault and says nothing about its notes."""
+
+    name: str
+
+
+class OperatorValue(NamedTuple):
     """A value as it was typed."""
 
     text: str
@@ -45,140 +79,161 @@ class Typed(NamedTuple):
 
 
 class Operator(NamedTuple):
-    """How a value becomes a condition, and what to type."""
+    """How a value becomes a condition, and an example."""
 
-    read: Callable[[Typed], Condition | Vault]
+    read: Callable[[OperatorValue], Condition | VaultName]
     example: str
 
 
-def build(name: str, value: str, quoted: bool, now: datetime) -> Condition | Vault:
-    """The condition that `name:value` is. Raises UsageError for a value that cannot be meant."""
+def operator_condition(name: str, value: str, quoted: bool, now: datetime) -> Condition | VaultName:
+    """The condition that `name:value` means. Raises UsageError for an impossible value."""
     operator = OPERATORS[name]
     if not value.strip() and not name.startswith("task"):
-        raise wrong(f"{name}: needs a value", f"for example: {operator.example}")
-    return operator.read(Typed(value.strip(), quoted, now))
+        raise UsageError(f"{name}: needs a value", fix=f"for example: {operator.example}")
+    return operator.read(OperatorValue(value.strip(), quoted, now))
 
 
-def _tag(value: Typed) -> Condition:
+def shorten(text: str) -> str:
+    """What was typed, short enough for a sentence."""
+    line = " ".join(text.split())
+    return line if len(line) <= SHORTENED else line[: SHORTENED - 1] + "…"
+
+
+def _tag(value: OperatorValue) -> Condition:
     tag = value.text.lstrip("#").strip("/")
     if not tag or re.search(r"\s", tag):
-        raise wrong(
-            f"“{shown(value.text)}” cannot be a tag", "a tag has no spaces: tag:inbox/to-read"
+        raise UsageError(
+            f"“{shorten(value.text)}” cannot be a tag", fix="a tag has no spaces: tag:inbox/to-read"
         )
     return Condition(Tagged(tag))
 
 
-def _named(where: NoteText, value: Typed) -> Condition:
+def _named(where: NoteText, value: OperatorValue) -> Condition:
     return Condition(Named(where, value.text))
 
 
-def _heading(value: Typed) -> Condition:
+def _heading(value: OperatorValue) -> Condition:
     return Condition(Under(value.text.lstrip("#").strip() or value.text))
 
 
-def _lang(value: Typed) -> Condition:
+def _lang(value: OperatorValue) -> Condition:
     return Condition(Written(languages(value.text)))
 
 
-def _has(value: Typed) -> Condition:
+def _has(value: OperatorValue) -> Condition:
     for part in PARTS:
         if value.text.lower() == part:
             return Condition(Has(part))
-    meant = nearest(value.text, PARTS)
+    # Imported here: only a mistake needs it.
+    from difflib import get_close_matches
+
+    meant = get_close_matches(value.text.lower(), PARTS, n=1, cutoff=0.6)
     choice = ", ".join(f"has:{part}" for part in PARTS)
-    raise wrong(
-        f"a passage cannot be asked for has:{shown(value.text)}",
-        f"did you mean has:{meant}?" if meant else f"there are {choice}",
+    raise UsageError(
+        f"there is no has:{shorten(value.text)}",
+        fix=f"did you mean has:{meant[0]}?" if meant else f"write one of: {choice}",
     )
 
 
-def _linkto(value: Typed) -> Condition:
-    note, *anchor = _note(value)
+def _linkto(value: OperatorValue) -> Condition:
+    note, *anchor = _note_and_headings(value)
     return Condition(LinksTo(note, tuple(anchor)))
 
 
-def _linkedby(value: Typed) -> Condition:
-    return Condition(LinkedBy(_note(value)[0]))
+def _linkedby(value: OperatorValue) -> Condition:
+    return Condition(LinkedBy(_note_and_headings(value)[0]))
 
 
-def _note(value: Typed) -> list[str]:
-    """The name of a note and the headings behind it, also as a link has them: [[Note#H|label]]."""
+def _note_and_headings(value: OperatorValue) -> list[str]:
+    """The name of a note and the headings after it, also as in a link: [[Note#H|label]]."""
     inside = re.sub(r"^!?\[\[|\]\]$", "", value.text)
     if inside != value.text:
         parts = re.split("#+", inside.partition("|")[0])
-    else:  # a title may hold the sign: C#, Issue #5
+    else:  # a title may contain the sign: C#, Issue #5
         parts = re.split(r"(?<=[^\s#])#(?=[^\s#])", inside)
     note, *anchor = (part.strip() for part in parts)
     if not note:
-        raise wrong(f"“{shown(value.text)}” names no note", 'for example: link:"My note"')
+        raise UsageError(
+            f"“{shorten(value.text)}” names no note", fix='for example: link:"My note"'
+        )
     return [note, *filter(None, anchor)]
 
 
-def _content(value: Typed) -> Condition:
-    sought = _words(value, "body")
+def _content(value: OperatorValue) -> Condition:
+    sought = _words_in(value, "body")
     return Condition(Holds(sought), value.text, sought)
 
 
-def _code(value: Typed) -> Condition:
-    return Condition(Holds(_words(value, "code"), "code"), value.text, Words(value.text))
+def _code(value: OperatorValue) -> Condition:
+    return Condition(Holds(_words_in(value, "code"), "code"), value.text, Words(value.text))
 
 
-def _words(value: Typed, field: str) -> Words | Phrase:
+def _words_in(value: OperatorValue, field: str) -> Words | Phrase:
     return Phrase(value.text, field) if value.quoted else Words(value.text, field, every=True)
 
 
-def _task(state: Literal["any", "todo", "done"], value: Typed) -> Condition:
+def _task(state: Literal["any", "todo", "done"], value: OperatorValue) -> Condition:
     sought = Words(value.text) if value.text else None
     return Condition(Task(value.text, state), value.text, sought)
 
 
-def _in(value: Typed) -> Vault:
-    return Vault(value.text)
+def _in(value: OperatorValue) -> VaultName:
+    return VaultName(value.text)
 
 
 # --- Dates ---
 
+_SIGN_AND_DATE = re.compile(r"(<=|>=|<|>|=)?\s*(.*)", re.DOTALL)
 
-def _dated(field: DateField, value: Typed) -> Condition:
-    sign, text = _compared(value.text)
+
+def _dated(field: DateField, value: OperatorValue) -> Condition:
+    match = _SIGN_AND_DATE.fullmatch(value.text)
+    sign, text = (match[1] or "", match[2]) if match else ("", value.text)
     if ".." in text and not sign:
         return _between(field, text, value.now)
-    found = stretch(text, value.now)
+    found = _date_range(text, value.now)
     first, last = moment(found.first, value.now), moment(found.last, value.now)
     since = {"": first, "=": first, ">=": first, ">": last}.get(sign)
     until = {"": last, "=": last, "<": first, "<=": last}.get(sign)
     return Condition(Dated(field, since, until))
 
 
-def _compared(text: str) -> tuple[str, str]:
-    match = COMPARED.fullmatch(text)
-    return (match[1] or "", match[2]) if match else ("", text)
-
-
 def _between(field: DateField, text: str, now: datetime) -> Condition:
-    left, right = ends(text, now)
-    if left and right and left.first >= right.last:
-        raise wrong(f"“{shown(text)}” ends before it begins", "write the earlier date first")
-    since = moment(left.first, now) if left else None
-    return Condition(Dated(field, since, moment(right.last, now) if right else None))
-
-
-def ends(text: str, now: datetime) -> tuple[Stretch | None, Stretch | None]:
-    """The two stretches of `2024-01..2024-03`; one of them may be left out."""
+    """2024-01..2024-03; one of the two ends may be missing."""
     left, _, right = (part.strip() for part in text.partition(".."))
     if not left and not right:
-        raise wrong("a range needs a date", "for example: created:2024-01..2024-03")
-    return (stretch(left, now) if left else None, stretch(right, now) if right else None)
+        raise UsageError("a range needs a date", fix="for example: created:2024-01..2024-03")
+    first = _date_range(left, now) if left else None
+    last = _date_range(right, now) if right else None
+    if first and last and first.first >= last.last:
+        raise UsageError(
+            f"“{shorten(text)}” ends before it begins", fix="write the earlier date first"
+        )
+    since = moment(first.first, now) if first else None
+    return Condition(Dated(field, since, moment(last.last, now) if last else None))
 
 
-def _since(value: Typed) -> Condition:
-    found = stretch(value.text, value.now)
+def _since(value: OperatorValue) -> Condition:
+    found = _date_range(value.text, value.now)
     return Condition(Dated("modified", moment(found.first, value.now)))
 
 
-def _before(value: Typed) -> Condition:
-    found = stretch(value.text, value.now)
+def _before(value: OperatorValue) -> Condition:
+    found = _date_range(value.text, value.now)
     return Condition(Dated("modified", None, moment(found.first, value.now)))
+
+
+def _date_range(text: str, now: datetime) -> DateRange:
+    found = read_date_range(text, now)
+    if found is None:
+        # since:last week and since:3 days ago arrive without what is behind the space. A number of
+        # four digits is a year that the calendar does not have.
+        digits = text.isdigit() and len(text) < 4
+        unfinished = digits or text.lower() in ("last", "this", "past", "a", "an", *NUMBERS)
+        raise UsageError(
+            f"“{shorten(text)}” is not a date", fix=DATE_QUOTES if unfinished else DATE_FORMS
+        )
+    return found
 
 
 OPERATORS: Mapping[str, Operator] = {
@@ -206,13 +261,13 @@ OPERATORS: Mapping[str, Operator] = {
     "in": Operator(_in, "in:notes"),
 }
 
-# Of other programs: what to type here. They are searched as text, and that is said.
+# Operators of other programs, and what to type here. They are searched as text, with a warning.
 FOREIGN: Mapping[str, str] = {
     "line": "passages are searched as a whole: write the words without line:",
     "block": "passages are searched as a whole: write the words without block:",
     "section": "write heading: for the heading, or the words without section:",
-    "match-case": "case is never compared",
-    "ignore-case": "case is never compared: leave it out",
+    "match-case": "case never matters",
+    "ignore-case": "case never matters: leave it out",
     "after": "write since:",
     "until": "write before:",
     "filename": "write file:",
@@ -221,3 +276,138 @@ FOREIGN: Mapping[str, str] = {
     "language": "write lang:",
     "tags": "write tag:",
 }
+
+
+# --- Properties ---
+
+_QUOTED_NAME = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(:?)', re.DOTALL)
+# Brackets that are no property: a checkbox, footnote, callout, numbered reference, inline field.
+_NO_PROPERTY = re.compile(r"\s*|[xX]|\^.*|!.*|[\d\W]*|[^:\"]*::.*", re.DOTALL)
+_SIGN = re.compile(r"(<=|>=|<|>|=|!=)\s*(.*)", re.DOTALL)
+# A sign without a colon before it: rating>3, due<=2024-03-01T09:30.
+_WITHOUT_COLON = re.compile(r"([^:<>=!]*[^:<>=!\s])\s*(<=|>=|!=|==?|<|>)\s*(.*)", re.DOTALL)
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.IGNORECASE | re.ASCII)
+_ALTERNATIVES = re.compile(r'"(?:[^"\\]|\\.)*"|\s+OR\s+|.', re.DOTALL)
+
+
+def may_be_property(inside: str) -> bool:
+    """False for other things that people put in brackets: [x], [^1], [!note], [12]."""
+    return _NO_PROPERTY.fullmatch(inside) is None
+
+
+def property_filter(inside: str, now: datetime) -> Filter:
+    """The filter for what stands between the brackets. Raises UsageError."""
+    name, value = _name_and_value(inside.strip())
+    if value is None:
+        return Property(name)
+    tests = tuple(_property_test(name, each, now) for each in _alternatives(value))
+    return tests[0] if len(tests) == 1 else Either(tests)
+
+
+def _name_and_value(inside: str) -> tuple[str, str | None]:
+    quoted = _QUOTED_NAME.match(inside)
+    name, colon, value = inside.partition(":")
+    if quoted:
+        name, colon, value = unescape(quoted[1]), quoted[2], inside[quoted.end() :]
+    if not name.strip() or (value and not colon):
+        raise UsageError(
+            f"[{shorten(inside)}] is not a property", fix="write [name] or [name:value]"
+        )
+    if not quoted and (sign := _WITHOUT_COLON.match(inside)) is not None:
+        raise UsageError(
+            f"[{shorten(inside)}] compares without a colon", fix=_with_colon(*sign.groups())
+        )
+    return name.strip(), value.strip() if colon else None
+
+
+def _with_colon(name: str, sign: str, value: str) -> str:
+    name, value = shorten(name), shorten(value) or "…"
+    if sign == "!=":
+        return f"write -[{name}:{value}]"
+    return f"write [{name}:{'' if sign in ('=', '==') else sign}{value}]"
+
+
+def _alternatives(text: str) -> Iterator[str]:
+    """The values between ORs outside quotes."""
+    parts = [""]
+    for piece in _ALTERNATIVES.findall(text):
+        if piece.strip() == "OR" and piece != "OR":
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return (part.strip() for part in parts)
+
+
+def _property_test(name: str, text: str, now: datetime) -> Property:
+    if not text:
+        raise UsageError(
+            f"[{shorten(name)}:] needs a value", fix=f"write [{shorten(name)}] for any value"
+        )
+    if text in ("null", '""'):
+        return Property(name, "empty")
+    if (sign := _SIGN.fullmatch(text)) is not None:
+        return _comparison(name, sign[1], sign[2], now)
+    if ".." in text and not text.startswith('"'):
+        return _range(name, text, now)
+    return Property(name, "=", _value(text, now))
+
+
+def _comparison(name: str, sign: str, text: str, now: datetime) -> Property:
+    if sign == "!=":
+        raise UsageError(
+            "there is no comparison !=", fix=f"write -[{shorten(name)}:{shorten(text)}]"
+        )
+    value = _value(text, now)
+    if sign == "=":
+        return Property(name, "=", value)
+    return Property(name, cast(Comparison, sign), _ordered(name, value))
+
+
+def _range(name: str, text: str, now: datetime) -> Property:
+    left, _, right = (part.strip() for part in text.partition(".."))
+    if not left and not right:
+        return Property(name, "=", _value(text, now))
+    if not left or not right:
+        sign = ">=" if left else "<="
+        return _comparison(name, sign, left or right, now)
+    first, last = (_ordered(name, _value(end, now)) for end in (left, right))
+    if _is_after(first, last):
+        raise UsageError(
+            f"“{shorten(text)}” ends before it begins", fix="write the smaller value first"
+        )
+    return Property(name, "..", first, last)
+
+
+def _is_after(first: Value, last: Value) -> bool:
+    """Whether nothing can lie between them: numbers compare with numbers, dates with dates."""
+    if first.number is not None and last.number is not None:
+        return first.number > last.number
+    return bool(first.since and last.until and first.since.day >= last.until.day)
+
+
+def _ordered(name: str, value: Value) -> Value:
+    """The value, if it has an order: only numbers and dates have one here."""
+    if value.number is None and value.since is None:
+        raise UsageError(
+            f"[{shorten(name)}]: “{shorten(value.text)}” is neither a number nor a date",
+            fix=f"for example: [{shorten(name)}:>5] or [{shorten(name)}:<2024-03-01]",
+        )
+    return value
+
+
+def _value(text: str, now: datetime) -> Value:
+    quoted = len(text) > 1 and text[0] == text[-1] == '"'
+    plain = unescape(text[1:-1]) if quoted else text
+    number = float(plain) if _NUMBER.fullmatch(plain) else math.inf
+    found = read_date_range(plain, now)
+    return Value(
+        plain,
+        number if math.isfinite(number) else None,
+        moment(found.first, now) if found else None,
+        moment(found.last, now) if found else None,
+    )
+
+
+def unescape(text: str) -> str:
+    r"""The text between quotes: \" is a quote and \\ a backslash."""
+    return re.sub(r'\\(["\\])', r"\1", text)

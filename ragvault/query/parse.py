@@ -1,28 +1,54 @@
 """Parse: tokens become a tree.
 
-    query  =  part (OR part)*          OR binds less than standing side by side, as in Obsidian
+    query  =  part (OR part)*          OR binds less tightly than a space, as in Obsidian
     part   =  item*                    AND may be written and changes nothing
     item   =  -item | (query) | word | "phrase" | name:value | name:(query) | [property]
 
-An OR with nothing on one side of it is the word "or" in capitals; behind a word, that is said.
-There is no NOT: what was perhaps meant as one is a word, and that is said too.
+An OR with nothing on one side is searched as a word, and so is NOT, which is not an operator. Where
+either was probably meant as one, a warning says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
-from ragvault.query import operators, properties
+from ragvault.errors import UsageError
 from ragvault.query.lex import Lexer, Token
-from ragvault.query.mistakes import shown, wrong
-from ragvault.query.tree import Choice, Condition, Negated, Node, Quote, Together, Vault, Word
+from ragvault.query.operators import (
+    Condition,
+    VaultName,
+    operator_condition,
+    property_filter,
+    shorten,
+)
+from ragvault.sought import AllOf, AnyOf, Not
 
-MAX_DEPTH = 40  # of parentheses: nobody nests deeper, and the stack is not endless
+MAX_DEPTH = 40  # of parentheses: nobody nests deeper, and the stack is limited
 
 
-def parse(query: str, now: datetime) -> tuple[Node, list[str]]:
-    """The tree of a query, and what should be said about it. Raises UsageError only."""
+@dataclass(frozen=True, slots=True)
+class TypedWord:
+    """One word of free text. `raw` keeps the backticks or brackets that `text` is without."""
+
+    text: str
+    raw: str
+
+
+@dataclass(frozen=True, slots=True)
+class TypedPhrase:
+    """A phrase in quotes."""
+
+    text: str
+
+
+# AllOf are parts side by side, AnyOf parts with OR between them, Not a part behind a minus.
+Node = TypedWord | TypedPhrase | Condition | VaultName | AllOf["Node"] | AnyOf["Node"] | Not["Node"]
+
+
+def parse_query(query: str, now: datetime) -> tuple[Node, list[str]]:
+    """The tree of a query, and warnings about it. Raises UsageError and nothing else."""
     lexer = Lexer(query)
     parser = _Parser(list(lexer.tokens()), now)
     return parser.whole(), [*lexer.warnings, *parser.warnings]
@@ -35,11 +61,11 @@ class _Parser:
         self._now = now
         self._at = 0
         self._depth = 0
-        self._operator = ""  # whose group is being read: its words are values
+        self._operator = ""  # whose group is being read: words in it are its values
 
     def whole(self) -> Node:
         tree = self._query()
-        assert self._at == len(self._tokens)  # the lexer gives no ) without its (
+        assert self._at == len(self._tokens)  # the lexer emits no ) without its (
         return tree
 
     def _query(self) -> Node:
@@ -47,7 +73,7 @@ class _Parser:
         while self._next() is not None and self._is("or"):
             self._at += 1
             parts.append(self._part())
-        return parts[0] if len(parts) == 1 else Choice(tuple(parts))
+        return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
 
     def _part(self) -> Node:
         items: list[Node] = []
@@ -59,9 +85,9 @@ class _Parser:
                 self._at += 1
                 continue
             if joins:
-                self.warnings.append(f"{token.raw} has nothing behind it and is searched as a word")
+                self.warnings.append(f"nothing follows {token.raw}: it is searched as a word")
             items.append(self._item())
-        return items[0] if len(items) == 1 else Together(tuple(items))
+        return items[0] if len(items) == 1 else AllOf(tuple(items))
 
     def _has_right_side(self) -> bool:
         following = self._tokens[self._at + 1 : self._at + 2]
@@ -81,28 +107,28 @@ class _Parser:
         if self._operator:
             return self._built(self._operator, token.text or "", token.kind == "phrase")
         if token.kind == "phrase":
-            return Quote(token.text or "")
+            return TypedPhrase(token.text or "")
         if token.raw == "NOT":
-            self._hint_at_minus()
-        return Word(token.text or "", token.raw)
+            self._warn_not()
+        return TypedWord(token.text or "", token.raw)
 
-    def _hint_at_minus(self) -> None:
-        """Behind a NOT stands what was to be left out, unless all of it is shouted: NOT NULL."""
+    def _warn_not(self) -> None:
+        """Warn about NOT before something, unless both are in capitals: NOT NULL."""
         before, after = self._tokens[: self._at - 1], self._next()
         if after is None or after.kind in ("close", "or", "and", "minus"):
             return
-        if _shouts(after) and (not before or _shouts(before[-1])):
+        if _in_capitals(after) and (not before or _in_capitals(before[-1])):
             return
-        meant = "(…)" if after.kind == "open" else shown(after.raw)
-        self.warnings.append(f"NOT is searched as a word; to leave something out write -{meant}")
+        meant = "(…)" if after.kind == "open" else shorten(after.raw)
+        self.warnings.append(f"NOT is searched as a word; to exclude something, write -{meant}")
 
     def _negated(self) -> Node:
         if (token := self._next()) is None or token.kind == "close":
-            return Word("-", "-")
+            return TypedWord("-", "-")
         self._go_deeper()
         part = self._item()
         self._depth -= 1
-        return Negated(part)
+        return Not(part)
 
     def _group(self) -> Node:
         self._go_deeper()
@@ -113,9 +139,9 @@ class _Parser:
 
     def _named(self, token: Token) -> Node:
         if self._operator:
-            raise wrong(
-                f"{token.name}: stands inside {self._operator}:( )",
-                f"write it outside of the parentheses of {self._operator}:",
+            raise UsageError(
+                f"{token.name}: cannot be used inside {self._operator}:( )",
+                fix=f"write it outside the parentheses of {self._operator}:",
             )
         if token.text is not None:
             return self._built(token.name, token.text, token.quoted)
@@ -124,20 +150,20 @@ class _Parser:
         self._operator = ""
         return tree
 
-    def _built(self, name: str, value: str, quoted: bool) -> Condition | Vault:
-        return operators.build(name, value, quoted, self._now)
+    def _built(self, name: str, value: str, quoted: bool) -> Condition | VaultName:
+        return operator_condition(name, value, quoted, self._now)
 
     def _property(self, token: Token) -> Node:
         if self._operator:
             return self._built(self._operator, token.raw, False)
-        return Condition(properties.build(token.text or "", self._now))
+        return Condition(property_filter(token.text or "", self._now))
 
     def _go_deeper(self) -> None:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise wrong(
+            raise UsageError(
                 f"parentheses are nested more than {MAX_DEPTH} deep",
-                "write the query with fewer of them",
+                fix="write the query with fewer of them",
             )
 
     def _next(self) -> Token | None:
@@ -148,5 +174,5 @@ class _Parser:
         return token is not None and token.kind == kind
 
 
-def _shouts(token: Token) -> bool:
+def _in_capitals(token: Token) -> bool:
     return token.kind == "word" and token.raw.isupper() and len(token.raw) > 1

@@ -1,85 +1,302 @@
-"""Understand: text becomes a QueryPlan.
+"""Understand: query text becomes a QueryPlan.
 
-    lex -> parse        a tree of words, phrases, conditions           operators, properties, dates
-    wanted              what is searched for and what is a must        musts
-    classify            the kind of question, and which leg it favours
-    words               all of it restated in a sentence
+    parse       a tree of words, phrases and conditions            lex, operators, dates
+    sort        what is searched for, and what is required         below
+    classify    the type of query, and which leg it favours
+    restate     the plan as a sentence
 
-So `bread tag:recipe -rye` keeps the passages of notes with that tag that do not hold rye, and
-orders them by bread. Nothing here looks at a note: expansion, which needs the vault's vocabulary,
-is added to a plan by expand.py.
+What is searched for and what is required:
+
+    words                   searched for: each makes a passage better, none is required
+    "phrases"               searched for and, with query.phrases = "must", required
+    conditions              required
+    -anything               excluded
+    words next to OR        required if the other side is a condition, otherwise searched for
+
+So `bread tag:recipe -rye` keeps passages of notes with that tag that do not contain rye, and
+orders them by bread. Nothing here looks at a note. Expansion needs the vault's vocabulary and is
+added to a plan by expand.py.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
 from ragvault.config.settings import Query
-from ragvault.plan import Every, QueryPlan, leaves
-from ragvault.query.classify import classify, is_literal, weights
-from ragvault.query.mistakes import wrong
-from ragvault.query.musts import has_letters, has_words, one
-from ragvault.query.parse import parse
-from ragvault.query.wanted import Wanted
-from ragvault.query.words import words
+from ragvault.errors import UsageError
+from ragvault.plan import Either, Every, Except, Filter, Holds, QueryPlan, leaves
+from ragvault.query.classify import classify, is_literal, type_weights
+from ragvault.query.operators import Condition, VaultName, shorten
+from ragvault.query.parse import Node, TypedPhrase, TypedWord, parse_query
+from ragvault.query.restate import plan_sentence
+from ragvault.sought import PICTURES, AllOf, AnyOf, Not, Phrase, Sought, Words
 
 MAX_CONDITIONS = 100  # SQLite takes a limited number of values in one statement
+_PICTURE = re.compile(PICTURES)
+T = TypeVar("T")
 
 
 def understand(
     query: str, settings: Query, *, now: datetime, hypothesis: str | None = None
 ) -> QueryPlan:
-    """The plan for a query. Raises UsageError, and nothing else, for one that cannot be meant.
+    """The plan for a query. Raises UsageError, and nothing else, if it makes no sense.
 
-    `now` is the clock, in the zone of whoever asks (the machine's where it names none). A
-    `hypothesis` is embedded as it is, in place of the query.
+    `now` is the clock, in the caller's zone (the machine's if it names none). A `hypothesis` is
+    embedded as it is, in place of the query.
     """
     if hypothesis is not None and not hypothesis.strip():
-        raise wrong("the hypothesis is empty", "give the text of a likely answer, or leave it out")
+        raise UsageError(
+            "the hypothesis is empty", fix="give the text of a likely answer, or leave it out"
+        )
     if hypothesis is not None and not settings.hypothesis:
-        raise wrong("query.hypothesis is off", "leave the hypothesis out, or set query.hypothesis")
-    tree, warnings = parse(query, now)
-    wanted = Wanted(tree, phrases_are_musts=settings.phrases == "must")
-    _check(wanted, hypothesis)
-    plan = _plan(query, wanted, settings, hypothesis or "")
-    said = (*warnings, *wanted.warnings, *_about(plan))
-    return replace(plan, parse=words(plan), warnings=tuple(dict.fromkeys(said)))
+        raise UsageError(
+            "query.hypothesis is off", fix="leave the hypothesis out, or set query.hypothesis"
+        )
+    tree, warnings = parse_query(query, now)
+    parts = _QueryParts(tree, phrases_required=settings.phrases == "must")
+    _check(parts, hypothesis)
+    plan = _plan(query, parts, settings, hypothesis or "")
+    all_warnings = (*warnings, *parts.warnings, *_without_words(plan))
+    return replace(plan, parse=plan_sentence(plan), warnings=tuple(dict.fromkeys(all_warnings)))
 
 
-def _plan(query: str, wanted: Wanted, settings: Query, hypothesis: str) -> QueryPlan:
-    raw, quoted = " ".join(wanted.raw), bool(wanted.phrases)
+def _plan(query: str, parts: _QueryParts, settings: Query, hypothesis: str) -> QueryPlan:
+    raw, quoted = " ".join(parts.raw), bool(parts.phrases)
     kind = classify(raw, quoted=quoted, camel_case=settings.camel_case)
     exact = quoted or is_literal(raw, settings.camel_case)
     return QueryPlan(
         query,
         kind,
-        text=" ".join(" ".join(wanted.text).split()),
-        sought=wanted.sought(),
-        filter=one(wanted.filters, Every) if wanted.filters else None,
-        phrases=tuple(dict.fromkeys(wanted.phrases)),
-        vaults=tuple(dict.fromkeys(wanted.vaults)),
-        weights=weights(kind if settings.adaptive_weights else "plain", settings.weights),
+        text=" ".join(" ".join(parts.text).split()),
+        sought=parts.sought(),
+        filter=_joined(parts.filters, Every) if parts.filters else None,
+        phrases=tuple(dict.fromkeys(parts.phrases)),
+        vaults=tuple(dict.fromkeys(parts.vaults)),
+        weights=type_weights(kind if settings.adaptive_weights else "plain", settings.weights),
         hypothesis=hypothesis,
-        expandable=has_letters(raw) and not exact and not hypothesis,
-        listing=not wanted.text and not hypothesis,
+        expandable=_has_letters(raw) and not exact and not hypothesis,
+        listing=not parts.text and not hypothesis,
     )
 
 
-def _check(wanted: Wanted, hypothesis: str | None) -> None:
-    if not (wanted.text or wanted.filters or wanted.vaults) and hypothesis is None:
-        raise wrong(
+def _check(parts: _QueryParts, hypothesis: str | None) -> None:
+    if not (parts.text or parts.filters or parts.vaults) and hypothesis is None:
+        raise UsageError(
             "there is nothing to search for",
-            'name some words or a condition: ragvault search "bread tag:recipe"',
+            fix='name some words or a condition: ragvault search "bread tag:recipe"',
         )
-    if sum(1 for tree in wanted.filters for _ in leaves(tree)) > MAX_CONDITIONS:
-        raise wrong(
+    if sum(1 for tree in parts.filters for _ in leaves(tree)) > MAX_CONDITIONS:
+        raise UsageError(
             f"the query has more than {MAX_CONDITIONS} conditions",
-            "leave some out; text that is not meant as a query can be put in quotes",
+            fix="leave some out; text that is not meant as a query can be put in quotes",
         )
 
 
-def _about(plan: QueryPlan) -> list[str]:
-    if plan.text and not has_words(plan.text):
-        return ["the query has no word in it: only its meaning can be searched"]
+def _without_words(plan: QueryPlan) -> list[str]:
+    if plan.text and not _has_words(plan.text):
+        return ["the query contains no word: only vector search can find something"]
     return []
+
+
+class _QueryParts:
+    """The parts of a tree, read from left to right: text to search for, filters, vaults."""
+
+    def __init__(self, tree: Node, *, phrases_required: bool) -> None:
+        self.text: list[str] = []  # what is searched for, in words
+        self.raw: list[str] = []  # the same as typed
+        self.phrases: list[str] = []
+        self.filters: list[Filter] = []
+        self.vaults: list[str] = []
+        self.warnings: list[str] = []
+        self._phrases_required = phrases_required
+        self._words: list[str] = []  # side by side, none of them required
+        self._scored: list[Sought] = []
+        self._required: list[Sought] = []
+        self._read(tree)
+        self.filters = list(dict.fromkeys(self.filters))
+
+    def sought(self) -> Sought | None:
+        """The keyword query: what is searched for, with what is required and excluded."""
+        words: list[Sought] = [Words(" ".join(self._words))] if self._words else []
+        scored = list(dict.fromkeys([*words, *self._scored]))  # repeating a word adds nothing
+        if not scored:
+            return None
+        required = [each for each in dict.fromkeys(self._required) if scored != [each]]
+        searched = _joined(scored, AnyOf)
+        return AllOf((searched, *required)) if required else searched
+
+    def _read(self, node: Node) -> None:
+        if isinstance(node, AllOf):
+            for part in node.parts:
+                self._read(part)
+        elif isinstance(node, AnyOf):
+            self._alternatives(node)
+        elif isinstance(node, Not):
+            self._excluded(node.part)
+        elif isinstance(node, VaultName):
+            self.vaults.append(node.name)
+        elif isinstance(node, Condition):
+            self.filters.append(node.filter)
+            self._search_for(node)
+        elif isinstance(node, TypedPhrase):
+            self._phrase(node)
+        else:
+            self._free_text(node.text, node.raw)
+
+    def _phrase(self, phrase: TypedPhrase) -> None:
+        if not _has_words(phrase.text):
+            if phrase.text.strip():
+                text = shorten(phrase.text)
+                self.warnings.append(f"“{text}” contains no word, so it is not required")
+                self._free_text(phrase.text, phrase.text)
+            return
+        self._search_for(phrase)
+        if self._phrases_required:
+            self._required.append(Phrase(phrase.text))
+            self.filters.append(Holds(Phrase(phrase.text)))
+
+    def _excluded(self, part: Node) -> None:
+        unwanted = _required_filter(part)
+        if unwanted is None:
+            self.warnings.append("ignored a minus: what follows it contains no word")
+            return
+        self.filters.append(Except(unwanted))
+        if isinstance(unwanted, Holds) and unwanted.index == "keyword":
+            self._required.append(Not(unwanted.sought))
+
+    def _alternatives(self, node: AnyOf[Node]) -> None:
+        found = list(_searchable(node))
+        sought = _keyword_query(node)
+        phrases = any(isinstance(each, TypedPhrase) for each in found)
+        if sought is not None and not (self._phrases_required and phrases):
+            for each in found:
+                self._add_text(each)
+            self._scored.append(sought)
+            return
+        for each in found:
+            self._search_for(each)
+        if (required := _required_filter(node)) is not None:
+            self.filters.append(required)
+
+    def _search_for(self, node: TypedWord | TypedPhrase | Condition) -> None:
+        """Search for a word, a phrase, or the words that an operator names."""
+        if isinstance(node, Condition):
+            sought = node.sought
+        else:
+            sought = Phrase(node.text) if isinstance(node, TypedPhrase) else Words(node.text)
+        if sought is not None:
+            self._add_text(node)
+            self._scored.append(sought)
+
+    def _free_text(self, text: str, raw: str) -> None:
+        self.text.append(text)
+        self.raw.append(raw)
+        self._words.append(text)
+
+    def _add_text(self, node: TypedWord | TypedPhrase | Condition) -> None:
+        self.text.append(node.text)
+        self.raw.append(node.raw if isinstance(node, TypedWord) else node.text)
+        if isinstance(node, TypedPhrase):
+            self.phrases.append(node.text)
+
+
+# --- Parts of a tree as filters and keyword queries ---
+
+
+def _required_filter(node: Node) -> Filter | None:
+    """The filter that keeps what this part asks for; None for a part without a word (→, -).
+
+    Text becomes one question to the keyword index, however it is nested. Raises UsageError for in:,
+    which cannot be part of a filter.
+    """
+    if (sought := _keyword_query(node)) is not None:
+        return Holds(sought)
+    if isinstance(node, Condition):
+        return node.filter
+    if isinstance(node, Not):
+        part = _required_filter(node.part)
+        return part and Except(part)
+    if isinstance(node, VaultName):
+        raise UsageError(
+            f"in:{node.name} can neither be excluded nor stand next to OR",
+            fix=f"write it once, outside any parentheses: in:{node.name}",
+        )
+    if isinstance(node, AnyOf):
+        alternatives = dict.fromkeys(
+            kept for part in node.parts if (kept := _required_filter(part)) is not None
+        )
+        return _joined(list(alternatives), Either) if alternatives else None
+    if isinstance(node, AllOf):
+        return _side_by_side_filter(node)
+    return None
+
+
+def _side_by_side_filter(node: AllOf[Node]) -> Filter | None:
+    # The words of a group are one question, whatever stands between them.
+    text = tuple(part for part in node.parts if _keyword_query(part) is not None)
+    others = (_required_filter(part) for part in node.parts if part not in text)
+    sought = _keyword_query(AllOf(text)) if text else None
+    filters: list[Filter] = [Holds(sought)] if sought else []
+    filters += [kept for kept in others if kept is not None]
+    return _joined(filters, Every) if filters else None
+
+
+def _keyword_query(node: Node) -> Sought | None:
+    """The keyword query for a part that is only text; otherwise None."""
+    if isinstance(node, TypedWord):
+        return Words(node.text, every=True) if _has_words(node.text) else None
+    if isinstance(node, TypedPhrase):
+        return Phrase(node.text) if _has_words(node.text) else None
+    if isinstance(node, AllOf):
+        return _side_by_side_query(node)
+    if isinstance(node, AnyOf):
+        parts = [_keyword_query(part) for part in node.parts if not _is_wordless(part)]
+        known = [part for part in parts if part is not None]
+        return _joined(known, AnyOf) if known and len(known) == len(parts) else None
+    return None
+
+
+def _side_by_side_query(node: AllOf[Node]) -> Sought | None:
+    parts = [part for part in node.parts if not _is_wordless(part)]
+    words = [part.text for part in parts if isinstance(part, TypedWord)]
+    others = [_keyword_query(part) for part in parts if not isinstance(part, TypedWord)]
+    known = [part for part in others if part is not None]
+    if not parts or len(known) < len(others):
+        return None
+    together: list[Sought] = [Words(" ".join(words), every=True)] if words else []
+    return _joined([*together, *known], AllOf)
+
+
+def _searchable(node: Node) -> Iterator[TypedWord | TypedPhrase | Condition]:
+    """The parts that name text to search for, left to right, without what is excluded."""
+    if isinstance(node, (TypedWord, TypedPhrase, Condition)):
+        yield node
+    elif isinstance(node, (AllOf, AnyOf)):
+        for part in node.parts:
+            yield from _searchable(part)
+
+
+def _is_wordless(node: Node) -> bool:
+    """Whether this is free text without a word in it."""
+    if isinstance(node, (TypedWord, TypedPhrase)):
+        return not _has_words(node.text)
+    return isinstance(node, (AllOf, AnyOf)) and all(map(_is_wordless, node.parts))
+
+
+def _has_words(text: str) -> bool:
+    """Whether the keyword index can look something up: a letter, a digit or an emoji."""
+    return _has_letters(text) or _PICTURE.search(text) is not None
+
+
+def _has_letters(text: str) -> bool:
+    """Whether there is a letter or a digit, of any script."""
+    return any(char.isalnum() for char in text)
+
+
+def _joined(parts: Sequence[T], join: Callable[[tuple[T, ...]], T]) -> T:
+    """A single part as it is, several joined."""
+    return parts[0] if len(parts) == 1 else join(tuple(parts))

@@ -1,1 +1,1 @@
-"""Candidates become an order: one file a stage, pipeline.py has them in turn. No I/O, no engine."""
+"""Ranking: candidates become an ordered answer. One file per stage; pipeline.py has their order."""

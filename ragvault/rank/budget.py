@@ -1,9 +1,9 @@
-"""Budget: what fits into so many tokens, best first.
+"""Budget: keep the results that fit into a number of tokens, best first.
 
-The first result that does not fit is cut at the end of a sentence, or left out, and nothing after
-it is taken: a worse result must not be there because it is shorter. Tokens are counted by the
-tokenizer that is loaded, otherwise by the characters: those of the texts, or of all that is
-written, where the caller knows what that is. What was left out is said.
+The first result that does not fit is cut at the end of a sentence, or dropped, and nothing after it
+is kept: a worse result must not get in because it is shorter. Tokens are counted by the loaded
+tokenizer, otherwise estimated from characters. A caller that knows its whole output (citations and
+headings too) passes its own measure. A warning says what was dropped.
 """
 
 from __future__ import annotations
@@ -18,19 +18,17 @@ from ragvault.candidate import Candidate, Context, Ranked, Removal, Stretch
 from ragvault.config.ranking import Budget
 
 _END = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_]*(?=\s)|[\u3002\uff01\uff1f]|\n+")
-
-
-# The tokens of some results, the best first, as they are written.
+# The tokens of some results, best first, as the caller writes them.
 Size = Callable[[Sequence[Candidate]], int]
 
 
 def budget(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
-    """The best ones that fit."""
-    return fitting(candidates, ctx, _of_texts(counter(ctx)))
+    """Keep the best results whose texts fit."""
+    return fit_budget(candidates, ctx, _text_size(token_counter(ctx)))
 
 
-def fitting(candidates: Sequence[Candidate], ctx: Context, size: Size) -> Ranked:
-    """The best ones that fit, by a size of the caller's own."""
+def fit_budget(candidates: Sequence[Candidate], ctx: Context, size: Size) -> Ranked:
+    """Keep the best results that fit, by the caller's measure."""
     settings = ctx.settings.budget
     if not settings.enabled:
         return Ranked(tuple(candidates))
@@ -41,27 +39,27 @@ def fitting(candidates: Sequence[Candidate], ctx: Context, size: Size) -> Ranked
         whole, most = (middle, most) if fits else (whole, middle - 1)
     kept = list(candidates[:whole])
     kept += _part(candidates[whole], kept, settings, size) if whole < len(candidates) else ()
-    return _said(kept, candidates[len(kept) :], settings.tokens)
+    return _reported(kept, candidates[len(kept) :], settings.tokens)
 
 
 def _part(
     candidate: Candidate, kept: Sequence[Candidate], settings: Budget, size: Size
 ) -> list[Candidate]:
-    """What is shown of the first that does not fit as a whole."""
+    """The first result that does not fit, cut so that it does; empty if nothing useful fits."""
     room = settings.tokens - size(kept)
     if settings.last == "leave" or room < max(1, settings.least):
         return []
     return _cut(candidate, lambda part: size([*kept, part]) <= settings.tokens)
 
 
-def counter(ctx: Context) -> Callable[[str], int]:
-    """How tokens are counted."""
-    a_token = ctx.settings.budget.chars_per_token
-    return ctx.count_tokens or (lambda text: ceil(len(text) / a_token))
+def token_counter(ctx: Context) -> Callable[[str], int]:
+    """Counts the tokens of a text: the loaded tokenizer, or an estimate by characters."""
+    chars = ctx.settings.budget.chars_per_token
+    return ctx.count_tokens or (lambda text: ceil(len(text) / chars))
 
 
-def _of_texts(count: Callable[[str], int]) -> Size:
-    known: dict[str, int] = {}  # each is asked for several times
+def _text_size(count: Callable[[str], int]) -> Size:
+    known: dict[str, int] = {}  # each text is measured several times
 
     def size(candidates: Sequence[Candidate]) -> int:
         for each in candidates:
@@ -72,16 +70,18 @@ def _of_texts(count: Callable[[str], int]) -> Size:
     return size
 
 
-def _said(kept: list[Candidate], left: Sequence[Candidate], tokens: int) -> Ranked:
+def _reported(kept: list[Candidate], dropped: Sequence[Candidate], tokens: int) -> Ranked:
     reason = f"does not fit into {tokens} tokens"
-    said = [f"{len(left)} results left out: a budget of {tokens} tokens is full"] if left else []
+    warnings = []
+    if dropped:
+        warnings.append(f"{len(dropped)} results left out: a budget of {tokens} tokens is full")
     if kept and kept[-1].cut:
-        said.append("the last result is cut to fit the budget")
-    return Ranked(tuple(kept), tuple(Removal(each, reason) for each in left), tuple(said))
+        warnings.append("the last result is cut to fit the budget")
+    return Ranked(tuple(kept), tuple(Removal(each, reason) for each in dropped), tuple(warnings))
 
 
 def _cut(candidate: Candidate, fits: Callable[[Candidate], bool]) -> list[Candidate]:
-    """The candidate up to the last sentence that fits; nothing where not one does."""
+    """The candidate up to the last sentence that fits; empty if not one does."""
     text = candidate.text
     ends = [found.end() for found in _END.finditer(text)]
     low, high = 0, len(ends)
@@ -99,8 +99,8 @@ def _cut(candidate: Candidate, fits: Callable[[Candidate], bool]) -> list[Candid
 
 def _shortened(candidate: Candidate, part: str) -> Candidate:
     (first, last), text = candidate.lines, candidate.text
-    # Comments are not shown and have lines too. Where they stand is not known here, so that the
-    # lines told hold all of the part, and at most those of the comments besides.
+    # Comments in a note take up lines but are not shown, and where they are is not known here. So
+    # the reported lines include all of the part, and perhaps as many more as there are comments.
     unseen = max(0, last - first - text.count("\n") + text.endswith("\n"))
     lines = first, min(last, first + part.count("\n") + unseen)
     shown = candidate.shown or Stretch(candidate.id, "", lines, candidate.headings)

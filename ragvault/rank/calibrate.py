@@ -1,11 +1,11 @@
-"""Calibrate: how sure we are of each candidate, 0 to 1, and the name of that band.
+"""Calibrate: set each candidate's confidence, from 0 to 1, and its band.
 
-    score       1 / (1 + exp(-steepness * (score - threshold))), the seeds' sigmoid of a fused score
+    score       1 / (1 + exp(-steepness * (score - threshold))), a seed's sigmoid of a fused score
     evidence    1 - (1 - vector) * (1 - keyword), each a sigmoid of what that leg knows
 
-The sigmoid of an RRF score gives 0.06 to rank 1 of one leg, so that a floor of 0.3 would turn a
-hybrid search into one that wants every leg to agree. Evidence is absolute, and one leg is enough.
-The score and the order stay as they are; below the floor a candidate is removed.
+The sigmoid of an RRF score gives 0.06 to rank 1 of one leg. With a floor of 0.3, hybrid search
+would then return only what several legs agree on. Evidence is absolute, and one leg is enough.
+Scores and order do not change. Candidates below the floor are removed.
 """
 
 from __future__ import annotations
@@ -17,28 +17,29 @@ from msgspec.structs import replace
 
 from ragvault.candidate import Candidate, Context, Ranked, Removal, Step
 from ragvault.config.ranking import Bands, Calibrate, KeywordCurve
-from ragvault.rank import weights
+from ragvault.rank.fuse import EXACT_MATCHES
+from ragvault.rank.leg_weights import cosine
 
 
 def calibrate(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
-    """Set confidence and band; leave the score."""
+    """Set confidence and band; the score does not change."""
     settings = ctx.settings.calibrate
     if not settings.enabled:
         return Ranked(tuple(candidates))
-    sure = [_calibrated(each, settings) for each in candidates]
-    below = [each for each in sure if (each.confidence or 0.0) < settings.floor]
+    calibrated = [_calibrated(each, settings) for each in candidates]
+    below = [each for each in calibrated if (each.confidence or 0.0) < settings.floor]
     if not below:
-        return Ranked(tuple(sure))
+        return Ranked(tuple(calibrated))
     gone = {each.id for each in below}
     return Ranked(
-        tuple(each for each in sure if each.id not in gone),
+        tuple(each for each in calibrated if each.id not in gone),
         tuple(Removal(each, _too_low(each, settings.floor)) for each in below),
-        _all_too_low(len(below), settings.floor) if len(below) == len(sure) else (),
+        _all_too_low(len(below), settings.floor) if len(below) == len(calibrated) else (),
     )
 
 
 def sigmoid(x: float, threshold: float, steepness: float) -> float:
-    """0.5 at the threshold. Written so that neither end overflows."""
+    """1 / (1 + exp(-steepness * (x - threshold))), without overflow at either end."""
     power = steepness * (x - threshold)
     if power >= 0:
         return 1 / (1 + exp(-power))
@@ -46,7 +47,7 @@ def sigmoid(x: float, threshold: float, steepness: float) -> float:
 
 
 def band(confidence: float, bands: Bands) -> str:
-    """The name of the highest band this confidence is above."""
+    """The highest band whose bound this confidence exceeds."""
     for name in ("excellent", "good", "moderate", "weak"):
         if confidence > getattr(bands, name):
             return name
@@ -62,33 +63,33 @@ def _calibrated(candidate: Candidate, settings: Calibrate) -> Candidate:
 
 def _confidence(candidate: Candidate, settings: Calibrate) -> tuple[float, str]:
     if settings.source == "score":
-        sure = sigmoid(candidate.score, settings.threshold, settings.steepness)
-        return sure, f"score {candidate.score:.4f} around {settings.threshold}"
-    vector = _vector(candidate, settings)
-    keyword = sigmoid(*_words(candidate, settings.keyword))
-    sure = 1 - (1 - vector) * (1 - keyword)
+        confidence = sigmoid(candidate.score, settings.threshold, settings.steepness)
+        return confidence, f"score {candidate.score:.4f}, threshold {settings.threshold}"
+    vector = _vector_confidence(candidate, settings)
+    keyword = _keyword_confidence(candidate, settings.keyword)
+    confidence = 1 - (1 - vector) * (1 - keyword)
     why = f"vector {vector:.3f}, keyword {keyword:.3f}"
-    if candidate.exact and sure < settings.exact:
-        return settings.exact, f"{why}, and the {candidate.exact} itself"
-    return sure, why
+    if candidate.exact and confidence < settings.exact:
+        return settings.exact, f"{why}, raised: {EXACT_MATCHES[candidate.exact]}"
+    return confidence, why
 
 
-def _vector(candidate: Candidate, settings: Calibrate) -> float:
+def _vector_confidence(candidate: Candidate, settings: Calibrate) -> float:
     if "vector" not in candidate.scores:
         return 0.0
     curve = settings.vector
-    return sigmoid(weights.cosine(candidate), curve.threshold, curve.steepness)
+    return sigmoid(cosine(candidate), curve.threshold, curve.steepness)
 
 
-def _words(candidate: Candidate, curve: KeywordCurve) -> tuple[float, float, float]:
+def _keyword_confidence(candidate: Candidate, curve: KeywordCurve) -> float:
     known = candidate.evidence
     found = curve.coverage * known.get("coverage", 0.0) + curve.passage * known.get("passage", 0.0)
-    return found, curve.threshold, curve.steepness
+    return sigmoid(found, curve.threshold, curve.steepness)
 
 
 def _all_too_low(count: int, floor: float) -> tuple[str, ...]:
-    found = "what was found is" if count == 1 else f"all {count} passages that were found are"
-    return (f"{found} below the floor of {floor:g} (calibrate.floor)",)
+    found = "the only passage found is" if count == 1 else f"all {count} passages found are"
+    return (f"{found} below the confidence floor of {floor:g} (calibrate.floor)",)
 
 
 def _too_low(candidate: Candidate, floor: float) -> str:

@@ -1,12 +1,13 @@
-"""Diversify: not ten times the same corner of the vault.
+"""Diversify: results from different notes, or different from each other.
 
-    mmr        greedy: lambda * relevance - (1 - lambda) * similarity to the nearest one chosen
-    per-note   at most so many passages of one note; more of them behind, where too few are left
+    per-note   at most `per_note` passages of one note; with `relax`, more if too few are left
+    mmr        maximal marginal relevance, greedy:
+               lambda * relevance - (1 - lambda) * similarity to the nearest one already chosen
 
-Relevance and similarity must share a scale, so relevance is the cosine to the query, the
-confidence, or the score brought to 0..1; similarity is a cosine, and never less than 0. The MMR
-value becomes the score: it only falls from one choice to the next, so that it still is the order.
-An exact title, alias or phrase that `fuse` put first stays there, as chosen already.
+For MMR, relevance and similarity must be on one scale, 0..1. Relevance is the cosine to the query,
+the confidence, or the score scaled to 0..1; similarity is a cosine, at least 0. The MMR value
+becomes the score: it never rises from one choice to the next, so the order stays the order of
+scores. Exact hits that `fuse` put first stay first and count as chosen.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ragvault.candidate import Candidate, Context, Ranked, Removal, Term
-from ragvault.rank import weights
-from ragvault.rank.limit import wanted
+from ragvault.rank.leg_weights import cosine
+from ragvault.rank.limit import result_count
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def diversify(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
-    """Choose passages that differ, or few of each note."""
+    """Choose passages that differ, or a few per note."""
     settings = ctx.settings.diversify
     if not settings.enabled:
         return Ranked(tuple(candidates))
@@ -34,13 +35,13 @@ def diversify(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
         others = [each for each in candidates if not each.lifted]
         return Ranked((*first, *mmr(others, ctx, first)))
     few = _per_note(candidates, settings.per_note)
-    return _filled_up(few, wanted(ctx)) if settings.relax else few
+    return _filled_up(few, result_count(ctx)) if settings.relax else few
 
 
 def mmr(
     candidates: Sequence[Candidate], ctx: Context, before: Sequence[Candidate] = ()
 ) -> list[Candidate]:
-    """All candidates, in the order in which MMR chooses them after those `before`."""
+    """All candidates, in the order in which MMR chooses them after those in `before`."""
     import numpy as np
 
     share, count = lambda_of(ctx), len(candidates)
@@ -55,7 +56,7 @@ def mmr(
         left[at] = False
         terms = [
             Term("relevance", float(relevance[at]), share, why=ctx.settings.diversify.relevance),
-            Term("similarity", float(nearest[at]), share - 1, why="to the nearest one above"),
+            Term("similarity", float(nearest[at]), share - 1, why="to the nearest result above"),
         ]
         chosen.append(candidates[at].after("diversify", terms, before=0.0))
         nearest = np.maximum(nearest, alike[at])
@@ -63,7 +64,7 @@ def mmr(
 
 
 def lambda_of(ctx: Context) -> float:
-    """The share of relevance, by the type of the query where that is wanted."""
+    """Lambda, the share of relevance; by the type of query with `by_type`."""
     settings = ctx.settings.diversify
     by_type: float = getattr(settings.lambdas, ctx.type)
     return by_type if settings.by_type else settings.mmr_lambda
@@ -74,7 +75,7 @@ def _relevance(candidates: Sequence[Candidate], ctx: Context) -> NDArray[np.floa
 
     which = ctx.settings.diversify.relevance
     if which == "vector":
-        found = np.array([weights.cosine(each) for each in candidates], float)
+        found = np.array([cosine(each) for each in candidates], float)
     elif which == "confidence":
         found = np.array([each.confidence or 0.0 for each in candidates], float)
     else:
@@ -86,15 +87,15 @@ def _relevance(candidates: Sequence[Candidate], ctx: Context) -> NDArray[np.floa
 
 
 def _similarities(candidates: Sequence[Candidate], ctx: Context) -> NDArray[np.float64]:
-    """The cosine of each pair; 0 where one has no vector."""
+    """The cosine of each pair; 0 if one has no vector."""
     import numpy as np
 
-    alike = np.zeros((len(candidates), len(candidates)))
+    similarities = np.zeros((len(candidates), len(candidates)))
     known = [at for at, each in enumerate(candidates) if each.id in ctx.vectors]
     if known:
         matrix = np.stack([ctx.vectors[candidates[at].id] for at in known]).astype(float)
-        alike[np.ix_(known, known)] = np.clip(matrix @ matrix.T, 0.0, 1.0)
-    return alike
+        similarities[np.ix_(known, known)] = np.clip(matrix @ matrix.T, 0.0, 1.0)
+    return similarities
 
 
 def _per_note(candidates: Sequence[Candidate], most: int) -> Ranked:
@@ -107,13 +108,13 @@ def _per_note(candidates: Sequence[Candidate], most: int) -> Ranked:
             first.setdefault(each.note.id, each)
             kept.append(each)
         else:
-            reason = f"{most} passages of this note stand above it"
+            reason = f"{most} passages of this note rank above it"
             removed.append(Removal(each, reason, first[each.note.id]))
     return Ranked(tuple(kept), tuple(removed))
 
 
 def _filled_up(few: Ranked, enough: int) -> Ranked:
-    """Where sections of too few are left, others follow behind, each once, with a lower score."""
+    """If fewer than `enough` sections are left, add further sections at the end, each once."""
     shown = {each.passage.section for each in few.kept}
     behind: dict[int, Candidate] = {}
     for each in (removal.candidate for removal in few.removed):
@@ -127,5 +128,5 @@ def _filled_up(few: Ranked, enough: int) -> Ranked:
 
 
 def _behind(candidate: Candidate, last: float) -> Candidate:
-    why = "more of a note that stands above"
+    why = "more of a note that ranks above"
     return candidate.after("diversify", [Term("behind", min(0.0, last - candidate.score), why=why)])

@@ -1,142 +1,157 @@
 """Fuse: several ranked lists become one score.
 
-    rrf        the sum over the legs of weight / (k + rank); a leg that missed adds nothing
-    evidence   cosine, and keyword scores measured against the most this query could get
-    weighted   raw scores (legacy.py)
-    features   similarity, recency, hierarchy, adjacency (features.py)
-    union      the lists one after the other, as a baseline
+`fuse.method` names the formula (fuse_methods.py). This stage then applies what all methods share:
 
-RRF needs no unit, and forgets how good a hit is: a keyword list made of stray words outvotes what
-the vector leg alone knew. Evidence keeps it, because a score divided by its bound means the same in
-every query. What is far below the wanted results goes no further (`keep`).
+    level   with "note", ranks and scores are counted in notes, not passages
+    exact   an exact title, alias or quoted phrase goes to the top
+    keep    candidates far below the wanted number of results are dropped here
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from ragvault.candidate import Candidate, Context, Ranked, Removal, Term, key, total
-from ragvault.rank import weights
-from ragvault.rank.features import features
-from ragvault.rank.legacy import weighted
-from ragvault.rank.limit import wanted
-from ragvault.rank.note_level import by_note
+from ragvault.rank.fuse_methods import METHODS, Method, Terms
+from ragvault.rank.limit import result_count
 
-_Terms = list[list[Term]]
-# What the keyword leg knows, by the names in `Candidate.evidence`.
-_WORDS = ("passage", "note", "title", "coverage")
+EXACT_MATCHES = {
+    "title": "the query is its title",
+    "alias": "the query is one of its aliases",
+    "phrase": "contains the quoted phrase",
+}
 
 
 def fuse(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     """Score every candidate by what the legs know of it, best first."""
     settings = ctx.settings.fuse
-    method = _METHODS[settings.method]
+    method = METHODS[settings.method]
     terms = method(candidates, ctx)
     if settings.level == "note":
-        terms = by_note(candidates, terms, method, ctx)
+        terms = _by_note(candidates, terms, method, ctx)
     if settings.exact:
         terms = _exact_first(candidates, terms, settings.exact)
     scores = [total(0.0, each) for each in terms]
     order = sorted(range(len(scores)), key=lambda at: key(candidates[at], scores[at]))
-    most = settings.keep * max(wanted(ctx), ctx.settings.limit.n) or len(order)
+    most = settings.keep * max(result_count(ctx), ctx.settings.limit.n) or len(order)
     kept = (candidates[at].placed("fuse", scores[at], terms[at], before=0.0) for at in order[:most])
     reason = f"not among the best {most}"
     return Ranked(tuple(kept), tuple(Removal(candidates[at], reason) for at in order[most:]))
 
 
-def rrf(candidates: Sequence[Candidate], ctx: Context) -> _Terms:
-    """weight / (k + rank) of every leg that found it."""
-    k, _ = weights.damping(ctx.settings.fuse, ctx.note_length)
-    of_leg = weights.of_legs(candidates, ctx)
-    return [
-        [
-            Term(leg, 1 / (k + rank), of_leg.get(leg, 1.0), why=f"rank {rank}")
-            for leg, rank in sorted(each.ranks.items())
-        ]
-        for each in candidates
-    ]
+# --- Exact hits ---
 
 
-def evidence(candidates: Sequence[Candidate], ctx: Context) -> _Terms:
-    """What each leg knows, on scales that mean the same in every query."""
-    settings, factors = ctx.settings.fuse.evidence, weights.factors(candidates, ctx)
-    words = [(name, getattr(settings, name) * factors["keyword"]) for name in _WORDS]
-    code = settings.code * factors["code"]
-    vector, graph = settings.vector * factors["vector"], settings.graph * factors["graph"]
-    k = ctx.settings.fuse.k
-
-    def of(each: Candidate) -> list[Term]:
-        known = each.evidence
-        terms = [Term("vector", weights.cosine(each), vector)]
-        # One stray word of a question that is found is no evidence that the rest is answered.
-        trust = known.get("coverage", 1.0) ** settings.trust
-        terms += [Term(name, known[name], w * trust) for name, w in words if w and known.get(name)]
-        if code and known.get("code"):
-            terms.append(Term("code", known["code"], code))
-        if graph and "graph" in each.ranks:
-            rank = each.ranks["graph"]
-            terms.append(Term("graph", (k + 1) / (k + rank), graph, why=f"rank {rank}"))
-        return terms
-
-    return [of(each) for each in candidates]
-
-
-def union(candidates: Sequence[Candidate], ctx: Context) -> _Terms:
-    """The lists one after the other, each passage where it comes first: 1 / place."""
-    order = ctx.settings.fuse.order
-
-    def first(at: int) -> tuple[int, int, tuple[float, str, int, int]]:
-        each = candidates[at]
-        for list_, leg in enumerate(order):
-            if leg in each.ranks:
-                return list_, each.ranks[leg], key(each, 0.0)
-        return len(order), min(each.ranks.values(), default=0), key(each, 0.0)
-
-    places = {at: place for place, at in enumerate(sorted(range(len(candidates)), key=first), 1)}
-    return [[Term("place", 1 / places[at])] for at in range(len(candidates))]
-
-
-_METHODS: dict[str, Callable[[Sequence[Candidate], Context], _Terms]] = {
-    "rrf": rrf,
-    "evidence": evidence,
-    "weighted": weighted,
-    "features": features,
-    "union": union,
-}
-
-
-def _exact_first(candidates: Sequence[Candidate], terms: _Terms, lift: float) -> _Terms:
-    """Exact hits pass everything else, in their own order, and names pass phrases.
+def _exact_first(candidates: Sequence[Candidate], terms: Terms, lift: float) -> Terms:
+    """Put exact hits above everything else, in their own order, and names above phrases.
 
     A title or an alias names a note and not a passage, so only its best passage is lifted so far.
     """
     if not any(each.exact for each in candidates):
         return terms
     scores = [total(0.0, each) for each in terms]
-    chosen = _lifted(candidates, scores)
+    lifts = _lifts(candidates, scores)
     above = lift + max(scores, default=0.0) - min(scores, default=0.0)
     return [
-        [*each, Term("exact", above, chosen[at], why=f"the {candidates[at].exact} itself")]
-        if at in chosen
+        [*each, Term("exact", above, lifts[at], why=EXACT_MATCHES[candidates[at].exact])]
+        if at in lifts
         else each
         for at, each in enumerate(terms)
     ]
 
 
-def _lifted(candidates: Sequence[Candidate], scores: Sequence[float]) -> dict[int, float]:
-    """How often each is lifted over all others: a name twice where phrases are lifted, too.
+def _lifts(candidates: Sequence[Candidate], scores: Sequence[float]) -> dict[int, float]:
+    """How many times each is lifted above all others: a name twice if phrases are lifted too.
 
-    Other passages of a note that is called by a phrase stand with those the phrase is in.
+    If the phrase is also a note's name, the note's other passages stand with the phrase's passages.
     """
     exact = [at for at, each in enumerate(candidates) if each.exact]
     quoted = any(each.exact == "phrase" for each in candidates)
     named: set[int] = set()
-    chosen: dict[int, float] = {}
+    lifts: dict[int, float] = {}
     for at in sorted(exact, key=lambda i: key(candidates[i], scores[i])):
         each = candidates[at]
         if each.exact != "phrase" and each.note.id not in named:
             named.add(each.note.id)
-            chosen[at] = 2.0 if quoted else 1.0
+            lifts[at] = 2.0 if quoted else 1.0
         elif quoted:
-            chosen[at] = 1.0
-    return chosen
+            lifts[at] = 1.0
+    return lifts
+
+
+# --- Notes instead of passages (`fuse.level = "note"`) ---
+
+
+def _by_note(candidates: Sequence[Candidate], terms: Terms, method: Method, ctx: Context) -> Terms:
+    """Give the best passage of each note the terms of the whole note; others keep their own.
+
+    If the vector leg found one passage of a note and the keyword leg another, both legs found the
+    note. Ranks are counted in notes: one with ten passages does not push the next one down by ten.
+    """
+    best = _best_of_notes(candidates, terms)
+    of_notes = method(_notes_as_candidates(candidates, best), ctx)
+    found = dict(zip(best.values(), map(_among_notes, of_notes), strict=True))
+    return [
+        found[at] if at in found and total(0.0, found[at]) > total(0.0, own) else own
+        for at, own in enumerate(terms)
+    ]
+
+
+def _among_notes(terms: list[Term]) -> list[Term]:
+    """Say that a rank was counted in notes: --explain shows the legs' own beside it."""
+    return [
+        replace(term, why=f"{term.why} among notes") if term.why.startswith("rank ") else term
+        for term in terms
+    ]
+
+
+def _best_of_notes(candidates: Sequence[Candidate], terms: Terms) -> dict[int, int]:
+    """Note -> the position of its best passage."""
+    best: dict[int, int] = {}
+    for at in sorted(range(len(terms)), key=lambda i: key(candidates[i], total(0.0, terms[i]))):
+        best.setdefault(candidates[at].note.id, at)
+    return best
+
+
+def _notes_as_candidates(
+    candidates: Sequence[Candidate], best: Mapping[int, int]
+) -> list[Candidate]:
+    """One candidate per note, with the best of every leg."""
+    passages: dict[int, list[Candidate]] = defaultdict(list)
+    for each in candidates:
+        passages[each.note.id].append(each)
+    ranks = _note_ranks(passages)
+    return [
+        replace(
+            candidates[at],
+            ranks=ranks[note],
+            scores=_highest(c.scores for c in passages[note]),
+            evidence=_highest(c.evidence for c in passages[note]),
+        )
+        for note, at in best.items()
+    ]
+
+
+def _note_ranks(passages: Mapping[int, Sequence[Candidate]]) -> dict[int, dict[str, int]]:
+    """The rank of each note in each leg, counted in notes; equal best ranks share one."""
+    first: dict[str, dict[int, int]] = defaultdict(dict)
+    for note, found in passages.items():
+        for leg in {leg for each in found for leg in each.ranks}:
+            first[leg][note] = min(each.ranks[leg] for each in found if leg in each.ranks)
+    ranks: dict[int, dict[str, int]] = {note: {} for note in passages}
+    for leg, best_rank in first.items():
+        places = {rank: place for place, rank in enumerate(sorted(set(best_rank.values())), 1)}
+        for note, rank in best_rank.items():
+            ranks[note][leg] = places[rank]
+    return ranks
+
+
+def _highest(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    highest: dict[str, float] = {}
+    for each in found:
+        for name, value in each.items():
+            highest[name] = max(value, highest.get(name, value))
+    return highest

@@ -1,26 +1,25 @@
-"""Limit: the caller's n, or the mode's, or the setting's."""
+"""Limit: keep the first n results."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ragvault.candidate import Candidate, Context, Ranked, Removal
-from ragvault.rank.weights import damping
+from ragvault.rank.leg_weights import rank_mode
 
 
 def limit(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
-    """The first n."""
+    """Keep the first n."""
     if not ctx.settings.limit.enabled:
         return Ranked(tuple(candidates))
-    n = wanted(ctx)
-    cut = candidates[n:]
+    n = result_count(ctx)
     reason = f"not among the first {n}"
-    return Ranked(tuple(candidates[:n]), tuple(Removal(each, reason) for each in cut))
+    removed = tuple(Removal(each, reason) for each in candidates[n:])
+    return Ranked(tuple(candidates[:n]), removed)
 
 
-def wanted(ctx: Context) -> int:
-    """How many results are asked for."""
+def result_count(ctx: Context) -> int:
+    """How many results to return: the caller's n, else that of `fuse.mode`, else `limit.n`."""
     if ctx.limit is not None:
         return ctx.limit
-    _, of_mode = damping(ctx.settings.fuse, ctx.note_length)
-    return of_mode or ctx.settings.limit.n
+    return rank_mode(ctx.settings.fuse, ctx.note_length).results or ctx.settings.limit.n

@@ -1,8 +1,8 @@
-"""Parents: the passage that was matched becomes the section it is in.
+"""Parents: show the section a matched passage is in.
 
-Passages of one section become one result, at the place and with the score of the best of them; the
-passage that was matched stays known. On request the neighbours on both sides are joined, of
-sections or of passages; a candidate that is shown as a neighbour is no result of its own.
+Passages of one section become one result, with the place and the score of the best of them. The
+result still knows which passage matched. `neighbours` joins that many sections or passages on each
+side; a candidate shown as a neighbour is not a result of its own.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from ragvault.candidate import Candidate, Context, Ranked, Removal, Stretch, Term
-from ragvault.rank.limit import wanted
+from ragvault.rank.limit import result_count
 
 
 def parents(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
-    """Show sections, each once."""
+    """Turn passages into sections, each shown once."""
     settings = ctx.settings.parents
     if not settings.enabled:
         return Ranked(tuple(candidates))
     whole = settings.unit == "section"
     known = ctx.sections if whole else ctx.passages
     results: dict[int, Candidate] = {}
-    shown_in: dict[int, int] = {}  # stretch -> the candidate that shows it
+    shown_in: dict[int, int] = {}  # section or passage -> the candidate that shows it
     removed: list[Removal] = []
-    enough = wanted(ctx) if ctx.settings.limit.enabled else len(candidates)
+    enough = result_count(ctx) if ctx.settings.limit.enabled else len(candidates)
     for each in candidates:
         unit = each.passage.section if whole else each.id
         if unit in shown_in:
@@ -34,8 +34,8 @@ def parents(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
             removed.append(Removal(each, _reason(settings.unit, whole), results[at]))
         elif len(results) >= enough:
             shown_in[unit] = each.id
-            results[each.id] = each  # `limit` takes it out: its section need not be read
-        elif unit not in known:  # an index that was changed meanwhile: the passage itself is shown
+            results[each.id] = each  # `limit` removes it, so its section need not be read
+        elif unit not in known:  # the index changed meanwhile: show the passage itself
             results[each.id] = each
         else:
             joined = _around(known[unit], known, settings.neighbours, shown_in)
@@ -45,7 +45,7 @@ def parents(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
 
 
 def _reason(unit: str, whole: bool) -> str:
-    return f"in a {unit} that is shown already" if whole else "shown with its neighbour"
+    return f"its {unit} is already shown" if whole else "shown with its neighbour"
 
 
 def _merged(result: Candidate, sibling: Candidate) -> Candidate:
@@ -59,7 +59,7 @@ def _merged(result: Candidate, sibling: Candidate) -> Candidate:
 def _around(
     middle: Stretch, known: Mapping[int, Stretch], count: int, taken: Mapping[int, int]
 ) -> list[Stretch]:
-    """A stretch with its neighbours, as far as nobody better shows them already."""
+    """A section or passage with its neighbours, except those a better result already shows."""
     before, after = [middle], [middle]
     for _ in range(count):
         for side, step in ((before, "before"), (after, "after")):

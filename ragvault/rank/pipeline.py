@@ -1,10 +1,10 @@
-"""The ranking, in reading order.
+"""The stages of ranking, in reading order.
 
     fuse -> boost -> calibrate -> dedup -> diversify -> rerank -> parents -> limit -> budget
 
-Each stage takes candidates and a context and returns a Ranked: whom it kept, in order, and whom it
-removed, and why. The trace is what the stages returned; nothing is calculated a second time to
-explain it.
+Each stage takes candidates and a context and returns a Ranked: the candidates it kept, in order,
+and those it removed, with reasons. `--explain` prints what the stages returned; nothing is computed
+a second time to explain it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from ragvault.rank.rerank import rerank
 
 Stage = Callable[[Sequence[Candidate], Context], Ranked]
 
+# They decide what is shown, and also run alone: on a list by date, and again after `verify`.
+SHOWING_STAGES: tuple[Stage, ...] = (parents, limit, budget)
 STAGES: tuple[Stage, ...] = (
     fuse,
     boost,
@@ -32,9 +34,7 @@ STAGES: tuple[Stage, ...] = (
     dedup,
     diversify,
     rerank,
-    parents,
-    limit,
-    budget,
+    *SHOWING_STAGES,
 )
 
 
@@ -46,17 +46,25 @@ class Outcome:
     ranked: Ranked
 
 
-def run(
+def run_stages(
     candidates: Sequence[Candidate], ctx: Context, stages: Sequence[Stage] = STAGES
 ) -> tuple[Ranked, tuple[Outcome, ...]]:
     """Pass candidates through each stage in turn, keeping what each one returned."""
-    ranked, trace = Ranked(tuple(candidates)), []
+    ranked, outcomes = Ranked(tuple(candidates)), []
     for stage in stages:
         ranked = stage(ranked, ctx)
-        trace.append(Outcome(name_of(stage), ranked))
-    return ranked, tuple(trace)
+        outcomes.append(Outcome(stage_name(stage), ranked))
+    return ranked, tuple(outcomes)
 
 
-def name_of(stage: Stage) -> str:
-    """File name, config table, --explain line and ablation row: one word for all four."""
+def stage_name(stage: Stage) -> str:
+    """The stage's file name, which is also its config table, --explain line and ablation row."""
     return stage.__module__.rpartition(".")[2]
+
+
+def outcome_of(stage: str, outcomes: Sequence[Outcome]) -> Ranked:
+    """What the stage of this name returned. Raises KeyError if it did not run."""
+    for outcome in outcomes:
+        if outcome.stage == stage:
+            return outcome.ranked
+    raise KeyError(stage)

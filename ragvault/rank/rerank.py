@@ -1,13 +1,13 @@
-"""Rerank: the best ones are read again by a model that sees query and passage together.
+"""Rerank: a cross-encoder reads the query with each of the best `n` passages and scores the pair.
 
-    replace   its score is the score
-    score     weight * its score + (1 - weight) * the score so far, each between the lowest (0)
-              and the highest (1) of those it read
+    replace   its score becomes the score
+    score     weight * its score + (1 - weight) * the score so far, each scaled from the lowest (0)
+              to the highest (1) of the passages it read
     rank      weight / (k + its rank) + (1 - weight) / (k + rank so far)
 
-An exact title, alias or phrase that `fuse` put first stays there, unread. What else the model did
-not read stays behind what it read, or is dropped. A model that fails changes nothing, and that is
-said. Where it gives 0..1, that is the confidence.
+Exact hits that `fuse` put first stay first, unread. The other passages it did not read stay behind,
+or are dropped. If the model fails, the order does not change and a warning says so. If its scores
+are from 0 to 1, they become the confidence.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ragvault.rank.calibrate import band
 
 
 def rerank(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
-    """Order the best again by what a reranker says of them."""
+    """Reorder the best candidates by the scores of a reranker."""
     settings = ctx.settings.rerank
     if not settings.enabled or not candidates:
         return Ranked(tuple(candidates))
@@ -37,17 +37,17 @@ def rerank(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     if not read:
         return Ranked(tuple(candidates))
     try:
-        given = _ask(ctx.reranker, ctx.query, read)
+        given = _scores(ctx.reranker, ctx.query, read)
     except RagvaultError as error:
         return Ranked(tuple(candidates), said=(f"not reranked: {error}",))
-    order = _sure(best_first(_blended(read, given, settings)), read, given, ctx)
+    order = _confident(best_first(_blended(read, given, settings)), read, given, ctx)
     if settings.rest == "keep":
         return Ranked((*first, *order, *_behind(rest, order[-1].score, settings)))
-    reason = f"not among the {settings.n} that were reranked"
+    reason = f"not among the {settings.n} reranked"
     return Ranked((*first, *order), tuple(Removal(each, reason) for each in rest))
 
 
-def _ask(reranker: Reranker, query: str, read: Sequence[Candidate]) -> list[float]:
+def _scores(reranker: Reranker, query: str, read: Sequence[Candidate]) -> list[float]:
     given = reranker.score(query, [each.passage.text for each in read])
     if len(given) != len(read) or not all(map(isfinite, given)):
         raise RagvaultError(f"{reranker.name} gave no score for some of the passages")
@@ -59,13 +59,16 @@ def _blended(
 ) -> list[Candidate]:
     ranks = ranks_of(given)
     scores = _unit([each.score for each in read])
-    share, found = settings.weight, _unit(given)
+    share, read_scores = settings.weight, _unit(given)
     blended = []
     for at, each in enumerate(read):
         if settings.method == "replace":
             terms = [Term("reranker", given[at])]
         elif settings.method == "score":
-            terms = [Term("reranker", found[at], share), Term("before", scores[at], 1 - share)]
+            terms = [
+                Term("reranker", read_scores[at], share),
+                Term("before", scores[at], 1 - share),
+            ]
         else:
             terms = [
                 Term("reranker", 1 / (settings.k + ranks[at]), share, why=f"rank {ranks[at]}"),
@@ -82,28 +85,28 @@ def ranks_of(scores: Sequence[float]) -> list[int]:
 
 
 def _unit(scores: Sequence[float]) -> list[float]:
-    """Scores between the lowest and the highest of them; all are 1 where they are equal.
+    """Scores scaled from the lowest (0) to the highest (1); all 1 if they are equal.
 
-    Always, also where they are 0..1 already: of the two that are blended one may fill that, and the
-    other, of RRF, a thirtieth of it.
+    Scores from 0 to 1 are scaled too: one side of the blend may use that whole range while RRF
+    scores use a thirtieth of it.
     """
     low, high = min(scores), max(scores)
     return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
 
 
-def _sure(
+def _confident(
     order: list[Candidate], read: Sequence[Candidate], given: Sequence[float], ctx: Context
 ) -> list[Candidate]:
     if not all(0 <= score <= 1 for score in given):
         return order
-    of = {each.id: score for each, score in zip(read, given, strict=True)}
+    scores = {each.id: score for each, score in zip(read, given, strict=True)}
     bands = ctx.settings.calibrate.bands
-    return [replace(c, confidence=of[c.id], band=band(of[c.id], bands)) for c in order]
+    return [replace(c, confidence=scores[c.id], band=band(scores[c.id], bands)) for c in order]
 
 
 def _behind(rest: Sequence[Candidate], lowest: float, settings: Rerank) -> list[Candidate]:
-    """The rest in its order, each scored below the one before it."""
-    why = f"not among the {settings.n} that were reranked"
+    """The rest in its order, each scored 1 below the one before it."""
+    why = f"not among the {settings.n} reranked"
     return [
         each.placed("rerank", lowest - at, [Term("behind", lowest - at - each.score, why=why)])
         for at, each in enumerate(rest, 1)

@@ -21,7 +21,7 @@ from ragvault.store.database import Database, reading, select_in, writing
 from ragvault.store.history import next_revision
 from ragvault.store.keys import fold, keys_of
 from ragvault.store.passages import id_of, put_passages, remove_passages
-from ragvault.store.rows import clamped, from_json, from_sql, property_rows, to_sql
+from ragvault.store.rows import clamped, from_json, from_sql, property_rows, to_sql, value_from_json
 from ragvault.types import Chunk, Date, File, Head, Note, Section, Skipped
 
 STAT = "path, disk, size, mtime_ns, indexed_ns, date, date_source, created, modified"
@@ -221,8 +221,8 @@ class Notes(Database):
     def heads(self, ids: Sequence[int]) -> list[Head]:
         """The names of notes and their other searchable fields; one that is gone is absent."""
         query = """
-            SELECT id, path, title, aliases, tags, keywords, description, author FROM notes
-            WHERE id IN (*)"""
+            SELECT id, path, title, aliases, tags, keywords, description, author, properties
+            FROM notes WHERE id IN (*)"""
         return [
             Head(
                 id_,
@@ -233,10 +233,19 @@ class Notes(Database):
                 from_json(keywords),
                 from_sql(description),
                 from_sql(author),
+                value_from_json(properties) if properties != "{}" else {},
             )
-            for id_, path, title, aliases, tags, keywords, description, author in select_in(
-                self._db, query, ids
-            )
+            for (
+                id_,
+                path,
+                title,
+                aliases,
+                tags,
+                keywords,
+                description,
+                author,
+                properties,
+            ) in select_in(self._db, query, ids)
         ]
 
     @reading

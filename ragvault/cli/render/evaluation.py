@@ -35,20 +35,19 @@ def warnings(found: Mapping[str, Any]) -> Iterator[str]:
     unknown = found["unknown_notes"]
     if unknown:
         some = ", ".join(map(printable, unknown[:3])) + (" …" if len(unknown) > 3 else "")
-        yield f"{len(unknown)} judged notes are not in the index: {some}"
+        yield f"{len(unknown)} judged notes are not in the index, so they cannot be found: {some}"
     for each in found["signals"]:
         if each["state"] == "dead":
-            name = each["name"]
-            yield f"{name} never fired, although it should on these notes; run: ragvault doctor"
+            yield f"{each['name']} never fired, though the notes give it cause; see ragvault doctor"
     for name, each in found["profiles"].items():
         if each["failed"]:
-            yield f"{name}: {', '.join(each['failed'])} did not answer every question"
+            yield f"{name}: {', '.join(each['failed'])} failed for some questions"
         for id_, why in each["refused"].items():
             yield f"{name}: {printable(id_)} was refused: {printable(why)}"
 
 
 def tuning(receipt: Mapping[str, Any]) -> str:
-    """What tuning found, how it was judged, and whether it was kept."""
+    """What a tuning found, how it was judged, and whether it was kept."""
     judged, searched = receipt["judged"], receipt["searched"]
     lines = [
         f"searched on {searched['n']} questions: {searched['rankings']} rankings tried, "
@@ -59,11 +58,11 @@ def tuning(receipt: Mapping[str, Any]) -> str:
     lines += [f"  {key}: {old:g} -> {new:g}" for key, (old, new) in receipt["settings"].items()]
     lines += [f"  {kind or '(none)'}: {shift:+.3f}" for kind, shift in judged["kinds"].items()]
     if not receipt["accepted"]:
-        lines.append(f"kept your current settings: {receipt['refusal']}")
+        lines.append(f"nothing changed: {receipt['refusal']}")
     elif receipt["dry_run"]:
-        lines.append("nothing was changed (--dry-run)")
+        lines.append("nothing changed: --dry-run")
     else:
-        lines.append(f"saved in {printable(receipt['file'])}; to undo: ragvault tune --revert")
+        lines.append(f"kept in {printable(receipt['file'])}; ragvault tune --revert removes it")
     return "\n".join(lines)
 
 
@@ -138,8 +137,8 @@ def _ablated(rows: Sequence[Mapping[str, Any]], off: Sequence[str]) -> str:
         ]
         for each in rows
     ]
-    already_off = f"\nalready off: {', '.join(off)}" if off else ""
-    return table(head, cells) + already_off
+    said = f"\nalready off: {', '.join(off)}" if off else ""
+    return table(head, cells) + said
 
 
 def _signals(signals: Sequence[Mapping[str, Any]]) -> str:

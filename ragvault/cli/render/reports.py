@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ragvault.answer.status import ModelState, Pending, Status
     from ragvault.cli.purge import WrittenItem
     from ragvault.cli.vaults import VaultRow
-    from ragvault.doctor.findings import Finding
+    from ragvault.evaluate.doctor import Finding
     from ragvault.forget import Forgotten
     from ragvault.service.process import WatcherRecord
     from ragvault.write.notes import Report
@@ -263,9 +263,7 @@ def models(rows: Sequence[Mapping[str, Any]]) -> str:
     lines = []
     for row in rows:
         sources = ", ".join(row["sources"])
-        installed = (
-            row["path"] or f"not installed; {row['download_bytes'] / 1e6:.0f} MB to download"
-        )
+        installed = row["path"] or f"not installed; {row['download_bytes'] / 1e6:.0f} MB to fetch"
         lines += [
             f"{row['name']}  ({row['kind']}, {row['engine']})",
             f"    {row['about']}",

@@ -1,0 +1,116 @@
+"""Laws: any text is understood or refused with a cure, and the plan keeps its promises."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ragvault.config.settings import Query
+from ragvault.errors import UsageError
+from ragvault.plan import leaves
+from ragvault.query.lex import edit_distance
+from ragvault.query.operators import OPERATORS
+from ragvault.query.restate import filter_json
+from ragvault.query.understand import understand
+
+NOW = datetime(2024, 3, 13, 15, 0, tzinfo=timezone.utc)
+SIGNS = ["(", ")", '"', "-", "[", "]", ":", " OR ", " AND ", " ", "`", "[[", "]]", "..", ">", "*"]
+SIGNS += ["\\", "“", "”", "#", "é", "🎉", "\x00", "\ud800", "2024", "last week", "null", "a"]
+pieces = st.sampled_from([*SIGNS, *(f"{name}:" for name in OPERATORS)])
+typed = st.lists(pieces | st.text(max_size=3), max_size=25).map("".join)
+
+
+def understood(query):
+    """The plan, or None for a query that is refused with a message and a cure."""
+    try:
+        return understand(query, Query(), now=NOW)
+    except UsageError as error:
+        refused = error
+    assert str(refused)
+    assert refused.fix
+    return None
+
+
+def nodes(data):
+    """The objects of a filter as data, without what they say about a property or a date."""
+    if data:
+        yield data
+    for joined in ("all", "any"):
+        for part in data.get(joined, []):
+            yield from nodes(part)
+    if "not" in data:
+        yield from nodes(data["not"])
+
+
+@settings(max_examples=500)
+@given(typed | st.text(max_size=200))
+@example("tag:(" * 50)
+@example("-" * 10_000)
+@example("[" * 10_000)
+@example("(" * 10_000)
+@example("`" * 9_999)
+@example('"' * 9_999)
+@example("` `")
+@example("(` ` OR ` `)")
+@example("-` ` tag:x")
+@example("“" * 10_000)
+@example("[a:" + " " * 10_000)
+@example("since:" + "9" * 10_000)
+@example("[a:" + "9" * 10_000 + "]")
+@example("a OR " * 2_000)
+@example("word " * 2_000)
+@example("tag:x" + "x" * 10_000)
+def test_any_text_is_understood_or_refused_with_a_cure(query):
+    plan = understood(query)
+    if plan is not None:
+        assert plan.parse
+        assert plan.listing == (not plan.text)
+        assert plan.text or plan.filter is not None or plan.vaults
+        assert (plan.sought is None) == (not plan.text)
+        assert all(len(node) == 1 for node in nodes(filter_json(plan.filter)))
+        assert plan.filter is None or len(list(leaves(plan.filter))) <= 100
+
+
+@given(st.lists(st.text("abcdefgh", min_size=1, max_size=6), min_size=1, max_size=8))
+def test_plain_words_are_the_text_as_typed(words):
+    plan = understand(" ".join(words), Query(), now=NOW)
+
+    assert plan.text == " ".join(words)
+    assert plan.filter is None
+
+
+@given(st.text(min_size=1, max_size=20).filter(lambda text: any(map(str.isalnum, text))))
+def test_text_in_quotes_with_escapes_is_the_phrase_itself(text):
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    plan = understand(f'"{escaped}"', Query(), now=NOW)
+
+    assert plan.phrases == (text,)
+
+
+@given(typed)
+def test_the_same_query_and_clock_give_the_same_plan(query):
+    assert understood(query) == understood(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["a", "🎉", "the of and", "?" * 10, "x" * 10_000, "word " * 2_000, "'; DROP TABLE notes; --"],
+)
+def test_odd_queries_are_answered(query):
+    plan = understood(query)
+
+    assert plan is not None
+    assert plan.text == query.strip()
+
+
+words = st.text("abc", max_size=5)
+
+
+@given(words, words, words)
+def test_edit_distance_is_a_distance(a, b, c):
+    assert edit_distance(a, b) == edit_distance(b, a)
+    assert (edit_distance(a, b) == 0) == (a == b)
+    assert edit_distance(a, b) <= max(len(a), len(b))

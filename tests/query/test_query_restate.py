@@ -1,0 +1,175 @@
+"""The parse restated in words, and as data."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+
+import pytest
+
+from ragvault.config.settings import Expand, Query
+from ragvault.query.expand import expand_plan
+from ragvault.query.restate import filter_json, plan_sentence
+from ragvault.query.understand import understand
+
+NOW = datetime(2024, 3, 13, 15, 0, tzinfo=timezone.utc)
+
+
+def plan(query, **given):
+    return understand(query, Query(), now=NOW, **given)
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        (
+            "sourdough tag:recipe since:2024-03-01 -rye",
+            "passages tagged #recipe (or below it), modified since 2024-03-01, about: sourdough; "
+            "not: rye",
+        ),
+        ("sourdough starter", "notes about: sourdough starter"),
+        ("tag:inbox", "notes tagged #inbox (or below it), newest first"),
+        ("-tag:inbox", "notes not tagged #inbox (or below it), newest first"),
+        ("-rye", "passages newest first; not: rye"),
+        ('"cold start"', "passages containing “cold start”, about: cold start"),
+        ("x lang:py", "passages with code in python, about: x"),
+        ("x (tag:a OR [b])", "notes tagged #a (or below it) or with the property b, about: x"),
+        ("x has:image", "passages with an image, about: x"),
+        ('task-todo:""', "passages with an open task, newest first"),
+        ("task-done:call", "passages with a finished task saying “call”, about: call"),
+        ("code:walk", "passages with code containing walk, about: walk"),
+        ("content:flour", "passages containing flour in their text, about: flour"),
+        ("heading:method", "passages under a heading with “method”, newest first"),
+        ("path:a -title:b", "notes with “a” in the path, not with “b” in the title, newest first"),
+        ("link:Home", "notes linking to “Home”, newest first"),
+        ("link:Home#Part", "notes linking to “Home#Part”, newest first"),
+        ("linkedby:Home", "notes linked to by “Home”, newest first"),
+        ("[a] [b:null]", "notes with the property a, where b is empty, newest first"),
+        ("[a:>5] [b:x]", "notes where a is more than 5, where b is x, newest first"),
+        ("[a:1..5]", "notes where a is from 1 to 5, newest first"),
+        ("created:2024-03-01", "notes created on 2024-03-01, newest first"),
+        ('modified:"last week"', "notes modified from 2024-03-04 to 2024-03-10, newest first"),
+        (
+            "created:2024-03-01T09:30",
+            "notes created from 2024-03-01 09:30 until 2024-03-01 09:31, newest first",
+        ),
+        (
+            'modified:"2 hours ago"',
+            "notes modified from 2024-03-13 13:00 until 2024-03-13 14:00, newest first",
+        ),
+        (
+            "created:2024-03-01T09:30:05",
+            "notes created from 2024-03-01 09:30:05 until 2024-03-01 09:30:06, newest first",
+        ),
+        ("since:2024-03-01T09:30", "notes modified since 2024-03-01 09:30, newest first"),
+        ('[due:<"last week"]', "notes where due is before 2024-03-04, newest first"),
+        ("[due:<=yesterday]", "notes where due is before 2024-03-13, newest first"),
+        ("[due:>=2024-03]", "notes where due is from 2024-03-01 on, newest first"),
+        ("[due:2024-03-01]", "notes where due is 2024-03-01, newest first"),
+        (
+            "[due:march]",
+            "notes where due is march or from 2024-03-01 to 2024-03-31, newest first",
+        ),
+        ("[a:<2024]", "notes where a is less than 2024 or before 2024-01-01, newest first"),
+        (
+            "[due:2024-01..2024-03]",
+            "notes where due is from 2024-01-01 to 2024-03-31, newest first",
+        ),
+        ("new york paris", "notes about: new york paris"),
+        ("(new york) OR paris", "notes about: (new york) or paris"),
+        ("best pizza (new york OR paris)", "notes about: best pizza, (new york) or paris"),
+        ('x "cold start"', "passages containing “cold start”, about: x cold start"),
+        ("x (a OR b) -c", "passages about: x, a or b; not: c"),
+        ("date:<2024", "notes dated before 2024-01-01, newest first"),
+        ("bread in:notes", "notes in the vault notes, about: bread"),
+    ],
+)
+def test_a_query_is_restated_in_a_sentence(query, sentence):
+    assert plan(query).parse == sentence
+
+
+def test_terms_that_were_added_are_said_beside_what_was_typed():
+    settings = Expand(method="similarity")
+    for query, about in (("rye", "rye"), ("rye OR (old bread)", "rye or (old bread)")):
+        found = expand_plan(plan(query), [("spelt", 0.9)], settings, least=0.5)
+        assert plan_sentence(found) == f"notes about: {about}, or similar words: spelt"
+
+
+def test_a_hypothesis_is_part_of_the_sentence():
+    assert plan("tag:a", hypothesis="like so").parse.endswith("like this text: like so")
+
+
+@pytest.mark.parametrize(
+    ("query", "data"),
+    [
+        ("bread", {}),
+        ("tag:a", {"tag": "a"}),
+        ("tag:a -has:code", {"all": [{"tag": "a"}, {"not": {"has": "code"}}]}),
+        ("path:a OR file:b", {"any": [{"path": "a"}, {"file": "b"}]}),
+        (
+            "[a:1..5]",
+            {
+                "property": {
+                    "name": "a",
+                    "test": "..",
+                    "from": {"value": "1", "number": 1.0},
+                    "to": {"value": "5", "number": 5.0},
+                }
+            },
+        ),
+        ("[a]", {"property": {"name": "a", "test": "there"}}),
+        ("[a:x]", {"property": {"name": "a", "test": "=", "value": "x"}}),
+        (
+            '[due:<"last week"]',
+            {
+                "property": {
+                    "name": "due",
+                    "test": "<",
+                    "value": "last week",
+                    "since": "2024-03-04",
+                    "before": "2024-03-11",
+                }
+            },
+        ),
+        ("created:2024-03", {"created": {"since": "2024-03-01", "before": "2024-04-01"}}),
+        ("since:2024", {"modified": {"since": "2024-01-01"}}),
+        ("before:2024-03-01T09:30", {"modified": {"before": "2024-03-01T09:30"}}),
+        ("link:A", {"linkto": "A"}),
+        ("link:A#B", {"linkto": "A#B"}),
+        ("linkedby:A", {"linkedby": "A"}),
+        ("heading:A lang:py", {"all": [{"heading": "A"}, {"lang": "python"}]}),
+        ("task-todo:x", {"task-todo": "x"}),
+        ("-rye", {"not": {"words": "rye"}}),
+        ('"cold start"', {"phrase": "cold start"}),
+        ("content:flour", {"content": "flour"}),
+        ("-(rye OR old bread)", {"not": {"any": [{"words": "rye"}, {"words": "old bread"}]}}),
+        ("code:walk", {"code": "walk"}),
+    ],
+)
+def test_a_filter_is_data_too(query, data):
+    assert filter_json(plan(query).filter) == data
+    assert json.loads(json.dumps(data)) == data
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("tag:a tag:b", "tag:a AND tag:b"),
+        ("tag:(a OR b)", "tag:a OR tag:b"),
+        ("since:2024", "modified:>=2024"),
+        ("before:2024-03-13", "modified:<today"),
+        ("link:X", 'linkto:"X"'),
+        ("[a:x OR y]", "[a:x] OR [a:y]"),
+        ("-(-tag:a)", "-(-(tag:a))"),
+    ],
+)
+def test_what_means_the_same_is_said_the_same(one, other):
+    assert plan(one).parse == plan(other).parse
+    assert plan(one).filter == plan(other).filter
+
+
+def test_what_means_something_else_is_said_otherwise():
+    queries = ["tag:a tag:b", "tag:a OR tag:b", "tag:a -tag:b", "-tag:a tag:b", "-(tag:a tag:b)"]
+    queries += ["-(tag:a OR tag:b)", "path:a", "file:a", "[a]", "[a:b]", "since:2024", "date:2024"]
+
+    assert len({plan(query).parse for query in queries}) == len(queries)

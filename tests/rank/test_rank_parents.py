@@ -1,0 +1,238 @@
+"""Parents, limit and budget: what is shown, how much of it, and what is said about the rest."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from rank_kit import candidate, context, few, ids, names, pools
+
+from ragvault.candidate import Stretch
+from ragvault.rank.budget import budget, fit_budget
+from ragvault.rank.limit import limit
+from ragvault.rank.parents import parents
+
+SECTIONS = {"parents__enabled": True, "parents__unit": "section"}
+SHOWN = {
+    at: Stretch(
+        at,
+        f"section {at}\n",
+        (at * 10, at * 10 + 9),
+        (f"H{at}",),
+        before=at - 1 if at > 1 else None,
+        after=at + 1 if at < 5 else None,
+    )
+    for at in range(1, 6)
+}
+
+
+def in_section(name, section, *, score, ordinal=0):
+    return candidate(name, ordinal=ordinal, score=score, passage={"section": section})
+
+
+def test_passages_of_one_section_become_one_result_with_the_best_score():
+    pool = [
+        in_section("a", 1, score=0.9, ordinal=1),
+        in_section("b", 2, score=0.8),
+        in_section("a", 1, score=0.7, ordinal=2),
+    ]
+    found = parents(pool, context(**SECTIONS, sections=SHOWN))
+
+    assert [(c.text, c.lines, c.headings, c.score) for c in found] == [
+        ("section 1\n", (10, 19), ("H1",), 0.9),
+        ("section 2\n", (20, 29), ("H2",), 0.8),
+    ]
+    assert found[0].passage.text == "the text of a 1"
+    assert found[0].merged == (pool[2].id,)
+    assert (found.removed[0].candidate, found.removed[0].by.id) == (pool[2], pool[0].id)
+
+
+def test_the_highest_score_is_kept_even_where_it_came_later():
+    pool = [in_section("a", 1, score=0.2), in_section("a", 1, score=0.7, ordinal=2)]
+
+    assert [c.score for c in parents(pool, context(**SECTIONS, sections=SHOWN))] == [0.7]
+
+
+def test_a_passage_whose_section_is_gone_is_shown_itself():
+    (found,) = parents([in_section("a", 99, score=1.0)], context(**SECTIONS))
+
+    assert (found.text, found.shown) == ("the text of a 0", None)
+
+
+def test_sections_that_the_limit_takes_out_are_not_read():
+    class Read(dict):
+        def __missing__(self, at):
+            raise AssertionError(f"section {at} was read")
+
+        def __contains__(self, at):
+            return True
+
+    pool = [in_section("a", 1, score=0.9), in_section("b", 2, score=0.8)]
+    found = parents(pool, context(**SECTIONS, limit=1, sections=Read({1: SHOWN[1]})))
+
+    assert [c.text for c in found] == ["section 1\n", "the text of b 0"]
+
+
+def test_neighbours_are_joined_on_both_sides_and_nothing_is_shown_twice():
+    pool = [in_section("a", 3, score=0.9), in_section("a", 5, score=0.5, ordinal=1)]
+    ctx = context(**SECTIONS, parents__neighbours=1, sections=SHOWN)
+    found = parents(pool, ctx)
+
+    assert [c.text for c in found] == ["section 2\nsection 3\nsection 4\n", "section 5\n"]
+    assert [c.lines for c in found] == [(20, 49), (50, 59)]
+
+
+def test_a_candidate_that_is_shown_as_a_neighbour_is_no_result_of_its_own():
+    """The seed's pipeline adds the passages before and after each of the best."""
+    passages = {at: Stretch(at, f"p{at}", (at, at), (), at - 1, at + 1) for at in range(44, 80)}
+    pool = [candidate("a", id=at, score=1 / at) for at in (45, 46, 78)]
+    found = parents(pool, context("policy", passages=passages))
+
+    assert [c.text for c in found] == ["p44\np45\np46", "p77\np78\np79"]
+    assert found.removed[0].reason == "shown with its neighbour"
+
+
+@few
+@given(pools(scored=True), st.integers(0, 2))
+def test_every_result_contains_its_candidate(pool, neighbours):
+    sections = {at: Stretch(at, f"{at};", (1, 1), (), at - 1, at + 1) for at in range(9)}
+    ctx = context(**SECTIONS, parents__neighbours=neighbours, sections=sections)
+    found = parents(pool, ctx)
+
+    shown = [part for c in found for part in c.text.replace("\n", "").split(";")[:-1]]
+    assert len(shown) == len(set(shown))
+    assert all(str(c.passage.section) in c.text for c in found)
+    assert len(found) + len(found.removed) == len(pool)
+    assert {*ids(found), *(m for c in found for m in c.merged)} == set(ids(pool))
+
+
+# Limit
+
+
+def test_the_callers_number_wins_over_the_modes_and_that_over_the_setting():
+    pool = [candidate(str(at)) for at in range(20)]
+
+    assert len(limit(pool, context(limit__n=7))) == 7
+    assert len(limit(pool, context("speed"))) == 2
+    assert len(limit(pool, context("speed", limit=5))) == 5
+    assert len(limit(pool, context("lightrag", note_length=300))) == 2
+    assert limit(pool, context(limit__n=7)).removed[0].reason == "not among the first 7"
+
+
+# Budget
+
+
+def sized(*texts):
+    return [candidate(f"n{at}", passage={"text": text}) for at, text in enumerate(texts)]
+
+
+def test_what_fits_is_taken_best_first_and_what_is_left_out_is_said():
+    pool = sized("x" * 400, "y" * 400, "z" * 4)
+    found = budget(pool, context(budget__enabled=True, budget__tokens=150, budget__last="leave"))
+
+    assert names(found) == ["n0"], "the third would fit, and is worse than the second"
+    assert found.said == ("2 results left out: a budget of 150 tokens is full",)
+    assert {r.reason for r in found.removed} == {"does not fit into 150 tokens"}
+
+
+def test_the_last_one_is_cut_at_a_sentence():
+    pool = sized("One. " * 20, "First sentence. Second one! Third is too long for what is left.")
+    found = budget(pool, context(budget__enabled=True, budget__tokens=33, budget__least=5))
+
+    assert [c.text for c in found][1] == "First sentence. Second one!"
+    assert (found[1].cut, found[1].passage.text) == (True, pool[1].text)
+    assert found.said == ("the last result is cut to fit the budget",)
+
+
+@pytest.mark.parametrize(("last", "ends"), [(13, 11), (17, 15)])  # and with a comment of four
+def test_the_lines_of_what_is_cut_hold_it_whatever_is_not_shown(last, ends):
+    (one,) = sized("First.\nSecond.\nThird is too long.\nFourth.\n")
+    shown = replace(one, shown=Stretch(1, one.text, (10, last), ()))
+    (found,) = budget(
+        [shown], context(budget__enabled=True, budget__tokens=5, budget__least=1)
+    ).kept
+
+    assert found.text == "First.\nSecond."
+    assert found.lines == (10, ends)
+
+
+def test_where_no_sentence_fits_it_is_left_out():
+    found = budget(sized("a" * 500), context(budget__enabled=True, budget__tokens=50))
+
+    assert (found.kept, len(found.removed)) == ((), 1)
+
+
+def test_a_loaded_tokenizer_counts():
+    ctx = context(
+        budget__enabled=True, budget__tokens=3, budget__last="leave",
+        count_tokens=lambda text: len(text.split()),
+    )  # fmt: skip
+
+    assert names(budget(sized("one two", "three", "four"), ctx)) == ["n0", "n1"]
+
+
+def test_nothing_is_cut_where_too_little_is_left_for_it():
+    pool = sized(
+        "x" * 40, "One. Two. Three. Four. Five. Six. Seven. Eight. Nine. Ten. Eleven. Twelve."
+    )
+
+    def count(room):
+        ctx = context(budget__enabled=True, budget__tokens=10 + room, budget__least=6)
+        return len(budget(pool, ctx))
+
+    assert (count(5), count(6)) == (1, 2)
+
+
+def test_a_part_that_is_counted_as_more_than_the_longer_one_it_is_of_is_cut_again():
+    def count(text):
+        return len(text) + 50 * (not text.endswith("\n"))  # without its end it is dearer
+
+    pool = sized("One is short\nTwo goes on for a while\n" + "Three has no end " * 9)
+    ctx = context(budget__enabled=True, budget__tokens=70, budget__least=1, count_tokens=count)
+    (found,) = budget(pool, ctx)
+
+    assert found.text == "One is short"
+
+
+@pytest.mark.parametrize("last", ["cut", "leave"])
+@given(
+    texts=st.lists(st.text("ab .!\n\u3002", max_size=200), max_size=8),
+    tokens=st.integers(1, 120),
+    odd=st.booleans(),
+)
+def test_the_budget_is_never_exceeded(last, texts, tokens, odd):
+    # A tokenizer may well count a shorter text as more.
+    count = (lambda text: len(text) // 3 + 5 * (not text.endswith("\n"))) if odd else None
+    ctx = context(
+        budget__enabled=True, budget__tokens=tokens, budget__last=last, budget__least=0,
+        count_tokens=count,
+    )  # fmt: skip
+    found = budget(sized(*texts), ctx)
+    size = count or (lambda text: -(-len(text) // 4))
+
+    assert sum(size(c.text) for c in found) <= tokens
+    assert all(c.passage.text.startswith(c.text) for c in found)
+    assert len(found) + len(found.removed) == len(texts)
+
+
+@given(
+    texts=st.lists(st.text("ab .!\n\u3002", max_size=200), max_size=8),
+    tokens=st.integers(1, 150),
+    odd=st.booleans(),
+)
+def test_no_more_is_written_than_the_budget_allows(texts, tokens, odd):
+    """Counted as it is written: tokens of a whole need not be the sum of those of its parts."""
+
+    def written(some):
+        return "\n".join(f"[{at}] {c.note.path}\n{c.text.strip()}" for at, c in enumerate(some))
+
+    def size(some):
+        text = written(some)
+        return len(text) // 3 + 5 * (not text.endswith("b")) if odd and text else -(-len(text) // 4)
+
+    ctx = context(budget__enabled=True, budget__tokens=tokens, budget__least=0)
+    found = fit_budget(sized(*texts), ctx, size)
+
+    assert size(found.kept) <= tokens
+    assert len(found) + len(found.removed) == len(texts)

@@ -1,0 +1,148 @@
+"""Rerank: replacing, blending, the rest, and a model that fails."""
+
+from __future__ import annotations
+
+import pytest
+from rank_kit import candidate, context, names
+
+from ragvault.errors import ModelUnusable
+from ragvault.rank.fuse import fuse
+from ragvault.rank.rerank import rerank
+
+
+class Says:
+    """A reranker that gives each text the number it was told."""
+
+    name = "says"
+
+    def __init__(self, **given: float) -> None:
+        self.given = given
+
+    def score(self, query, passages):
+        return [self.given[each] for each in passages]
+
+
+class Fails:
+    name = "fails"
+
+    def score(self, query, passages):
+        raise ModelUnusable("small-reranker", "it has no weights")
+
+
+def pool(text="abcd"):
+    return [candidate(n, score=1 - at / 10, passage={"text": n}) for at, n in enumerate(text)]
+
+
+def ranked(reranker, **settings):
+    ctx = context(rerank__enabled=True, **settings, reranker=reranker)
+    return rerank(pool(), ctx)
+
+
+def test_its_scores_replace_the_order_and_become_the_confidence():
+    found = ranked(Says(a=0.2, b=0.9, c=0.5), rerank__n=3)
+
+    assert [(c.note.title, c.score) for c in found] == [("b", 0.9), ("c", 0.5), ("a", 0.2)]
+    assert (found[0].confidence, found[0].band) == (0.9, "good")
+
+
+def test_what_it_did_not_read_is_dropped_or_stays_behind():
+    says = Says(a=-7.0, b=-9.0)
+    dropped = ranked(says, rerank__n=2)
+    kept = ranked(says, rerank__n=2, rerank__rest="keep")
+
+    assert names(dropped) == ["a", "b"]
+    assert dropped.removed[0].reason == "not among the 2 reranked"
+    assert names(kept) == ["a", "b", "c", "d"]
+    assert [c.score for c in kept] == [-7.0, -9.0, -10.0, -11.0]
+    assert kept[0].confidence is None, "a logit is no confidence"
+
+
+def test_blended_by_rank_both_orders_count():
+    """a: ranks 1 and 3, b: 2 and 1, c: 3 and 2, with k = 10 and equal shares."""
+    found = ranked(
+        Says(a=0.1, b=0.9, c=0.5),
+        rerank__n=3,
+        rerank__method="rank",
+        rerank__weight=0.5,
+        rerank__k=10,
+        rerank__rest="keep",
+    )
+
+    assert names(found) == ["b", "a", "c", "d"]
+    assert found[0].score == pytest.approx(0.5 / 11 + 0.5 / 12)
+    assert found[1].score == pytest.approx(0.5 / 13 + 0.5 / 11)
+
+
+BY_SCORE = {"rerank__n": 3, "rerank__method": "score", "rerank__weight": 0.25}
+
+
+def test_blended_by_score_both_scores_count_between_their_lowest_and_highest():
+    found = ranked(Says(a=0.2, b=0.9, c=0.0), **BY_SCORE)
+
+    assert [(c.note.title, c.score) for c in found] == [
+        ("a", pytest.approx(0.25 * 0.2 / 0.9 + 0.75)),
+        ("b", pytest.approx(0.25 + 0.75 * 0.5)),
+        ("c", 0.0),
+    ]
+
+
+def test_scores_of_rank_fusion_are_not_drowned_by_those_of_a_reranker():
+    """RRF has 0.033 and 0.028 between first and tenth; a share of a tenth is a tenth of it."""
+    letters = "abcdefghij"
+    before = [candidate(n, passage={"text": n}, vector=r, keyword=r)
+              for r, n in enumerate(letters, 1)]  # fmt: skip
+    says = Says(**{n: 0.5 + at / 100 for at, n in enumerate(letters)})
+    how = {"rerank__enabled": True, "rerank__method": "score", "rerank__weight": 0.1}
+    ctx = context("ragtriever", **how, reranker=says)
+
+    assert names(rerank(fuse(before, ctx), ctx)) == list(letters)
+
+
+@pytest.mark.parametrize("given", [0.0, 0.4, -7.0])
+def test_a_reranker_that_finds_all_alike_says_nothing(given):
+    found = ranked(Says(a=given, b=given, c=given), **BY_SCORE)
+
+    assert [c.score for c in found] == pytest.approx([0.25 + 0.75, 0.25 + 0.375, 0.25])
+
+
+def test_a_reranker_that_fails_changes_nothing_and_is_named():
+    found = ranked(Fails())
+
+    assert found.kept == tuple(pool())
+    assert found.said == (
+        "not reranked: the model small-reranker cannot be used: it has no weights",
+    )
+
+
+def test_a_reranker_that_is_not_there_or_says_nonsense_changes_nothing_and_that_is_said():
+    assert ranked(None).said == ("not reranked: no reranker is loaded",)
+    nonsense = ranked(Says(a=float("nan"), b=0.1, c=0.1, d=0.1))
+    assert nonsense.kept == tuple(pool())
+    assert nonsense.said == ("not reranked: says gave no score for some of the passages",)
+
+
+@pytest.mark.parametrize("odd", [float("inf"), float("-inf")])
+def test_a_score_without_end_is_nonsense_too(odd):
+    assert ranked(Says(a=odd, b=0.1, c=0.1, d=0.1)).kept == tuple(pool())
+
+
+def test_every_score_is_the_sum_of_its_terms():
+    for method in ("replace", "rank", "score"):
+        for each in ranked(
+            Says(a=3.0, b=-2.0), rerank__n=2, rerank__method=method, rerank__rest="keep"
+        ):
+            assert each.steps[-1].total == pytest.approx(each.score, abs=1e-9)
+
+
+def test_what_was_asked_for_by_its_very_name_stays_first_and_unread():
+    near = [candidate(n, scores={"vector": 0.9}, passage={"text": n}) for n in "ab"]
+    named = candidate("named", exact="title", scores={"vector": 0.2})
+    how = {"rerank__enabled": True, "rerank__method": "replace"}
+    ctx = context("default", **how, reranker=Says(a=0.2, b=0.9))
+    found = rerank(fuse([*near, named], ctx), ctx)
+    dropping = context("default", **how, rerank__rest="drop", rerank__n=1, reranker=Says(a=0.2))
+    fewer = rerank(fuse([*near, named], dropping), dropping)
+
+    assert names(found) == ["named", "b", "a"]
+    assert names(fewer) == ["named", "a"]
+    assert [step.stage for step in found[0].steps] == ["fuse"]
