@@ -160,7 +160,7 @@ def refresh_vectors(
             engines.check_cache(vector_cache(model), catalogue)
             update_vectors(catalogue, model, settings, better, clean=clean)
     except CacheBroken as broken:
-        engines.talk.info(f"the vector index of {model}: {broken}; it is made again")
+        engines.talk.info(f"the vector index of {model}: {broken}; rebuilding it")
         rebuild = True
     if rebuild:
         engines.remade.add("vectors")

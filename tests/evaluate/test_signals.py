@@ -7,12 +7,12 @@ import sqlite3
 
 import pytest
 from evaluate_kit import GARDEN, NOW, vault_of
-from ragvault.index.analyze import Analyzer
 
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.signals import count_signals, non_latin_scripts
 from ragvault.index.vector.tiers import Tiers
 from ragvault.rank import boost
+from ragvault.text.analyze import Analyzer
 from ragvault.vault import Vault
 
 

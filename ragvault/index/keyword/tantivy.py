@@ -8,6 +8,7 @@ give the same segments.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from errno import ENOSPC
 from functools import cached_property
 from itertools import chain
 from math import log
@@ -276,6 +277,8 @@ class TantivyWriter:
         try:
             self._writer = self._index.writer(HEAP, num_threads=1)
         except ValueError as error:
+            if "No space left" in str(error):
+                raise OSError(ENOSPC, "No space left on device") from error
             raise CacheBroken(f"tantivy cannot write the keyword index ({error})") from error
         self._is_new = not self._index.searcher().num_docs
         self._known: set[str] = set()
