@@ -76,7 +76,7 @@ def serve() -> None:
     for name in NEEDED:
         import_module(name)
     if sys.version_info >= (3, 11):
-        import_module("ragvault.index.tantivy_engine")
+        import_module("ragvault.index.keyword.tantivy")
     for line in sys.stdin:
         root, home, flags, log, dies_after = json.loads(line)
         began = time.perf_counter()
