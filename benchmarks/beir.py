@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks import quality
-from ragvault.evaluate.answers import Answer
+from ragvault.evaluate.run import ScoredAnswer
 
 ALL = "all"
-Results = Mapping[str, Sequence[Answer]]  # what each profile answers
+Results = Mapping[str, Sequence[ScoredAnswer]]  # what each profile answers
 
 
 def rows(of_corpus: Mapping[str, Results]) -> list[dict[str, Any]]:
@@ -25,7 +25,7 @@ def rows(of_corpus: Mapping[str, Results]) -> list[dict[str, Any]]:
     return found
 
 
-def pooled(some: Sequence[Results]) -> dict[str, list[Answer]]:
+def pooled(some: Sequence[Results]) -> dict[str, list[ScoredAnswer]]:
     """Every profile's answers to the questions of all collections."""
     return {name: [answer for each in some for answer in each[name]] for name in some[0]}
 

@@ -19,7 +19,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from benchmarks import data, record
-from ragvault.evaluate.answers import Answer, answers
 from ragvault.evaluate.questions import (
     Collection,
     Document,
@@ -28,6 +27,7 @@ from ragvault.evaluate.questions import (
     read_beir,
     read_questions,
 )
+from ragvault.evaluate.run import ScoredAnswer, run_questions
 from ragvault.vault import Vault
 
 HERE = Path(__file__).parent
@@ -46,10 +46,10 @@ class Corpus:
     questions: Sequence[Question]
     relevant: int = 2
 
-    def ask(self, *flags: str) -> list[Answer]:
+    def ask(self, *flags: str) -> list[ScoredAnswer]:
         """Every question through the real read path; what a part did not answer is no result."""
         with self.vault(*flags).reading() as index:
-            found = list(answers(self.questions, index, NOW, relevant=self.relevant))
+            found = list(run_questions(self.questions, index, NOW, relevant=self.relevant))
         failed = sorted({part for each in found for part in each.failed})
         if failed:
             cure = f"RAGVAULT_HOME={record.home()} ragvault models pull"

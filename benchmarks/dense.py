@@ -18,8 +18,8 @@ from benchmarks import data
 from ragvault.config.settings import Models
 from ragvault.evaluate import metrics
 from ragvault.evaluate.questions import Collection, read_beir
-from ragvault.models.load import open_embedder, opening
-from ragvault.models.talk import Lines
+from ragvault.models.load import load_options, open_embedder
+from ragvault.models.progress import LineReporter
 from ragvault.ports import Embedder
 
 
@@ -33,7 +33,7 @@ def main() -> None:
     for name in args.sets.split(","):
         collection = read_beir(data.folder("ir", name))
         for model in args.models.split(","):
-            embedder = open_embedder(model, opening(Models(), Lines()))
+            embedder = open_embedder(model, load_options(Models(), LineReporter()))
             print(f"| {name} | {embedder.name} | {_row(embedder, collection)} |", flush=True)
 
 

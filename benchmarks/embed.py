@@ -24,10 +24,10 @@ import numpy as np
 from benchmarks import data
 from ragvault.config import folders
 from ragvault.config.settings import Models
-from ragvault.models import crew, registry
-from ragvault.models import shelf as shelves
-from ragvault.models.load import open_embedder, opening
-from ragvault.models.talk import Lines
+from ragvault.models import registry, weights
+from ragvault.models.load import load_options, open_embedder
+from ragvault.models.onnx import cpu_cores
+from ragvault.models.progress import LineReporter
 
 SLICE = 250
 # (threads of one run, runs at once, texts of one run)
@@ -36,9 +36,10 @@ COLD = """
 import time
 begun = time.perf_counter()
 from ragvault.config.settings import Models
-from ragvault.models.load import open_embedder, opening
-from ragvault.models.talk import Quiet
-open_embedder({name!r}, opening(Models(), Quiet(), offline=True)).embed(["a question"], "query")
+from ragvault.models.load import load_options, open_embedder
+from ragvault.models.progress import SilentReporter
+options = load_options(Models(), SilentReporter(), offline=True)
+open_embedder({name!r}, options).embed(["a question"], "query")
 print(time.perf_counter() - begun)
 """
 
@@ -49,10 +50,10 @@ def main() -> None:
     asked.add_argument("--model", default=Models().embedder)
     args = asked.parse_args()
     texts = data.passages(args.passages)
-    embedder = open_embedder(args.model, opening(Models(), Lines()))
+    embedder = open_embedder(args.model, load_options(Models(), LineReporter()))
     embedder.embed(texts[:8], "passage")
 
-    if registry.find(args.model)[0].engine == "onnx":
+    if registry.find_model(args.model)[0].engine == "onnx":
         _compare(lambda part: embedder.embed(part, "passage"), Bare(args.model), texts)
     else:
         spent = _timed(lambda: embedder.embed(texts, "passage"))
@@ -68,12 +69,14 @@ class Bare:
     def __init__(self, name: str) -> None:
         from tokenizers import Tokenizer
 
-        model, builds = registry.find(name)
+        model, builds = registry.find_model(name)
         shelf = folders.models_dir()
-        build = shelves.installed(builds, shelf)
+        build = weights.installed(builds, shelf)
         assert build is not None
-        self._weights = shelves.read(build, "model.onnx", shelf)
-        self._tokenizer = Tokenizer.from_buffer(shelves.read(build, "tokenizer.json", shelf))
+        self._weights = weights.read_verified(build, "model.onnx", shelf)
+        self._tokenizer = Tokenizer.from_buffer(
+            weights.read_verified(build, "tokenizer.json", shelf)
+        )
         self._tokenizer.enable_truncation(model.max_tokens)
         self._tokenizer.no_padding()
         self._sessions: dict[int, Any] = {}
@@ -87,14 +90,14 @@ class Bare:
 
     def vectors(self, texts: Sequence[str], batch: int) -> np.ndarray:
         """One row a text, in the order of `prepared`: the first token's, of length one."""
-        session = self._session(crew.cores())
+        session = self._session(cpu_cores())
         states = [session.run(None, feed)[0][:, 0] for feed in self.prepared(texts, batch)]
         rows = np.concatenate(states)
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
     def run(self, batches: list[dict[str, np.ndarray]], threads: int, at_once: int) -> None:
-        session = self._session(threads or crew.cores())
-        with ThreadPoolExecutor(at_once or crew.cores()) as pool:
+        session = self._session(threads or cpu_cores())
+        with ThreadPoolExecutor(at_once or cpu_cores()) as pool:
             for _ in pool.map(lambda feed: session.run(None, feed), batches):
                 pass
 
@@ -144,7 +147,7 @@ def _padded(rows: Sequence[Sequence[int]]) -> dict[str, np.ndarray]:
 
 
 def _words(way: tuple[int, int, int]) -> str:
-    threads, at_once = (each or crew.cores() for each in way[:2])
+    threads, at_once = (each or cpu_cores() for each in way[:2])
     return f"batches of {way[2]}, {at_once} at once on {threads} threads each"
 
 

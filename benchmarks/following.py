@@ -34,8 +34,8 @@ STEPS = """
 import json, sys, time
 from pathlib import Path
 import ragvault.ingest as ingest
-from ragvault.models.kit import Kit
-from ragvault.models.talk import Quiet
+from ragvault.models.load import ModelPool
+from ragvault.models.progress import SilentReporter
 from ragvault.service.vault_watcher import VaultWatcher
 from ragvault.vault import Vault
 
@@ -58,7 +58,7 @@ for name in NAMES:
 
 root, edits = Path(sys.argv[1]), int(sys.argv[2])
 note = root / sys.argv[3]
-watched = VaultWatcher(Vault.open(root), Quiet(), Kit())
+watched = VaultWatcher(Vault.open(root), SilentReporter(), ModelPool())
 watched.listen()
 try:
     watched.update(lambda: False)

@@ -30,10 +30,9 @@ from ragvault.candidate import Candidate, Context
 from ragvault.config.ranking import Evidence
 from ragvault.config.settings import Config
 from ragvault.evaluate import report
-from ragvault.evaluate.answers import Answer
 from ragvault.evaluate.metrics import RELEVANT, score
-from ragvault.evaluate.rehearse import Rehearsal
-from ragvault.evaluate.space import Values, turned
+from ragvault.evaluate.run import Replay, ScoredAnswer
+from ragvault.evaluate.tune import Values, with_values
 from ragvault.rank.calibrate import calibrate
 from ragvault.rank.leg_weights import cosine
 from ragvault.rank.pipeline import outcome_of
@@ -65,13 +64,13 @@ class Left:
         self.corpus = corpus
         index = corpus.vault().reading()
         self.config = index.config
-        self.rehearsal = Rehearsal(corpus.questions, index, corpora.NOW, corpus.relevant)
-        traced = self.rehearsal.traced(self.config)
+        self.replay = Replay(corpus.questions, index, corpora.NOW, corpus.relevant)
+        traced = self.replay.traces(self.config)
         self._known = [(question, *known(found.candidates)) for question, found, _ in traced]
 
     def mean(self, values: Values) -> float:
         """nDCG@10 of the sum of evidence."""
-        config, told = turned(self.config, values).fuse.evidence, []
+        config, told = with_values(self.config, values).fuse.evidence, []
         for question, evidence, notes in self._known:
             order = np.argsort(-summed(evidence, config), kind="stable")
             ranked = [notes[at] for at in order if notes[at] not in question.without]
@@ -79,9 +78,9 @@ class Left:
         found = [each["ndcg@10"] for each in told if "ndcg@10" in each]
         return sum(found) / len(found)
 
-    def answers(self, values: Values) -> list[Answer]:
+    def answers(self, values: Values) -> list[ScoredAnswer]:
         """Through every stage, with ids that no other corpus has."""
-        found = self.rehearsal.under(turned(self.config, values))
+        found = self.replay.answers(with_values(self.config, values))
         name = self.corpus.name
         return [
             changed(a, question=replace(a.question, id=f"{name}:{a.question.id}")) for a in found
@@ -89,7 +88,7 @@ class Left:
 
     def firsts(self) -> Iterator[tuple[Candidate, bool]]:
         """The first three answers to each question, and whether a judge agrees."""
-        for question, _, stages in self.rehearsal.traced(self.config):
+        for question, _, stages in self.replay.traces(self.config):
             for each in outcome_of("budget", stages).kept[:3]:
                 yield each, question.grades.get(each.note.path, 0) >= RELEVANT
 
@@ -122,7 +121,7 @@ def weights(some: Sequence[Left], settings: Sequence[Values]) -> list[dict[str, 
     """One row a corpus: what was chosen without it, beside the default and the better leg."""
     means = {each.corpus.name: [each.mean(values) for values in settings] for each in some}
     found: list[dict[str, Any]] = []
-    every: dict[str, list[Answer]] = {"chosen": [], "default": [], "leg": []}
+    every: dict[str, list[ScoredAnswer]] = {"chosen": [], "default": [], "leg": []}
     for left in some:
         print(f"{left.corpus.name}: answered by others' weights", file=sys.stderr, flush=True)
         others = [of for name, of in means.items() if name != left.corpus.name]
@@ -137,17 +136,17 @@ def weights(some: Sequence[Left], settings: Sequence[Values]) -> list[dict[str, 
     return [*found, _row("all", every)]
 
 
-def _better_leg(corpus: Corpus) -> list[Answer]:
+def _better_leg(corpus: Corpus) -> list[ScoredAnswer]:
     found = quality.compare([corpus], list(quality.LEGS), ())
-    return max(found.values(), key=lambda answers: report.summary(answers)["ndcg@10"])
+    return max(found.values(), key=lambda answers: report.summarize(answers)["ndcg@10"])
 
 
-def _row(name: str, told: Mapping[str, Sequence[Answer]]) -> dict[str, Any]:
+def _row(name: str, told: Mapping[str, Sequence[ScoredAnswer]]) -> dict[str, Any]:
     def against(other: str) -> dict[str, Any]:
         kept = report.comparison("", told["chosen"], "", told[other])
         return {key: kept[key] for key in ("n", "mean", "low", "high")}
 
-    means = {key: report.summary(answers) for key, answers in told.items()}
+    means = {key: report.summarize(answers) for key, answers in told.items()}
     return {
         "corpus": name,
         **{key: {m: of[m] for m in ("ndcg@10", "mrr@10")} for key, of in means.items()},
@@ -162,7 +161,8 @@ def confidence(some: Sequence[Left]) -> list[dict[str, Any]]:
     curves = [dict(zip(CURVES, of, strict=True)) for of in itertools.product(*CURVES.values())]
     config = some[0].config
     costs = {
-        name: [brier(of, turned(config, each)) for each in curves] for name, of in firsts.items()
+        name: [brier(of, with_values(config, each)) for each in curves]
+        for name, of in firsts.items()
     }
     rows = []
     for name, of in firsts.items():

@@ -1,9 +1,8 @@
-"""Keyword search measured: both engines, their quality, what they cost, and Whoosh's makes.
+"""Keyword search measured: both engines, their quality and what they cost.
 
     python -m benchmarks.keyword quality                nDCG@10 on judged collections and questions
     python -m benchmarks.keyword speed [--notes 1500]   writing, opening, searching, a small change
     python -m benchmarks.keyword settings               what each analyzer setting is worth
-    python -m benchmarks.keyword makes FOLDER...        distributions of Whoosh unpacked in folders
 
 Passages are cut here by blank lines to about 500 characters, so that the figures depend on no
 other room. Quality is keyword-only, by best passage of a note. Times are process time.
@@ -17,7 +16,6 @@ import json
 import math
 import random
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,7 +27,7 @@ import msgspec
 
 from benchmarks import data
 from ragvault.config.settings import Keyword
-from ragvault.index.keyword_open import open_keyword
+from ragvault.index.keyword import open_index, open_writer
 from ragvault.ports import KeywordIndex
 from ragvault.sought import KeywordNote, KeywordPassage, Phrase, Words
 
@@ -126,10 +124,11 @@ def read_questions(path: Path) -> dict[str, dict[str, int]]:
 
 
 def build(corpus: Corpus, folder: Path, settings: Keyword) -> KeywordIndex:
-    index = open_keyword(folder, settings)
-    index.put(corpus[0], corpus[1])
-    index.commit(1)
-    return index
+    writer = open_writer(folder, settings.engine, settings)
+    writer.put(corpus[0], corpus[1])
+    writer.commit()
+    writer.close()
+    return open_index(folder, settings.engine, settings)
 
 
 def top(index: KeywordIndex, query: str, names: list[str], limit: int = 10) -> list[str]:
@@ -177,7 +176,7 @@ def quality() -> None:
 
 def settings() -> None:
     """What each setting is worth: nDCG@10 on Whoosh, one change at a time."""
-    base = Keyword()
+    base = Keyword(engine="whoosh")
     change = msgspec.structs.replace
     variants = {
         "default": base,
@@ -226,7 +225,7 @@ def _speed(engine: str, corpus: Corpus, folder: Path) -> None:
     )
     print(f"  size {_bytes(folder) / 1e6:.1f} MB")
     clock = time.perf_counter()
-    index = open_keyword(folder, own)
+    index = open_index(folder, engine, own)
     print(f"  opened in {1000 * (time.perf_counter() - clock):.0f} ms")
     for name in ("first", "again"):
         times = sorted(_time(index, Words(query)) for query in QUERIES)
@@ -234,9 +233,11 @@ def _speed(engine: str, corpus: Corpus, folder: Path) -> None:
     print(f"  phrase {_time(index, Phrase('the difference between')):.1f} ms")
     print(f"  misspelt {_time(index, Words('javascrpt clousure')):.1f} ms")
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
-    index.put([corpus[0][0]], [p for p in corpus[1] if p.note == 0])
     clock = time.process_time()
-    index.commit(2)
+    writer = open_writer(folder, engine, own)
+    writer.put([corpus[0][0]], [p for p in corpus[1] if p.note == 0])
+    writer.commit()
+    writer.close()
     took = 1000 * (time.process_time() - clock)
     fresh = [p for p in folder.rglob("*") if p.is_file() and before.get(p) != p.stat().st_mtime_ns]
     wrote = sum(path.stat().st_size for path in fresh) / 1e6
@@ -250,60 +251,6 @@ def _time(index: KeywordIndex, sought: Words | Phrase) -> float:
     return 1000 * (time.perf_counter() - clock)
 
 
-def makes(folders: list[str]) -> None:
-    """Distributions that provide `import whoosh`: warnings, and speed of what we use of them."""
-    for folder in folders:
-        warnings = subprocess.run(
-            [sys.executable, "-W", "error", "-m", "compileall", "-q", "-f", folder],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        print(f"{folder}: {warnings.stdout.count('Error')} files do not compile under -W error")
-        subprocess.run(
-            [sys.executable, "-c", _MAKE], env={"PYTHONPATH": folder, "PATH": ""}, check=False
-        )
-
-
-_MAKE = """
-import random, tempfile, time
-from whoosh.analysis import SimpleAnalyzer
-from whoosh.codec.whoosh3 import W3Codec
-from whoosh.fields import Schema, TEXT
-from whoosh.filedb.filestore import FileStorage
-from whoosh.index import create_in
-words = ["w%x" % (i * 2654435761 % 2**32) for i in range(30000)]
-draw = random.Random(1)
-def spent(label, count, work):
-    clock = time.process_time()
-    work()
-    print(f"  {label}: {1e6 * (time.process_time() - clock) / count:.1f} us")
-codec, storage = W3Codec(), FileStorage(tempfile.mkdtemp())
-segment = codec.new_segment(storage, "k")
-writer = codec.field_writer(storage, segment)
-def write():
-    writer.start_field("body", TEXT())
-    for word in sorted(words):
-        writer.start_term(word.encode())
-        writer.add(1, 1.0, b"ab", 5)
-        writer.finish_term()
-    writer.finish_field()
-    writer.close()
-spent("a term written", len(words), write)
-terms = codec.terms_reader(storage, segment)
-few = [word.encode() for word in words[:10000]]
-spent("a term looked up", len(few), lambda: [terms.term_info("body", word) for word in few])
-index = create_in(tempfile.mkdtemp(), Schema(body=TEXT(analyzer=SimpleAnalyzer())))
-texts = [" ".join(draw.choices(words[:3000], k=80)) for _ in range(1000)]
-def add():
-    writer = index.writer(limitmb=256)
-    for text in texts:
-        writer.add_document(body=text)
-    writer.commit()
-spent("a passage of 80 words through its own writer", len(texts), add)
-"""
-
-
 def _bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
@@ -315,8 +262,7 @@ def _mean(values: Iterable[float]) -> float:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="?", choices=["quality", "speed", "settings", "makes"])
-    parser.add_argument("folders", nargs="*")
+    parser.add_argument("what", nargs="?", choices=["quality", "speed", "settings"])
     parser.add_argument("--notes", type=int, default=0)
     given = parser.parse_args(arguments or [])
     if given.what in (None, "quality"):
@@ -325,8 +271,6 @@ def main(arguments: list[str] | None = None) -> None:
         speed(given.notes)
     if given.what == "settings":
         settings()
-    if given.what == "makes":
-        makes(given.folders)
 
 
 if __name__ == "__main__":

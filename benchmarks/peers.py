@@ -34,8 +34,8 @@ from msgspec.structs import replace
 
 from benchmarks import corpora, quality, record
 from benchmarks.corpora import Corpus
-from ragvault.evaluate.answers import Answer
-from ragvault.evaluate.metrics import best_passages, score
+from ragvault.evaluate.metrics import score, unique_notes
+from ragvault.evaluate.run import ScoredAnswer
 from ragvault.ports import Embedder
 
 HERE = Path(__file__).parent
@@ -90,7 +90,7 @@ def run(peer: str, python: str, folder: Path) -> dict[str, Any]:
     return told
 
 
-def answered(corpus: Corpus, told: Mapping[str, Any], notes: Sequence[str]) -> list[Answer]:
+def answered(corpus: Corpus, told: Mapping[str, Any], notes: Sequence[str]) -> list[ScoredAnswer]:
     found = []
     for question, ranking, took in zip(
         corpus.questions, told["rankings"], told["times"], strict=True
@@ -98,13 +98,13 @@ def answered(corpus: Corpus, told: Mapping[str, Any], notes: Sequence[str]) -> l
         order = [notes[at] for at in ranking if notes[at] not in question.without]
         scores = score(order, question.grades, relevant=corpus.relevant)
         asked = replace(question, id=f"{corpus.name}:{question.id}")
-        found.append(Answer(asked, scores, tuple(best_passages(order)), None, False, 0, took))
+        found.append(ScoredAnswer(asked, scores, tuple(unique_notes(order)), None, False, 0, took))
     return found
 
 
 def compare(some: Sequence[Corpus], peers: Sequence[str], python: str) -> list[dict[str, Any]]:
     """Ours first, then every peer, pooled over the corpora."""
-    results: dict[str, list[Answer]] = {"ragvault": [], **{peer: [] for peer in peers}}
+    results: dict[str, list[ScoredAnswer]] = {"ragvault": [], **{peer: [] for peer in peers}}
     spent: dict[str, float] = dict.fromkeys(peers, 0.0)
     versions: dict[str, str] = {}
     for corpus in some:
@@ -129,7 +129,7 @@ def compare(some: Sequence[Corpus], peers: Sequence[str], python: str) -> list[d
     return rows
 
 
-def _alike(answer: Answer, corpus: Corpus) -> Answer:
+def _alike(answer: ScoredAnswer, corpus: Corpus) -> ScoredAnswer:
     asked = replace(answer.question, id=f"{corpus.name}:{answer.question.id}")
     kept = {name: value for name, value in answer.scores.items() if "context" not in name}
     return changed(answer, question=asked, scores=kept)

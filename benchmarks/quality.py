@@ -25,8 +25,7 @@ from benchmarks import corpora, record
 from benchmarks.corpora import Corpus
 from ragvault.config import profiles
 from ragvault.evaluate import ablation, report
-from ragvault.evaluate.answers import Answer
-from ragvault.evaluate.rehearse import Rehearsal
+from ragvault.evaluate.run import Replay, ScoredAnswer
 
 LEGS = {
     "vector leg alone": ('retrieve.legs=["vector"]', "boost.enabled=false"),
@@ -41,7 +40,7 @@ SHOWN = ("ndcg@10", "mrr@10", "success@1", "p@3", "recall@10", "context_precisio
 
 def compare(
     some: Sequence[Corpus], names: Sequence[str], flags: Sequence[str]
-) -> dict[str, list[Answer]]:
+) -> dict[str, list[ScoredAnswer]]:
     """What each profile answers to the questions of every corpus."""
     return {
         name: [each for corpus in some for each in _pooled(corpus, corpus.ask(*_of(name), *flags))]
@@ -53,7 +52,7 @@ def _of(name: str) -> tuple[str, ...]:
     return LEGS.get(name) or (f"search.profile={name}",)
 
 
-def _pooled(corpus: Corpus, answered: Sequence[Answer]) -> list[Answer]:
+def _pooled(corpus: Corpus, answered: Sequence[ScoredAnswer]) -> list[ScoredAnswer]:
     """Ids of their own, so that questions of two corpora never meet."""
     return [
         changed(each, question=replace(each.question, id=f"{corpus.name}:{each.question.id}"))
@@ -61,7 +60,7 @@ def _pooled(corpus: Corpus, answered: Sequence[Answer]) -> list[Answer]:
     ]
 
 
-def rows(results: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]]:
+def rows(results: Mapping[str, Sequence[ScoredAnswer]]) -> list[dict[str, Any]]:
     """One row a profile: its numbers, and its difference to the first."""
     first, base = next(iter(results.items()))
     return [
@@ -76,21 +75,21 @@ def rows(results: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]]:
 
 def parts(some: Sequence[Corpus], flags: Sequence[str]) -> list[dict[str, Any]]:
     """What each part of the default is worth, with the reranker beside them."""
-    base: list[Answer] = []
-    without: dict[tuple[str, str], list[Answer]] = {}
+    base: list[ScoredAnswer] = []
+    without: dict[tuple[str, str], list[ScoredAnswer]] = {}
     for corpus in some:
         print(f"{corpus.name}: taking it apart", file=sys.stderr, flush=True)
         with corpus.vault(*flags).reading() as index:
-            rehearsal = Rehearsal(corpus.questions, index, corpora.NOW, corpus.relevant)
-            base += _pooled(corpus, rehearsal.under(index.config))
+            replay = Replay(corpus.questions, index, corpora.NOW, corpus.relevant)
+            base += _pooled(corpus, replay.answers(index.config))
             for variant in ablation.variants(index.config):
                 config = corpus.vault(*flags, *variant.flags).settings.config
-                fits = rehearsal.fits(config)
-                again = rehearsal.under(config) if fits else corpus.ask(*flags, *variant.flags)
+                fits = replay.can_rank(config)
+                again = replay.answers(config) if fits else corpus.ask(*flags, *variant.flags)
                 key = (variant.name, variant.group)
                 without.setdefault(key, []).extend(_pooled(corpus, again))
     return [
-        {"part": name, "group": group, "ndcg@10": report.summary(found).get("ndcg@10"),
+        {"part": name, "group": group, "ndcg@10": report.summarize(found).get("ndcg@10"),
          **_short(report.comparison("", base, "", found))}
         for (name, group), found in without.items()
     ]  # fmt: skip

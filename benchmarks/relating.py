@@ -19,8 +19,8 @@ from typing import Any
 from benchmarks import corpora, quality, record
 from benchmarks.corpora import Corpus
 from ragvault import related
-from ragvault.evaluate.compare import interval
 from ragvault.evaluate.metrics import recall, reciprocal_rank
+from ragvault.evaluate.report import bootstrap_interval
 
 UNIT = 1 / (related.K + 1)  # what rank 1 of a list earns
 DEFAULT = {"between": related.BETWEEN, "meaning": 1.0, "community": related.COMMUNITY / UNIT}
@@ -52,7 +52,7 @@ def lists(corpus: Corpus, count: int) -> Iterator[tuple[Lists, int]]:
     """What is near to the first of each pair, list by list, and the second."""
     vault = corpus.index()
     with vault.catalogue() as catalogue:
-        joined = sorted({(edge[0], edge[1]) for edge in catalogue.edges() if edge[0] != edge[1]})
+        joined = [pair for pair in catalogue.linked_notes() if pair[0] != pair[1]]
         engines = vault.engines()
         for one, other in random.Random(0).sample(joined, min(count, len(joined))):
             hidden: Any = Hidden(catalogue, frozenset((one, other)))
@@ -83,7 +83,7 @@ def rows(asked: Sequence[tuple[Lists, int]]) -> list[dict[str, Any]]:
         orders = [(order(found, weights), other) for found, other in asked]
         ranks = [reciprocal_rank(notes, {other}, 10) for notes, other in orders]
         base = base or ranks
-        low, high = interval([a - b for a, b in zip(ranks, base, strict=True)])
+        low, high = bootstrap_interval([a - b for a, b in zip(ranks, base, strict=True)])
         mean = sum(ranks) / len(ranks)
         told.append(
             {

@@ -31,8 +31,8 @@ from ragvault.cli.start import collect_garbage_less_often
 from ragvault.config import profiles
 from ragvault.engines import Engines
 from ragvault.ingest import ingest
-from ragvault.models.cache import text_key
-from ragvault.models.choose import same_model
+from ragvault.models.embed import text_key
+from ragvault.models.load import same_model
 from ragvault.opened import Opened
 from ragvault.ports import Embedder, Role
 from ragvault.search import Asked, prepare, search
@@ -88,7 +88,7 @@ def part_of_corpus(notes: int) -> Path:
 
 def indexed(root: Path, flags: Sequence[str]) -> Opened:
     vault = Vault.open(root, flags=flags)
-    layout.remember(vault.root, vault.folder.parent.parent)
+    layout.register_vault(vault.root, vault.folder.parent.parent)
     with WriterLock(vault.folder, "benchmark"), vault.catalogue(write=True) as catalogue:
         ingest(vault.root, catalogue, Quick(vault.folder, vault.settings))
     return Opened(vault.catalogue(), Engines(vault.folder, profiles.load(root, flags=flags)))

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks import corpora, record
-from ragvault.evaluate.answers import Answer
 from ragvault.evaluate.metrics import average
+from ragvault.evaluate.run import ScoredAnswer
 
 BASE = ("search.profile=ragtriever-weighted", "boost.enabled=false")
 BACKLINKS = (
@@ -48,7 +48,7 @@ def measure() -> list[dict[str, Any]]:
     return [_row(name, found, base) for name, found in answered.items()]
 
 
-def _row(name: str, found: Sequence[Answer], base: Sequence[Answer]) -> dict[str, Any]:
+def _row(name: str, found: Sequence[ScoredAnswer], base: Sequence[ScoredAnswer]) -> dict[str, Any]:
     shifts = {
         now.question.id: now.scores["mrr@10"] - before.scores["mrr@10"]
         for now, before in zip(found, base, strict=True)

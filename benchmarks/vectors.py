@@ -29,8 +29,8 @@ from benchmarks import data
 from ragvault.config.settings import Models, Vector
 from ragvault.index.vector.file import write_file
 from ragvault.index.vector.index import FaissVectors
-from ragvault.models.load import open_embedder, opening
-from ragvault.models.talk import Quiet
+from ragvault.models.load import load_options, open_embedder
+from ragvault.models.progress import SilentReporter
 from ragvault.ports import VectorChanges, VectorFileRow
 
 DIM, WORDS, SAMPLE = 384, 4096, 8000
@@ -58,7 +58,9 @@ def _vectors(options: argparse.Namespace) -> Matrix:
     if options.vectors:
         return unit(np.load(options.vectors))
     if options.model:
-        embedder = open_embedder(options.model, opening(Models(), Quiet(), offline=True))
+        embedder = open_embedder(
+            options.model, load_options(Models(), SilentReporter(), offline=True)
+        )
         return embedder.embed(list(islice(_passages(), options.passages)), "passage")
     return _from_words()
 

@@ -23,10 +23,9 @@ from benchmarks import data
 from benchmarks.embed import Bare
 from ragvault.config import folders
 from ragvault.config.settings import Models
-from ragvault.models import registry
-from ragvault.models import shelf as shelves
-from ragvault.models.load import open_embedder, opening
-from ragvault.models.talk import Lines
+from ragvault.models import registry, weights
+from ragvault.models.load import load_options, open_embedder
+from ragvault.models.progress import LineReporter
 
 SIZE = 4000  # characters of a passage
 NAME = Models().embedder
@@ -46,7 +45,7 @@ def _long(folder: Path, name: str) -> None:
     text = (folder / "corpora" / f"{name}.md").read_text("utf-8")
     passages = [text[at : at + SIZE] for at in range(0, len(text), SIZE)]
     questions = list(_questions(folder, name))
-    embedder = open_embedder(NAME, opening(Models(), Lines()))
+    embedder = open_embedder(NAME, load_options(Models(), LineReporter()))
     asked = embedder.embed([query for query, _ in questions], "query")
     wanted = [start // SIZE for _, start in questions]
     print(f"{name}: {len(passages)} passages of about 1,000 tokens, {len(questions)} questions")
@@ -64,11 +63,11 @@ def _questions(folder: Path, name: str) -> Iterator[tuple[str, int]]:
 
 def _cut(texts: Sequence[str]) -> list[str]:
     """What of each text fits the model at once."""
-    model, builds = registry.find(NAME)
+    model, builds = registry.find_model(NAME)
     shelf = folders.models_dir()
-    build = shelves.installed(builds, shelf)
+    build = weights.installed(builds, shelf)
     assert build is not None
-    tokenizer = Tokenizer.from_buffer(shelves.read(build, "tokenizer.json", shelf))
+    tokenizer = Tokenizer.from_buffer(weights.read_verified(build, "tokenizer.json", shelf))
     tokenizer.no_padding()
     tokenizer.enable_truncation(model.max_tokens)
     return [text[: max(end for _, end in tokenizer.encode(text).offsets)] for text in texts]

@@ -166,13 +166,13 @@ class Heard:
     def __init__(self) -> None:
         self.lines: list[tuple[float, str]] = []
 
-    def say(self, line: str) -> None:
+    def info(self, line: str) -> None:
         self.lines.append((time.perf_counter(), line))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        from ragvault.models.talk import Quiet
+        from ragvault.models.progress import SilentReporter
 
-        return getattr(Quiet(), name)  # type: ignore[no-any-return]
+        return getattr(SilentReporter(), name)  # type: ignore[no-any-return]
 
     def since(self, began: float, what: str) -> float:
         return next((at - began for at, line in self.lines if line.endswith(what)), 0.0)
@@ -236,7 +236,7 @@ def _stand_in(stops: bool) -> None:
     """A transformer that reads nothing and answers at once, with vectors as long as its own."""
     from benchmarks.searching import Hashed
     from ragvault.engines import Engines
-    from ragvault.models.choose import same_model
+    from ragvault.models.load import same_model
 
     real = Engines.embedder
 

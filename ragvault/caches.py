@@ -9,31 +9,38 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import closing
 from functools import cached_property
 
 from ragvault.engines import Engines
 from ragvault.ports import CacheBroken
-from ragvault.store.caches import vector_cache
+from ragvault.store.caches import KEYWORD, vector_cache
 from ragvault.store.catalogue import Catalogue
+from ragvault.write.keyword import can_update, update_keyword, wanted_cache
 from ragvault.write.meanings import update_vectors
-from ragvault.write.words import TAKING, follow_words
 
 EVERY = 2.0  # seconds of reading after which words follow, so that a changed note is soon found
 
 
-def bring_words(
-    name: str,
+def bring_keyword(
     catalogue: Catalogue,
     engines: Engines,
-    tell: Callable[[int, int], None] = lambda *_: None,
+    progress: Callable[[int, int], None] = lambda *_: None,
+    *,
+    rebuild: bool = False,
 ) -> None:
-    """Bring the keyword or the code index up to date."""
+    """Bring the keyword index up to date, and rebuild it where that is due."""
+    settings = engines.config.keyword
+    rebuild = engines.must_rebuild(KEYWORD) or rebuild
+    was = catalogue.cache(KEYWORD)
     try:
-        _follow(name, catalogue, engines, tell)
+        if not rebuild:
+            engines.check_cache(KEYWORD, catalogue)
+        rebuilt = update_keyword(catalogue, settings, progress, rebuild=rebuild)
     except CacheBroken as broken:
-        engines.lose(name, broken)
-        _follow(name, catalogue, engines, tell)
+        engines.talk.info(f"the keyword index: {broken}; it is rebuilt from the catalogue")
+        rebuilt = update_keyword(catalogue, settings, progress, rebuild=True)
+    if rebuilt and (was is not None or catalogue.last_run()):
+        engines.remade.add(KEYWORD)
 
 
 class Following:
@@ -48,23 +55,17 @@ class Following:
         self._last = time.monotonic()
 
     def __call__(self) -> None:
-        if time.monotonic() - self._last < EVERY or not self._is_missed:
-            return
-        for name in self._engines.word_indexes():
-            bring_words(name, self._catalogue, self._engines)
-        self._last = time.monotonic()
+        if time.monotonic() - self._last >= EVERY and self._is_missed:
+            bring_keyword(self._catalogue, self._engines)
+            self._last = time.monotonic()
 
     @cached_property
     def _is_missed(self) -> bool:
-        if not self._engines.are_of(self._catalogue):
+        cache = self._catalogue.cache(KEYWORD)
+        if cache is None:
             return False
-        try:
-            index = self._engines.keyword()
-        except CacheBroken:
-            return False
-        with closing(index):
-            identity, since = self._catalogue.identity, index.revision
-            return since > 0 and self._catalogue.can_catch_up(identity, since)
+        wanted = wanted_cache(self._catalogue, self._engines.config.keyword, cache)
+        return can_update(self._catalogue, cache, wanted)
 
 
 def bring_vectors(
@@ -75,22 +76,11 @@ def bring_vectors(
     rebuild = engines.must_rebuild(model) and catalogue.cache(vector_cache(model)) is not None
     try:
         if not rebuild:
-            engines.check_vectors(model, catalogue)
+            engines.check_cache(vector_cache(model), catalogue)
             update_vectors(catalogue, model, settings, better, clean=clean)
     except CacheBroken as broken:
-        engines.talk.say(f"the vector index of {model}: {broken}; it is made again")
+        engines.talk.info(f"the vector index of {model}: {broken}; it is made again")
         rebuild = True
     if rebuild:
         engines.remade.add("vectors")
         update_vectors(catalogue, model, settings, better, rebuild=True)
-
-
-def _follow(
-    name: str, catalogue: Catalogue, engines: Engines, tell: Callable[[int, int], None]
-) -> None:
-    index = engines.words(name, catalogue)
-    try:
-        follow_words(index, catalogue, TAKING[name], tell)
-    finally:
-        index.close()
-    engines.words_made(name, catalogue)

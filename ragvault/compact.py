@@ -1,6 +1,6 @@
 """Compact: what was removed is in no file any more.
 
-    words      segments that held a removed passage are written again without it
+    keyword    rebuilt from the catalogue
     vectors    a file that holds a removed passage is written anew
     vocabulary words that stand nowhere any more go
     catalogue  SQLite's pages and journal are scrubbed, in place
@@ -15,16 +15,17 @@ nothing. Vectors of a model that another one has replaced are kept for a day as 
 from __future__ import annotations
 
 import time
+from contextlib import closing
 
-from ragvault.caches import bring_vectors
+from ragvault.caches import bring_keyword, bring_vectors
 from ragvault.engines import Engines
 from ragvault.errors import EngineMissing, IndexUnusable
-from ragvault.models.choose import same_model
+from ragvault.models.load import same_model
+from ragvault.store.caches import KEYWORD
 from ragvault.store.catalogue import Catalogue
 from ragvault.write.answering import replaced
 from ragvault.write.notes import Report
 from ragvault.write.vocabulary import prune_vocabulary
-from ragvault.write.words import TAKING, compact_words
 
 GRACE = 86_400.0  # seconds in which a text that comes back finds its vectors
 RUBBISH = 0.05  # share of removed passages from which edits are compacted too
@@ -79,14 +80,9 @@ def _scrub(catalogue: Catalogue) -> None:
 
 def compact_caches(catalogue: Catalogue, engines: Engines) -> None:
     """Write what held something removed again, in every cache."""
-    for name in engines.word_indexes():
-        words = engines.words(name, catalogue)
-        try:
-            compact_words(words, catalogue, TAKING[name])
-            if name == "keyword":
-                prune_vocabulary(catalogue, words)
-        finally:
-            words.close()
+    bring_keyword(catalogue, engines, rebuild=True)
+    with closing(engines.keyword(catalogue)) as keyword:
+        prune_vocabulary(catalogue, keyword)
     dims, models = catalogue.model_dims(), engines.models(catalogue)
     for model in models:
         if model in dims:
@@ -103,17 +99,13 @@ def _due(catalogue: Catalogue, engines: Engines, before: float) -> bool:
     if not catalogue.removed_notes_since(since):
         return False
     old = max(since, catalogue.removed_before(before))
-    return len(catalogue.removed_since(old)) < gone or _rubbish(catalogue, engines) <= LITTLE
+    return len(catalogue.removed_since(old)) < gone or _keyword_bytes(catalogue) <= LITTLE
 
 
-def _rubbish(catalogue: Catalogue, engines: Engines) -> int:
-    """Bytes of words that would be written again."""
-    found = 0
-    for name in engines.word_indexes():
-        words = engines.words(name, catalogue)
-        found += words.rubbish()
-        words.close()
-    return found
+def _keyword_bytes(catalogue: Catalogue) -> int:
+    """What rebuilding the keyword index writes."""
+    cache = catalogue.cache(KEYWORD)
+    return sum(size for size, *_ in cache.files.values()) if cache else 0
 
 
 def _drop_old_vectors(catalogue: Catalogue, before: float) -> int:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragvault.caches import bring_vectors, bring_words
+from ragvault.caches import bring_keyword, bring_vectors
 from ragvault.compact import compact
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError
@@ -55,7 +55,7 @@ def forget(root: Path, catalogue: Catalogue, engines: Engines, named: str | None
         catalogue.remove(path)
     look_links_up(catalogue)
     _forget_sayings(catalogue, notes)
-    access.forget(catalogue.folder, ids)
+    access.forget_accesses(catalogue.folder, ids)
     engines.own(catalogue)
     _follow(catalogue, engines)
     compact(catalogue, engines)
@@ -90,8 +90,7 @@ def _forget_sayings(catalogue: Catalogue, notes: Iterable[str]) -> None:
 
 
 def _follow(catalogue: Catalogue, engines: Engines) -> None:
-    for name in engines.word_indexes():
-        bring_words(name, catalogue, engines)
+    bring_keyword(catalogue, engines)
     models = engines.models(catalogue)
     for model in models:
         bring_vectors(model, catalogue, engines, "" if model == models[0] else models[0])

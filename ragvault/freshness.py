@@ -22,7 +22,7 @@ from ragvault.notes.read import BINARY, VANISHED, digest_of, stable_bytes
 from ragvault.notes.walk import Walked, walk
 from ragvault.presence import is_gone, trouble
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.read import Stored
+from ragvault.store.notes import StoredNote
 from ragvault.types import File
 from ragvault.write.prepare import Prepared, prepare, recipe
 
@@ -91,7 +91,7 @@ class Disk:
         known = Known(stored.file.size, stored.file.mtime_ns, stored.digest, stored.indexed_ns)
         return self._read(stored, file) if is_doubtful(known, file) else SAME
 
-    def _read(self, stored: Stored, file: File) -> Look:
+    def _read(self, stored: StoredNote, file: File) -> Look:
         got = stable_bytes(self._root, file, self._config.walk.max_bytes)
         if isinstance(got, tuple) and digest_of(got[1]) == stored.digest:
             return SAME

@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
-from ragvault.caches import Following, bring_vectors, bring_words
+from ragvault.caches import Following, bring_keyword, bring_vectors
 from ragvault.compact import tidy
 from ragvault.engines import Engines
 from ragvault.errors import EngineMissing, ModelUnavailable, ModelUnusable, RagvaultError
@@ -95,8 +95,11 @@ class _Run:
         self.reached: Tier = "keyword"  # the best tier that this run saw every passage into
 
     def words(self) -> None:
-        for name in self.engines.word_indexes():
-            bring_words(name, self.catalogue, self.engines, self._telling(f"indexing {name}"))
+        try:
+            bring_keyword(self.catalogue, self.engines, self._telling("indexing keyword"))
+        except EngineMissing as missing:
+            self._go_without(missing)
+            return
         if self.report.anything:
             self.say("searchable now, by keyword")
 
@@ -140,7 +143,7 @@ class _Run:
     def _vocabulary(self, model: str) -> None:
         if is_due(self.catalogue, model):
             self.tell("choosing words", 0, 0)
-            index = self.engines.words("keyword", self.catalogue)
+            index = self.engines.keyword(self.catalogue)
             try:
                 stemming = self.engines.config.keyword.stemming
                 follow_vocabulary(self.catalogue, index, self.engines.embedder(model), stemming)
@@ -213,7 +216,7 @@ class _Run:
         static, full = self.catalogue.fact("static"), self.catalogue.fact("full")
         if static and static != full and self.catalogue.model_dims().get(static):
             bring_vectors(static, self.catalogue, self.engines, full)
-            self.catalogue.drop_outdone_vectors(static, full)
+            self.catalogue.drop_superseded_vectors(static, full)
 
     def searched_by(self) -> Tier:
         """The best tier that every passage is in, or in a better one.

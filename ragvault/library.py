@@ -12,15 +12,17 @@ from typing import Any
 
 from ragvault.candidate import Exact, NoteFacts, Passage, Stretch
 from ragvault.index.graph import Edge, Unit
+from ragvault.index.keyword.fields import note_words
 from ragvault.lazy import Bodies, Lazy, LazyVectors, Said
 from ragvault.names import LENGTH, Names, names_in, names_of
 from ragvault.plan import QueryPlan
 from ragvault.ports import FetchVectors
+from ragvault.sought import KeywordNote, KeywordPassage
 from ragvault.spans import cut
 from ragvault.store.access import Accesses
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.read import Place
-from ragvault.store.standing import Standing
+from ragvault.store.links import LinkStats
+from ragvault.store.passages import PassagePlace
 
 PLACES = 20_000  # of passages, kept from one search to the next: some 10 MB
 SECTIONS = 1 << 20  # more than any note has: a section's id is its note's times this, and its place
@@ -34,9 +36,10 @@ class Library:
         self._version = catalogue.data_version
         self._closed = False
         self._facts: dict[int, NoteFacts] = {}
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, PassagePlace] = {}
         self._bodies = Bodies(catalogue.bodies)
         self._names = Names()
+        self._note_words: dict[int, KeywordNote] = {}
 
     def close(self) -> None:
         """Read nothing more: the catalogue is closed."""
@@ -100,8 +103,29 @@ class Library:
             found = self._catalogue.passages([id_])
         return found[id_].chunk.text if id_ in found else ""
 
-    def _said(self, place: Place) -> str:
-        return place.said(*self._bodies(place.note_id))
+    def _said(self, place: PassagePlace) -> str:
+        return place.text(*self._bodies(place.note_id))
+
+    def words_of(
+        self, passages: Sequence[Passage]
+    ) -> dict[int, tuple[KeywordPassage, KeywordNote]]:
+        """What passages and their notes can be found by, by the passages' ids."""
+        new = {passage.note.id for passage in passages} - self._note_words.keys()
+        if new:
+            heads = self._catalogue.heads(sorted(new))
+            self._note_words |= {head.id: note_words(head.id, head) for head in heads}
+        return {
+            passage.id: (
+                KeywordPassage(
+                    passage.id,
+                    passage.note.id,
+                    {"headers": passage.headings, "body": (passage.text,)},
+                ),
+                self._note_words[passage.note.id],
+            )
+            for passage in passages
+            if passage.note.id in self._note_words
+        }
 
     def notes_of(self, ids: Sequence[int]) -> dict[int, int]:
         """The note of each passage."""
@@ -117,7 +141,7 @@ class Library:
 
     def called(self, query: str) -> list[int]:
         """Every note that is called so, by a look at all of them: 6 ms for 15,000."""
-        notes = self._catalogue.maybe_called(query) if 0 < len(query) <= LENGTH else []
+        notes = self._catalogue.notes_maybe_named(query) if 0 < len(query) <= LENGTH else []
         return [note.id for note in notes if not names_in(query).isdisjoint(names_of(note))]
 
     def blank_called(self, query: str) -> list[int]:
@@ -147,7 +171,7 @@ class Library:
 
     @cached_property
     def _lists(self) -> Mapping[Unit, float]:
-        return self._catalogue.lists()
+        return self._catalogue.link_lists()
 
     @cached_property
     def _median_length(self) -> float:
@@ -223,18 +247,18 @@ class Library:
     def _read_notes(self, notes: Iterable[int]) -> None:
         # Not a difference of sets: that would look at every note known so far.
         ids = sorted({note for note in notes if note not in self._facts})
-        standings = self._catalogue.standings(ids) if ids else {}
+        stats = self._catalogue.link_stats(ids) if ids else {}
         for fact in self._catalogue.facts(ids) if ids else ():
-            place = standings.get(fact.id, Standing())
+            linked = stats.get(fact.id, LinkStats())
             self._facts[fact.id] = NoteFacts(
                 id=fact.id,
                 path=fact.path,
                 title=fact.title,
                 date=fact.date,
                 modified=fact.modified,
-                linkers=place.linking_notes,
-                links=place.linking_links,
-                community=place.community,
+                linkers=linked.linking_notes,
+                links=linked.linking_links,
+                community=linked.community,
                 importance=fact.importance,
                 access=self._accesses.count(fact.id),
                 superseded_by=tuple(sorted(self._successors.get(fact.id, ()))),

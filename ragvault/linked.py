@@ -124,7 +124,7 @@ def link_path(root: Path, catalogue: Catalogue, named: str, other: str) -> LinkP
 
     known = sorted(catalogue.files())
     start, end = find_note(root, known, named), find_note(root, known, other)
-    ties = {(edge.source, edge.target): 1 for edge in catalogue.edges()}
+    ties = dict.fromkeys(catalogue.linked_notes(), 1)
     graph = link_graph(ties, dict(catalogue.notes_since(0)))
     notes = (start,) if start == end else tuple(shortest_path(graph, start, end))
     steps = tuple(_step(root, catalogue, *pair) for pair in pairwise(notes))

@@ -1,7 +1,7 @@
 """Listing: a filter alone gives its notes by date, each as its first passage that is kept.
 
 A note without a passage, which is all frontmatter or empty, is listed as well: as one that says
-nothing and has all of its lines. What is asked of passages no such note can meet (store/filter.py).
+nothing and has all of its lines. What is asked of passages no such note can meet (filters.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ragvault.candidate import Candidate, Passage
 from ragvault.opened import Opened
 from ragvault.plan import QueryPlan
 from ragvault.retrieve.gather import Gathered
-from ragvault.store.filter import Matching
+from ragvault.store.filters import Matching
 
 SPARE = 3  # times what was asked for: a note whose file is gone is replaced by the next
 
@@ -22,8 +22,8 @@ def listing(plan: QueryPlan, index: Opened, limit: int | None, matching: Matchin
     """The notes a filter keeps, newest first: as many as are wanted, and some to spare."""
     wanted = limit or index.config.limit.n
     words = cache(matching)  # asked for passages and for notes, and read once
-    notes = index.catalogue.kept_notes(plan.filter, words)
-    kept = index.catalogue.kept_passages(plan.filter, words)
+    notes = index.catalogue.filtered_notes(plan.filter, words)
+    kept = index.catalogue.filtered_passages(plan.filter, words)
     permitted = None if kept is None else set(kept.tolist())
     passages = _firsts(notes, index, permitted, wanted * SPARE)
     listed = [Candidate(passage, score=1 / rank) for rank, passage in enumerate(passages, 1)]

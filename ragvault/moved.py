@@ -16,9 +16,9 @@ from ragvault.errors import RagvaultError
 from ragvault.notes.read import digest
 from ragvault.notes.walk import walk
 from ragvault.presence import is_gone
-from ragvault.store import layout, registry
+from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.layout import Known
+from ragvault.store.layout import KnownVault
 from ragvault.store.lock import WriterLock
 from ragvault.types import File
 
@@ -43,13 +43,13 @@ def take_over(root: Path, folder: Path, config: Config, say: Callable[[str], Non
         say(f"the folder of {names} is gone; to delete an index: ragvault vaults remove NAME")
 
 
-def _without_vault(data: Path) -> Iterator[Known]:
-    for known in layout.known(data):
+def _without_vault(data: Path) -> Iterator[KnownVault]:
+    for known in layout.known_vaults(data):
         if is_gone(known.root) and (known.folder / layout.CATALOGUE).exists():
             yield known
 
 
-def _are_the_same(root: Path, files: dict[str, File], known: Known, config: Config) -> bool:
+def _are_the_same(root: Path, files: dict[str, File], known: KnownVault, config: Config) -> bool:
     try:
         with Catalogue.open(known.folder) as catalogue:
             seen = catalogue.files()
@@ -64,13 +64,13 @@ def _are_the_same(root: Path, files: dict[str, File], known: Known, config: Conf
     return len(same) > MOST * len(some)
 
 
-def _moved(known: Known, root: Path, folder: Path) -> bool:
+def _moved(known: KnownVault, root: Path, folder: Path) -> bool:
     """Whether the index is in its new place, under its new name.
 
     Raises IndexLocked while somebody writes it: what they make would have to be made again.
     """
     data = folder.parent.parent
-    chosen = registry.default(data)
+    chosen = layout.default_vault(data)
     with WriterLock(known.folder, "ragvault index"):
         pass  # nobody writes; a folder cannot be renamed everywhere while a file in it is open
     try:
@@ -78,7 +78,7 @@ def _moved(known: Known, root: Path, folder: Path) -> bool:
     except OSError:
         return False
     own = known.name != known.root.name  # a name of its own is kept, that of a folder is not
-    now = layout.remember(root, data, known.name if own else root.resolve().name)
+    now = layout.register_vault(root, data, known.name if own else root.resolve().name)
     if chosen is not None and chosen.folder == known.folder:
-        registry.set_default(now)
+        layout.set_default_vault(now)
     return True

@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from ragvault.candidate import Exact, Passage
 from ragvault.plan import QueryPlan
-from ragvault.store.facts import Called, Fact
 from ragvault.store.keys import fold, stem
+from ragvault.store.notes import NoteRow
 
 LENGTH = 300  # characters: a longer query is nobody's name
 _QUOTED = re.compile(r'["\u201c](.*)["\u201d]', re.DOTALL)
@@ -25,7 +25,7 @@ class Names:
         self._own: dict[int, frozenset[str]] = {}
         self._aliases: dict[int, frozenset[str]] = {}
 
-    def learn(self, fact: Fact) -> None:
+    def learn(self, fact: NoteRow) -> None:
         self._own[fact.id], self._aliases[fact.id] = _own(fact), _aliases(fact)
 
     def of(self, note: int) -> frozenset[str]:
@@ -51,16 +51,16 @@ class Names:
         return all(each in text or each in names for each in map(_folded, plan.phrases))
 
 
-def names_of(note: Fact | Called) -> frozenset[str]:
+def names_of(note: NoteRow) -> frozenset[str]:
     """All names of a note, as they are compared."""
     return _own(note) | _aliases(note)
 
 
-def _own(note: Fact | Called) -> frozenset[str]:
+def _own(note: NoteRow) -> frozenset[str]:
     return frozenset((_plain(note.title), _plain(stem(note.path))))
 
 
-def _aliases(note: Fact | Called) -> frozenset[str]:
+def _aliases(note: NoteRow) -> frozenset[str]:
     return frozenset(map(_plain, note.aliases)) - {""}
 
 

@@ -21,8 +21,9 @@ from ragvault.retrieve.ask import Leg
 from ragvault.retrieve.legs import CodeLeg, KeywordLeg, VectorLeg
 from ragvault.store import access
 from ragvault.store.access import Accesses
+from ragvault.store.caches import KEYWORD, Cache
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.terms import Chosen, Vocabulary
+from ragvault.store.vectors import Chosen, Vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,12 +42,11 @@ class Opened:
         self.catalogue, self.engines = catalogue, engines
         self.missing: dict[str, str] = {}
         self.pool = ThreadPoolExecutor(max_workers=LEGS_AT_ONCE, thread_name_prefix="leg")
-        self._words: dict[str, KeywordIndex | None] = {}
-        for name in engines.word_indexes():
-            self._open_words(name)
+        self.keyword: KeywordIndex | None = None
+        self._keyword_cache: Cache | None = None
+        self._open_keyword()
         self._vectors: dict[str, VectorIndex] = {}
         self._open_tiers()
-        self._tell_empty_words()
         self._reranker: Reranker | None = None
         self.accesses = Accesses()
         self._library: tuple[tuple[int, int], Library] | None = None
@@ -56,20 +56,10 @@ class Opened:
     def config(self) -> Config:
         return self.engines.config
 
-    @property
-    def keyword(self) -> KeywordIndex | None:
-        return self._words["keyword"]
-
-    @property
-    def code(self) -> KeywordIndex | None:
-        return self._words.get("code")
-
     def refresh(self) -> None:
         """See what was committed since."""
-        for name in self._words:
-            self._refresh_words(name)
+        self._refresh_keyword()
         self._refresh_tiers()
-        self._tell_empty_words()
         if _counts_opening(self.config):
             self._read_accesses()
 
@@ -81,8 +71,8 @@ class Opened:
             legs.append(VectorLeg(self.tiers, self.embedders))
         if "keyword" in wanted and self.keyword is not None:
             legs.append(KeywordLeg(self.keyword))
-        if "code" in wanted and self.code is not None:
-            legs.append(CodeLeg(self.code))
+        if "code" in wanted and self.config.code.enabled and self.keyword is not None:
+            legs.append(CodeLeg(self.keyword))
         return legs
 
     def library(self) -> Library:
@@ -122,8 +112,8 @@ class Opened:
     @property
     def behind(self) -> str:
         """What is said where notes are in the catalogue and not yet in its words; empty else."""
-        reached = self.keyword.revision if self.keyword is not None else 0
-        lags = 0 < reached < self.catalogue.revision
+        cache = self.catalogue.cache(KEYWORD) if self.keyword is not None else None
+        lags = cache is not None and cache.revision < self.catalogue.revision
         return "its last notes are not in the keyword index yet" if lags else ""
 
     def vectors_of(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -137,7 +127,7 @@ class Opened:
         self.pool.shutdown(wait=False, cancel_futures=True)
         if self._library is not None:
             self._library[1].close()
-        for index in (self.keyword, self.code, self.tiers if self._vectors else None):
+        for index in (self.keyword, self.tiers if self._vectors else None):
             if index is not None:
                 index.close()
         self.catalogue.close()
@@ -150,45 +140,39 @@ class Opened:
 
     def _read_accesses(self) -> None:
         try:
-            self.accesses = access.read(self.catalogue.folder, self.catalogue.identity)
+            self.accesses = access.read_accesses(self.catalogue.folder, self.catalogue.identity)
             self.missing.pop("access", None)
         except RagvaultError as error:
             self.accesses = Accesses()
             self.missing["access"] = f"{error}; {error.fix}"
 
-    def _open_words(self, name: str) -> None:
-        self._words[name] = None
-        if not self.engines.has_words(name):  # a search makes no file
+    def _open_keyword(self) -> None:
+        self.keyword, self._keyword_cache = None, self.catalogue.cache(KEYWORD)
+        if self._keyword_cache is None:
+            if self.catalogue.revision:
+                self.missing[KEYWORD] = (
+                    "the keyword index has not been made yet; run: ragvault index"
+                )
             return
         try:
-            self._words[name] = self.engines.keyword() if name == "keyword" else self.engines.code()
-        except CacheBroken as broken:
-            self.missing[name] = f"{broken}; run: {broken.fix}"
+            self.keyword = self.engines.keyword(self.catalogue)
+            self.missing.pop(KEYWORD, None)
+        except (CacheBroken, EngineMissing) as broken:
+            self.missing[KEYWORD] = f"{broken}; run: {broken.fix}"
 
-    def _refresh_words(self, name: str) -> None:
-        """A run may have deleted the index, to make it again from the catalogue."""
-        index = self._words[name]
-        if index is None:
-            self._open_words(name)
-            return
-        try:
-            index.refresh()
-        except CacheBroken:
-            index.close()
-            self._open_words(name)
-
-    def _tell_empty_words(self) -> None:
-        """An index without a single commit answers, and would find nothing without a word.
-
-        Asked after everything is refreshed: the catalogue's snapshot begins with a question.
-        """
-        for name, index in self._words.items():
-            if index is None and self.engines.has_words(name):
-                continue  # it cannot be read, which was told
-            if (index is None or not index.revision) and self.catalogue.revision:
-                self.missing[name] = f"the {name} index has not been made yet; run: ragvault index"
-            else:
-                self.missing.pop(name, None)
+    def _refresh_keyword(self) -> None:
+        """A run may have rebuilt the index, in another folder."""
+        now, before = self.catalogue.cache(KEYWORD), self._keyword_cache
+        same = now is not None and before is not None and now.number == before.number
+        if self.keyword is not None and same:
+            try:
+                self.keyword.refresh()
+                return
+            except CacheBroken:
+                pass
+        if self.keyword is not None:
+            self.keyword.close()
+        self._open_keyword()
 
     def _refresh_tiers(self) -> None:
         """A run may have finished a better tier, and deleted the one that it outdoes."""

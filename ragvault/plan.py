@@ -8,7 +8,7 @@ or of one passage:
 
 Every, Either and Except join them, passage by passage: without a tag means without any passage of
 the notes that have it, while without code leaves the other passages of a note in. What a leaf
-matches is decided where the notes are (store/filter.py); nothing here knows SQL or a keyword index.
+matches is decided where the notes are (filters.py); nothing here knows SQL or a keyword index.
 """
 
 from __future__ import annotations

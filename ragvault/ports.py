@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ragvault.sought import KeywordAnswer, KeywordNote, KeywordPassage, Sought
+    from ragvault.text.analyze import Analyzer
 
 Role = Literal["query", "passage"]
 
@@ -90,12 +91,13 @@ class KeywordIndex(Protocol):
 
     A passage's score is the sum, over the query's words and the fields, of boost x BM25(word,
     field); fields of the note count for each of its passages. Ids are the catalogue's. A search
-    sees one commit, whole, and never waits for a writer.
+    sees one commit, whole, and never waits for a writer. CacheBroken is raised for what the
+    engine cannot read.
     """
 
     @property
-    def revision(self) -> int:
-        """The catalogue's revision that this index reflects; 0 when it is empty."""
+    def analyzers(self) -> Mapping[str, Analyzer]:
+        """What cuts texts and queries into words: for code, and for everything else ("")."""
         ...
 
     def search(
@@ -123,29 +125,40 @@ class KeywordIndex(Protocol):
         """The same for given passages: those of them that are found, with their true scores."""
         ...
 
+    def matching(self, sought: Sought, seconds: float | None = None) -> NDArray[np.int64] | None:
+        """Every passage that is found, ascending; None when there was too little time."""
+        ...
+
     def highlight(self, text: str, sought: Sought) -> list[tuple[int, int]]:
         """Where `text` holds what was sought: spans in order and apart."""
         ...
 
-    def words(self) -> dict[str, int]:
-        """Every term of the main field, and in how many passages it stands.
+    def passages(self) -> NDArray[np.int64]:
+        """Every passage that can be found, ascending."""
+        ...
 
-        Of the last commit; passages that were removed may count until `compact`.
+    def words(self) -> dict[str, int]:
+        """Every word of the bodies, and in how many passages it stands.
+
+        Passages that were removed may count until the engine merges its segments.
         """
         ...
 
-    def holders(self, term: str) -> int:
-        """The same for one term; 0 for one that stands nowhere."""
+    def holders(self, word: str) -> int:
+        """The same for one word; 0 for one that stands nowhere."""
         ...
 
     def refresh(self) -> None:
         """See the newest commit from now on."""
         ...
 
-    def verify(self) -> None:
-        """Raise CacheBroken unless every byte of every file is as it was written. For the writer:
-        others find damage by the size and the time of a file, or in an answer."""
+    def close(self) -> None:
+        """Let go of the files."""
         ...
+
+
+class KeywordWriter(Protocol):
+    """Changes a keyword index. Closed without a commit, nothing has happened."""
 
     def put(self, notes: Iterable[KeywordNote], passages: Iterable[KeywordPassage]) -> None:
         """Add, or replace by id. Nothing is seen by a search before `commit`."""
@@ -155,43 +168,17 @@ class KeywordIndex(Protocol):
         """Take out by id; an id that is not there is no mistake."""
         ...
 
-    def commit(self, revision: int, *, wait: bool = True) -> None:
-        """Make all changes visible at once, and stamp them with the catalogue's revision.
-
-        Without `wait` that may come about later, while other changes are made: the next commit
-        waits for it, and raises what went wrong. Closed before then, it may not have happened.
-        """
+    def commit(self) -> None:
+        """Make all changes visible at once."""
         ...
 
-    def rubbish(self) -> int:
-        """Bytes of the files that hold something removed: about what `compact` would write."""
-        ...
-
-    def compact(self, read: ReadKeywords) -> None:
-        """Leave no byte of what was removed in any file, rewriting only the parts that held it.
-
-        `read` gives notes and passages as the catalogue has them now, by id, for engines that
-        cannot rewrite from their own files.
-        """
-        ...
-
-    def close(self) -> None:
-        """Let go of files and threads; changes that were not committed are gone."""
-        ...
-
-
-class ReadKeywords(Protocol):
-    """Gives back from the catalogue what was put into a keyword index."""
-
-    def __call__(
-        self, notes: Sequence[int], passages: Sequence[int]
-    ) -> tuple[Iterable[KeywordNote], Iterable[KeywordPassage]]: ...
+    def close(self) -> None: ...
 
 
 class VectorStore(Protocol):
     """Keeps one vector for each (model, text); `model` is an Embedder's name.
 
-    A text is known by its key only: see ragvault.models.cache.
+    A text is known by its key only: see ragvault.models.embed.
     """
 
     def have(self, model: str, hashes: Sequence[bytes]) -> set[bytes]:

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from ragvault.config import folders
 from ragvault.errors import IndexUnusable, RagvaultError
-from ragvault.store import layout, registry
+from ragvault.store import layout
 from ragvault.store.lock import WriterLock
 
 # As layout.index_folder names them: another folder in there is not ours.
@@ -56,10 +56,10 @@ class Written:
 
 def written(data: Path, environ: Mapping[str, str] | None = None) -> list[Written]:
     """Everything there is; `data` is the data folder. Raises InsideVault."""
-    vaults = layout.known(data)
+    vaults = layout.known_vaults(data)
     found = [
         *_named("index", _indexes(data)),
-        *_named("default", [data / "vaults" / registry.DEFAULT]),
+        *_named("default", [data / "vaults" / layout.DEFAULT]),
         *_named("models", _models(folders.models_dir(environ))),
         *_named("cache", _matching(folders.cache_dir(environ), _LOG)),
         *_named("runtime", _matching(folders.runtime_dir(environ), _RUNNING)),
@@ -104,12 +104,12 @@ def _is_index(folder: Path) -> bool:
 
 
 def _models(shelf: Path) -> Iterator[Path]:
-    from ragvault.models.registry import models
+    from ragvault.models.registry import known_models
 
     if shelf.is_symlink():
         yield shelf
         return
-    ours = (*models(), "hub", ".incoming", ".locks")
+    ours = (*known_models(), "hub", ".incoming", ".locks")
     yield from (shelf / name for name in ours)
 
 

@@ -109,7 +109,7 @@ def _add(found: dict[int, _Found], reasons: Mapping[int, Reason], score: float) 
 def _by_links(catalogue: Catalogue, own: int) -> dict[int, Reason]:
     edges = _edges(catalogue, [own])
     between = sorted({note for edge in edges for note in edge[:2]})
-    lists: Any = catalogue.lists()
+    lists: Any = catalogue.link_lists()
     found = neighbours(_edges(catalogue, between), {own: 1}, DEPTH, lists)
     direct = {each.note for each in found if each.steps == 1}
     both = {edge.source for edge in edges} & {edge.target for edge in edges}
@@ -131,11 +131,11 @@ def _link_reason(each: Neighbour, mutual: bool) -> Reason:
 
 
 def _by_community(catalogue: Catalogue, own: int) -> dict[int, Reason]:
-    standings = catalogue.standings()
-    mine = standings[own].community if own in standings else None
+    stats = catalogue.link_stats()
+    mine = stats[own].community if own in stats else None
     if mine is None:
         return {}
-    members = [note for note, place in standings.items() if place.community == mine]
+    members = [note for note, place in stats.items() if place.community == mine]
     reason = Reason("community", len(members), f"in the same community of {len(members):,} notes")
     return {note: reason for note in members if note != own}
 

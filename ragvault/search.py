@@ -4,7 +4,7 @@
 
     query        operators, phrases, dates, the kind of question              query/
     expand       words of the vault's own vocabulary, where wanted            expanded
-    filter       one set of passages that every leg obeys                     store/filter
+    filter       one set of passages that every leg obeys                     store/filters
     gather       vector, keyword, code; neighbours; union; scores filled in   retrieve/
     run          fuse, boost, calibrate, dedup, diversify, rerank, parents, limit, budget   rank/
 
@@ -39,7 +39,6 @@ from ragvault.retrieve.gather import Gathered, gather
 from ragvault.retrieve.lists import with_lists
 
 LOADING = 20.0  # seconds
-ALL = 1_000_000  # passages a condition on words may match: as many as there are
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +174,7 @@ def _wide_enough(config: Config, asked: Asked) -> Retrieve:
 
 def _allowed(plan: QueryPlan, index: Opened) -> dict[str, Allowed]:
     """The passages each leg may return: what the filter keeps, and what is in the window."""
-    kept = index.catalogue.kept_passages(plan.filter, lambda holds: _matching(holds, index))
+    kept = index.catalogue.filtered_passages(plan.filter, lambda holds: _matching(holds, index))
     settings = index.config.retrieve
     if not settings.window:
         return dict.fromkeys(LEGS, kept)
@@ -191,22 +190,20 @@ def _allowed(plan: QueryPlan, index: Opened) -> dict[str, Allowed]:
 
 def _matching(holds: Holds, index: Opened) -> list[int]:
     """Every passage that a condition on words keeps."""
-    words = index.code if holds.index == "code" else index.keyword
-    if words is None:
+    if index.keyword is None:
         raise RagvaultError(
-            f"this query needs the {holds.index} index, which cannot be read", fix="ragvault index"
+            "this query needs the keyword index, which cannot be read", fix="ragvault index"
         )
     try:
-        answer = words.search(holds.sought, limit=ALL, fuzzy=False)
+        found = index.keyword.matching(holds.sought)
     except CacheBroken as broken:
-        raise CacheBroken(f"this query needs the {holds.index} index: {broken}") from broken
-    if not answer.complete:  # half of them would keep what the query excludes
+        raise CacheBroken(f"this query needs the keyword index: {broken}") from broken
+    if found is None:  # half of them would keep what the query excludes
         raise RagvaultError(
-            f"the {holds.index} index had no time to look up every word that this query excludes "
-            "or wants",
+            "the keyword index had no time to look up every word that this query excludes or wants",
             fix="give it more, in seconds: --set keyword.seconds=10",
         )
-    return [hit.passage for hit in answer.hits]
+    return [int(passage) for passage in found]
 
 
 def _listing(asked: Asked, plan: QueryPlan, index: Opened) -> Gathered:

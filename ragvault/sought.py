@@ -95,9 +95,8 @@ class KeywordHit(NamedTuple):
     """One passage found by word.
 
     What the note's own fields gave is `note_score`, the title's part of it `title_score`; what the
-    passage's fields gave is `passage_score`, and notes and passages make `score`. `coverage` is how
-    much of the query was found, from 0 to 1, each word weighing its rarity. A hit that only near
-    spellings found is `fuzzy`, and then its score is below that of every exact hit.
+    passage's fields gave is `passage_score`, and notes and passages make `score`. A hit that only
+    near spellings found is `fuzzy`, and then its score is below that of every exact hit.
     """
 
     passage: int
@@ -105,9 +104,21 @@ class KeywordHit(NamedTuple):
     score: float
     note_score: float
     passage_score: float
-    coverage: float
     title_score: float = 0.0
     fuzzy: bool = False
+
+
+class Covered(NamedTuple):
+    """A term that a passage may hold, and what it weighs in the query: its rarity.
+
+    `term` is as the analyzer has it, `field` the one it is sought in (empty: any). A `near` one
+    is a guessed spelling of another term.
+    """
+
+    term: str
+    field: str
+    weight: float
+    near: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +127,15 @@ class KeywordAnswer:
 
     `bounds` is the highest score this query could get from each field: the words it holds,
     endlessly often, in no space. `spellings` are the near spellings that were looked up for words
-    no passage holds. `complete` is False when the time limit came before the last word was
-    looked up; the scores are then those of the words before it.
+    no passage holds. `complete` is False when the time limit was too short to find everything.
+    `terms` are what the coverage of a passage is counted by (index/keyword/evidence.py).
     """
 
     hits: tuple[KeywordHit, ...] = ()
     bounds: Mapping[str, float] = field(default_factory=dict)
     spellings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     complete: bool = True
+    terms: tuple[Covered, ...] = ()
 
     @property
     def bound(self) -> float:

@@ -16,11 +16,10 @@ from ragvault.config import folders
 from ragvault.config.settings import Config, Models
 from ragvault.errors import RagvaultError
 from ragvault.freshness import check, waiting
-from ragvault.index.keyword_reached import reached
-from ragvault.store.catalogue import Catalogue
-from ragvault.store.counts import Counts
+from ragvault.store.caches import KEYWORD
+from ragvault.store.catalogue import Catalogue, Counts
 from ragvault.store.links import Dangling
-from ragvault.store.lock import owner
+from ragvault.store.lock import lock_owner
 from ragvault.types import Skipped
 
 
@@ -74,10 +73,10 @@ class Status:
 
 def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Status:
     """Everything `ragvault status` tells."""
-    writing = owner(catalogue.folder)
+    writing = lock_owner(catalogue.folder)
     with catalogue.snapshot():
         counts = catalogue.counts()
-        unworded = _unworded(catalogue, config)
+        unworded = _unworded(catalogue)
         tiers = by_tier(catalogue, counts.chunks, unworded)
         return Status(
             name=name,
@@ -95,10 +94,10 @@ def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Statu
         )
 
 
-def _unworded(catalogue: Catalogue, config: Config) -> set[int]:
+def _unworded(catalogue: Catalogue) -> set[int]:
     """Passages that are not in the keyword index yet: a run was stopped before, or is at work."""
-    since = reached(catalogue.folder / "keyword" / config.keyword.engine)
-    return {chunk.id for chunk in catalogue.chunks_since(since)}
+    cache = catalogue.cache(KEYWORD)
+    return {chunk.id for chunk in catalogue.chunks_since(cache.revision if cache else 0)}
 
 
 def by_tier(catalogue: Catalogue, total: int, unworded: AbstractSet[int]) -> dict[str, int]:
@@ -154,10 +153,10 @@ def models(catalogue: Catalogue, settings: Models) -> list[ModelState]:
 
 def _is_here(name: str) -> bool | None:
     """Whether the folder of a model of the registry is there; its bytes are not looked at."""
-    from ragvault.models import registry, shelf
+    from ragvault.models import registry, weights
 
     try:
-        builds = registry.find(name)[1]
+        builds = registry.find_model(name)[1]
     except RagvaultError:
         return None
-    return shelf.installed(builds, folders.models_dir()) is not None
+    return weights.installed(builds, folders.models_dir()) is not None

@@ -226,6 +226,7 @@ class Head(NamedTuple):
     keywords: tuple[str, ...]
     description: str
     author: str
+    properties: Mapping[str, Any] = {}
 
 
 class Said(NamedTuple):

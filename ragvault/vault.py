@@ -23,12 +23,12 @@ from ragvault.config import folders, profiles
 from ragvault.config.load import Loaded, load_settings
 from ragvault.engines import Engines
 from ragvault.errors import IndexMissing, IndexUnusable, VaultEmptied
-from ragvault.models.cache import SLAB
-from ragvault.models.kit import Kit
-from ragvault.models.talk import Talk
+from ragvault.models.embed import SLAB
+from ragvault.models.load import ModelPool
+from ragvault.models.progress import Reporter
 from ragvault.opened import Opened
 from ragvault.search import Asked, Response, search
-from ragvault.store import access, layout, registry
+from ragvault.store import access, layout
 from ragvault.store.catalogue import Catalogue
 from ragvault.verify import verified
 
@@ -65,7 +65,7 @@ class Vault:
         and ConfigError.
         """
         data = data_folder(environ)
-        root = registry.find(where, data, folders.here() if cwd is None else Path(cwd))
+        root = layout.find_vault(where, data, folders.here() if cwd is None else Path(cwd))
         folder = layout.index_folder(root, data)
         tuned = partial(layout.tuned_file, folder)
         settings = profiles.load(root, tuned=tuned, flags=flags, environ=environ)
@@ -73,7 +73,7 @@ class Vault:
 
     @property
     def name(self) -> str:
-        known = layout.read(self.folder)
+        known = layout.vault_of(self.folder)
         return known.name if known else self.root.name
 
     def index(
@@ -84,7 +84,7 @@ class Vault:
         allow_empty: bool = False,
         offline: bool = False,
         tell: Tell = lambda *_: None,
-        talk: Talk | None = None,
+        talk: Reporter | None = None,
         engines: Engines | None = None,
         look: Callable[[], Walked] | None = None,
         regroup: float = 0.0,
@@ -107,9 +107,9 @@ class Vault:
         from ragvault.store.lock import WriterLock
 
         engines = engines or self.engines(offline=offline, talk=talk)
-        say = engines.talk.say
+        say = engines.talk.info
         take_over(self.root, self.folder, self.settings.config, say)
-        layout.remember(self.root, self.folder.parent.parent)
+        layout.register_vault(self.root, self.folder.parent.parent)
         with WriterLock(self.folder, "ragvault index"):
             if rebuild:
                 self._demand_notes(allow_empty)  # before anything is deleted
@@ -121,7 +121,7 @@ class Vault:
             with self.catalogue(write=True) as catalogue:
                 return ingest(self.root, catalogue, engines, tier, allow_empty=allow_empty, **how)
 
-    def forget(self, note: str | None, *, talk: Talk | None = None) -> Forgotten:
+    def forget(self, note: str | None, *, talk: Reporter | None = None) -> Forgotten:
         """Take a note, or all notes of a folder, out of the index, with every byte of it.
 
         With every byte of what was removed earlier as well, for which no note needs to be named.
@@ -130,16 +130,16 @@ class Vault:
         """
         from ragvault.forget import forget
         from ragvault.store.lock import WriterLock
-        from ragvault.store.remake import put_back
+        from ragvault.store.repair import undo_unstarted_repair
 
         engines = self.engines(talk=talk)
         self._demand_index()  # before a lock makes a folder
         with WriterLock(self.folder, "ragvault forget"):
-            put_back(self.folder)  # before anything is opened without its journal
+            undo_unstarted_repair(self.folder)  # before anything is opened without its journal
             with self.catalogue(write=True) as catalogue:
                 return forget(self.root, catalogue, engines, note)
 
-    def reading(self, *, talk: Talk | None = None, kit: Kit | None = None) -> Opened:
+    def reading(self, *, talk: Reporter | None = None, kit: ModelPool | None = None) -> Opened:
         """The index opened for searching; closed by whoever asked for it."""
         return Opened(self.catalogue(), self.engines(talk=talk, kit=kit))
 
@@ -147,8 +147,8 @@ class Vault:
         self,
         *,
         offline: bool = False,
-        talk: Talk | None = None,
-        kit: Kit | None = None,
+        talk: Reporter | None = None,
+        kit: ModelPool | None = None,
         slab: int = SLAB,
     ) -> Engines:
         """The caches and models of this vault, for several runs of `index`."""
@@ -178,7 +178,7 @@ class Vault:
         if self.settings.config.access.record:
             with self.catalogue() as catalogue:
                 notes = {each.note.id for each in results}
-                access.record(self.folder, catalogue.identity, notes, now)
+                access.record_accesses(self.folder, catalogue.identity, notes, now)
 
     def links(self, note: str) -> Links:
         """The links of a note, in both directions. Raises UsageError, IndexMissing."""
@@ -232,21 +232,26 @@ class Vault:
             raise IndexMissing(self.root)
 
 
-def known(environ: Mapping[str, str] | None = None) -> list[layout.Known]:
+def known(environ: Mapping[str, str] | None = None) -> list[layout.KnownVault]:
     """Every vault that has an index."""
-    return layout.known(data_folder(environ))
+    return layout.known_vaults(data_folder(environ))
 
 
 def _mend(folder: Path, look: bool, say: Callable[[str], None]) -> None:
     """Make a damaged catalogue again, or go on with that; only a rebuild looks for damage."""
-    from ragvault.store.remake import damage, is_unfinished, put_back, remake
+    from ragvault.store.repair import (
+        find_damage,
+        is_repair_unfinished,
+        repair,
+        undo_unstarted_repair,
+    )
 
-    put_back(folder)
-    wrong = damage(folder) if look else ""
+    undo_unstarted_repair(folder)
+    wrong = find_damage(folder) if look else ""
     if wrong:
         say(f"{wrong}; it is made again from the vault")
-    if wrong or is_unfinished(folder):
-        saved = remake(folder)
+    if wrong or is_repair_unfinished(folder):
+        saved = repair(folder)
         kept = f"{saved:,} vectors were saved; what they are of is not embedded again"
         say(kept if saved else "none of its vectors could be saved; all notes are embedded again")
 

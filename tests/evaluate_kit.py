@@ -8,9 +8,9 @@ from pathlib import Path
 
 from write_kit import write
 
-from ragvault.evaluate.answers import Answer
-from ragvault.evaluate.examine import Examiner
+from ragvault.evaluate.evaluator import Evaluator
 from ragvault.evaluate.questions import Judged, Question
+from ragvault.evaluate.run import ScoredAnswer
 from ragvault.vault import Vault
 
 NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
@@ -27,14 +27,14 @@ def question(id_: str, *relevant: str, kind: str = "", query: str = "") -> Quest
     return Question(id_, query or id_, tuple(judged), kind)
 
 
-def answer(id_: str, ndcg: float | None, *, kind: str = "", **more: object) -> Answer:
+def answer(id_: str, ndcg: float | None, *, kind: str = "", **more: object) -> ScoredAnswer:
     """An answer with this score; None for a question that nothing answers."""
     judged = [] if ndcg is None else ["a.md"]
     scores = {} if ndcg is None else {"ndcg@10": ndcg}
-    return Answer(question(id_, *judged, kind=kind), scores, **more)  # type: ignore[arg-type]
+    return ScoredAnswer(question(id_, *judged, kind=kind), scores, **more)  # type: ignore[arg-type]
 
 
-def answered(scores: Sequence[float], *, kind: str = "") -> list[Answer]:
+def answered(scores: Sequence[float], *, kind: str = "") -> list[ScoredAnswer]:
     return [answer(f"q{place}", score, kind=kind) for place, score in enumerate(scores)]
 
 
@@ -48,13 +48,13 @@ def vault_of(root: Path, files: Mapping[str, str], *flags: str, tier: str = "ful
     return vault
 
 
-def examiner(vault: Vault, questions: Sequence[Question], *flags: str) -> Examiner:
+def evaluator(vault: Vault, questions: Sequence[Question], *flags: str) -> Evaluator:
     environ = {"RAGVAULT_HOME": str(vault.folder.parent.parent)}
 
     def reading(more: Sequence[str]):
         return Vault.open(vault.root, flags=[*FAKE, *flags, *more], environ=environ).reading()
 
-    return Examiner(reading, questions, NOW)
+    return Evaluator(reading, questions, NOW)
 
 
 # A small vault with something for every leg, boost and filter.

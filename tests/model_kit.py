@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from ragvault.models import registry
-from ragvault.models.registry import File, Model, Source
+from ragvault.models.registry import Model, ModelSource, SourceFile
 
 FILES = {"model.onnx": b"weights " * 5000, "tokenizer.json": b'{"words": []}'}
 
@@ -41,25 +41,27 @@ def make_wheel(folder: Path, package: str = "carrier", files: Mapping[str, bytes
     return path
 
 
-def named(package: str, files: Mapping[str, bytes]) -> dict[str, File]:
-    return {name: File(f"{package}/{name}", sha256(content)) for name, content in files.items()}
+def named(package: str, files: Mapping[str, bytes]) -> dict[str, SourceFile]:
+    return {
+        name: SourceFile(f"{package}/{name}", sha256(content)) for name, content in files.items()
+    }
 
 
-def wheel_source(wheel: Path, files: Mapping[str, bytes] = FILES, **changes: object) -> Source:
+def wheel_source(wheel: Path, files: Mapping[str, bytes] = FILES, **changes: object) -> ModelSource:
     package = wheel.name.split("-")[0]
     told = {
         "kind": "wheel", "package": package, "version": "1.0", "bytes": 1,
         "sha256": sha256(wheel.read_bytes()), "files": named(package, files),
     }  # fmt: skip
-    return Source(**{**told, **changes})  # type: ignore[arg-type]
+    return ModelSource(**{**told, **changes})  # type: ignore[arg-type]
 
 
-def hub_source(files: Mapping[str, bytes] = FILES) -> Source:
-    at = {name: File(name, sha256(content)) for name, content in files.items()}
-    return Source(kind="hub", repo="owner/name", revision="abc", bytes=1, files=at)
+def hub_source(files: Mapping[str, bytes] = FILES) -> ModelSource:
+    at = {name: SourceFile(name, sha256(content)) for name, content in files.items()}
+    return ModelSource(kind="hub", repo="owner/name", revision="abc", bytes=1, files=at)
 
 
-def make_model(*sources: Source, name: str = "tiny", **changes: object) -> Model:
+def make_model(*sources: ModelSource, name: str = "tiny", **changes: object) -> Model:
     told = {
         "name": name, "role": "embedder", "engine": "onnx", "dim": 4, "max_tokens": 8,
         "licence": "MIT", "origin": "nobody", "about": "for tests", "sources": list(sources),
@@ -95,4 +97,4 @@ def hub(pages: Mapping[str, bytes], *, lose: int = 0) -> Iterator[tuple[str, lis
 
 
 def real(name: str) -> Model:
-    return registry.models()[name]
+    return registry.known_models()[name]

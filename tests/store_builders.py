@@ -7,6 +7,7 @@ import posixpath
 import shutil
 import tempfile
 from contextlib import contextmanager
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
@@ -63,6 +64,15 @@ def dates(at: float = 1.0) -> dict:
 def put(catalogue, note: Note, *, mtime_ns: int = 1, at: float = 1.0, **changes) -> int:
     parts = {**dates(at), "recipe": "r1", **cut_by_line(note), **changes}
     return catalogue.put(note, file(note.path, mtime_ns), digest(note.text), **parts)
+
+
+def move(catalogue, old: str, new: str) -> int:
+    """Give a note another path and nothing else."""
+    return put(catalogue, replace(catalogue.note(old), path=new), was=old)
+
+
+def chunks(catalogue, path: str) -> list[Chunk]:
+    return [passage.chunk for passage in catalogue.passages_of(path)]
 
 
 def look_up(catalogue) -> int:

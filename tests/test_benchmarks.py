@@ -8,8 +8,8 @@ import re
 import pytest
 
 from benchmarks import beir, corpora, plot, process, record, tables, turns
-from ragvault.evaluate.answers import Answer
 from ragvault.evaluate.questions import Judged, Question
+from ragvault.evaluate.run import ScoredAnswer
 
 
 @pytest.mark.parametrize("page", tables.PAGES, ids=["benchmarks", "top"])
@@ -114,7 +114,7 @@ def test_a_part_of_a_collection_holds_all_that_is_judged(collection):
 
 
 def answer(corpus, name, value):
-    return Answer(Question(f"{corpus}:{name}", "?", (Judged("a.md", 1),)), {"ndcg@10": value})
+    return ScoredAnswer(Question(f"{corpus}:{name}", "?", (Judged("a.md", 1),)), {"ndcg@10": value})
 
 
 def test_a_gain_on_one_collection_does_not_hide_a_loss_on_another():

@@ -7,7 +7,7 @@ from write_kit import opened
 
 from ragvault.engines import Engines
 from ragvault.errors import ModelUnavailable
-from ragvault.models import fetch
+from ragvault.models import install
 
 
 def test_a_reranker_that_is_not_here_is_named_and_never_fetched(tmp_path, monkeypatch):
@@ -16,7 +16,7 @@ def test_a_reranker_that_is_not_here_is_named_and_never_fetched(tmp_path, monkey
     def refuse(*_):
         raise AssertionError("something was fetched")
 
-    monkeypatch.setattr(fetch, "_FETCH", {"wheel": refuse, "hub": refuse})
+    monkeypatch.setattr(install, "fetch_from_source", refuse)
     monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
     vault = opened(tmp_path / "vault", tmp_path / "home", "rerank.enabled=true")
 

@@ -7,14 +7,14 @@ import time
 
 import numpy as np
 import pytest
+from tests.keyword_shelves import ENGINES
 from write_kit import Heard, answers, holders, models, notes, opened, prose, write
 
 from ragvault import compact
 from ragvault.errors import IndexUnusable, UsageError
 from ragvault.models.fake import FakeEmbedder
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.remake import DAMAGED
-from tests.keyword_shelves import ENGINES
+from ragvault.store.repair import DAMAGED
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]
@@ -183,7 +183,7 @@ def test_what_a_search_still_read_goes_with_the_next_run(vault, monkeypatch):
     vault.index()
     (vault.root / f"{NAME}.md").unlink()
     with vault.catalogue() as reader, reader.snapshot(), monkeypatch.context() as patch:
-        patch.setattr("ragvault.store.connect.BUSY_MS", 50)
+        patch.setattr("ragvault.store.connection.BUSY_MS", 50)
         assert reader.files()
         with pytest.raises(IndexUnusable, match="still reads deleted text") as refused:
             vault.forget(NAME)

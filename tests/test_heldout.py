@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from rank_kit import candidate, context, ids, pools
 
 from benchmarks import heldout, relating
-from ragvault.evaluate.answers import Answer
 from ragvault.evaluate.questions import Judged, Question
+from ragvault.evaluate.run import ScoredAnswer
 from ragvault.rank.fuse import fuse
 from ragvault.related import Reason
 
@@ -32,7 +32,7 @@ class Told:
 
 def answer(name, value):
     asked = Question(name, "?", (Judged("a.md", 2),))
-    return Answer(asked, {"ndcg@10": value, "mrr@10": value})
+    return ScoredAnswer(asked, {"ndcg@10": value, "mrr@10": value})
 
 
 def test_weights_are_chosen_on_the_other_corpora(monkeypatch):

@@ -34,7 +34,7 @@ from ragvault.index.vector.tiers import Tiers
 from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import Has
 from ragvault.sought import Words
-from ragvault.store import layout, registry
+from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
 from ragvault.write import words
 
@@ -295,14 +295,14 @@ def test_communities_that_could_not_be_stored_are_found_by_the_next_run(
     def full(*_):
         raise IndexUnusable(vault.folder, "the disk is full")
 
-    monkeypatch.setattr(Catalogue, "set_standings", full)
+    monkeypatch.setattr(Catalogue, "set_link_stats", full)
     with pytest.raises(IndexUnusable):
         vault.index()
     monkeypatch.undo()
     vault.index("keyword")
 
     with vault.catalogue() as catalogue:
-        groups = {place.community for place in catalogue.standings().values()}
+        groups = {place.community for place in catalogue.link_stats().values()}
     assert groups
     assert None not in groups
 
@@ -312,7 +312,7 @@ def communities(vault):
     groups = {}
     with vault.catalogue() as catalogue:
         paths = dict(catalogue.notes_since(0))
-        for note, place in catalogue.standings().items():
+        for note, place in catalogue.link_stats().items():
             groups.setdefault(place.community, set()).add(paths[note])
     return {frozenset(group) for group in groups.values()}
 
@@ -362,7 +362,7 @@ def test_the_code_index_takes_every_block_of_code_and_nothing_else(vault, monkey
     vault.index("keyword")
 
     with vault.catalogue() as catalogue:
-        code = catalogue.kept_passages(Has("code")).tolist()
+        code = catalogue.filtered_passages(Has("code")).tolist()
         index = vault.engines().code()
     found = index.search(Words("get def"), limit=1000).hits
     index.close()
@@ -561,7 +561,7 @@ def test_without_a_model_the_other_tiers_work_and_the_cure_is_named(vault, model
     assert all("models pull" in warning for warning in report.warnings)
     assert vault.search("bread").results
     with vault.catalogue() as catalogue:
-        assert catalogue.standings()
+        assert catalogue.link_stats()
     tier = {frozenset({"rough"}): "full", frozenset({"fine"}): "static"}
     assert report.tier == tier.get(frozenset(missing), "keyword")
 
@@ -868,7 +868,7 @@ def moved(tmp_path, models):
     vault = opened(tmp_path / "old", tmp_path / "home")
     vault.index()
     (vault.folder / "tuned-default.toml").write_text("")
-    registry.set_default(layout.read(vault.folder))
+    layout.set_default_vault(layout.vault_of(vault.folder))
     models.forget()
     vault.root.rename(tmp_path / "new")
     return vault
@@ -887,10 +887,10 @@ def test_a_vault_that_was_moved_keeps_its_index_and_embeds_nothing(moved, models
     assert [text for text in models.seen if "Later" not in text] == []
     assert answers(vault) == before
     assert sum("goes on" in line for line in heard.lines) == 1
-    assert [(known.name, known.root) for known in layout.known(tmp_path / "home")] == [
+    assert [(known.name, known.root) for known in layout.known_vaults(tmp_path / "home")] == [
         ("new", tmp_path / "new")
     ]
-    assert registry.default(tmp_path / "home").folder == vault.folder
+    assert layout.default_vault(tmp_path / "home").folder == vault.folder
     assert (vault.folder / "tuned-default.toml").exists()
 
 

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ragvault.config.settings import Boosts, Keyword
-from ragvault.errors import ConfigError, UsageError
-from ragvault.index.keyword_fields import note_words, passage_words
-from ragvault.index.keyword_open import open_keyword
+from ragvault.config.settings import Boosts
+from ragvault.errors import UsageError
+from ragvault.index.keyword.fields import code_in, note_words, passage_words
 from ragvault.sought import AllOf, AnyOf, KeywordNote, Not, Phrase, Words
 from ragvault.types import Chunk, Note
-from tests.keyword_shelves import ENGINES, Shelf, Twin, note, passage
+from tests.keyword_kit import ENGINES, Oracle, Shelf, note, passage
 
 
 @pytest.fixture(params=ENGINES, scope="module")
@@ -25,15 +24,15 @@ def engine(request):
 
 @pytest.fixture
 def shelf(engine, tmp_path):
-    shelf = Shelf(tmp_path, Keyword(engine=engine))
+    shelf = Shelf(tmp_path, engine)
     yield shelf
-    shelf.index.close()
+    shelf.close()
 
 
 @pytest.fixture(scope="module")
 def bakery(engine, tmp_path_factory):
     """Asked by many tests, changed by none."""
-    shelf = Shelf(tmp_path_factory.mktemp("bakery"), Keyword(engine=engine))
+    shelf = Shelf(tmp_path_factory.mktemp("bakery"), engine)
     shelf.put(
         note(1, "Sourdough bread", aliases="levain", author="Jane Doe"),
         note(2, "C++ notes", tags="lang/cpp"),
@@ -43,47 +42,30 @@ def bakery(engine, tmp_path_factory):
         passage(4, 2, "plain C is simpler than bread"),
     )
     yield shelf
-    shelf.index.close()
+    shelf.close()
 
 
 # --- Scores ---
 
 
-def test_a_score_is_the_formula_over_terms_and_fields(bakery):
-    twin = Twin(bakery)
-    for query in ("bread", "configuration art", "templates bread oven generic", "levain jane"):
-        hits = bakery.ask(Words(query)).hits
-        assert hits
-        for hit in hits:
-            assert hit.score == pytest.approx(twin.score(query, hit.passage), rel=1e-5)
-
-
-def test_a_score_is_what_raw_counts_give_by_hand(engine, tmp_path):
-    """Two notes and three passages, counted by eye; a note's fields are counted once a note."""
-    shelf = Shelf(tmp_path, Keyword(engine=engine, exact=0.0, stemming="none"))
+def test_a_score_is_boost_times_bm25_by_hand(engine, tmp_path):
+    """Of usual length, one occurrence: idf x boost; documents are counted by kind."""
+    shelf = Shelf(tmp_path, engine, exact=0.0)
     shelf.put(
         note(1, "zebra run"),
-        note(2, "cat"),
-        passage(1, 1, "zebra zebra dog"),
-        passage(2, 1, "dog"),
-        passage(3, 2, "zebra cat dog cow", headers="zebra"),
+        note(2, "cat walk"),
+        passage(1, 1, "zebra dog"),
+        passage(2, 1, "dog fish"),
+        passage(3, 2, "cow fish"),
     )
-
-    def bm25(df, documents, tf, length, average, k1=1.2, b=0.75):
-        idf = log(1 + (documents - df + 0.5) / (df + 0.5))
-        return idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / average))
-
-    title = 3.0 * bm25(df=1, documents=2, tf=1, length=2, average=3 / 2)
-    headers = 2.5 * bm25(df=1, documents=3, tf=1, length=1, average=1)  # an empty one counts 1
-    want = {
-        1: title + 1.0 * bm25(df=2, documents=3, tf=2, length=3, average=8 / 3),
-        2: title,
-        3: headers + 1.0 * bm25(df=2, documents=3, tf=1, length=4, average=8 / 3),
-    }
-    found = {hit.passage: hit.score for hit in shelf.ask(Words("zebra")).hits}
-    # tantivy keeps scores in single precision, and lengths up to 40 words as they are.
-    assert found == pytest.approx(want, rel=1e-9 if engine == "whoosh" else 1e-6)
-    shelf.index.close()
+    title, body = log(1 + 1.5 / 1.5), log(1 + 2.5 / 1.5)
+    found = {hit.passage: hit for hit in shelf.ask(Words("zebra")).hits}
+    assert found[1].note_score == pytest.approx(3.0 * title, rel=1e-5)
+    assert found[1].title_score == found[1].note_score
+    assert found[1].passage_score == pytest.approx(body, rel=1e-5)
+    assert found[2].score == pytest.approx(3.0 * title, rel=1e-5)
+    assert shelf.ask(Words("zebra")).bounds["body"] == pytest.approx(2.2 * body)
+    shelf.close()
 
 
 def test_a_note_counts_for_each_of_its_passages(bakery):
@@ -100,21 +82,20 @@ def test_the_levels_and_the_fields_add_up(bakery):
 
 
 def test_boosts_are_a_matter_of_the_query(engine, tmp_path):
-    shelf = Shelf(tmp_path, Keyword(engine=engine))
+    shelf = Shelf(tmp_path, engine)
     shelf.put(note(1, "bread"), note(2, "wine"), passage(1, 1, "x"), passage(2, 2, "bread"))
     assert shelf.ids(Words("bread")) == [1, 2]
     assert shelf.ids(Words("bread"), boosts={"title": 0.1}) == [2, 1]
     (first, *_) = shelf.index.score_of(Words("bread"), [1, 2], boosts={"title": 0.1}).hits
     assert first.passage == 2
-    other = Keyword(engine=engine, boosts=Boosts(title=0.0))
-    shelf.index.close()
-    assert Shelf(tmp_path, other).ids(Words("bread"))[0] == 2
+    shelf.close()
+    assert Shelf(tmp_path, engine, boosts=Boosts(title=0.0)).ids(Words("bread"))[0] == 2
 
 
 def test_a_score_stays_below_its_bound_and_coverage_is_a_share(bakery):
     answer = bakery.ask(Words("bread oven art art art"))
     assert all(0 < hit.score < answer.bound for hit in answer.hits)
-    assert all(0 < hit.coverage <= 1 for hit in answer.hits)
+    assert all(0 < share <= 1 for share in bakery.coverage(Words("bread oven art")).values())
     assert answer.bound == pytest.approx(sum(answer.bounds.values()))
 
 
@@ -125,15 +106,14 @@ def test_coverage_weighs_words_by_their_rarity(shelf):
         passage(10, 1, "rare"),
         passage(11, 1, "rare common"),
     )
-    covered = {hit.passage: hit.coverage for hit in shelf.ask(Words("rare common")).hits}
+    covered = shelf.coverage(Words("rare common"))
     assert covered[11] == pytest.approx(1.0)
     assert covered[0] < covered[10] < 1
     assert covered[0] + covered[10] == pytest.approx(1.0)
 
 
 def test_a_word_that_is_nowhere_is_not_covered(bakery):
-    (hit,) = bakery.ask(Words("oven 9999"), fuzzy=False).hits
-    assert hit.coverage < 0.6
+    assert bakery.coverage(Words("oven 9999"))[1] < 0.6
 
 
 def test_given_passages_get_their_true_scores(bakery):
@@ -161,6 +141,15 @@ def test_the_name_of_the_file_is_found_whatever_the_title():
     words = note_words(1, Note(path="a/index-2024.md", text="", title="Welcome", tags=("x/y",)))
     assert words.fields["title"] == ("Welcome", "index-2024")
     assert words.fields["tags"] == ("x/y",)
+
+
+def test_the_values_of_properties_are_found(shelf):
+    properties = {"title": "x", "status": "blocked", "due": 2024, "people": ["Ada", {"x": "Bob"}]}
+    words = note_words(1, Note(path="a.md", text="", title="x", properties=properties))
+    assert words.fields["properties"] == ("blocked", "2024", "Ada", "Bob")
+    shelf.put(words, passage(1, 1, "text"))
+    assert shelf.ids(Words("blocked")) == shelf.ids(Words("ada")) == shelf.ids(Words("2024")) == [1]
+    assert shelf.ids(Words("bob", field="properties")) == [1]
 
 
 def test_a_passage_is_found_by_its_headers_and_its_text():
@@ -333,25 +322,33 @@ def test_a_long_query_answers(bakery):
 
 # --- Filters ---
 
-FILTERS = {
-    "ids": lambda ids: np.array(sorted(ids), dtype=np.int64),
-    "bitmap": lambda ids: np.isin(np.arange(max(ids, default=0) + 1), list(ids)),
-    "test": lambda ids: lambda given: np.isin(given, list(ids)),
-}
+
+def ids_of(*ids):
+    return np.array(sorted(ids), dtype=np.int64)
 
 
-@pytest.mark.parametrize("kind", FILTERS)
-def test_a_filter_is_never_applied_after_the_cut(shelf, kind):
+def test_a_filter_is_never_applied_after_the_cut(shelf):
     shelf.put(note(1), *(passage(id_, 1, "word " * (30 - id_ % 30)) for id_ in range(600)))
     allowed = {599, 300, 7}
-    hits = shelf.ids(Words("word"), limit=2, allowed=FILTERS[kind](allowed))
+    hits = shelf.ids(Words("word"), limit=2, allowed=ids_of(*allowed))
     every = [id_ for id_ in shelf.ids(Words("word"), limit=600) if id_ in allowed]
     assert hits == every[:2]
 
 
+def test_a_broad_filter_fetches_until_there_are_enough(shelf, monkeypatch):
+    monkeypatch.setattr("ragvault.index.keyword.index.FETCH", 20)
+    monkeypatch.setattr("ragvault.index.keyword.index.FEW", 5)
+    shelf.put(
+        note(1), *(passage(id_, 1, "word " * (id_ % 30 + 1) + "x " * 30) for id_ in range(400))
+    )
+    every = shelf.ids(Words("word"), limit=400)
+    assert len(every) == 400
+    worst = ids_of(*every[-50:])
+    assert shelf.ids(Words("word"), limit=10, allowed=worst) == every[-50:-40]
+
+
 def test_a_filter_that_allows_nothing_finds_nothing(bakery):
     assert bakery.ids(Words("bread"), allowed=np.zeros(0, dtype=np.int64)) == []
-    assert bakery.ids(Words("bread"), allowed=np.zeros(0, dtype=bool)) == []
 
 
 # --- Laws ---
@@ -375,34 +372,36 @@ def documents(vault):
             number += 1
 
 
-@relaxed
-@given(vault=vaults, query=st.lists(st.sampled_from(WORDS), min_size=1, max_size=4, unique=True))
-@example(
-    vault=[("bread", ["bread bread node.js 黑豹队 黑豹队 red-wine red-wine red-wine"])],
-    query=["bread"],
+parts = st.sampled_from(WORDS)
+leaf = st.one_of(
+    parts.map(Words),
+    st.lists(parts, min_size=1, max_size=2).map(lambda some: Words(" ".join(some), every=True)),
+    st.lists(parts, min_size=1, max_size=3).map(lambda some: Phrase(" ".join(some))),
+    parts.map(lambda word: Words(word, field="title")),
 )
-def test_every_engine_agrees_with_the_formula(tmp_path_factory, vault, query):
+trees = st.recursive(
+    leaf,
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=3).map(lambda some: AllOf(tuple(some)))
+        | st.lists(inner, min_size=1, max_size=3).map(lambda some: AnyOf(tuple(some)))
+        | inner.map(Not)
+    ),
+    max_leaves=4,
+)
+
+
+@relaxed
+@given(vault=vaults, sought=trees)
+@example(vault=[("test", ["oven"])], sought=AnyOf((Words("the"), Not(Words("bread")))))
+def test_every_engine_finds_what_looking_at_each_passage_finds(tmp_path_factory, vault, sought):
     for engine in ENGINES:
-        shelf = Shelf(tmp_path_factory.mktemp("law"), Keyword(engine=engine))
+        shelf = Shelf(tmp_path_factory.mktemp("law"), engine)
         shelf.put(*documents(vault))
-        twin = Twin(shelf)
-        content = [word for word in query if word != "the"] or query
-        for hit in shelf.ask(Words(" ".join(query)), fuzzy=False).hits:
-            assert hit.score == pytest.approx(twin.score(" ".join(content), hit.passage), rel=1e-4)
-        shelf.index.close()
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_long_fields_agree_with_the_formula_to_the_length_that_the_engine_keeps(tmp_path, engine):
-    shelf = Shelf(tmp_path, Keyword(engine=engine))
-    lengths = (1, 39, 40, 41, 42, 55, 56, 57, 59, 60, 87, 88, 100, 1_000, 5_000)
-    texts = ("bread" + " oven" * (length - 1) for length in lengths)
-    shelf.put(note(0), *(passage(id_, 0, text) for id_, text in enumerate(texts)))
-    hits = shelf.ask(Words("bread")).hits
-    assert len(hits) == len(lengths)
-    for hit in hits:
-        assert hit.score == pytest.approx(Twin(shelf).score("bread", hit.passage), rel=1e-5)
-    shelf.index.close()
+        want = Oracle(shelf).ids(sought)
+        if "the" not in str(sought):  # a stop word counts only where nothing else is asked
+            assert sorted(shelf.ids(sought, fuzzy=False)) == want
+            assert shelf.index.matching(sought).tolist() == want
+        shelf.close()
 
 
 @relaxed
@@ -413,21 +412,21 @@ def test_long_fields_agree_with_the_formula_to_the_length_that_the_engine_keeps(
 )
 def test_an_index_by_edits_equals_one_from_scratch(tmp_path_factory, vault, edits, query):
     for engine in ENGINES:
-        edited = Shelf(tmp_path_factory.mktemp("edited"), Keyword(engine=engine))
+        edited = Shelf(tmp_path_factory.mktemp("edited"), engine)
         edited.put(*documents(vault))
         for id_, text in edits:
             if text is None:
                 edited.remove(passages=[id_])
             else:
                 edited.put(passage(id_, id_ % 3, text))
-        edited.compact()
-        fresh = Shelf(tmp_path_factory.mktemp("fresh"), Keyword(engine=engine))
+        fresh = Shelf(tmp_path_factory.mktemp("fresh"), engine)
         fresh.put(*edited.notes.values(), *edited.passages.values())
-        mine, theirs = edited.ask(Words(query)).hits, fresh.ask(Words(query)).hits
-        assert [hit.passage for hit in mine] == [hit.passage for hit in theirs]
-        assert [hit.score for hit in mine] == pytest.approx([hit.score for hit in theirs])
-        edited.index.close()
-        fresh.index.close()
+        # Stock engines count removed documents in idf until they merge: the same passages, and
+        # not always the same order.
+        assert sorted(edited.ids(Words(query))) == sorted(fresh.ids(Words(query)))
+        assert edited.index.passages().tolist() == sorted(edited.passages)
+        edited.close()
+        fresh.close()
 
 
 @relaxed
@@ -436,36 +435,37 @@ def test_a_filter_equals_searching_everything_and_throwing_away(
     tmp_path_factory, vault, query, allowed, limit
 ):
     for engine in ENGINES:
-        shelf = Shelf(tmp_path_factory.mktemp("filter"), Keyword(engine=engine))
+        shelf = Shelf(tmp_path_factory.mktemp("filter"), engine)
         shelf.put(*documents(vault))
         every = [id_ for id_ in shelf.ids(Words(query)) if id_ in allowed]
-        assert shelf.ids(Words(query), limit, allowed=FILTERS["ids"](allowed)) == every[:limit]
-        shelf.index.close()
+        assert shelf.ids(Words(query), limit, allowed=ids_of(*allowed)) == every[:limit]
+        shelf.close()
 
 
 # --- Settings ---
 
 
-def test_tantivy_refuses_another_k1_or_b(tmp_path):
-    with pytest.raises(ConfigError, match=r"fixed at 1\.2 and 0\.75") as error:
-        open_keyword(tmp_path, Keyword(engine="tantivy", k1=0.9))
-    assert "whoosh" in error.value.fix
-
-
 def test_k1_and_b_are_settings_of_whoosh(tmp_path):
-    for own in (Keyword(k1=0.0), Keyword(b=0.0), Keyword(k1=2.0, b=0.3)):
-        shelf = Shelf(tmp_path / str(own.k1) / str(own.b), own)
-        shelf.put(note(1), passage(1, 1, "bread bread wine"), passage(2, 1, "bread"))
-        for hit in shelf.ask(Words("bread")).hits:
-            assert hit.score == pytest.approx(Twin(shelf).score("bread", hit.passage))
+    for k1, b in ((0.001, 0.75), (1.2, 0.0), (2.0, 0.3)):
+        shelf = Shelf(tmp_path / str(k1) / str(b), "whoosh", k1=k1, b=b, exact=0.0)
+        shelf.put(note(1), passage(1, 1, "bread bread bread wine"), passage(2, 1, "bread wine"))
+        scores = {hit.passage: hit.score for hit in shelf.ask(Words("bread")).hits}
+        assert (scores[1] > 1.1 * scores[2]) == (k1 > 1)
+        shelf.close()
 
 
 def test_an_answer_that_ran_out_of_time_says_so(tmp_path):
-    shelf = Shelf(tmp_path, Keyword())
+    shelf = Shelf(tmp_path, "whoosh")
     shelf.put(note(1), passage(1, 1, "bread and wine"))
     answer = shelf.ask(Words("bread wine"), seconds=0.0)
     assert not answer.complete
+    assert shelf.index.matching(Words("bread wine"), seconds=0.0) is None
     assert shelf.ask(Words("bread wine")).complete
+
+
+def test_what_is_not_wanted_is_not_found_for_want_of_time(shelf):
+    shelf.put(note(1), passage(1, 1, "bread and wine"), passage(2, 1, "bread"))
+    assert shelf.ids(AllOf((Words("bread"), Not(Phrase("and wine")))), seconds=0.0) == []
 
 
 def test_of_equal_passages_the_first_ids_come_first_however_they_came_in(shelf):
@@ -481,6 +481,62 @@ def test_a_field_that_weighs_nothing_is_still_found(shelf):
     for boosts in ({"tags": 0.0}, {"title": 0.0}, {"body": 0.0, "tags": 0.0}):
         found = shelf.ask(Words("daily"), boosts=boosts).hits
         assert {hit.passage for hit in found} == {1, 2, 3}
-        assert {hit.coverage for hit in found} == {1.0}
         told = shelf.index.score_of(Words("daily"), [1, 2, 3], boosts=boosts).hits
-        assert {(hit.passage, hit.coverage) for hit in told} == {(1, 1.0), (2, 1.0), (3, 1.0)}
+        assert {hit.passage for hit in told} == {1, 2, 3}
+
+
+# --- Code ---
+
+CODE = {
+    1: "const user = getUserById(42)",
+    2: "def get_user_by_id(id): return User(id)",
+    3: "data = parse_json_data(text)\nraise HTTPResponseError",
+    4: "for x in items: print(x)",
+}
+
+
+@pytest.fixture(scope="module")
+def coded(engine, tmp_path_factory):
+    shelf = Shelf(tmp_path_factory.mktemp("coded"), engine)
+    shelf.put(note(1), *(passage(id_, 1, "prose", code=code) for id_, code in CODE.items()))
+    shelf.put(passage(5, 1, "a plain sentence about getUserById and the longest json"))
+    yield shelf
+    shelf.close()
+
+
+def in_code(shelf, text):
+    return shelf.ids(Words(text, field="code"), fuzzy=False)
+
+
+def test_camel_and_snake_case_find_each_other_and_the_one_typed_comes_first(coded):
+    assert in_code(coded, "getUserById")[:2] == [1, 2]
+    assert in_code(coded, "get_user_by_id")[:2] == [2, 1]
+
+
+def test_code_is_found_by_parts_of_its_names_and_by_words_of_its_language(coded):
+    assert in_code(coded, "json") == [3]
+    assert in_code(coded, "response") == [3]
+    assert in_code(coded, "for in") == [4]
+    assert coded.ids(Phrase("raise HTTPResponseError", field="code")) == [3]
+
+
+def test_code_holds_code_only_and_is_not_among_words(coded):
+    assert in_code(coded, "longest") == []
+    assert 5 not in in_code(coded, "getUserById")
+    assert coded.ids(Words("getUserById")) == [5]
+
+
+@pytest.mark.parametrize(
+    ("text", "block", "code"),
+    [
+        ("a sentence", False, ()),
+        ("say `ls -l` or ``a`b``", False, ("ls -l", "a`b")),
+        ("before\n```py\nx = 1\n```\nafter `y`", True, ("\nx = 1\n", "y")),
+        ("> - ~~~\n> x = 1\n> ~~~", True, ("\n> x = 1\n",)),
+        ("x = 1\n```\nafter", True, ("x = 1\n",)),
+        ("before\n```py\nx = 1", True, ("\nx = 1",)),
+        ("the middle of a block", True, ("the middle of a block",)),
+    ],
+)
+def test_code_is_fences_and_inline_code(text, block, code):
+    assert code_in(text, block) == code

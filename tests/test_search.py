@@ -400,7 +400,7 @@ def test_no_leg_returns_what_the_filter_excludes(vault, leg, condition):
     legs = [leg] if leg != "graph" else ["keyword", "graph"]
     with with_settings(vault, f"retrieve.legs={json.dumps(legs)}") as index:
         plan = understand(condition, index.config.query, now=NOW)
-        kept = set(index.catalogue.kept_passages(plan.filter).tolist())
+        kept = set(index.catalogue.filtered_passages(plan.filter).tolist())
         found = search(Asked(f"flour water salt scale ({condition})", NOW, 500), index)
     seen = {each.id for each in found.stages[0].ranked}
     assert seen <= kept

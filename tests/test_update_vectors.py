@@ -139,7 +139,7 @@ def test_the_file_of_a_worse_model_has_what_the_better_one_lacks(catalogue, monk
     assert not update_vectors(catalogue, "static", Vector(), "full")
     embed(catalogue, words(4, 30), "full")
     assert update_vectors(catalogue, "static", Vector(), "full")
-    catalogue.drop_outdone_vectors("static", "full")
+    catalogue.drop_superseded_vectors("static", "full")
     check(catalogue, reader(catalogue, "static"), "static")
     folder = catalogue.cache_folder(row(catalogue, "static"))
     embed(catalogue, words(34, 6), "full")

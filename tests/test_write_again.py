@@ -7,16 +7,16 @@ import shutil
 from collections import namedtuple
 
 import pytest
+from ragvault.index.keyword_reached import MANIFEST
+from tests.keyword_shelves import ENGINES
 from write_kit import Heard, answers, models, notes, opened, write
 
 from ragvault import freshness
 from ragvault.cli.vaults import _rows as rows
 from ragvault.errors import IndexLocked, IndexUnusable, VaultUnreadable
-from ragvault.index.keyword_reached import MANIFEST
 from ragvault.store import layout
 from ragvault.store.lock import WriterLock
 from ragvault.vault import Vault
-from tests.keyword_shelves import ENGINES
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]
@@ -173,7 +173,7 @@ def test_a_vault_that_cannot_be_reached_is_not_taken_for_gone(vault, tmp_path, m
 
     assert opened(tmp_path / "copy", home).index("keyword", talk=heard).added == 6
     assert not any("gone" in line or "goes on" in line for line in heard.lines)
-    assert len(layout.known(home)) == 2
+    assert len(layout.known_vaults(home)) == 2
     assert {row.name: row.state for row in rows()} == {"vault": "unreadable", "copy": "ready"}
     with vault.catalogue() as catalogue, pytest.raises(VaultUnreadable, match="not connected"):
         freshness.check(vault.root, catalogue)

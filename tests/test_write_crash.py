@@ -9,10 +9,10 @@ import sys
 
 import pytest
 from crash_kit import Indexer
+from tests.keyword_shelves import ENGINES
 from write_kit import answers, note, notes, opened, write
 
-from ragvault.models.cache import text_key
-from tests.keyword_shelves import ENGINES
+from ragvault.models.embed import text_key
 
 COUNT = 24
 # How many moments, by engine: a few in every run of the tests, many in the slow ones.

@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.keyword_shelves import ENGINES
 from write_kit import QUERIES, Heard, answers, models, notes, opened, write
 
 from ragvault.cli.pages import index_report
-from ragvault.doctor.integrity import integrity
-from tests.keyword_shelves import ENGINES
+from ragvault.evaluate.doctor import check_index
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]
@@ -134,7 +134,7 @@ def test_damage_is_told_with_the_name_of_the_index_and_found_by_the_doctor(vault
     files = [path for path in (vault.folder / name).rglob("*") if path.suffix in (".pst", ".pos")]
     corrupt(max(files, key=lambda path: path.stat().st_size))
     with vault.catalogue() as catalogue:
-        found = list(integrity(catalogue, vault.engines(), vault.status()))
+        found = list(check_index(catalogue, vault.engines(), vault.status()))
     heard = Heard()
 
     vault.index(talk=heard)

@@ -39,13 +39,13 @@ def vault(tmp_path):
 
 def standing(vault, path):
     with vault.catalogue() as catalogue:
-        return catalogue.standings([catalogue.note_id(path)]).get(catalogue.note_id(path))
+        return catalogue.link_stats([catalogue.note_id(path)]).get(catalogue.note_id(path))
 
 
 def stored(vault):
     with vault.catalogue() as catalogue:
         paths = dict(catalogue.notes_since(0))
-        return {paths[note]: place for note, place in catalogue.standings().items()}
+        return {paths[note]: place for note, place in catalogue.link_stats().items()}
 
 
 @pytest.fixture

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from write_kit import models, note, opened, prose, write
-
 from tests.keyword_shelves import ENGINES
+from write_kit import models, note, opened, prose, write
 
 pytestmark = [
     pytest.mark.usefixtures("models"),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ragvault.models.kit import Kit
+from ragvault.models.load import ModelPool
 from ragvault.service.vault_watcher import VaultWatcher
 from ragvault.service.watcher import Watcher
 from ragvault.vault import Vault
@@ -46,7 +46,7 @@ class Watched:
         self.root = root
         self.heard = Heard()
         self.vault_watcher = VaultWatcher(
-            Vault.open(root), self.heard, Kit(), lambda: self.watcher.wake()
+            Vault.open(root), self.heard, ModelPool(), lambda: self.watcher.wake()
         )
         self.watcher = Watcher([self.vault_watcher])
         self._thread = threading.Thread(target=self.watcher.run)

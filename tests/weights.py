@@ -13,10 +13,10 @@ import platformdirs
 import pytest
 
 from ragvault.errors import ModelUnavailable
-from ragvault.models import fetch, registry
-from ragvault.models.fetch import Ways
-from ragvault.models.load import Opening
-from ragvault.models.talk import Lines
+from ragvault.models import install, registry
+from ragvault.models.install import InstallOptions
+from ragvault.models.load import LoadOptions
+from ragvault.models.progress import LineReporter
 
 # Read when the module is: the tests themselves see no RAGVAULT_ variable.
 _NAMED = os.environ.get("RAGVAULT_TEST_MODELS")
@@ -25,13 +25,13 @@ SHELF = Path(_NAMED) if _NAMED else platformdirs.user_cache_path("ragvault-test-
 
 def weights(name: str) -> registry.Build:
     """The first build of this model that can be had, verified; else the test is skipped."""
-    model, builds = registry.find(name)
+    model, builds = registry.find_model(name)
     try:
-        return fetch.ensure(model, builds, SHELF, Ways(talk=Lines()))
+        return install.ensure(model, builds, SHELF, InstallOptions(reporter=LineReporter()))
     except ModelUnavailable as error:
         pytest.skip(f"no weights: {error}")
 
 
-def opened_here(threads: int = 0) -> Opening:
+def opened_here(threads: int = 0) -> LoadOptions:
     """As the product opens models, from the shared folder, without the network."""
-    return Opening(SHELF, Ways(offline=True), threads=threads)
+    return LoadOptions(SHELF, InstallOptions(offline=True), threads=threads)

@@ -14,7 +14,7 @@ import pytest
 from ragvault.engines import Engines
 from ragvault.errors import ModelUnavailable, ModelUnusable
 from ragvault.models.fake import FakeEmbedder
-from ragvault.models.talk import Quiet
+from ragvault.models.progress import SilentReporter
 from ragvault.sought import Words
 from ragvault.vault import Vault
 
@@ -77,13 +77,13 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Models:
     return known
 
 
-class Heard(Quiet):
+class Heard(SilentReporter):
     """Keeps what is said."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def say(self, line: str) -> None:
+    def info(self, line: str) -> None:
         self.lines.append(line)
 
 
@@ -137,7 +137,7 @@ def answers(vault: Vault, exact: bool = True) -> dict[str, object]:
             ],
             "links": [catalogue.outgoing(path) for path in paths],
             "backlinks": {
-                path: [s[:2] for s in catalogue.standings([catalogue.note_id(path)]).values()]
+                path: [s[:2] for s in catalogue.link_stats([catalogue.note_id(path)]).values()]
                 for path in paths
             },
         }

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ragvault.cli.shown import Answer, Shown
     from ragvault.opened import Opened
     from ragvault.several import Writing
-    from ragvault.store.layout import Known
+    from ragvault.store.layout import KnownVault
     from ragvault.vault import Vault
 
 # Up to so many notes a search says by itself that its index is behind: to know takes a walk, which
@@ -63,9 +63,9 @@ class Ask:
 
 def once() -> Opening:
     """Open indexes for one search; a model that several of them need is loaded once."""
-    from ragvault.models.kit import Kit
+    from ragvault.models.load import ModelPool
 
-    kit = Kit()
+    kit = ModelPool()
     return lambda vault: vault.reading(kit=kit)
 
 
@@ -164,11 +164,11 @@ def _is_counted(ask: Ask, index: Opened) -> bool:
 
 def _unfinished(vault: Vault, index: Opened) -> str:
     """Why a vault that was never indexed to its end may lack notes; empty for any other."""
-    from ragvault.store.lock import owner
+    from ragvault.store.lock import lock_owner
 
     if index.catalogue.last_run():
         return ""
-    if owner(vault.folder):
+    if lock_owner(vault.folder):
         return "still being indexed; ask again when that is done (ragvault status)"
     return "its first indexing was not finished; to go on with it: ragvault index"
 
@@ -212,14 +212,14 @@ def _around(opened: Callable[[None], Vault], mistake: UsageError | None) -> Vaul
         raise mistake or error from None
 
 
-def _named_in(ask: Ask, around: Surroundings) -> tuple[list[Known], UsageError | None]:
+def _named_in(ask: Ask, around: Surroundings) -> tuple[list[KnownVault], UsageError | None]:
     """The vaults that the query itself names, or what is wrong with the query."""
     if "in:" not in ask.query.casefold():
         return [], None
     from ragvault.cli.zone import clock
     from ragvault.config.settings import Query
     from ragvault.query.understand import understand
-    from ragvault.store import registry
+    from ragvault.store import layout
     from ragvault.vault import data_folder
 
     try:
@@ -227,7 +227,7 @@ def _named_in(ask: Ask, around: Surroundings) -> tuple[list[Known], UsageError |
     except UsageError as mistake:  # told by the search itself, unless it is the name of a note
         return [], mistake
     data, here = data_folder(around.environ), Path(around.cwd)
-    return [registry.named(name, data, here) for name in plan.vaults], None
+    return [layout.known_vault(name, data, here) for name in plan.vaults], None
 
 
 def _written(shown: Shown, ask: Ask) -> str:

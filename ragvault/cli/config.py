@@ -106,7 +106,7 @@ def _folder(vault: str | None) -> Path | None:
     if path.is_dir():
         return path
     data = folders.data_dir(override=load_settings().config.paths.data)
-    named = [known.root for known in layout.known(data) if known.name == vault]
+    named = [known.root for known in layout.known_vaults(data) if known.name == vault]
     if not named:
         raise VaultNotFound(
             f"there is no folder {vault}, and no vault of that name",

@@ -1,4 +1,4 @@
-"""ragvault doctor: does every part work, and what cures what does not?"""
+"""ragvault doctor: check every part and say how to fix what is wrong."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def doctor(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Check that every part works and every signal is alive; say the cure.
+    """Check that every part works, and show how to fix what does not.
 
-    Looks at Python and its libraries, models, folders, the index against the vault, and asks each
-    leg and each signal of the ranking with words of the vault itself. Changes nothing. Exit 3 when
-    the index is missing or behind, 4 when something cannot be used. With -q only what is wrong is
-    told, with -v also what is fine.
+    Checks Python and its libraries, models, folders, and the index against the vault. Then searches
+    for the vault's own words, to see that each leg and each ranking signal has an effect. Changes
+    nothing. -q shows only problems, -v also what is fine. Exit 3 if the index is missing or out of
+    date, 4 if something cannot be used.
 
     ragvault doctor
 
@@ -30,10 +30,9 @@ def doctor(
     from datetime import datetime
 
     from ragvault.cli import pages
-    from ragvault.doctor.examine import examine
-    from ragvault.doctor.findings import exit_code
+    from ragvault.evaluate.doctor import diagnose, exit_code
 
-    name, found = examine(vault, datetime.now().astimezone())
+    name, found = diagnose(vault, datetime.now().astimezone())
     code = exit_code(found)
     if json:
         render.out(render.as_json({"vault": name, "exit": code, "findings": found}))

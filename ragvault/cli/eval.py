@@ -1,4 +1,4 @@
-"""ragvault eval: how good the answers are, on judged questions or on the vault's own exam."""
+"""ragvault eval: how good the answers are, on judged questions or on probes of the vault."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ app = typer.Typer()
 def evaluate(
     questions: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Argument(metavar="[QUESTIONS.jsonl]", help="Judged questions; left out, probes."),
+        typer.Argument(metavar="[QUESTIONS.jsonl]", help="Judged questions. Default: probes."),
     ] = None,
     vault: options.VaultName = None,
     profiles: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--profiles", metavar="A,B|all", help="Compare rankings with the first."),
+        typer.Option("--profiles", metavar="A,B|all", help="Compare profiles with the first."),
     ] = None,
     ablate: Annotated[
-        bool, typer.Option("--ablate", help="Take each leg, boost and stage away in turn.")
+        bool, typer.Option("--ablate", help="Switch off each leg, boost and stage in turn.")
     ] = False,
     probes: Annotated[
-        int, typer.Option("--probes", metavar="N", min=1, help="How many the vault asks itself.")
+        int, typer.Option("--probes", metavar="N", min=1, help="How many probes.")
     ] = 500,
-    seed: Annotated[int, typer.Option("--seed", help="Other probes of the same vault.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed makes other probes.")] = 0,
     write: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--write", metavar="FILE", help="Keep the probes as judged questions."),
+        typer.Option("--write", metavar="FILE", help="Save the probes as judged questions."),
     ] = None,
     plot: Annotated[
         Optional[Path],  # noqa: UP045
@@ -53,14 +53,14 @@ def evaluate(
 ) -> None:
     """Measure how good the answers are, on judged questions or probes.
 
-    Without questions the vault writes its own exam: titles, aliases, headings, sentences, misspelt
-    titles and the words around links must find their notes, and nonsense must find nothing.
+    Without questions, probes are made of the vault itself: titles, aliases, headings, sentences,
+    misspelt titles and the words around links must find their notes; nonsense must find nothing.
 
     ragvault eval questions.jsonl --profiles all
 
     ragvault eval --ablate --plot parts.svg
     """
-    from ragvault.evaluate.examine import Examiner, examine
+    from ragvault.evaluate.evaluator import Evaluator, evaluate_profiles
     from ragvault.vault import Vault
 
     if plot:
@@ -73,19 +73,19 @@ def evaluate(
         render.talk("nothing to ask: no note of this vault has a title, heading or sentence")
         raise typer.Exit(1)
     now = datetime.now().astimezone()
-    examiner = Examiner(
+    evaluator = Evaluator(
         lambda more: Vault.open(opened.root, flags=[*flags, *more]).reading(), asked, now
     )
     source = {"file": str(questions)} if questions else {"probes": len(asked), "seed": seed}
     about = {"vault": opened.name, "now": now.isoformat(timespec="seconds"), "questions": source}
-    found = about | examine(
-        examiner, names, parts=ablate, signals=questions is None, tell=render.detail
+    found = about | evaluate_profiles(
+        evaluator, names, ablate=ablate, signals=questions is None, progress=render.detail
     )
     _show(found, plot, json)
 
 
 def _named(profiles: str | None, opened: Vault) -> list[str]:
-    """The profiles to compare; left out, the one in effect."""
+    """The profiles to compare; by default the one in effect."""
     from ragvault.config import profiles as known
 
     if profiles is None:
@@ -94,9 +94,9 @@ def _named(profiles: str | None, opened: Vault) -> list[str]:
         return list(known.names())
     names = list(dict.fromkeys(name.strip() for name in profiles.split(",") if name.strip()))
     if not names:
-        raise UsageError("--profiles names none", fix="for example: --profiles default,ragdocs")
+        raise UsageError("--profiles has no name", fix="for example: --profiles default,ragdocs")
     for name in names:
-        known.config(name)  # a name that is wrong is told before anything is asked
+        known.config(name)  # reports a wrong name before any question is asked
     return names
 
 
@@ -108,16 +108,19 @@ def _questions(
 
     if path is not None:
         if write is not None:
-            raise UsageError("--write keeps probes", fix="leave out the questions or --write")
+            raise UsageError(
+                "--write saves probes, and questions were given",
+                fix="omit the questions or --write",
+            )
         return read_questions(path)
     with opened.catalogue() as catalogue:
-        exam = probes(catalogue, count, seed=seed)
-    if len(exam) < count:
-        render.talk(f"the vault has {len(exam)} probes in it, fewer than the {count} asked for")
+        made = probes(catalogue, count, seed=seed)
+    if len(made) < count:
+        render.talk(f"the vault is too small for {count} probes; using {len(made)}")
     if write is not None:
-        write_questions(write, exam)
-        render.talk(f"{write} holds {len(exam)} questions")
-    return exam
+        write_questions(write, made)
+        render.talk(f"saved {len(made)} questions in {write}")
+    return made
 
 
 def _show(found: dict[str, Any], plot: Path | None, json: bool) -> None:
@@ -127,14 +130,14 @@ def _show(found: dict[str, Any], plot: Path | None, json: bool) -> None:
     for line in scores.about(found):
         render.talk(line)
     if plot:
-        from ragvault.evaluate.picture import draw
+        from ragvault.evaluate.plot import draw_report
 
-        draw(found, plot)
-        render.talk(f"{plot} is the picture")
+        draw_report(found, plot)
+        render.talk(f"drew {plot}")
 
 
 def _check_plot(path: Path) -> None:
-    """Before an hour of questions is asked, not after."""
-    from ragvault.evaluate.picture import check
+    """Before the questions are asked, which may take an hour."""
+    from ragvault.evaluate.plot import check_plot_path
 
-    check(path)
+    check_plot_path(path)

@@ -44,7 +44,7 @@ def forget(
     from ragvault.cli import pages
     from ragvault.errors import UsageError
     from ragvault.forget import ignore_line
-    from ragvault.models.talk import on_stderr
+    from ragvault.models.progress import stderr_reporter
     from ragvault.service.process import pause_watcher
     from ragvault.vault import Vault
 
@@ -52,7 +52,7 @@ def forget(
         raise UsageError("name a note, or say --removed", fix="ragvault forget --help")
     opened = Vault.open(vault)
     with pause_watcher(opened.root):
-        forgotten = opened.forget(note, talk=on_stderr(quiet=render.is_quiet()))
+        forgotten = opened.forget(note, talk=stderr_reporter(quiet=render.is_quiet()))
     if note is not None and not forgotten.notes:
         render.talk(f"{note} is not in the index any more")
     render.out(render.as_json(forgotten) if json else pages.forgotten(opened.name, forgotten))

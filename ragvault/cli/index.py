@@ -72,7 +72,7 @@ def index(
     ragvault index sample_vault --tier static --offline
     """
     from ragvault.cli import pages
-    from ragvault.models.talk import on_stderr
+    from ragvault.models.progress import stderr_reporter
     from ragvault.service.process import pause_watcher
     from ragvault.vault import Vault
 
@@ -83,7 +83,7 @@ def index(
         with pause_watcher(opened.root) as watcher, progress() as tell:
             if watcher:
                 render.talk(f"the watcher (pid {watcher.pid}) lets this run write, then goes on")
-            talk = on_stderr(quiet=render.is_quiet())
+            talk = stderr_reporter(quiet=render.is_quiet())
             how: Any = {"rebuild": rebuild, "allow_empty": allow_empty, "offline": offline}
             report = opened.index(how_far, tell=tell, talk=talk, **how)
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""ragvault models: which there are, fetching them, checking them, finding their folder."""
+"""ragvault models: list, fetch and verify models, and print their folders."""
 
 from __future__ import annotations
 
@@ -12,27 +12,29 @@ from ragvault.config import folders
 from ragvault.config.load import load_settings
 from ragvault.errors import ModelUnavailable, ModelUnusable
 
-app = typer.Typer(help="The models: which there are, fetching and checking them.")
+app = typer.Typer(help="List, fetch and verify models.")
 
 Name = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
         autocompletion=options.model_names,
-        help="A name that models list shows.",
+        help="A name from models list.",
     ),
 ]
 
 
 @app.command("list")
 def list_(json: options.Json = False) -> None:
-    """Every model: its kind, whether it is here, who made it and under which licence.
+    """List every model: its kind, origin and licence, and whether it is installed.
 
     ragvault models list
     """
-    shelf = folders.models_dir()
-    rows = [_row(name, shelf) for name in _registry().models()]
-    render.out(render.as_json({"folder": str(shelf), "models": rows}) if json else _table(rows))
+    models_dir = folders.models_dir()
+    rows = [_row(name, models_dir) for name in _registry().known_models()]
+    render.out(
+        render.as_json({"folder": str(models_dir), "models": rows}) if json else _table(rows)
+    )
 
 
 @app.command()
@@ -42,7 +44,7 @@ def pull(
         typer.Argument(
             metavar="[NAME]...",
             autocompletion=options.model_names,
-            help="Without a name: those your settings use.",
+            help="Default: the models your settings use.",
         ),
     ] = None,
     source: Annotated[
@@ -53,22 +55,23 @@ def pull(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Fetch models, verify every byte, and say where they are. One that is here is only verified.
+    """Fetch models, verify every byte, and print their folders. Installed ones are only verified.
 
     ragvault models pull
 
     ragvault models pull bge-small-en-v1.5 --from /media/stick/models
     """
-    from ragvault.models.fetch import Ways
-    from ragvault.models.talk import on_stderr
+    from ragvault.models.install import InstallOptions
+    from ragvault.models.progress import stderr_reporter
 
     settings = load_settings().config.models
     copies = [path.expanduser() for path in (source, Path(settings.folder)) if path and path.name]
-    ways = Ways(offline or settings.offline, copies, on_stderr(quiet=render.is_quiet()))
+    reporter = stderr_reporter(quiet=render.is_quiet())
+    how = InstallOptions(offline or settings.offline, copies, reporter)
     wanted = names or [settings.embedder, settings.static, settings.reranker]
     pulled = []
     for name in wanted:
-        pulled.append({"name": name, "path": _pulled(name, ways)})
+        pulled.append({"name": name, "path": _pulled(name, how)})
         if not json:
             render.out(str(pulled[-1]["path"]))
     if json:
@@ -82,24 +85,24 @@ def verify(
         typer.Argument(
             metavar="[NAME]",
             autocompletion=options.model_names,
-            help="Without a name: every model that is here.",
+            help="Default: every installed model.",
         ),
     ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Hash every file of the models that are here. Exit 4 when one is not what it should be.
+    """Hash every file of the installed models. Exit 4 if one is damaged.
 
     ragvault models verify
     """
-    from ragvault.models import shelf as shelves
+    from ragvault.models import weights
 
-    shelf = folders.models_dir()
-    known = [name] if name else list(_registry().models())
-    found = [(each, _installed(each, shelf)) for each in known]
+    models_dir = folders.models_dir()
+    known = [name] if name else list(_registry().known_models())
+    found = [(each, _installed(each, models_dir)) for each in known]
     if name and found[0][1] is None:
-        raise ModelUnavailable(name, [(str(shelf), "it has not been pulled")])
-    faults = {each: shelves.faults(build, shelf) for each, build in found if build}
+        raise ModelUnavailable(name, [(str(models_dir), "it is not installed")])
+    faults = {each: weights.faults(build, models_dir) for each, build in found if build}
     if json:
         rows = [{"name": each, "faults": wrong} for each, wrong in faults.items()]
         render.out(render.as_json({"models": rows}))
@@ -107,63 +110,59 @@ def verify(
     if wrong:
         raise ModelUnusable(wrong[0][0], "; ".join(said for _, said in wrong))
     if not quiet and not json:
-        render.out("\n".join(f"{each}: all is well" for each in faults))
+        render.out("\n".join(f"{each}: verified" for each in faults))
 
 
 @app.command()
 def path(name: Name, json: options.Json = False) -> None:
-    """Print the folder of a model that is here.
+    """Print the folder of an installed model.
 
     ragvault models path bge-small-en-v1.5
     """
-    from ragvault.models import load
-    from ragvault.models import shelf as shelves
+    from ragvault.models import load, weights
 
-    shelf = folders.models_dir()
-    if load.is_foreign(name):
-        _print_path(name, _foreign(name, shelf), json)
+    models_dir = folders.models_dir()
+    if load.is_unlisted(name):
+        _print_path(name, _unlisted(name, models_dir), json)
         return
-    build = _installed(name, shelf)
+    build = _installed(name, models_dir)
     if build is None:
-        raise ModelUnavailable(name, [(str(shelf), "it has not been pulled")])
-    _print_path(name, shelves.folder_of(build, shelf), json)
+        raise ModelUnavailable(name, [(str(models_dir), "it is not installed")])
+    _print_path(name, weights.build_folder(build, models_dir), json)
 
 
 def _print_path(name: str, path: Path, json: bool) -> None:
     render.out(render.as_json({"name": name, "path": path}) if json else str(path))
 
 
-def _pulled(name: str, ways: Any) -> Path:
-    from ragvault.models import fetch, load
-    from ragvault.models import folder as folders_of_yours
-    from ragvault.models import shelf as shelves
+def _pulled(name: str, how: Any) -> Path:
+    from ragvault.models import install, load, weights
 
-    shelf = folders.models_dir()
-    if load.is_foreign(name):
-        return folders_of_yours.locate(load.short_name(name), shelf, ways)
-    model, builds = _registry().find(name)
-    return shelves.folder_of(fetch.pull(model, builds, shelf, ways), shelf)
+    models_dir = folders.models_dir()
+    if load.is_unlisted(name):
+        return install.unlisted_folder(load.short_name(name), models_dir, how)
+    model, builds = _registry().find_model(name)
+    return weights.build_folder(install.pull(model, builds, models_dir, how), models_dir)
 
 
-def _foreign(name: str, shelf: Path) -> Path:
-    from ragvault.models import folder as folders_of_yours
-    from ragvault.models.fetch import Ways
+def _unlisted(name: str, models_dir: Path) -> Path:
+    from ragvault.models.install import InstallOptions, unlisted_folder
     from ragvault.models.load import short_name
 
-    return folders_of_yours.locate(short_name(name), shelf, Ways(offline=True))
+    return unlisted_folder(short_name(name), models_dir, InstallOptions(offline=True))
 
 
-def _installed(name: str, shelf: Path) -> Any:
-    from ragvault.models import shelf as shelves
+def _installed(name: str, models_dir: Path) -> Any:
+    from ragvault.models import weights
 
-    return shelves.installed(_registry().find(name)[1], shelf)
+    return weights.installed(_registry().find_model(name)[1], models_dir)
 
 
-def _row(name: str, shelf: Path) -> dict[str, Any]:
-    from ragvault.models import shelf as shelves
+def _row(name: str, models_dir: Path) -> dict[str, Any]:
+    from ragvault.models import weights
 
-    model, _ = _registry().find(name)
-    build = _installed(name, shelf)
+    model, _ = _registry().find_model(name)
+    build = _installed(name, models_dir)
     return {
         "name": name,
         "kind": model.role,
@@ -177,16 +176,16 @@ def _row(name: str, shelf: Path) -> dict[str, Any]:
         "download_bytes": model.sources[0].bytes,
         "installed": build is not None,
         "full_name": build.full_name if build else None,
-        "path": str(shelves.folder_of(build, shelf)) if build else None,
+        "path": str(weights.build_folder(build, models_dir)) if build else None,
     }
 
 
 def _table(rows: list[dict[str, Any]]) -> str:
-    """Three lines a model: what it is, who made it, where it is or could be had."""
+    """Four lines per model: what it is, who made it, where it is or how large to fetch."""
     lines = []
     for row in rows:
         sources = ", ".join(row["sources"])
-        here = row["path"] or f"not here; {row['download_bytes'] / 1e6:.0f} MB to fetch"
+        here = row["path"] or f"not installed; {row['download_bytes'] / 1e6:.0f} MB to fetch"
         lines += [
             f"{row['name']}  ({row['kind']}, {row['engine']})",
             f"    {row['about']}",

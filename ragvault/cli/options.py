@@ -39,7 +39,7 @@ def vault_names(incomplete: str) -> list[str]:
     # Somebody is in the middle of a line: a mistake in the settings is told when it is entered.
     with suppress(RagvaultError, OSError):
         data = folders.data_dir(override=load_settings().config.paths.data)
-        names = [vault.name for vault in layout.known(data)]
+        names = [vault.name for vault in layout.known_vaults(data)]
         return _typed([name for name in names if name.startswith(incomplete)])
     return []
 
@@ -67,7 +67,7 @@ def model_names(incomplete: str) -> list[str]:
     """The models of the registry whose names begin so, for the shell."""
     from ragvault.models import registry
 
-    return [name for name in registry.models() if name.startswith(incomplete)]
+    return [name for name in registry.known_models() if name.startswith(incomplete)]
 
 
 Quiet = Annotated[

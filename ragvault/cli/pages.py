@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ragvault.cli.render import as_json, count, printable, size
 
 if TYPE_CHECKING:
-    from ragvault.doctor.findings import Finding
+    from ragvault.evaluate.doctor import Finding
     from ragvault.forget import Forgotten
     from ragvault.linked import Incoming, LinkPath, Links, Outgoing
     from ragvault.purge import Written
@@ -216,7 +216,7 @@ def _details(found: Status) -> Iterator[str]:
 
 
 def findings(found: Sequence[Finding], *, quiet: bool, full: bool) -> str:
-    """What a doctor found: faults first and with their cure, then a line about the rest."""
+    """The findings of the doctor: problems first, each with its fix, then a count."""
     order = ("broken", "behind", "note", "fine")
     shown = order if full else order[:2] if quiet else order[:3]
     lines = [
@@ -224,7 +224,7 @@ def findings(found: Sequence[Finding], *, quiet: bool, full: bool) -> str:
     ]
     well = sum(each.state in ("fine", "note") for each in found)
     if not quiet:
-        lines.append(f"{well} of {len(found)} checks are well")
+        lines.append(f"{well} of {len(found)} checks passed")
     return "\n".join(lines)
 
 

@@ -31,23 +31,23 @@ def as_text(found: Mapping[str, Any], *, full: bool) -> str:
 
 
 def about(found: Mapping[str, Any]) -> Iterator[str]:
-    """What must be said beside the numbers."""
+    """Warnings beside the numbers."""
     unknown = found["unknown_notes"]
     if unknown:
         some = ", ".join(map(printable, unknown[:3])) + (" …" if len(unknown) > 3 else "")
-        yield f"{len(unknown)} judged notes are not in the index and cannot be found: {some}"
+        yield f"{len(unknown)} judged notes are not in the index, so they cannot be found: {some}"
     for each in found["signals"]:
         if each["state"] == "dead":
-            yield f"{each['name']} never fired, though the notes give it cause; ragvault doctor"
+            yield f"{each['name']} never fired, though the notes give it cause; see ragvault doctor"
     for name, each in found["profiles"].items():
         if each["failed"]:
-            yield f"{name}: {', '.join(each['failed'])} did not answer every question"
+            yield f"{name}: {', '.join(each['failed'])} failed for some questions"
         for id_, why in each["refused"].items():
             yield f"{name}: {printable(id_)} cannot be asked: {printable(why)}"
 
 
 def tuning(receipt: Mapping[str, Any]) -> str:
-    """What a tuning found, how it was judged, and what became of it."""
+    """What a tuning found, how it was judged, and whether it was kept."""
     judged, searched = receipt["judged"], receipt["searched"]
     lines = [
         f"searched on {searched['n']} questions: {searched['rankings']} rankings, "
@@ -58,11 +58,11 @@ def tuning(receipt: Mapping[str, Any]) -> str:
     lines += [f"  {key}: {old:g} -> {new:g}" for key, (old, new) in receipt["settings"].items()]
     lines += [f"  {kind or '(none)'}: {shift:+.3f}" for kind, shift in judged["kinds"].items()]
     if not receipt["accepted"]:
-        lines.append(f"nothing is changed: {receipt['refusal']}")
+        lines.append(f"nothing changed: {receipt['refusal']}")
     elif receipt["dry_run"]:
-        lines.append("nothing is changed: --dry-run")
+        lines.append("nothing changed: --dry-run")
     else:
-        lines.append(f"kept in {printable(receipt['file'])}; ragvault tune --revert takes it back")
+        lines.append(f"kept in {printable(receipt['file'])}; ragvault tune --revert removes it")
     return "\n".join(lines)
 
 
@@ -114,7 +114,7 @@ def _kinds(kinds: Mapping[str, Any]) -> str:
 
 def _compared(comparisons: Sequence[Mapping[str, Any]], full: bool) -> str:
     against = comparisons[0]["against"]
-    head = [f"nDCG@10 less that of {against}", "", "95 % interval", "worse"]
+    head = [f"nDCG@10 minus {against}", "", "95 % interval", "worse"]
     rows = [
         [each["name"], f"{each['mean']:+.3f}", _interval(each), str(len(each["regressions"]))]
         for each in comparisons
@@ -137,7 +137,7 @@ def _regressions(comparison: Mapping[str, Any], full: bool) -> Iterator[str]:
 
 
 def _ablated(rows: Sequence[Mapping[str, Any]], off: Sequence[str]) -> str:
-    head = ["without", "", "nDCG@10", "it is worth", "95 % interval", "helps", "hurts"]
+    head = ["without", "", "nDCG@10", "worth", "95 % interval", "helps", "hurts"]
     cells = [
         [
             each["part"],
@@ -150,7 +150,7 @@ def _ablated(rows: Sequence[Mapping[str, Any]], off: Sequence[str]) -> str:
         ]
         for each in rows
     ]
-    said = f"\noff already: {', '.join(off)}" if off else ""
+    said = f"\nalready off: {', '.join(off)}" if off else ""
     return table(head, cells) + said
 
 

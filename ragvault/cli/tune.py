@@ -1,4 +1,4 @@
-"""ragvault tune: better weights for one vault, only with a receipt."""
+"""ragvault tune: better weights for one vault, kept only if unseen questions confirm them."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ def tune(
         typer.Argument(metavar="QUESTIONS.jsonl", help="Judged questions."),
     ] = None,
     vault: options.VaultName = None,
-    seed: Annotated[int, typer.Option("--seed", help="Another way to split the questions.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Another seed splits the questions differently.")
+    ] = 0,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what would change, and change nothing.")
+        bool, typer.Option("--dry-run", help="Show what would change; change nothing.")
     ] = False,
-    revert: Annotated[
-        bool, typer.Option("--revert", help="Take back what was tuned before.")
-    ] = False,
+    revert: Annotated[bool, typer.Option("--revert", help="Remove all tuned settings.")] = False,
     set_: options.Set = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Search better weights for a vault, and keep them only with a receipt.
+    """Find better ranking weights for a vault, and keep them only if they prove better.
 
-    Searches on one half of the questions and judges on the other: a change is kept when the lower
-    end of its 95 % interval is above 0 and no kind of question loses more than a point. It is kept
-    beside the index, between your config.toml and the vault's own file. Exit 1 when nothing better
-    was found.
+    Searches on one half of the questions and judges on the other. A change is kept if the lower end
+    of its 95 % interval is above 0 and no kind of question loses more than a point. Tuned settings
+    are stored beside the index; they override your config.toml, and the vault's own file overrides
+    them. Exit 1 if nothing better was found.
 
     ragvault tune questions.jsonl --dry-run
 
@@ -64,22 +64,21 @@ def tune(
 def _tuned(
     path: Path, vault: str | None, seed: int, dry_run: bool, flags: list[str]
 ) -> dict[str, Any]:
-    from ragvault.evaluate import tuned
     from ragvault.evaluate.questions import read_questions
-    from ragvault.evaluate.rehearse import Rehearsal
-    from ragvault.evaluate.tune import check, receipt, tune
+    from ragvault.evaluate.run import Replay
+    from ragvault.evaluate.tune import check_questions, keep_tuning, receipt, tune
     from ragvault.vault import Vault
 
     opened = Vault.open(vault, flags=flags)
     asked = read_questions(path)
-    check(asked, opened.settings.config)
+    check_questions(asked, opened.settings.config)
     now = datetime.now(timezone.utc)
     render.detail(f"asking {len(asked)} questions of {opened.name}")
     with opened.reading() as index:
         revision = index.catalogue.revision
-        ranking = Rehearsal(asked, index, now)
+        ranking = Replay(asked, index, now)
         found: Tuning = tune(
-            asked, ranking, index.config, seed=seed, fixed=_fixed(opened), tell=render.detail
+            asked, ranking, index.config, seed=seed, fixed=_fixed(opened), progress=render.detail
         )
     about = {
         "vault": opened.name,
@@ -90,31 +89,31 @@ def _tuned(
         "dry_run": dry_run,
         "file": "",
     }
-    told = receipt(found, about)
+    result = receipt(found, about)
     if found.accepted and not dry_run:
-        told["file"] = str(tuned.keep(opened.folder, told))
-    return told
+        result["file"] = str(keep_tuning(opened.folder, result))
+    return result
 
 
 def _fixed(opened: Vault) -> set[str]:
-    """Settings that something above what is tuned has set: turning them would change nothing."""
+    """Settings that override tuned ones: tuning them would have no effect."""
     above = ("vault file", "environment")
     return {key for key, origin in opened.settings.origin.items() if origin.startswith(above)}
 
 
 def _revert(vault: str | None, questions: Path | None, json: bool) -> None:
     from ragvault.config import folders
-    from ragvault.evaluate import tuned
-    from ragvault.store import layout, registry
+    from ragvault.evaluate.tune import revert_tuning
+    from ragvault.store import layout
     from ragvault.vault import data_folder
 
     if questions is not None:
-        raise UsageError("--revert asks no questions", fix="ragvault tune --revert")
-    # Not through Vault.open: settings that a release no longer knows can be taken back too.
+        raise UsageError("--revert takes no questions", fix="ragvault tune --revert")
+    # Not through Vault.open, which refuses settings that this release no longer knows.
     data = data_folder()
-    folder = layout.index_folder(registry.find(vault, data, folders.here()), data)
-    settings = tuned.revert(folder, datetime.now(timezone.utc).isoformat(timespec="seconds"))
+    folder = layout.index_folder(layout.find_vault(vault, data, folders.here()), data)
+    settings = revert_tuning(folder, datetime.now(timezone.utc).isoformat(timespec="seconds"))
     if json:
         render.out(render.as_json({"reverted": settings}))
     else:
-        render.out("\n".join(f"took back {key} = {value}" for key, value in settings.items()))
+        render.out("\n".join(f"removed {key} = {value}" for key, value in settings.items()))

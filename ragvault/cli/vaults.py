@@ -67,17 +67,17 @@ def default(
     ragvault vaults default sample_vault
     """
     from ragvault.config import folders
-    from ragvault.store import registry
+    from ragvault.store import layout
     from ragvault.vault import data_folder
 
     if none:
         if vault:
             raise UsageError("a vault and --none contradict each other", fix="leave one out")
-        registry.unset_default(data_folder())
+        layout.unset_default_vault(data_folder())
         return
     if vault:
-        registry.set_default(registry.named(vault, data_folder(), folders.here()))
-    chosen = registry.default(data_folder())
+        layout.set_default_vault(layout.known_vault(vault, data_folder(), folders.here()))
+    chosen = layout.default_vault(data_folder())
     if chosen is None:
         render.talk("no default vault is chosen; ragvault vaults default VAULT chooses one")
         raise typer.Exit(1)
@@ -98,11 +98,11 @@ def remove(
     ragvault vaults remove sample_vault
     """
     from ragvault.config import folders
-    from ragvault.store import registry
+    from ragvault.store import layout
     from ragvault.store.lock import WriterLock
     from ragvault.vault import data_folder
 
-    known = registry.named(vault, data_folder(), folders.here())
+    known = layout.known_vault(vault, data_folder(), folders.here())
     _refuse_watched(known.root)
     name, folder = render.printable(known.name), render.printable(str(known.folder))
     question = f"delete the index of {name} ({render.size(_bytes(known.folder))} in {folder})?"
@@ -112,7 +112,7 @@ def remove(
     # Held for a moment, to know that nobody is writing: the lock itself goes with the folder.
     with WriterLock(known.folder, "ragvault vaults remove"):
         pass
-    registry.remove(known, keep=keep)
+    layout.remove_vault(known, keep=keep)
     left = f"its index stays in {folder}" if keep else "its index is deleted"
     render.out(f"{name} is forgotten; {left}; the notes in {known.root} are as they were")
 
@@ -135,11 +135,11 @@ def _agreed(question: str) -> bool:
 
 
 def _rows() -> list[Row]:
-    from ragvault.store import layout, registry
+    from ragvault.store import layout
     from ragvault.vault import data_folder
 
     data = data_folder()
-    chosen = registry.default(data)
+    chosen = layout.default_vault(data)
     return [
         Row(
             name=vault.name,
@@ -150,7 +150,7 @@ def _rows() -> list[Row]:
             bytes=_bytes(vault.folder),
             created=vault.created,
         )
-        for vault in layout.known(data)
+        for vault in layout.known_vaults(data)
     ]
 
 
@@ -163,9 +163,9 @@ def _state(root: Path, catalogue: Path) -> str:
 
 
 def _bytes(folder: Path) -> int:
-    from ragvault.store.counts import sizes
+    from ragvault.store.catalogue import file_sizes
 
-    return sum(sizes(folder).values())
+    return sum(file_sizes(folder).values())
 
 
 def _table(rows: list[Row]) -> str:

@@ -105,7 +105,7 @@ class Chunk(Table, frozen=True):
 class Vector(Table, frozen=True):
     """How passages are looked up by meaning."""
 
-    exact_max: Count = 250_000
+    exact_max: Count = 500_000
     probe: Share = 0.25
     threads: Positive = 1
 
@@ -121,6 +121,7 @@ class Boosts(Table, frozen=True):
     description: AtLeast0 = 2.0
     tags: AtLeast0 = 2.0
     aliases: AtLeast0 = 1.5
+    properties: AtLeast0 = 1.0
     author: AtLeast0 = 1.0
     body: AtLeast0 = 1.0
 
@@ -130,7 +131,7 @@ class Keyword(Table, frozen=True):
 
     vault: ClassVar[bool] = True
 
-    engine: Literal["whoosh", "tantivy"] = "whoosh"
+    engine: Literal["auto", "whoosh", "tantivy"] = "auto"
     stemming: str = "english"
     k1: AtLeast0 = 1.2
     b: From0To1 = 0.75
@@ -148,8 +149,6 @@ class Code(Table, frozen=True):
     vault: ClassVar[bool] = True
 
     enabled: bool = True
-    k1: AtLeast0 = 1.2
-    b: From0To1 = 0.75
 
 
 class Graph(Table, frozen=True):

@@ -1,11 +1,11 @@
-"""Ablation: what is each part worth? Take it away and ask again.
+"""Ablation: which parts can be switched off, to measure what each is worth.
 
-    leg      one way of finding less
-    boost    one reason to rise less, or none at all
-    fuse     the lists one after the other, in place of one score; no lift for exact names
-    stage    one step of the ranking left out
+    leg      without one leg
+    boost    without one boost
+    fuse     without the lift for exact names, or without scores filled in by other legs
+    stage    without one ranking stage; without `fuse`, the lists are concatenated
 
-A variant is settings and nothing else. Parts that are off already have no variant: `off` says so.
+A variant is only settings. Parts that are already off have no variant: `parts_off` lists them.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ BOOSTS = (
     *("backlinks", "recency", "community", "importance", "access"),
     *("templates", "superseded"),
 )
-# What may be left out and still give an answer; `limit` and `budget` only shorten it.
+# Stages that are optional. `limit` and `budget` only shorten an answer.
 STAGES = ("calibrate", "dedup", "diversify", "rerank", "parents")
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One part taken away: its name, what sort of part it is, and the settings that do it."""
+    """One part switched off: its name, its group, and the settings that do it."""
 
     name: str
     group: str
@@ -34,11 +34,11 @@ class Variant:
 
 
 def variants(config: Config) -> Iterator[Variant]:
-    """Every part that is on, each taken away alone."""
+    """One variant for every part that is on."""
     legs = config.retrieve.legs
     for leg in legs:
         left = [f'"{other}"' for other in legs if other != leg]
-        if set(left) - {'"graph"'}:  # which finds nothing alone
+        if set(left) - {'"graph"'}:  # the graph leg finds nothing alone
             yield Variant(leg, "leg", (f"retrieve.legs=[{', '.join(left)}]",))
     yield from _fusion(config)
     if config.boost.enabled:
@@ -52,8 +52,8 @@ def variants(config: Config) -> Iterator[Variant]:
             yield Variant(stage, "stage", (f"{stage}.enabled=false",))
 
 
-def off(config: Config) -> list[str]:
-    """The parts that the settings leave out already."""
+def parts_off(config: Config) -> list[str]:
+    """The parts that these settings already switch off."""
     boosts = [name for name in BOOSTS if not getattr(config.boost, name).enabled]
     stages = [name for name in ("boost", *STAGES) if not getattr(config, name).enabled]
     legs = [leg for leg in LEGS if leg not in config.retrieve.legs]

@@ -1,44 +1,61 @@
-"""Probes: the exam a vault writes for itself, without a judge and without a model.
+"""Probes: test questions that a vault makes of its own notes, without a judge and without a model.
 
     title      the title of a note must find it
-    alias      another name of it as well
-    heading    a heading must find the note below it
+    alias      so must another name of it
+    heading    a heading must find the note that has it
     sentence   a sentence, word for word
     typo       the title with one letter wrong
-    link       the sentence around [[X]], without the link, must find X; the note it is from is out
-    nonsense   words that no note has must not be answered with confidence
+    link       the sentence around [[X]], without the link, must find X; its own note is left out
+    nonsense   words that no note has must not get a confident answer
 
-The same vault and seed make the same exam. Sources are the notes' own texts (plain.py) and not the
-tables a search asks, so that an empty table is noticed. A name that several notes share is
-answered by each of them.
+The same vault and seed make the same probes. They come from the notes' own text and not from the
+tables that a search uses, so an empty table is noticed. If several notes share a name, each of them
+is a right answer.
+
+Markdown is not parsed here: whatever is no plain sentence (code, tables, lists of links) is left
+out, and one sentence more or less does not matter.
 """
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ragvault.evaluate import plain
 from ragvault.evaluate.questions import Judged, Question
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.keys import fold
 
 KINDS = ("title", "alias", "heading", "sentence", "typo", "link", "nonsense")
-SHARED = 3  # notes; a heading that more of them have ("Method") asks for none of them
-READ = 3000  # notes that an exam is made of; drawn from a vault that has more
-NONSENSE = 10  # one probe in so many
-MADE_UP = 1000  # nonsense queries, of three words at most; the syllables make 13,824 words
+MAX_SHARED = 3  # notes; a heading that more notes have ("Method") is no question
+MAX_NOTES = 3000  # of a larger vault, this many notes are drawn
+NONSENSE_EVERY = 10  # one probe in ten is nonsense
+MAX_NONSENSE = 1000  # queries of at most three words; the syllables make 13,824 words
 _SYLLABLES = (
     *("bra", "cle", "dro", "fim", "gru", "hux", "jol", "kre", "lup", "mez", "nog", "plu"),
     *("qua", "rib", "sko", "tev", "ulm", "vix", "wob", "yaz", "zed", "tro", "fle", "gix"),
 )
 _ASKING = ("how do I {} the {}", "what is a {}", "{} {}", "{} {} {}", "why does {} need {}")
 
+SENTENCE_WORDS = (6, 30)
+SENTENCE_LETTERS = (12, 80)  # in scripts without spaces
+
+_LINK = re.compile(r"(?<!!)\[\[([^\[\]|#\n]+)(?:#[^\[\]|\n]*)?(?:\\?\|([^\[\]\n]*))?\]\]")
+_FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.M | re.S)
+_COMMENT = re.compile(r"%%.*?%%|<!--.*?-->", re.S)
+_MARKDOWN = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?:\s[^()]*)?\)")
+_NOT_PROSE = re.compile(r"^\s*(?:[#|>]|[-*+]\s|\d+[.)]\s|!\[\[|:\s|\[\^|\$\$|={3,}|-{3,}|\S+::)")
+_END = re.compile(r"(?<=[.!?])[\"'\u201d\u2019)\]*_]*\s+|(?<=[\u3002\uff01\uff1f])")
+# What a query parser treats as an operator; an apostrophe or hyphen inside a word stays.
+_OPERATORS = re.compile(r"[^\w\s'\u2019.\-\u0300-\u036f]+|(?<!\w)[-'.]+|[-'.]+(?!\w)|_{2,}")
+_LOGIC = re.compile(r"\b(?:OR|AND|NOT)\b")
+_UNSPACED_LETTER = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0e7f]")
+
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """One question before it has a number. `asked` compares probes that ask the same."""
+    """One question before it has an id. Probes with equal `asked` are the same question."""
 
     query: str
     note: str
@@ -51,19 +68,21 @@ class _Probe:
 
 
 def probes(catalogue: Catalogue, count: int = 500, *, seed: int = 0) -> list[Question]:
-    """An exam of at most `count` questions; fewer where the vault has no more to ask."""
+    """At most `count` questions; fewer if the vault has no more."""
     pools = _pools(catalogue, seed)
-    chosen = _share_out({kind: pools[kind] for kind in KINDS[:-1]}, count - count // NONSENSE, seed)
-    exam = [question for kind, some in chosen.items() for question in _questions(kind, some)]
-    made_up = _nonsense(pools.words, count // NONSENSE, seed) if exam else []
-    return exam + [
+    chosen = _share_out(
+        {kind: pools[kind] for kind in KINDS[:-1]}, count - count // NONSENSE_EVERY, seed
+    )
+    asked = [question for kind, some in chosen.items() for question in _questions(kind, some)]
+    made_up = _nonsense(pools.words, count // NONSENSE_EVERY, seed) if asked else []
+    return asked + [
         Question(f"nonsense-{place:03}", query, (), "nonsense")
         for place, query in enumerate(made_up, 1)
     ]
 
 
 class _Pools(dict[str, list[_Probe]]):
-    """All that could be asked, by kind, and every word there is."""
+    """All possible probes by kind, and every word of the notes."""
 
     def __init__(self) -> None:
         super().__init__((kind, []) for kind in KINDS)
@@ -73,11 +92,11 @@ class _Pools(dict[str, list[_Probe]]):
 def _pools(catalogue: Catalogue, seed: int) -> _Pools:
     pools = _Pools()
     names = catalogue.names()
-    by_name = named(names)
+    by_name = notes_by_name(names)
     paths = [path for path, _, _ in names]
-    for path in sorted(random.Random(seed).sample(paths, min(READ, len(paths)))):
+    for path in sorted(random.Random(seed).sample(paths, min(MAX_NOTES, len(paths)))):
         note = catalogue.note(path)
-        text = plain.body(note.text, note.body)
+        text = note_prose(note.text, note.body)
         pools.words.update(fold(text).split())
         pools["title"] += _asked([note.title], path)
         pools["alias"] += _asked(note.aliases, path)
@@ -86,16 +105,16 @@ def _pools(catalogue: Catalogue, seed: int) -> _Pools:
         pools["heading"] += [
             _Probe(query, path, heading)
             for heading in headings
-            if len((query := plain.query(heading)).split()) > 1 or plain.is_dense(query)
+            if len((query := typed_query(heading)).split()) > 1 or is_unspaced(query)
         ]
-        for sentence in plain.sentences(text):
+        for sentence in prose_sentences(text):
             pools["sentence"] += _asked([sentence.text], path)
             pools["link"] += _around_links(sentence, path, by_name)
     return pools
 
 
-def named(names: Iterable[tuple[str, str, tuple[str, ...]]]) -> dict[str, str]:
-    """What a link may call a note -> its path, for names that mean one note."""
+def notes_by_name(names: Iterable[tuple[str, str, tuple[str, ...]]]) -> dict[str, str]:
+    """Every name that a link may use -> the path of the note, for names that mean one note."""
     paths: dict[str, set[str]] = {}
     for path, stem, aliases in names:
         for name in {stem, path, *_endings(path.rpartition(".")[0]), *aliases}:
@@ -104,28 +123,26 @@ def named(names: Iterable[tuple[str, str, tuple[str, ...]]]) -> dict[str, str]:
 
 
 def _endings(path: str) -> list[str]:
-    """a/b/c, b/c and c: a link may leave out the first folders."""
+    """a/b/c, b/c and c: a link may omit leading folders."""
     parts = path.split("/")
     return ["/".join(parts[at:]) for at in range(len(parts))]
 
 
 def _asked(texts: Iterable[str], path: str) -> list[_Probe]:
-    queries = (plain.query(text) for text in texts)
-    return [_Probe(query, path) for query in queries if plain.says_something(query)]
+    queries = (typed_query(text) for text in texts)
+    return [_Probe(query, path) for query in queries if is_searchable(query)]
 
 
-def _around_links(
-    sentence: plain.Sentence, path: str, by_name: Mapping[str, str]
-) -> Iterator[_Probe]:
+def _around_links(sentence: Sentence, path: str, by_name: Mapping[str, str]) -> Iterator[_Probe]:
     for target, left in sentence.without_links():
         found = by_name.get(fold(target))
-        query = plain.query(left)
-        if found and found != path and plain.is_sentence(query):
+        query = typed_query(left)
+        if found and found != path and is_sentence(query):
             yield _Probe(query, found, without=path)
 
 
 def _misspelt(title: str, seed: str) -> str:
-    """One letter of the longest word left out, doubled, or in its neighbour's place."""
+    """The title with one letter of its longest word missing, doubled or swapped."""
     word = max(title.split(), key=len, default="")
     if len(word) < 5 or not word.isalpha() or not word.isascii():
         return ""
@@ -144,7 +161,7 @@ def _misspelt(title: str, seed: str) -> str:
 def _share_out(
     pools: Mapping[str, list[_Probe]], count: int, seed: int
 ) -> dict[str, list[list[_Probe]]]:
-    """As much of each kind as of the others, as far as there is so much of it.
+    """Equal numbers of each kind, as far as there are enough.
 
     Probes that ask the same stay together: they are one question with several answers.
     """
@@ -162,7 +179,7 @@ def _shuffled(pool: Sequence[_Probe], seed: str) -> list[list[_Probe]]:
     groups: dict[str, list[_Probe]] = {}
     for each in pool:
         groups.setdefault(each.asked, []).append(each)
-    kept = [group for group in groups.values() if len({p.note for p in group}) <= SHARED]
+    kept = [group for group in groups.values() if len({p.note for p in group}) <= MAX_SHARED]
     random.Random(seed).shuffle(kept)
     return kept
 
@@ -181,7 +198,7 @@ def _questions(kind: str, groups: Sequence[Sequence[_Probe]]) -> Iterator[Questi
 
 
 def _nonsense(words: set[str], count: int, seed: int) -> list[str]:
-    """Questions made of words that nobody has, no word twice."""
+    """Queries of made-up words that no note has, no word twice."""
     chance = random.Random(f"{seed}/nonsense")
     used = set(words)
 
@@ -191,5 +208,72 @@ def _nonsense(words: set[str], count: int, seed: int) -> list[str]:
         used.add(made)
         return made
 
-    forms = chance.choices(_ASKING, k=min(count, MADE_UP))
+    forms = chance.choices(_ASKING, k=min(count, MAX_NONSENSE))
     return [form.format(*(word() for _ in range(form.count("{}")))) for form in forms]
+
+
+# --- The words of a note, as a user would type them ---
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence as written, including its links."""
+
+    written: str
+
+    @property
+    def text(self) -> str:
+        """The sentence with links replaced by their words."""
+        return _LINK.sub(lambda link: link[2] or link[1], self.written)
+
+    def without_links(self) -> Iterator[tuple[str, str]]:
+        """The target of each link, with the sentence without that link."""
+        for link in _LINK.finditer(self.written):
+            left = self.written[: link.start()] + " " + self.written[link.end() :]
+            yield link[1].strip(), Sentence(left).text
+
+
+def note_prose(text: str, start: int = 0) -> str:
+    """The text of a note from `start`, without code and comments."""
+    return _COMMENT.sub(" ", _FENCE.sub("", text[start:]))
+
+
+def prose_sentences(text: str) -> Iterator[Sentence]:
+    """The sentences of plain paragraphs that have a normal length."""
+    for paragraph in re.split(r"\n\s*\n", text):
+        lines = paragraph.strip("\n").split("\n")
+        if not lines[0].strip() or any(map(_NOT_PROSE.match, lines)) or lines[0][:4].isspace():
+            continue
+        for written in _END.split(" ".join(lines)):
+            sentence = Sentence(written.strip())
+            if is_sentence(typed_query(sentence.text)):
+                yield sentence
+
+
+def wikilink_targets(text: str) -> list[str]:
+    """The targets of the wikilinks in a text, as written."""
+    return [link[1].strip() for link in _LINK.finditer(text)]
+
+
+def typed_query(text: str) -> str:
+    """The words of a text as a user would type them, without query operators."""
+    text = _MARKDOWN.sub(r"\1", text)
+    text = _OPERATORS.sub(" ", re.sub(r"https?://\S+", " ", text))
+    return " ".join(_LOGIC.sub(lambda found: found[0].lower(), text).split())
+
+
+def is_sentence(text: str) -> bool:
+    """Whether a text is as long as a normal sentence."""
+    if is_unspaced(text):
+        return SENTENCE_LETTERS[0] <= len(text) <= SENTENCE_LETTERS[1]
+    return SENTENCE_WORDS[0] <= len(text.split()) <= SENTENCE_WORDS[1]
+
+
+def is_unspaced(text: str) -> bool:
+    """Whether a text is mostly in a script without spaces, and longer than a word."""
+    return len(_UNSPACED_LETTER.findall(text)) * 2 > max(len(text), 3)
+
+
+def is_searchable(text: str) -> bool:
+    """Whether a text has enough letters to search for."""
+    return sum(letter.isalnum() for letter in text) > 2 or is_unspaced(text)

@@ -1,10 +1,10 @@
-"""Judged questions, read from the two layouts they come in.
+"""Judged questions, read from two file formats.
 
     read_questions   JSON lines of the contract: {"id", "query", "kind", "relevant": [...]}
     read_beir        a folder with corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv
 
-A file that is not sound is refused with the line that is not: a question that was dropped in
-silence would make every number after it a little better. Knows no vault and no search.
+A bad line is an error that names the line: silently dropping a question would make the numbers
+look better. This module knows no vault and no search.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 class Judged(Struct, frozen=True):
-    """One note that answers, how well (3 best), and below which heading where that was said."""
+    """One note that answers, how well (3 is best), and optionally below which heading."""
 
     note: Text
     grade: Annotated[int, Meta(ge=0, le=10)]
@@ -32,10 +32,10 @@ class Judged(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """One question. With nothing in `relevant`, nothing in the vault answers it.
+    """One question. An empty `relevant` means that nothing in the vault answers it.
 
-    `without` are notes that are left out of the answer before it is scored: the note a question
-    was taken from is no find.
+    `without` are notes removed from the results before scoring: finding the note that a question
+    was taken from proves nothing.
     """
 
     id: Text
@@ -46,7 +46,7 @@ class Question(Struct, frozen=True):
 
     @property
     def grades(self) -> dict[str, int]:
-        """Note -> grade; of a note judged below several headings, its best."""
+        """Note -> grade; the best one for a note judged below several headings."""
         best: dict[str, int] = {}
         for each in self.relevant:
             best[each.note] = max(each.grade, best.get(each.note, 0))
@@ -62,7 +62,7 @@ class Document(Struct, frozen=True):
 
     @property
     def whole(self) -> str:
-        """Title and text, as both are searched."""
+        """Title and text."""
         return f"{self.title}\n{self.text}".strip()
 
 
@@ -80,15 +80,15 @@ class Collection:
 
 
 def read_questions(path: Path) -> list[Question]:
-    """The questions of a JSON-lines file. Raises UsageError, with file and line."""
+    """The questions of a JSON-lines file. Raises UsageError naming file and line."""
     questions = _unique(path, _entries(path, Question))
     if not questions:
-        raise UsageError(f"{path} has no question in it", fix=_SHAPE)
+        raise UsageError(f"{path} has no questions", fix=_SHAPE)
     return questions
 
 
 def write_questions(path: Path, questions: Sequence[Question]) -> None:
-    """Keep questions as JSON lines that `read_questions` reads. Raises UsageError."""
+    """Write questions as JSON lines that `read_questions` reads. Raises UsageError."""
     lines = b"".join(msgspec.json.encode(_brief(each)) + b"\n" for each in questions)
     try:
         path.write_bytes(lines)
@@ -98,7 +98,7 @@ def write_questions(path: Path, questions: Sequence[Question]) -> None:
 
 
 def _brief(question: Question) -> dict[str, object]:
-    """Without what is empty, as a person would write it."""
+    """Without empty fields, as a person would write it."""
     plain: dict[str, object] = msgspec.to_builtins(question)
     plain["relevant"] = [
         {name: value for name, value in judged.items() if value != ""}
@@ -108,10 +108,10 @@ def _brief(question: Question) -> dict[str, object]:
 
 
 def read_beir(folder: Path, split: str = "test") -> Collection:
-    """A collection in BEIR layout. Raises UsageError, with file and line.
+    """A collection in BEIR layout. Raises UsageError naming file and line.
 
     A judgement of an unknown question is an error; one of an unknown document is kept, since
-    pools are often published without all they were judged from.
+    pools are often published without all judged documents.
     """
     documents = _unique(folder / "corpus.jsonl", _entries(folder / "corpus.jsonl", Document))
     asked = _unique(folder / "queries.jsonl", _entries(folder / "queries.jsonl", _Query))
@@ -139,20 +139,20 @@ def _entries(path: Path, kind: type[Entry]) -> Iterator[tuple[int, Entry]]:
 
 
 def _unique(path: Path, entries: Iterator[tuple[int, Entry]]) -> list[Entry]:
-    """The entries; two of one id would be counted twice."""
+    """The entries. Raises UsageError for a repeated id, which would count twice."""
     seen: dict[str, int] = {}
     kept = []
     for number, entry in entries:
         id_: str = entry.id  # type: ignore[attr-defined]
         if id_ in seen:
-            raise _broken(path, number, f"the id {id_!r} is on line {seen[id_]} already")
+            raise _broken(path, number, f"the id {id_!r} is already on line {seen[id_]}")
         seen[id_] = number
         kept.append(entry)
     return kept
 
 
 def _qrels(path: Path, asked: set[str]) -> Mapping[str, tuple[Judged, ...]]:
-    """Question -> what was judged. The first line is a heading where its grade is no number."""
+    """Question -> judgements. The first line is a header if its grade is no number."""
     judged: dict[str, list[Judged]] = {}
     for number, line in enumerate(_lines(path), 1):
         cells = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
@@ -167,7 +167,7 @@ def _qrels(path: Path, asked: set[str]) -> Mapping[str, tuple[Judged, ...]]:
 
 def _judgement(path: Path, number: int, cells: list[str]) -> tuple[str, Judged]:
     if len(cells) != 3 or not cells[2].lstrip("-").isdigit():
-        raise _broken(path, number, "this is not question, tab, document, tab, grade")
+        raise _broken(path, number, "expected: question, tab, document, tab, grade")
     return cells[0], Judged(cells[1], int(cells[2]))
 
 
@@ -182,4 +182,4 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 def _broken(path: Path, number: int, why: str) -> UsageError:
     shape = "question-id, document-id and grade, with tabs between" if ".tsv" in path.name else ""
-    return UsageError(f"{path}:{number}: {why}", fix=f"mend that line; {shape or _SHAPE}")
+    return UsageError(f"{path}:{number}: {why}", fix=f"correct that line; {shape or _SHAPE}")

@@ -1,45 +1,64 @@
-"""Tune: better weights for one vault, only with a receipt.
+"""Tune: better weights for one vault, kept only if unseen questions confirm them.
 
     split    the questions, kind by kind, into two halves
-    search   weights on one half: one knob at a time, kept when the mean rises
-    judge    on the other half: the lower end of the paired 95 % interval is above 0, no kind of
-             question loses more than a point, and nonsense is held back as often as before
+    search   on one half: change one weight at a time, and keep a change that raises the mean
+    judge    on the other half: the lower end of the paired 95 % interval must be above 0, no kind
+             of question may lose more than a point, and nonsense must be held back as often
 
-The halves never meet, so that luck on the first is no help on the second: on labels that were
-shuffled nothing is changed in at least 95 of 100 runs (tests/test_tune.py).
+The search never sees the second half, so luck on the first is no help: on shuffled labels nothing
+is changed in at least 95 of 100 runs (tests/evaluate/test_tune.py).
+
+Tuned settings are stored beside the index, never in the vault:
+
+    tuned-NAME.toml   settings for a profile, between config.toml and the vault's own file
+    tuned.jsonl       one receipt per line, also of tunings that were reverted
 """
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
 from typing import Any, Protocol
 
+from msgspec.structs import replace
+
+from ragvault.config import toml
 from ragvault.config.settings import Config
 from ragvault.errors import UsageError
 from ragvault.evaluate import report
-from ragvault.evaluate.answers import Answer
-from ragvault.evaluate.compare import METRIC, Difference, by_kind, difference
 from ragvault.evaluate.metrics import average
 from ragvault.evaluate.questions import Question
-from ragvault.evaluate.space import Knob, Values, knobs, turned, value
+from ragvault.evaluate.report import METRIC, Difference, by_kind, difference
+from ragvault.evaluate.run import ScoredAnswer
+from ragvault.store.files import write_file
+from ragvault.store.layout import RECEIPTS, tuned_file
 
-LEAST = 20  # judged questions: half of fewer says nothing about either half
+MIN_QUESTIONS = 20  # judged ones: with fewer, each half is too small
 ROUNDS = 3
-POINT = 0.01  # of a hundred
-GAIN = 1e-4  # in the mean of the first half; less is rounding
+POINT = 0.01
+MIN_GAIN = 1e-4  # in the mean of the first half; less is rounding
+STEPS = (0.5, 0.75, 1.33, 2.0)  # factors; several rounds reach any value
+START = 0.05  # the first value tried for a weight of 0: our smallest measured default
+
+Values = Mapping[str, float]
+_HEAD = (
+    "# Weights that `ragvault tune` found for this vault; `ragvault tune --revert` removes them."
+)
 
 
-class Ranking(Protocol):
-    """Answers questions under any settings: a Rehearsal, or a simulation in a test."""
+class QuestionRanker(Protocol):
+    """Answers questions with any settings: a Replay, or a simulation in a test."""
 
-    def under(self, config: Config, only: Sequence[int] | None = None) -> list[Answer]: ...
+    def answers(self, config: Config, only: Sequence[int] | None = None) -> list[ScoredAnswer]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What was tried and how it was judged. `changes` is setting -> (before, after)."""
+    """What was tried and how it was judged. `changes` maps setting -> (before, after)."""
 
     changes: Mapping[str, tuple[float, float]]
     seed: int
@@ -59,24 +78,24 @@ class Tuning:
 
 def tune(
     questions: Sequence[Question],
-    ranking: Ranking,
+    ranking: QuestionRanker,
     config: Config,
     *,
     seed: int = 0,
     fixed: Collection[str] = (),
-    tell: Callable[[str], None] = lambda line: None,
+    progress: Callable[[str], None] = lambda line: None,
 ) -> Tuning:
-    """Search one half, judge on the other; `fixed` settings stay as they are.
+    """Search on one half and judge on the other; `fixed` settings are not changed.
 
-    Raises UsageError where there is too little to go by.
+    Raises UsageError if there are too few questions or nothing to tune.
     """
-    check(questions, config)
+    check_questions(questions, config)
     first, second = halves(questions, seed)
     free = [knob for knob in knobs(config) if knob.key not in fixed]
-    values, gain, tried = _search(ranking, config, free, first, seed, tell)
-    changes = {key: (value(config, key), number) for key, number in values.items()}
-    base = ranking.under(config, second)
-    now = ranking.under(turned(config, values), second) if values else base
+    values, gain, tried = _search(ranking, config, free, first, seed, progress)
+    changes = {key: (setting_value(config, key), number) for key, number in values.items()}
+    base = ranking.answers(config, second)
+    now = ranking.answers(with_values(config, values), second) if values else base
     return Tuning(
         changes=changes,
         seed=seed,
@@ -85,14 +104,14 @@ def tune(
         gain=gain,
         judged=difference(now, base, seed=seed),
         kinds=by_kind(now, base),
-        before=report.summary(base),
-        after=report.summary(now),
+        before=report.summarize(base),
+        after=report.summarize(now),
         refusal=_refusal(now, base, seed) if values else "no other weights are better",
     )
 
 
 def halves(questions: Sequence[Question], seed: int) -> tuple[list[int], list[int]]:
-    """The places of the questions in two halves, with as much of each kind in both."""
+    """The places of the questions in two halves, each kind split evenly."""
     kinds: dict[str, list[int]] = {}
     for place, question in enumerate(questions):
         kinds.setdefault(question.kind, []).append(place)
@@ -101,7 +120,7 @@ def halves(questions: Sequence[Question], seed: int) -> tuple[list[int], list[in
     second: list[int] = []
     for places in kinds.values():
         chance.shuffle(places)
-        # Odd ones go where there are fewer, so that many small kinds do not fill one half.
+        # The odd one goes to the smaller half, so that many small kinds do not fill one half.
         small, large = sorted((first, second), key=len)
         small += places[0::2]
         large += places[1::2]
@@ -109,42 +128,44 @@ def halves(questions: Sequence[Question], seed: int) -> tuple[list[int], list[in
 
 
 def _search(
-    ranking: Ranking,
+    ranking: QuestionRanker,
     config: Config,
     free: Sequence[Knob],
     places: Sequence[int],
     seed: int,
-    tell: Callable[[str], None],
+    progress: Callable[[str], None],
 ) -> tuple[Values, float, int]:
-    """Turn one knob at a time while the mean rises: the values, what they gain, what was tried."""
+    """Change one weight at a time while the mean rises: the values, their gain, rankings tried."""
     chance = random.Random(seed)
-    start = best = _mean(ranking.under(config, places))
+    start = best = _mean(ranking.answers(config, places))
     values: dict[str, float] = {}
     tried = 0
     for _ in range(ROUNDS):
         before = best
         order = chance.sample(free, len(free))
         for knob in order:
-            here = values.get(knob.key, value(config, knob.key))
+            here = values.get(knob.key, setting_value(config, knob.key))
             for number in knob.near(here):
                 tried += 1
-                mean = _mean(ranking.under(turned(config, {**values, knob.key: number}), places))
-                if mean > best + GAIN:
+                mean = _mean(
+                    ranking.answers(with_values(config, {**values, knob.key: number}), places)
+                )
+                if mean > best + MIN_GAIN:
                     best, values[knob.key] = mean, number
-            tell(f"{knob.key}: {best:.4f} after {tried} rankings")
+            progress(f"{knob.key}: {best:.4f} after {tried} rankings")
         if best == before:
             break
-    kept = {key: number for key, number in values.items() if number != value(config, key)}
+    kept = {key: number for key, number in values.items() if number != setting_value(config, key)}
     return kept, best - start, tried
 
 
-def _refusal(now: Sequence[Answer], base: Sequence[Answer], seed: int) -> str:
-    """Why a change is not taken; empty when it is."""
+def _refusal(now: Sequence[ScoredAnswer], base: Sequence[ScoredAnswer], seed: int) -> str:
+    """Why a change is refused; empty if it is accepted."""
     found = difference(now, base, seed=seed)
     if found.low <= 0:
         return (
             f"on the other half {METRIC} changes by {found.mean:+.3f}, and the interval "
-            f"[{found.low:+.3f}, {found.high:+.3f}] does not leave out 0"
+            f"[{found.low:+.3f}, {found.high:+.3f}] does not exclude 0"
         )
     for kind, shift in sorted(by_kind(now, base).items(), key=lambda item: item[1]):
         if shift < -POINT:
@@ -153,22 +174,23 @@ def _refusal(now: Sequence[Answer], base: Sequence[Answer], seed: int) -> str:
     return f"unanswerable questions are held back less often, by {lost:.0%}" if lost > POINT else ""
 
 
-def _held(answers: Sequence[Answer]) -> float:
+def _held(answers: Sequence[ScoredAnswer]) -> float:
     held = [each.held_back for each in answers if not each.question.relevant]
     return sum(held) / len(held) if held else 1.0
 
 
-def _mean(answers: Sequence[Answer]) -> float:
+def _mean(answers: Sequence[ScoredAnswer]) -> float:
     return average(each.scores for each in answers).get(METRIC, 0.0)
 
 
-def check(questions: Sequence[Question], config: Config) -> None:
-    """Raises UsageError where there is too little to go by: before anything is asked."""
+def check_questions(questions: Sequence[Question], config: Config) -> None:
+    """Raises UsageError if there are too few questions or nothing to tune."""
     judged = sum(any(each.grade > 0 for each in q.relevant) for q in questions)
-    if judged < LEAST:
+    if judged < MIN_QUESTIONS:
         raise UsageError(
-            f"{judged} judged questions are too few to tell luck from gain; {LEAST} are the least",
-            fix="judge more, or take the vault's own exam: ragvault eval --write FILE",
+            f"{judged} judged questions are too few to tell luck from gain; "
+            f"at least {MIN_QUESTIONS} are needed",
+            fix="judge more questions, or use probes of the vault: ragvault eval --write FILE",
         )
     if not knobs(config):
         raise UsageError(
@@ -177,7 +199,7 @@ def check(questions: Sequence[Question], config: Config) -> None:
 
 
 def receipt(tuning: Tuning, about: Mapping[str, Any]) -> dict[str, Any]:
-    """All that is needed to believe a tuning, or to doubt it; numbers, and no word of a note."""
+    """Everything needed to check a tuning. It has numbers only, and no text of a note."""
     return {
         **about,
         "seed": tuning.seed,
@@ -196,3 +218,135 @@ def receipt(tuning: Tuning, about: Mapping[str, Any]) -> dict[str, Any]:
         "before": dict(tuning.before),
         "after": dict(tuning.after),
     }
+
+
+# --- Which weights can be tuned ---
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """One setting that may be tuned, within its bounds."""
+
+    key: str
+    low: float = 0.0
+    high: float = 4.0
+    whole: bool = False
+
+    def near(self, value: float) -> Iterator[float]:
+        """The values to try next."""
+        found = [value * step for step in STEPS] if value else [START]
+        found += [] if value < START else [0.0]
+        tried = {self._bounded(each) for each in found} - {value}
+        yield from sorted(tried)
+
+    def _bounded(self, value: float) -> float:
+        bounded = min(max(value, self.low), self.high)
+        return round(bounded) if self.whole else round(bounded, 4)
+
+
+_FUSION = {
+    "evidence": tuple(
+        Knob(f"fuse.evidence.{part}") for part in ("passage", "note", "title", "coverage", "trust")
+    ),
+    "rrf": (Knob("fuse.weights.keyword"), Knob("fuse.weights.graph"), Knob("fuse.k", 1, 200, True)),
+    "weighted": (Knob("fuse.weights.keyword"),),
+    "features": tuple(
+        Knob(f"fuse.features.{part}") for part in ("recency", "hierarchy", "adjacency")
+    ),
+    "union": (),
+}
+_BOOSTS = {
+    "backlinks": Knob("boost.backlinks.weight", 0, 0.1),
+    "recency": Knob("boost.recency.bias", 0, 1),
+    "access": Knob("boost.access.weight", 0, 0.1),
+}
+
+
+def knobs(config: Config) -> list[Knob]:
+    """The weights that can be tuned: those of the fusion in use, and of boosts that are on.
+
+    Each is a setting of the ranking alone, so the candidates of a question stay the same.
+    """
+    found = list(_FUSION[config.fuse.method])
+    if config.boost.enabled:
+        found += [knob for name, knob in _BOOSTS.items() if getattr(config.boost, name).enabled]
+        if config.boost.bounded:
+            found.append(Knob("boost.max_rise", 0, 10, True))
+    return found
+
+
+def setting_value(config: Config, key: str) -> float:
+    found: Any = reduce(getattr, key.split("."), config)
+    return float(found)
+
+
+def with_values(config: Config, values: Values) -> Config:
+    """The settings with these values."""
+    for key, number in values.items():
+        config = _put(config, key.split("."), number)
+    return config
+
+
+def _put(table: Any, path: list[str], number: float) -> Any:
+    name, *rest = path
+    here = getattr(table, name)
+    new = _put(here, rest, number) if rest else type(here)(number)
+    return replace(table, **{name: new})
+
+
+# --- Storing tuned settings ---
+
+
+def keep_tuning(folder: Path, receipt: Mapping[str, Any]) -> Path:
+    """Store the settings of a receipt over earlier ones, and append the receipt."""
+    path = tuned_file(folder, receipt["profile"])
+    changed = {key: pair[1] for key, pair in receipt["settings"].items()}
+    settings = {**_read_tuned(path), **changed}
+    judged = receipt["judged"]
+    lines = [
+        _HEAD,
+        f"# {judged['metric']} {judged['mean']:+.4f} [{judged['low']:+.4f}, {judged['high']:+.4f}] "
+        f"on {judged['n']} questions that the search did not see;",
+        f"# seed {receipt['seed']}, revision {receipt['revision']}, {receipt['when']}",
+        *(f"{key} = {toml.literal(number)}" for key, number in sorted(settings.items())),
+    ]
+    _append_receipt(folder, receipt)
+    write_file(path, ("\n".join(lines) + "\n").encode())
+    return path
+
+
+def revert_tuning(folder: Path, when: str) -> dict[str, Any]:
+    """Delete all tuned settings and return them. Raises UsageError if there are none."""
+    files = sorted(folder.glob(tuned_file(folder, "*").name))
+    if not files:
+        raise UsageError(
+            "nothing to revert: this vault has not been tuned",
+            fix="ragvault tune QUESTIONS.jsonl",
+        )
+    settings = {key: value for path in files for key, value in _read_tuned(path).items()}
+    _append_receipt(folder, {"when": when, "reverted": settings})
+    for path in files:
+        path.unlink()
+    return settings
+
+
+def _read_tuned(path: Path) -> dict[str, Any]:
+    """Dotted key -> value; empty if there is no file or it is not TOML."""
+    try:
+        return dict(_flat(toml.parse(path.read_text("utf-8")), ""))
+    except (OSError, toml.TomlError):
+        return {}
+
+
+def _flat(tree: Mapping[str, Any], above: str) -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for key, value in tree.items():
+        name = f"{above}{key}"
+        found += _flat(value, f"{name}.") if isinstance(value, dict) else [(name, value)]
+    return found
+
+
+def _append_receipt(folder: Path, receipt: Mapping[str, Any]) -> None:
+    path = folder / RECEIPTS
+    before = path.read_bytes() if path.exists() else b""
+    write_file(path, before + json.dumps(receipt).encode() + b"\n")

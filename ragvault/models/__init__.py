@@ -1,12 +1,13 @@
-"""Everything that loads weights: embedders, rerankers, where they come from, and small fakes.
+"""Models: embedders and rerankers, their weights, and where the weights come from.
 
-    registry    which models there are, what each is made of and who made it
-    shelf       the models folder: what is there, and reading it with every byte verified
-    fetch       getting what is not there: wheels, a hub, a folder
-    load        a name becomes an Embedder or a Reranker
-    onnx static sentence fake     the engines
-    cache       embed only what has no vector yet
-    choose      which model a vault uses
+    load        a name becomes an Embedder or a Reranker; which model a vault uses
+    onnx static sentence_transformers fake     the engines
+    embed       embed only the texts that have no vector yet
+    registry    the models known by name, each file with its SHA-256 (registry.toml)
+    weights     the models folder: what is installed, read with every byte verified
+    install     install what is missing: try each source, verify, move into place
+    download    the sources: a wheel, a hub, a local folder
+    progress    reports downloads to the user
 
-This file imports none of them, so that asking for one does not load the others.
+This file imports none of them, so that using one does not load the others.
 """

@@ -1,8 +1,7 @@
-"""A small embedder and a small reranker without weights, for tests: ours and those of users.
+"""A small embedder and a small reranker without weights, for our tests and those of users.
 
-Both are deterministic, need no file and know a few groups of words that mean alike, so that a
-test can say which passage must be found. They are never chosen unless somebody writes the name
-"fake": what they answer is far from what a model would.
+Both are deterministic, need no file and know a few groups of synonyms, so a test can assert which
+passage must be found. They are used only when the settings name "fake": a real model is far better.
 """
 
 from __future__ import annotations

@@ -1,133 +1,253 @@
-"""A name becomes an Embedder or a Reranker.
+"""From a name to a loaded model, and which model a vault uses.
 
-    fake                     the small one without weights, for tests
-    NAME, NAME@PRINT         a model of the registry, or exactly one build of it
+    fake                     the small model without weights, for tests
+    NAME, NAME@FINGERPRINT   a model of the registry, or exactly one build of it
     OWNER/NAME, /a/folder    anything sentence-transformers can load (needs the extra)
 
-Opening makes sure that the weights are here, fetching them where that is allowed; they are loaded
-when the first text comes. Which of the names a vault uses is decided in choose.py.
+Opening a model makes sure that its weights are installed, and fetches them if that is allowed. The
+weights are loaded when the first text comes. `ModelPool` shares loaded models within a process.
 """
 
 from __future__ import annotations
 
 import re
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ragvault.config import folders
 from ragvault.errors import ModelUnusable, UsageError
-from ragvault.models import fake, fetch, registry
-from ragvault.models import folder as folders_of_yours
-from ragvault.models import shelf as shelves
-from ragvault.models.registry import Build
-from ragvault.models.talk import Talk
 from ragvault.ports import Embedder, Reranker
 
 if TYPE_CHECKING:
     from ragvault.config.settings import Models
+    from ragvault.models.install import InstallOptions
+    from ragvault.models.progress import Reporter
+    from ragvault.models.registry import Build
 
-_PINNED = re.compile(r"(.+)@[0-9a-f]{12}")
+AnyModel = TypeVar("AnyModel", Embedder, Reranker)
+POOLED = 4  # settings of [models] whose weights stay in memory: up to 200 MB each
+_FULL_NAME = re.compile(r"(.+)@[0-9a-f]{12}")
+
+
+# --- Which model a vault uses ---
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """`embeds` is the model to embed with: a short name, or a full one that must be kept.
+
+    `answers` is the full name of the model whose vectors are searched until then; None if the
+    vault has no complete vectors yet.
+    """
+
+    embeds: str
+    answers: str | None
+
+
+def choose_model(*, stored: str | None, configured: str, explicit: bool) -> ModelChoice:
+    """The model for a vault that has vectors of `stored`, when the settings name `configured`.
+
+    A vault keeps the model it was indexed with, so a new default in a new release changes nothing
+    for it. `explicit` means that the user named the model, by a flag, the environment or a file.
+    Then the vault changes its model, and the old vectors are searched until the new ones are
+    complete.
+    """
+    if stored is None:
+        return ModelChoice(embeds=configured, answers=None)
+    if not explicit or same_model(stored, configured):
+        return ModelChoice(embeds=stored, answers=stored)
+    return ModelChoice(embeds=configured, answers=stored)
+
+
+def same_model(stored: str, configured: str) -> bool:
+    """Whether a setting means the stored full name: `bge` means any `bge@…`, `bge@1` only that."""
+    return configured in (stored, stored.rpartition("@")[0])
+
+
+# --- Opening a model by its name ---
 
 
 @dataclass(frozen=True)
-class Opening:
-    """How models are opened: where they lie, what may be done to get them, how they run."""
+class LoadOptions:
+    """How models are opened: where they are installed, how they may be fetched, how they run."""
 
-    shelf: Path
-    ways: fetch.Ways
+    models_dir: Path
+    install: InstallOptions
     threads: int = 0
     batch: int = 32
 
 
-def opening(settings: Models, talk: Talk, *, offline: bool = False) -> Opening:
-    """What the settings say about opening models; `offline` is the flag of a command."""
+def load_options(settings: Models, reporter: Reporter, *, offline: bool = False) -> LoadOptions:
+    """The options that the settings ask for; `offline` is a command's flag."""
+    from ragvault.models.install import InstallOptions
+
     copies = [Path(settings.folder).expanduser()] if settings.folder else []
-    ways = fetch.Ways(offline or settings.offline, copies, talk)
-    return Opening(folders.models_dir(), ways, settings.threads, settings.batch)
+    install = InstallOptions(offline or settings.offline, copies, reporter)
+    return LoadOptions(folders.models_dir(), install, settings.threads, settings.batch)
 
 
-def open_embedder(name: str, how: Opening) -> Embedder:
+def open_embedder(name: str, options: LoadOptions) -> Embedder:
     """The embedder of that name. Raises ModelUnknown, ModelUnavailable or ModelUnusable."""
+    from ragvault.models import fake
+
     if name in (fake.NAME, fake.FakeEmbedder.name):
         return fake.FakeEmbedder()
-    if is_foreign(name):
-        from ragvault.models.sentence import SentenceEmbedder
+    if is_unlisted(name):
+        from ragvault.models.sentence_transformers import SentenceEmbedder
 
-        full, short, folder = _foreign(name, how)
+        full, short, folder = _locate_unlisted(name, options)
         return SentenceEmbedder(
-            full, lambda: folder, label=short, threads=how.threads, batch=how.batch
+            full, lambda: folder, label=short, threads=options.threads, batch=options.batch
         )
-    return _embedder(_build(name, "embedder", how), how)
+    return _listed_embedder(_listed_build(name, "embedder", options), options)
 
 
-def open_reranker(name: str, how: Opening) -> Reranker:
+def open_reranker(name: str, options: LoadOptions) -> Reranker:
     """The reranker of that name. Raises ModelUnknown, ModelUnavailable or ModelUnusable."""
+    from ragvault.models import fake
+
     if name in (fake.NAME, fake.FakeReranker.name):
         return fake.FakeReranker()
-    if is_foreign(name):
-        from ragvault.models.sentence import SentenceReranker
+    if is_unlisted(name):
+        from ragvault.models.sentence_transformers import SentenceReranker
 
-        full, short, folder = _foreign(name, how)
+        full, short, folder = _locate_unlisted(name, options)
         return SentenceReranker(
-            full, lambda: folder, label=short, threads=how.threads, batch=how.batch
+            full, lambda: folder, label=short, threads=options.threads, batch=options.batch
         )
     from ragvault.models.onnx import OnnxReranker
 
-    return OnnxReranker(_build(name, "reranker", how), how.shelf, threads=how.threads)
+    build = _listed_build(name, "reranker", options)
+    return OnnxReranker(build, options.models_dir, threads=options.threads)
 
 
-def is_foreign(name: str) -> bool:
-    """Whether this is a folder or an id of the hub, and not a name of the registry."""
+def is_unlisted(name: str) -> bool:
+    """Whether this is a folder or a hub id, and not a name of the registry."""
+    from ragvault.models.install import is_hub_id, is_path
+
     short = short_name(name)
-    return folders_of_yours.is_path(short) or folders_of_yours.is_hub_id(short)
+    return is_path(short) or is_hub_id(short)
 
 
 def short_name(name: str) -> str:
-    """The name without its print."""
-    pinned = _PINNED.fullmatch(name)
-    return pinned[1] if pinned else name
+    """The name without its fingerprint."""
+    full = _FULL_NAME.fullmatch(name)
+    return full[1] if full else name
 
 
-def _build(name: str, role: str, how: Opening) -> Build:
-    model, builds = registry.find(name)
+def _listed_build(name: str, role: str, options: LoadOptions) -> Build:
+    from ragvault.models import install, registry
+
+    model, builds = registry.find_model(name)
     if model.role != role:
         raise UsageError(
-            f"{model.name} is a model of the kind {model.role}, and {role} is wanted here",
-            fix="ragvault models list shows the kind of each",
+            f"{model.name} cannot be used as {role}: it is of the kind {model.role}",
+            fix="ragvault models list shows the kind of each model",
         )
-    return fetch.ensure(model, builds, how.shelf, how.ways)
+    return install.ensure(model, builds, options.models_dir, options.install)
 
 
-def _embedder(build: Build, how: Opening) -> Embedder:
+def _listed_embedder(build: Build, options: LoadOptions) -> Embedder:
     if build.model.engine == "static":
         from ragvault.models.static import StaticEmbedder
 
-        return StaticEmbedder(build, how.shelf)
+        return StaticEmbedder(build, options.models_dir)
     if build.model.engine == "onnx":
         from ragvault.models.onnx import OnnxEmbedder
 
-        return OnnxEmbedder(build, how.shelf, threads=how.threads)
-    from ragvault.models.sentence import SentenceEmbedder
+        return OnnxEmbedder(build, options.models_dir, threads=options.threads)
+    from ragvault.models.sentence_transformers import SentenceEmbedder
+    from ragvault.models.weights import verified_folder
 
     return SentenceEmbedder(
         build.full_name,
-        lambda: shelves.require_sound(build, how.shelf),
+        lambda: verified_folder(build, options.models_dir),
         label=build.model.name,
-        threads=how.threads,
-        batch=how.batch,
+        threads=options.threads,
+        batch=options.batch,
     )
 
 
-def _foreign(name: str, how: Opening) -> tuple[str, str, Path]:
-    """The full name, the short one and the folder of a model that the registry does not have."""
+def _locate_unlisted(name: str, options: LoadOptions) -> tuple[str, str, Path]:
+    """The full name, the short name and the folder of a model that the registry does not list."""
+    from ragvault.models import install
+
     short = short_name(name)
-    folder = folders_of_yours.locate(short, how.shelf, how.ways)
-    full = folders_of_yours.full_name(short, folder)
+    folder = install.unlisted_folder(short, options.models_dir, options.install)
+    full = install.unlisted_full_name(short, folder)
     if name not in (short, full):
         raise ModelUnusable(
             short,
-            f"{folder} was changed: it is now {full}, and {name} is wanted",
-            fix=f"ragvault index --model {short} makes the vectors again",
+            f"{folder} was changed: it is now {full}, and the index needs {name}",
+            fix=f"embed the vault again with: ragvault index --model {short}",
         )
     return full, short, folder
+
+
+# --- Sharing loaded models ---
+
+
+class ModelPool:
+    """Opens each model once per process, for all vaults and threads.
+
+    Models may be used by several threads at once. Models opened with other settings of [models]
+    are separate; those of the last POOLED settings stay in memory.
+    """
+
+    def __init__(self) -> None:
+        self._embedders: dict[tuple[str, str], Embedder] = {}
+        self._rerankers: dict[tuple[str, str], Reranker] = {}
+        self._opening: dict[tuple[str, str, int], threading.Lock] = {}
+        self._used: dict[str, None] = {}  # settings, least recently used first
+        self._lock = threading.Lock()
+
+    def embedder(self, name: str, settings: Models, options: LoadOptions) -> Embedder:
+        """Raises what `open_embedder` raises; the next call tries again."""
+        return self._get(self._embedders, name, settings, lambda: open_embedder(name, options))
+
+    def reranker(self, name: str, settings: Models, options: LoadOptions) -> Reranker:
+        """Raises what `open_reranker` raises; the next call tries again."""
+        return self._get(self._rerankers, name, settings, lambda: open_reranker(name, options))
+
+    def _get(
+        self,
+        pool: dict[tuple[str, str], AnyModel],
+        name: str,
+        settings: Models,
+        opened: Callable[[], AnyModel],
+    ) -> AnyModel:
+        how = repr(settings)
+        self._touch(how)
+        model = pool.get((name, how))
+        if model is not None:
+            return model
+        with self._lock_for(name, how, id(pool)):
+            model = pool.get((name, how))
+            if model is None:
+                model = opened()
+                # Under its full name too, which the catalogue uses. If the model is already open
+                # under that name, both names share it.
+                model = pool[name, how] = pool.setdefault((model.name, how), model)
+            return model
+
+    def _touch(self, how: str) -> None:
+        """Mark these settings as used, and drop the models of the least recently used ones."""
+        with self._lock:
+            self._used.pop(how, None)
+            self._used[how] = None
+            for old in list(self._used)[:-POOLED]:
+                del self._used[old]
+                self._drop(self._embedders, old)
+                self._drop(self._rerankers, old)
+
+    def _drop(self, pool: dict[tuple[str, str], AnyModel], how: str) -> None:
+        for key in [key for key in list(pool) if key[1] == how]:
+            del pool[key]
+
+    def _lock_for(self, name: str, how: str, kind: int) -> threading.Lock:
+        """One lock per model: nobody waits for the download of another one."""
+        with self._lock:
+            return self._opening.setdefault((name, how, kind), threading.Lock())

@@ -1,12 +1,12 @@
-"""Which models there are: registry.toml, read and asked by name.
+"""The models known by name: registry.toml, parsed and looked up.
 
-    Model     one entry: its role, its engine, how its vectors are made, who made it
-    Source    one place its files can be had, each file with its SHA-256
-    Build     one set of bytes of a model; two sources may carry the same build
+    Model          one entry: its role, its engine, how its vectors are made, who made it
+    ModelSource    one place to get its files, each file with its SHA-256
+    Build          one set of files of a model; two sources may carry the same build
 
-A full name is `NAME@PRINT`. The print is taken over the hashes of the files and over everything
-else that changes a vector (engine, pooling, prefixes), so vectors of one full name agree, and a
-new print is a new model to every cache. Nothing here opens a file but the registry itself.
+A full name is `NAME@FINGERPRINT`. The fingerprint covers the hashes of the files and everything
+else that changes a vector (engine, pooling, prefixes). So vectors stored under one full name are
+comparable, and another fingerprint means another model. This module opens only the registry file.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ Engine = Literal["onnx", "static", "sentence-transformers"]
 # On names too: each becomes a path inside the models folder.
 _SAFE_FILE = r"^(?!.*\.\.)[\w][\w./-]*\.(onnx|safetensors|json)$"
 _SAFE_NAME = r"^[A-Za-z0-9][\w.-]*$"
-_PRINT_DIGITS = 12
-# Changes when our own code starts to read texts differently (windows, pooling): old vectors then
-# belong to another name.
-_READING = "1"
+_FINGERPRINT_DIGITS = 12
+# Raised when our own code starts to treat texts differently (windows, pooling): the old vectors
+# then belong to another full name.
+_READING_VERSION = "1"
 
 
-class File(Struct, frozen=True, forbid_unknown_fields=True):
-    """One file of a source: where it stands there, and the hash its bytes must have."""
+class SourceFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """One file of a source: its path there, and the hash its bytes must have."""
 
     at: str
     sha256: Sha256
 
 
-class Source(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One place to get a model. A wheel has package, version and hash; a hub repo and revision."""
+class ModelSource(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One place to get a model: a wheel (package, version, sha256) or a hub (repo, revision)."""
 
     kind: Literal["wheel", "hub"]
-    files: dict[Annotated[str, Meta(pattern=_SAFE_FILE)], File]
-    bytes: int  # what is downloaded, for the person who waits
+    files: dict[Annotated[str, Meta(pattern=_SAFE_FILE)], SourceFile]
+    bytes: int  # size of the download
     package: str = ""
     version: str = ""
     sha256: str = ""
@@ -63,7 +63,7 @@ class Source(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Model(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One model. `max_tokens` is what it reads at once; 0 means any number."""
+    """One model. `max_tokens` is the longest input it reads at once; 0 means any length."""
 
     name: Annotated[str, Meta(pattern=_SAFE_NAME)]
     role: Literal["embedder", "reranker"]
@@ -71,7 +71,7 @@ class Model(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     licence: str
     origin: str
     about: str
-    sources: list[Source] = field(name="source")
+    sources: list[ModelSource] = field(name="source")
     dim: int = 0
     max_tokens: int
     pooling: Literal["cls", "mean"] = "mean"
@@ -79,55 +79,58 @@ class Model(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     passage_prefix: str = ""
 
     def builds(self) -> list[Build]:
-        """The different sets of bytes this model can be had in, the preferred one first."""
+        """The different builds of this model, the preferred one first."""
         return list({b.full_name: b for b in map(self.build_of, self.sources)}.values())
 
-    def build_of(self, source: Source) -> Build:
+    def build_of(self, source: ModelSource) -> Build:
         return Build(self, {name: file.sha256 for name, file in sorted(source.files.items())})
 
 
 @dataclass(frozen=True)
 class Build:
-    """One set of bytes of a model: file names with their hashes."""
+    """One set of files of a model: file names with their hashes."""
 
     model: Model
     files: Mapping[str, str]
 
     @property
     def full_name(self) -> str:
-        """The name under which vectors of exactly this build are kept."""
+        """The name under which vectors of exactly this build are stored."""
         m = self.model
-        use = [_READING, m.engine, m.pooling, m.query_prefix, m.passage_prefix, str(m.max_tokens)]
-        return f"{m.name}@{_print([*use, *self._pairs()])}"
+        use = [m.engine, m.pooling, m.query_prefix, m.passage_prefix, str(m.max_tokens)]
+        return f"{m.name}@{_fingerprint([_READING_VERSION, *use, *self._pairs()])}"
 
     @property
     def folder(self) -> str:
-        """Where it lies in the models folder: by its bytes only, however they are used."""
-        return f"{self.model.name}/{_print(self._pairs())}"
+        """Its path in the models folder. It depends on the bytes only, not on how they are used."""
+        return f"{self.model.name}/{_fingerprint(self._pairs())}"
 
     def _pairs(self) -> list[str]:
         return [part for pair in self.files.items() for part in pair]
 
 
 @cache
-def models() -> dict[str, Model]:
+def known_models() -> dict[str, Model]:
     """Every model by its name, in the order of the registry."""
     text = resources.files("ragvault.models").joinpath("registry.toml").read_text("utf-8")
-    return parse(text)
+    return parse_registry(text)
 
 
-def parse(text: str) -> dict[str, Model]:
-    """The models of a registry file. Raises msgspec.ValidationError on one that is not sound."""
+def parse_registry(text: str) -> dict[str, Model]:
+    """The models of a registry file. Raises msgspec.ValidationError if it is not valid."""
     entries = msgspec.convert(toml.parse(text)["model"], list[Model])
     return {entry.name: entry for entry in entries}
 
 
-def find(name: str) -> tuple[Model, list[Build]]:
-    """The model of that name and its builds; for a full name, only the build it names."""
+def find_model(name: str) -> tuple[Model, list[Build]]:
+    """The model of that name and its builds; for a full name, that build only.
+
+    Raises ModelUnknown.
+    """
     short, _, wanted = name.partition("@")
-    model = models().get(short)
+    model = known_models().get(short)
     if model is None:
-        raise ModelUnknown(name, nearest=nearest(short, models()))
+        raise ModelUnknown(name, nearest=_nearest_name(short, known_models()))
     builds = model.builds()
     if wanted:
         builds = [build for build in builds if build.full_name == name]
@@ -136,9 +139,9 @@ def find(name: str) -> tuple[Model, list[Build]]:
     return model, builds
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name that was probably meant, or nothing."""
-    # Imported here: only a mistake needs it.
+def _nearest_name(name: str, known: Iterable[str]) -> str:
+    """The known name that the user probably meant, or an empty string."""
+    # Imported here: only a typo needs it.
     from difflib import get_close_matches
 
     spelt = {each.lower(): each for each in known}
@@ -146,6 +149,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return spelt[match[0]] if match else ""
 
 
-def _print(parts: Iterable[str]) -> str:
-    # NUL between the parts, or "ab" + "c" would print like "a" + "bc".
-    return sha256("\0".join(parts).encode()).hexdigest()[:_PRINT_DIGITS]
+def _fingerprint(parts: Iterable[str]) -> str:
+    # NUL between the parts, or "ab" + "c" would hash like "a" + "bc".
+    return sha256("\0".join(parts).encode()).hexdigest()[:_FINGERPRINT_DIGITS]

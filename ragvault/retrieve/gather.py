@@ -16,20 +16,21 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import nlargest
 from itertools import chain, islice
-from math import ceil, fsum
+from math import ceil
 from typing import Protocol
 
 import numpy as np
 
 from ragvault.candidate import Candidate, Exact, Passage
 from ragvault.config.settings import Retrieve
-from ragvault.index.keyword_allow import allowed_rows
+from ragvault.index.ids import among
 from ragvault.plan import QueryPlan
 from ragvault.ports import Allowed
 from ragvault.retrieve.ask import Leg, Run, ask
 from ragvault.retrieve.fill import fill, scored
 from ragvault.retrieve.legs import NAMES, Found
 from ragvault.retrieve.neighbours import Links, graph_hits
+from ragvault.sought import KeywordNote, KeywordPassage
 
 # Passages whose text is read with them, by what the vector leg brings: the stages look at three
 # times as many as are wanted, which is 30 of 70.
@@ -52,6 +53,12 @@ class Library(Links, Protocol):
     def notes_of(self, ids: Sequence[int]) -> dict[int, int]: ...
 
     def exact(self, plan: QueryPlan, passage: Passage) -> Exact: ...
+
+    def words_of(
+        self, passages: Sequence[Passage]
+    ) -> dict[int, tuple[KeywordPassage, KeywordNote]]:
+        """What passages and their notes can be found by, by the passages' ids."""
+        ...
 
 
 @dataclass(slots=True)
@@ -152,7 +159,7 @@ def _within(answer: Found, window: Allowed) -> Found:
 def _permitted(passages: Iterable[int], allowed: Allowed) -> set[int]:
     """Those of some passages that may be returned."""
     ids = np.array(list(passages), np.int64)
-    return set(ids[allowed_rows(allowed, ids)].tolist())
+    return set((ids if allowed is None else ids[among(ids, allowed)]).tolist())
 
 
 def _nearest(passages: Sequence[int], cosines: Mapping[int, float]) -> int | None:
@@ -199,8 +206,14 @@ def _candidates(
             scores[hit.chunk][leg] = hit.score
         for chunk in ranks.keys() & answer.evidence.keys():
             evidence[chunk].update(answer.evidence[chunk])
-    soon = list(ranks) if plan.phrases else _at_a_glance(scores, evidence, count)
+    worded = [chunk for chunk in ranks if "passage" in evidence[chunk]]
+    soon = list(ranks) if plan.phrases else worded + _nearest_first(scores, count)
     passages = library.candidates(sorted(ranks), soon)
+    keyword = found.get("keyword", Found())
+    if keyword.coverage is not None:
+        texts = library.words_of([passages[chunk] for chunk in worded if chunk in passages])
+        for chunk, (own, note) in texts.items():
+            evidence[chunk]["coverage"] = keyword.coverage(own, note)
     return [
         Candidate(
             passage, ranks[chunk], scores[chunk], evidence[chunk], library.exact(plan, passage)
@@ -209,15 +222,7 @@ def _candidates(
     ]
 
 
-def _at_a_glance(
-    scores: Mapping[int, Mapping[str, float]],
-    evidence: Mapping[int, Mapping[str, float]],
-    count: int,
-) -> list[int]:
+def _nearest_first(scores: Mapping[int, Mapping[str, float]], count: int) -> list[int]:
     """The passages that look best before anything is ranked. Another one is read when it is."""
-    glance = {}
-    for chunk, of_legs in scores.items():
-        known = evidence[chunk]
-        words = 0.2 * known.get("coverage", 0.0) * fsum(known.values())
-        glance[chunk] = of_legs.get("vector", 0.0) + words
-    return nlargest(count, glance, key=glance.__getitem__)
+    cosines = {chunk: of_legs.get("vector", 0.0) for chunk, of_legs in scores.items()}
+    return nlargest(count, cosines, key=cosines.__getitem__)

@@ -16,12 +16,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragvault.candidate import Hit
-from ragvault.index.code import sought_code
+from ragvault.index.keyword.evidence import Coverage
 from ragvault.index.vector.tiers import Tiers
 from ragvault.plan import QueryPlan
 from ragvault.ports import Allowed, Embedder, KeywordIndex
 from ragvault.retrieve.abreast import Scale, abreast
-from ragvault.sought import AnyOf, KeywordAnswer, KeywordHit, Phrase, Sought
+from ragvault.sought import (
+    AnyOf,
+    KeywordAnswer,
+    KeywordHit,
+    KeywordNote,
+    KeywordPassage,
+    Phrase,
+    Sought,
+    Words,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,6 +45,7 @@ class Found:
 
     `score_of` gives the leg's true scores of other passages, where it can; `evidence` what it
     knows of a hit beside the score, each part from 0 to 1; `tiers` which tier a passage is in.
+    `coverage` counts how much of the query the texts of a passage and of its note hold.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -45,6 +55,7 @@ class Found:
     more: tuple[Hit, ...] = ()  # true scores of passages this leg missed
     score_of: Callable[[Sequence[int]], Found] | None = None
     said: tuple[str, ...] = ()
+    coverage: Callable[[KeywordPassage, KeywordNote], float] | None = None
 
 
 class VectorLeg:
@@ -116,6 +127,7 @@ class KeywordLeg:
             also=self._named(plan, allowed),
             score_of=lambda some: _of_words(self._index.score_of(sought, some)),
             said=_about(answer),
+            coverage=Coverage(answer.terms, self._index.analyzers).of,
         )
 
     def _named(self, plan: QueryPlan, allowed: Allowed) -> tuple[int, ...]:
@@ -128,7 +140,7 @@ class KeywordLeg:
 
 
 class CodeLeg:
-    """Asks the code index for the names in the query."""
+    """Asks the keyword index for the names in the query, in the code of passages."""
 
     name = "code"
 
@@ -138,7 +150,7 @@ class CodeLeg:
     def search(self, plan: QueryPlan, limit: int, allowed: Allowed) -> Found:
         if not plan.text:
             return Found()
-        sought = sought_code(plan.text)  # languages are in the filter, and so in `allowed`
+        sought = Words(plan.text, field="code")  # languages are in the filter, so in `allowed`
         answer = self._index.search(sought, limit=limit, allowed=allowed, fuzzy=False)
         hits = tuple(Hit(hit.passage, rank, hit.score) for rank, hit in enumerate(answer.hits, 1))
         bound = answer.bound or 1.0
@@ -159,7 +171,6 @@ def _evidence(
     """Scores against the highest that this query could get, so that they mean the same in all."""
     title = bounds.get("title", 0.0)
     return {
-        "coverage": min(hit.coverage, 1.0),
         "passage": min(hit.passage_score / passage, 1.0),
         "note": min(hit.note_score / note, 1.0) if note > 0 else 0.0,
         "title": min(hit.title_score / title, 1.0) if title > 0 else 0.0,

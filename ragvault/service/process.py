@@ -30,8 +30,8 @@ from ragvault.errors import RagvaultError
 from ragvault.runtime import runtime_folder
 from ragvault.service import LOCK_FILE, PROTOCOL, RECORD_FILE
 from ragvault.service.client import WatcherUnavailable, watcher_connection
-from ragvault.store.lock import started
-from ragvault.store.private import make_folder, write_file
+from ragvault.store.files import make_folder, write_file
+from ragvault.store.lock import process_start
 
 if TYPE_CHECKING:
     import subprocess
@@ -105,7 +105,7 @@ class WatcherRecord:
     def is_alive(self) -> bool:
         """Whether this very process still runs."""
         if self.started is not None:
-            return started(self.pid) == self.started
+            return process_start(self.pid) == self.started
         if os.name == "nt":
             return _is_lock_held(folders.runtime_dir())  # signal 0 would be Ctrl-C there
         try:
@@ -166,7 +166,7 @@ class WatcherLock:
     def write_record(self, vaults: Sequence[Path], address: str, token: str = "") -> None:
         """From now on other processes can find this watcher."""
         pid, roots = os.getpid(), tuple(str(root.resolve()) for root in vaults)
-        me = WatcherRecord(pid, started(pid), self._since, __version__, roots, address, token)
+        me = WatcherRecord(pid, process_start(pid), self._since, __version__, roots, address, token)
         write_file(self.folder / RECORD_FILE, json.dumps(asdict(me)).encode())
 
     def __exit__(self, *failure: object) -> None:

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from ragvault import __version__
-from ragvault.models.kit import Kit
+from ragvault.models.load import ModelPool
 from ragvault.opened import Opened
 from ragvault.service import PROTOCOL, SOCKET_FILE, protocol
 from ragvault.store import layout
@@ -311,7 +311,7 @@ class ResidentIndexes:
     all of them.
     """
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: ModelPool) -> None:
         self._kit = kit
         self._local = threading.local()
 

@@ -21,8 +21,8 @@ from ragvault.config.settings import Walk
 from ragvault.errors import ConfigError, IndexLocked, IndexMissing, RagvaultError
 from ragvault.freshness import is_empty, waiting
 from ragvault.ingest import Tier
-from ragvault.models.kit import Kit
-from ragvault.models.talk import Quiet, Talk
+from ragvault.models.load import ModelPool
+from ragvault.models.progress import Reporter, SilentReporter
 from ragvault.notes.rewalk import Rewalk
 from ragvault.notes.walk import Walked
 from ragvault.opened import Opened
@@ -87,7 +87,7 @@ class VaultWatcher:
     """One watched vault. Calls `wake`, from any thread, when there may be work."""
 
     def __init__(
-        self, vault: Vault, talk: Talk, kit: Kit, wake: Callable[[], None] = lambda: None
+        self, vault: Vault, talk: Reporter, kit: ModelPool, wake: Callable[[], None] = lambda: None
     ) -> None:
         self.vault, self._talk, self._kit, self._wake = vault, talk, kit, wake
         settings = vault.settings.config.watch
@@ -284,7 +284,7 @@ class VaultWatcher:
             self._report_once(describe_unexpected(error))
 
     def _report(self, line: str) -> None:
-        self._talk.say(f"{self.vault.name}: {line}")
+        self._talk.info(f"{self.vault.name}: {line}")
 
     def _report_once(self, line: str) -> None:
         if line != self._last_report:
@@ -365,14 +365,14 @@ class _PendingCount(NamedTuple):
     files: int
 
 
-class _InterruptingProgress(Quiet):
+class _InterruptingProgress(SilentReporter):
     """Receives the progress of an indexing run, and ends it when `interrupt` returns True."""
 
-    def __init__(self, talk: Talk, interrupt: Callable[[], bool]) -> None:
+    def __init__(self, talk: Reporter, interrupt: Callable[[], bool]) -> None:
         self._talk, self._interrupt = talk, interrupt
 
-    def say(self, line: str) -> None:
-        self._talk.say(line)
+    def info(self, line: str) -> None:
+        self._talk.info(line)
 
     def progress(self, done: int, total: int) -> None:
         self.tell("", done, total)  # of a download

@@ -23,7 +23,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from ragvault.models.kit import Kit
+from ragvault.models.load import ModelPool
 from ragvault.service.log import WatchLog, describe_unexpected
 from ragvault.service.process import WatcherLock
 from ragvault.service.server import ResidentIndexes, SearchDeclined, Server
@@ -42,7 +42,7 @@ AnswerSearch = Callable[
 
 def run_watcher(vaults: Sequence[Vault], answer_search: AnswerSearch, log: WatchLog) -> None:
     """Watch until a signal arrives. Raises WatcherRunning if another watcher runs."""
-    kit = Kit()
+    kit = ModelPool()
     indexes = ResidentIndexes(kit)
     with WatcherLock() as lock, ExitStack() as stack:
         vault_watchers = [VaultWatcher(vault, log, kit, lambda: watcher.wake()) for vault in vaults]
@@ -60,16 +60,16 @@ def run_watcher(vaults: Sequence[Vault], answer_search: AnswerSearch, log: Watch
             idle=indexes.close_outdated,
             pause=lambda root: watcher.pause(root),
             status=lambda: _status(watcher, server),
-            failed=lambda error: log.say(describe_unexpected(error)),
+            failed=lambda error: log.info(describe_unexpected(error)),
             threads=max(vault.settings.config.watch.threads for vault in vaults),
         )
         watcher = Watcher(vault_watchers, busy=lambda: server.busy)
         stack.enter_context(_stopped_by_signals(watcher))
         stack.enter_context(server)
         lock.write_record([vault.root for vault in vaults], server.address, server.token)
-        log.say(f"watching {', '.join(vault.name for vault in vaults)} (pid {os.getpid()})")
+        log.info(f"watching {', '.join(vault.name for vault in vaults)} (pid {os.getpid()})")
         watcher.run()
-        log.say("stopped")
+        log.info("stopped")
 
 
 def _status(watcher: Watcher, server: Server) -> dict[str, Any]:

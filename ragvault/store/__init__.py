@@ -1,1 +1,1 @@
-"""Where things are kept: the catalogue, the layout of the index folder, the writer's lock."""
+"""The catalogue and everything else in an index folder: layout, lock, caches, access counts."""

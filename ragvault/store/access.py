@@ -1,11 +1,11 @@
 """Access: how often each note was opened, in a file of its own.
 
     access.sqlite    opened: note -> how often, and when last
-                     about: of which catalogue these notes are, and a revision of its own
+                     about: the catalogue of these notes, and a revision of its own
 
-Searching writes nothing: a row is made only where settings want it (`access.record`) and a result
-was opened or handed over as context. Notes are known here by their ids alone, which are never given
-twice; no path, no text and no query is kept. A catalogue that was made again counts from 0.
+A search writes nothing. An access is recorded only with `access.record = true`, when a result is
+opened or handed over as context. Notes are known here only by their ids, which are never reused; no
+path, no text and no query is stored. For a rebuilt catalogue, counting starts at 0.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ragvault.errors import IndexUnusable
-from ragvault.store.private import make_file
+from ragvault.store.files import make_file
 
 FILE = "access.sqlite"
-BUSY_S = 5.0  # two searches that hand over results at once wait for each other
+BUSY_S = 5.0  # two processes that record at once wait for each other
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value) WITHOUT ROWID",
@@ -40,7 +40,7 @@ class Times(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """What is known of a catalogue's notes; `revision` changes with every recording."""
+    """The accesses of a catalogue's notes; `revision` changes with every recording."""
 
     revision: int = 0
     notes: Mapping[int, Times] = field(default_factory=dict)
@@ -54,8 +54,8 @@ class Accesses:
         return sorted(self.notes, key=lambda note: (-self.notes[note].last, note))
 
 
-def read(folder: Path, identity: str) -> Accesses:
-    """What was recorded of the catalogue with this identity. Makes no file."""
+def read_accesses(folder: Path, identity: str) -> Accesses:
+    """What was recorded for the catalogue with this identity. Creates no file."""
     if not (folder / FILE).exists():
         return Accesses()
     with _opened(folder) as db:
@@ -66,8 +66,8 @@ def read(folder: Path, identity: str) -> Accesses:
         return Accesses(about["revision"], {note: Times(*times) for note, *times in rows})
 
 
-def record(folder: Path, identity: str, notes: Iterable[int], now: float) -> None:
-    """Count each of these notes once more. All of it is kept, or none."""
+def record_accesses(folder: Path, identity: str, notes: Iterable[int], now: float) -> None:
+    """Count each of these notes once more, in one transaction."""
     make_file(folder / FILE)
     with _opened(folder) as db, db:
         for table in _TABLES:
@@ -81,12 +81,12 @@ def record(folder: Path, identity: str, notes: Iterable[int], now: float) -> Non
             " DO UPDATE SET times = times + 1, last = max(last, excluded.last)",
             [(note, now) for note in sorted(set(notes))],
         )
-        told = [("identity", identity), ("revision", about.get("revision", 0) + 1)]
-        db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", told)
+        values = [("identity", identity), ("revision", about.get("revision", 0) + 1)]
+        db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", values)
 
 
-def forget(folder: Path, notes: Iterable[int]) -> None:
-    """Drop what was recorded of these notes, and the bytes of it."""
+def forget_accesses(folder: Path, notes: Iterable[int]) -> None:
+    """Delete what was recorded for these notes; its bytes are overwritten."""
     if not (folder / FILE).exists():
         return
     with _opened(folder) as db, db:
@@ -98,10 +98,10 @@ def forget(folder: Path, notes: Iterable[int]) -> None:
 def _opened(folder: Path) -> Iterator[Connection]:
     path = folder / FILE
     try:
-        # Also to read: only so can SQLite undo what a killed process had half written.
+        # `rw` also to read: SQLite may have to roll back what a killed process left half written.
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=BUSY_S)
         try:
-            db.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
+            db.execute("PRAGMA secure_delete = ON")  # deleted content is overwritten
             yield db
         finally:
             db.close()

@@ -1,12 +1,12 @@
-"""History: how a cache that reflects an earlier revision catches up.
+"""History: how a cache that reflects an earlier revision catches up; and the table `meta`.
 
-    the chunks it holds  +  chunks_since(its revision)  -  removed_since(its revision)
-        =  the chunks there are
+    the passages a cache holds  +  chunks_since(its revision)  -  removed_since(its revision)
+        =  the current passages
 
-A vector cache needs nothing else. A keyword cache also holds fields of the note (title, tags,
-path), which change without any chunk changing: notes_since names those. Tombstones that every
-cache has seen may be forgotten; the horizon remembers up to where, and a cache behind it is made
-again. Nothing here knows what a cache is.
+A vector cache needs nothing else. A keyword cache also holds fields of notes (title, tags, path),
+which change without any passage changing: notes_since lists those. Removals that every cache has
+seen may be dropped; the horizon is the revision up to which they were, and a cache behind it is
+rebuilt.
 """
 
 from __future__ import annotations
@@ -14,13 +14,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from sqlite3 import Connection
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ragvault.store.values import text
+from ragvault.store.database import Database, reading, writing
+from ragvault.store.passages import all_ids
+from ragvault.store.rows import from_sql
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class ChunkRef(NamedTuple):
-    """A chunk by the names a cache needs, and the revision it came with."""
+    """A passage as caches know it, and the revision it was added in."""
 
     id: int
     note_id: int
@@ -28,92 +34,120 @@ class ChunkRef(NamedTuple):
     revision: int
 
 
-def fact(db: Connection, key: str) -> Any:
+class History(Database):
+    """Revisions, what changed since one, and small facts about the whole catalogue."""
+
+    @property
+    def identity(self) -> str:
+        """Distinguishes this catalogue from one rebuilt in its place."""
+        return str(self._meta("identity"))
+
+    @property
+    def revision(self) -> int:
+        """The number of changes since this catalogue was created."""
+        return int(self._meta("revision"))
+
+    @reading
+    def _meta(self, key: str) -> Any:
+        return meta(self._db, key)
+
+    @reading
+    def can_catch_up(self, identity: str, since: int) -> bool:
+        """Whether a cache of that catalogue and revision can be updated instead of rebuilt."""
+        return identity == self.identity and self._meta("horizon") <= since <= self.revision
+
+    @reading
+    def chunks_since(self, since: int) -> list[ChunkRef]:
+        """Passages added after a revision and still there, by id."""
+        query = "SELECT id, note_id, text_hash, revision FROM chunks WHERE revision > ? ORDER BY id"
+        return [ChunkRef(*row) for row in self._db.execute(query, (since,))]
+
+    @reading
+    def removed_since(self, since: int) -> list[int]:
+        """Passages removed after a revision, by id; ValueError where that is no longer known."""
+        if since < self._meta("horizon"):
+            raise ValueError(f"removals since revision {since} are no longer known")
+        query = "SELECT chunk_id FROM removed_chunks WHERE revision > ? ORDER BY chunk_id"
+        return [chunk_id for (chunk_id,) in self._db.execute(query, (since,))]
+
+    @reading
+    def gone(self, ids: NDArray[np.int64], revision: int) -> NDArray[np.bool_]:
+        """Which of these passages, ascending and all there at a revision, were removed since."""
+        import numpy as np
+
+        try:
+            return np.isin(ids, self.removed_since(revision), assume_unique=True)
+        except ValueError:  # those removals are no longer known
+            return np.isin(ids, all_ids(self._db), assume_unique=True, invert=True)
+
+    @reading
+    def removed_notes_since(self, since: int) -> list[int]:
+        """Notes removed after a revision, by id."""
+        query = "SELECT note_id FROM removed_notes WHERE revision > ? ORDER BY note_id"
+        return [note_id for (note_id,) in self._db.execute(query, (since,))]
+
+    @reading
+    def notes_since(self, since: int) -> list[tuple[int, str]]:
+        """(id, path) of notes put after a revision and still there, by id."""
+        query = "SELECT id, path FROM notes WHERE revision > ? ORDER BY id"
+        return [(id_, from_sql(path)) for id_, path in self._db.execute(query, (since,))]
+
+    @reading
+    def tombstones(self, since: int = 0) -> int:
+        """How many passages and notes were removed after a revision, as far as that is known."""
+        query = """SELECT (SELECT count(*) FROM removed_chunks WHERE revision > :since)
+            + (SELECT count(*) FROM removed_notes WHERE revision > :since)"""
+        return int(self._db.execute(query, {"since": since}).fetchone()[0])
+
+    @reading
+    def removed_before(self, when: float) -> int:
+        """The last revision of which all removals were before a moment."""
+        query = "SELECT min(revision) - 1 FROM removed_chunks WHERE removed_at >= ?"
+        found = self._db.execute(query, (when,)).fetchone()[0]
+        return self.revision if found is None else int(found)
+
+    @writing
+    def forget_tombstones(self, upto: int) -> None:
+        """Drop the removals up to a revision that every cache has reached."""
+        upto = min(upto, self.revision)
+        if upto <= self._meta("horizon"):
+            return
+        self._db.execute("DELETE FROM removed_chunks WHERE revision <= ?", (upto,))
+        self._db.execute("DELETE FROM removed_notes WHERE revision <= ?", (upto,))
+        set_meta(self._db, "horizon", upto)
+
+    @reading
+    def last_run(self) -> Mapping[str, Any]:
+        """The report of the last indexing run that ended; empty before the first."""
+        report: dict[str, Any] = json.loads(self._meta("last_run") or "{}")
+        return report
+
+    @writing
+    def set_last_run(self, report: Mapping[str, Any]) -> None:
+        set_meta(self._db, "last_run", json.dumps(report))
+
+    def fact(self, key: str) -> str:
+        """Something small that a step of the write path remembers; empty before it is set."""
+        return str(self._meta(f"fact {key}") or "")
+
+    @writing
+    def set_fact(self, key: str, value: str) -> None:
+        set_meta(self._db, f"fact {key}", value)
+
+
+def meta(db: Connection, key: str) -> Any:
     """One value of `meta`; None when it was never set."""
     found = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return found[0] if found else None
 
 
-def set_fact(db: Connection, key: str, value: str | int) -> None:
-    """Replace one value of `meta`; nothing is written where it is the same."""
-    if fact(db, key) != value:
+def set_meta(db: Connection, key: str, value: str | int) -> None:
+    """Replace one value of `meta`; an equal value is not written."""
+    if meta(db, key) != value:
         db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
-
-
-def revision(db: Connection) -> int:
-    """The number of changes since this catalogue was made."""
-    return int(fact(db, "revision"))
 
 
 def next_revision(db: Connection) -> int:
     """Count one change, in the transaction that makes it."""
     db.execute("UPDATE meta SET value = value + 1 WHERE key = 'revision'")
-    return revision(db)
-
-
-def can_catch_up(db: Connection, identity: str, since: int) -> bool:
-    """Whether a cache with this stamp can be brought up to date instead of made again."""
-    if identity != fact(db, "identity"):
-        return False
-    return int(fact(db, "horizon")) <= since <= revision(db)
-
-
-def chunks_since(db: Connection, since: int) -> list[ChunkRef]:
-    """Chunks added after a revision and still there, in the order of their ids."""
-    query = "SELECT id, note_id, text_hash, revision FROM chunks WHERE revision > ? ORDER BY id"
-    return [ChunkRef(*row) for row in db.execute(query, (since,))]
-
-
-def removed_since(db: Connection, since: int) -> list[int]:
-    """Ids of chunks removed after a revision; ValueError where that has been forgotten."""
-    if since < int(fact(db, "horizon")):
-        raise ValueError(f"removals since revision {since} have been forgotten")
-    query = "SELECT chunk_id FROM removed_chunks WHERE revision > ? ORDER BY chunk_id"
-    return [chunk_id for (chunk_id,) in db.execute(query, (since,))]
-
-
-def removed_notes_since(db: Connection, since: int) -> list[int]:
-    """Ids of notes removed after a revision, in order."""
-    query = "SELECT note_id FROM removed_notes WHERE revision > ? ORDER BY note_id"
-    return [note_id for (note_id,) in db.execute(query, (since,))]
-
-
-def tombstones(db: Connection, since: int = 0) -> int:
-    """How many passages and notes were removed after a revision, as far as that is remembered."""
-    query = """SELECT (SELECT count(*) FROM removed_chunks WHERE revision > :since)
-        + (SELECT count(*) FROM removed_notes WHERE revision > :since)"""
-    return int(db.execute(query, {"since": since}).fetchone()[0])
-
-
-def notes_since(db: Connection, since: int) -> list[tuple[int, str]]:
-    """(id, path) of notes put or moved after a revision and still there, in the order of ids."""
-    query = "SELECT id, path FROM notes WHERE revision > ? ORDER BY id"
-    return [(note_id, text(path)) for note_id, path in db.execute(query, (since,))]
-
-
-def forget_tombstones(db: Connection, upto: int) -> None:
-    """Drop the removals up to a revision that every cache has reached."""
-    upto = min(upto, revision(db))
-    if upto <= int(fact(db, "horizon")):
-        return
-    db.execute("DELETE FROM removed_chunks WHERE revision <= ?", (upto,))
-    db.execute("DELETE FROM removed_notes WHERE revision <= ?", (upto,))
-    db.execute("UPDATE meta SET value = max(value, ?) WHERE key = 'horizon'", (upto,))
-
-
-def removed_before(db: Connection, when: float) -> int:
-    """The revision up to which everything was removed before a moment."""
-    query = "SELECT min(revision) - 1 FROM removed_chunks WHERE removed_at >= ?"
-    found = db.execute(query, (when,)).fetchone()[0]
-    return revision(db) if found is None else int(found)
-
-
-def set_last_run(db: Connection, run: Mapping[str, Any]) -> None:
-    """Keep what an indexing run has to say about itself, for `status`."""
-    set_fact(db, "last_run", json.dumps(run))
-
-
-def last_run(db: Connection) -> dict[str, Any]:
-    """What `set_last_run` was given last; empty before the first run has ended."""
-    said: dict[str, Any] = json.loads(fact(db, "last_run") or "{}")
-    return said
+    return int(meta(db, "revision"))

@@ -1,8 +1,8 @@
-"""Keys: the form in which names are compared.
+"""Keys: names in the form in which they are compared.
 
-A link and the note it means share a key whatever their spelling: letter case, composed or
+A link and the note it means share a key, however they are spelled: letter case, composed or
 decomposed accents, the folder before the name, `.md` after it. Keys only choose which links are
-looked up again, so two names that share one cost a look-up and never a wrong answer.
+looked up again: two names with the same key cost a look-up and never give a wrong result.
 """
 
 from __future__ import annotations

@@ -1,24 +1,28 @@
-"""The layout of the data folder: one index folder a vault, and that is the registry.
+"""The data folder: one index folder a vault, and together they are the list of known vaults.
 
     data/vaults/
-        default                  which of them is meant when none is named (registry.py)
+        default                  the folder name of the default vault's index
         notes-3f9c01ab/          slug of the vault's folder - hash of its real path
             vault.json           which vault this is: root, name, created
             catalogue.sqlite     the truth (catalogue.py)
+            access.sqlite        how often notes were opened, if recorded (access.py)
             writer.lock, .json   who is writing (lock.py)
             tuned-NAME.toml      what `ragvault tune` found for a profile; tuned.jsonl, receipts
-            …                    caches, each in a folder of its own
+            caches/              keyword and vector indexes (caches.py)
 
-The vaults ragvault knows are the index folders that are there: a second list could disagree with
-them. Nothing is ever written inside a vault. This file knows names and places, not contents.
+There is no second list of vaults: it could disagree with the folders. Nothing is ever written into
+a vault. This module opens neither vaults nor indexes; it turns what a person types (a folder, a
+name, nothing) into a vault.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from hashlib import blake2b
@@ -26,83 +30,102 @@ from itertools import chain, count
 from os import fsencode
 from pathlib import Path
 
-from ragvault.errors import ConfigError
-from ragvault.store.private import make_folder, write_file
+from ragvault.errors import ConfigError, VaultNotFound, refused
+from ragvault.store.files import make_folder, write_file
 
 CATALOGUE = "catalogue.sqlite"
 VAULT = "vault.json"
 RECEIPTS = "tuned.jsonl"
+DEFAULT = "default"
 SLUG_LENGTH = 40  # leaves room for the rest of a path on systems that allow 255 bytes a name
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """A vault ragvault has met, and the folder that holds its index."""
+class KnownVault:
+    """A vault that has an index folder."""
 
     name: str
     root: Path
-    folder: Path
+    folder: Path  # of the index
     created: str  # ISO 8601, UTC
 
 
+# --- Index folders ---
+
+
 def index_folder(root: Path, data: Path) -> Path:
-    """Where the index of a vault belongs. Only names it; refuses a place inside the vault."""
+    """Where the index of a vault belongs. Creates nothing; refuses a place inside the vault."""
     real = root.resolve()
-    folder = data.resolve() / "vaults" / f"{_slug(real.name)}-{_mark(real)}"
+    folder = data.resolve() / "vaults" / f"{_slug(real.name)}-{_path_hash(real)}"
     if folder.is_relative_to(real):
         raise ConfigError(
-            f"the index folder {folder} would lie inside the vault {real}",
+            f"the index folder {folder} would be inside the vault {real}",
             fix="set RAGVAULT_HOME to a folder outside the vault: nothing is written into a vault",
         )
     return folder
 
 
 def tuned_file(folder: Path, profile: str) -> Path:
-    """Where settings are that were tuned for a profile: they mean nothing under another."""
+    """Where the settings tuned for a profile are: they mean nothing under another profile."""
     return folder / f"tuned-{profile}.toml"
 
 
-def remember(root: Path, data: Path, name: str = "") -> Known:
-    """Make the index folder of a vault and write down whose it is; again is harmless.
+def register_vault(root: Path, data: Path, name: str = "") -> KnownVault:
+    """Create the index folder of a vault and its vault.json; harmless when repeated.
 
-    The name is the given one, else the one it has, else that of the vault's folder; one that
-    another vault has gets a number behind it.
+    The name is the given one, else the current one, else that of the vault's folder. A number is
+    added to a name that another vault has.
     """
     folder, real = index_folder(root, data), root.resolve()
     make_folder(folder)
-    before = read(folder)
+    before = vault_of(folder)
     created = before.created if before else datetime.now(timezone.utc).isoformat(timespec="seconds")
     wanted = name or (before.name if before else real.name) or str(real)
-    others = [vault.name for vault in known(data) if vault.folder != folder]
-    now = Known(_free(wanted, others), real, folder, created)
+    others = [vault.name for vault in known_vaults(data) if vault.folder != folder]
+    now = KnownVault(_free_name(wanted, others), real, folder, created)
     if now != before:
         card = {"root": str(now.root), "name": now.name, "created": now.created}
         write_file(folder / VAULT, json.dumps(card, indent=1).encode())
     return now
 
 
-def known(data: Path) -> list[Known]:
+def known_vaults(data: Path) -> list[KnownVault]:
     """Every vault with an index folder, by name and then by root."""
     vaults = data.resolve() / "vaults"
     folders = vaults.iterdir() if vaults.is_dir() else ()
-    found = [vault for folder in folders if (vault := read(folder))]
+    found = [vault for folder in folders if (vault := vault_of(folder))]
     return sorted(found, key=lambda vault: (vault.name.casefold(), str(vault.root)))
 
 
-def read(folder: Path) -> Known | None:
-    """The vault an index folder belongs to; None where vault.json is missing or damaged."""
+def vault_of(folder: Path) -> KnownVault | None:
+    """The vault of an index folder; None where vault.json is missing or damaged."""
     try:
         card = json.loads((folder / VAULT).read_bytes())
-        return Known(str(card["name"]), Path(card["root"]), folder, str(card["created"]))
+        return KnownVault(str(card["name"]), Path(card["root"]), folder, str(card["created"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _free(name: str, taken: Iterable[str]) -> str:
+def remove_vault(vault: KnownVault, *, keep: bool = False) -> None:
+    """Remove a vault from the list and, unless `keep`, delete its index. Notes are not touched."""
+    data = vault.folder.parent.parent
+    try:
+        chosen = default_vault(data)
+        if chosen is not None and chosen.folder == vault.folder:
+            unset_default_vault(data)
+        # vault.json first: then the rest of an interrupted deletion belongs to no vault.
+        (vault.folder / VAULT).unlink(missing_ok=True)
+        if not keep:
+            shutil.rmtree(vault.folder)
+    except OSError as error:
+        raise refused(vault.folder, error) from error
+
+
+def _free_name(name: str, taken: Iterable[str]) -> str:
     """The name, or the first of name-2, name-3, … that no other vault has in any case."""
-    known = {each.casefold() for each in taken}
+    others = {each.casefold() for each in taken}
     numbered = (f"{name}-{number}" for number in count(2))
-    return next(each for each in chain([name], numbered) if each.casefold() not in known)
+    return next(each for each in chain([name], numbered) if each.casefold() not in others)
 
 
 def _slug(name: str) -> str:
@@ -111,5 +134,90 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", plain)[:SLUG_LENGTH].strip("-") or "vault"
 
 
-def _mark(real: Path) -> str:
+def _path_hash(real: Path) -> str:
     return blake2b(fsencode(real), digest_size=4).hexdigest()
+
+
+# --- Which vault is meant ---
+
+
+def find_vault(where: str | Path | None, data: Path, here: Path) -> Path:
+    """The folder of the vault that is meant from the folder `here`. Raises VaultNotFound.
+
+    A known vault's folder comes first, then a name, then any folder. A Path is never a name as
+    long as it exists. Without `where`: the known vault around `here`, else the only or default one.
+    """
+    if where is None:
+        return _vault_around(data, here)
+    path = here / _expanded(where)
+    vaults = known_vaults(data)
+    if path.is_dir():
+        real = path.resolve()
+        named = [] if isinstance(where, Path) else _with_name(vaults, str(where))
+        return named[0].root if named and all(each.root != real for each in vaults) else real
+    found = _with_name(vaults, str(where)) or [each for each in vaults if each.root == path]
+    if found:
+        return found[0].root
+    if path.exists():
+        raise VaultNotFound(f"{where} is a file", fix="name the folder that holds your notes")
+    raise VaultNotFound(
+        f"there is no folder {where}, and no vault of that name", fix=_name_one(vaults)
+    )
+
+
+def known_vault(where: str, data: Path, here: Path) -> KnownVault:
+    """A known vault by its name or its folder, which may be gone. Raises VaultNotFound."""
+    vaults = known_vaults(data)
+    path = (here / _expanded(where)).resolve()
+    found = [each for each in vaults if each.root == path] or _with_name(vaults, where)
+    if not found:
+        raise VaultNotFound(f"no vault is known as {where}", fix=_name_one(vaults))
+    return found[0]
+
+
+def default_vault(data: Path) -> KnownVault | None:
+    """The vault chosen as the default; None without a choice or when it was removed."""
+    try:
+        folder = (data / "vaults" / DEFAULT).read_text("utf-8").strip()
+    except (OSError, ValueError):
+        return None
+    return next((each for each in known_vaults(data) if each.folder.name == folder), None)
+
+
+def set_default_vault(vault: KnownVault) -> None:
+    write_file(vault.folder.parent / DEFAULT, vault.folder.name.encode())
+
+
+def unset_default_vault(data: Path) -> None:
+    (data / "vaults" / DEFAULT).unlink(missing_ok=True)
+
+
+def _vault_around(data: Path, here: Path) -> Path:
+    vaults = known_vaults(data)
+    inside = [vault.root for vault in vaults if here.resolve().is_relative_to(vault.root)]
+    if inside:
+        return max(inside, key=lambda root: len(root.parts))
+    chosen = default_vault(data) or (vaults[0] if len(vaults) == 1 else None)
+    if chosen:
+        return chosen.root
+    state = "several vaults are known" if vaults else "no vault is known yet"
+    fix = _name_one(vaults)
+    if vaults:
+        fix += "; or choose one for good: ragvault vaults default NAME"
+    raise VaultNotFound(f"{state}, and this folder is in none of them", fix=fix)
+
+
+def _expanded(where: str | Path) -> str:
+    # Not Path.expanduser: it raises for a ~name without a user, which may be the name of a vault.
+    return os.path.expanduser(where)  # noqa: PTH111
+
+
+def _with_name(vaults: Sequence[KnownVault], name: str) -> list[KnownVault]:
+    """By the exact name, else by the name in any case."""
+    exact = [each for each in vaults if each.name == name]
+    return exact or [each for each in vaults if each.name.casefold() == name.casefold()]
+
+
+def _name_one(vaults: Sequence[KnownVault]) -> str:
+    names = ", ".join(vault.name for vault in vaults)
+    return f"name one with --vault: {names}" if names else "ragvault index FOLDER"

@@ -1,42 +1,285 @@
-"""Links in the catalogue: which wait to be looked up, and what the others mean.
+"""Links of the catalogue: which have to be looked up, what the others mean, and link statistics.
 
-A link waits when it is new (status NULL), when the note it meant has gone or changed its headings
-(set back to NULL), or when its name is in `dirty` (a note of that name came, went or moved). Notes
-that hold a NULL are in `waiting`, which takes a twentieth of the room an index of links would. All
-marks are written together with the note, and cleared together with the answers, so that whoever
-runs next finds what a crash left undone. What a name means is decided elsewhere.
+A link has to be looked up when it is new (status NULL), when the note it meant is gone or changed
+its headings (status set back to NULL), or when its name is in `dirty` (a note of that name came,
+went or moved). `waiting` lists the notes that have a NULL: an index over links would take twenty
+times the space. The marks are written together with the note and cleared together with the targets,
+so that the next run finds what a crash left undone. What a name means is decided elsewhere
+(notes/resolve.py).
+
+Statistics (backlinks, communities, lists of links) are stored, so that a search needs no graph. The
+write path calculates them from `link_rows`; only those that changed are written.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from ragvault.store import history, rows
-from ragvault.store.values import sql, text, unwords, words
-from ragvault.types import Link, Target
+from ragvault.store import rows
+from ragvault.store.database import Database, reading, select_in, writing
+from ragvault.store.history import next_revision
+from ragvault.store.keys import key_of, stem
+from ragvault.store.rows import from_json, from_sql, to_json, to_sql
+from ragvault.types import Heading, Link, Target
 
 LinkId = tuple[int, int]  # the note's id and the link's place in it
-PAGE = 5000  # answers written at a time, so that a first run does not hold all of them
-
-_LINK = ", ".join(f"links.{column.strip()}" for column in rows.LINK.split(","))
+PAGE = 5000  # targets written at a time, so that a first run does not hold all of them
 
 
-class Edge(NamedTuple):
-    """Links from one note to another, by kind; ids, because a graph is a cache like the others."""
+class Dangling(NamedTuple):
+    """A link that means no note, or could mean several."""
+
+    path: str
+    line: int
+    target: str
+    status: str
+    others: tuple[str, ...]
+
+
+class LinkRow(NamedTuple):
+    """One link between two notes; sections are ordinals, None where the link names no place."""
 
     source: int
     target: int
-    kind: str
-    via: str
-    links: int
+    kind: str  # link, embed, property; alias where only an alias told what was meant
+    source_section: int | None
+    target_section: int | None
 
 
-def put(db: Connection, note_id: int, links: Sequence[Link], *, new: bool) -> None:
-    """Store a note's links as not looked up; the same links as before are left alone."""
-    wanted = [(i, *rows.of_link(link)) for i, link in enumerate(links)]
+class LinkStats(NamedTuple):
+    """Link statistics of a note."""
+
+    linking_notes: int = 0
+    linking_links: int = 0
+    community: int | None = None
+
+
+class Links(Database):
+    """Stores what links mean, and reads them."""
+
+    # Looking up.
+
+    @reading
+    def names(self) -> list[tuple[str, str, tuple[str, ...]]]:
+        """(path, stem, aliases) of every note, by path: what links are looked up in."""
+        found = self._db.execute("SELECT path, aliases FROM notes ORDER BY path")
+        paths = ((from_sql(path), from_json(aliases)) for path, aliases in found)
+        return [(path, stem(path), aliases) for path, aliases in paths]
+
+    @reading
+    def anchors(self, path: str) -> tuple[tuple[Heading, ...], dict[str, int]]:
+        """The places in a note that a link can name: headings, and blocks with their offsets."""
+        query = "SELECT headings, blocks FROM bodies JOIN notes ON id = note_id WHERE path = ?"
+        found = self._db.execute(query, (to_sql(path),)).fetchone()
+        if found is None:
+            raise KeyError(path)
+        return rows.to_headings(found[0]), json.loads(found[1])
+
+    def links_to_look_up(self) -> Iterator[tuple[LinkId, str, Link]]:
+        """Every link whose meaning is not known or may have changed, with its note's path."""
+        for note_id in self._notes_to_look_up():
+            yield from self._links_to_look_up(note_id)
+
+    @reading
+    def _notes_to_look_up(self) -> list[int]:
+        query = """
+            SELECT note_id FROM waiting UNION SELECT note_id FROM links
+            WHERE target_key IN (SELECT key FROM dirty) ORDER BY 1"""
+        return [note_id for (note_id,) in self._db.execute(query)]
+
+    @reading
+    def _links_to_look_up(self, note_id: int) -> list[tuple[LinkId, str, Link]]:
+        query = f"""
+            SELECT ordinal, path, {_LINK} FROM links JOIN notes ON notes.id = note_id
+            WHERE note_id = ? AND (status IS NULL OR target_key IN (SELECT key FROM dirty))
+            ORDER BY ordinal"""
+        return [
+            ((note_id, ordinal), from_sql(path), rows.to_link(row))
+            for ordinal, path, *row in self._db.execute(query, (note_id,))
+        ]
+
+    @writing
+    def set_targets(self, targets: Iterable[tuple[LinkId, Target]]) -> int:
+        """Store what ALL links of `links_to_look_up` mean; returns how many changed.
+
+        One revision if any did. `targets` may be a generator that still reads the catalogue.
+        KeyError when a target is not a note.
+        """
+        query = "SELECT path, id FROM notes"
+        ids = {from_sql(path): note_id for path, note_id in self._db.execute(query)}
+        changed, left = 0, iter(targets)
+        while page := list(islice(left, PAGE)):
+            found = ((_target_row(target, ids), link_id) for link_id, target in page)
+            values = [(*row, *link_id, *row) for row, link_id in found]
+            changed += self._db.executemany(_SET_TARGET, values).rowcount
+        self._db.execute("DELETE FROM dirty")
+        self._db.execute("DELETE FROM waiting")
+        if changed:
+            next_revision(self._db)
+        return changed
+
+    # Reading.
+
+    @reading
+    def outgoing(self, path: str) -> list[tuple[Link, Target | None]]:
+        """The links of a note in order; no target where one is not looked up yet."""
+        query = f"""
+            SELECT meant.path, {_LINK}, {_TARGET} FROM {_MEANT} JOIN notes ON notes.id = note_id
+            WHERE notes.path = ? ORDER BY ordinal"""
+        found = self._db.execute(query, (to_sql(path),))
+        return [(rows.to_link(row[1:8]), rows.to_target(row[0], row[8:])) for row in found]
+
+    @reading
+    def incoming(self, path: str) -> list[tuple[str, Link, Target]]:
+        """The links that mean a note, with the path of the note that each is in."""
+        query = f"""
+            SELECT notes.path, meant.path, {_LINK}, {_TARGET}
+            FROM {_MEANT} JOIN notes ON notes.id = note_id
+            WHERE meant.path = ? AND status IS NOT NULL ORDER BY notes.path, ordinal"""
+        return [
+            (from_sql(row[0]), rows.to_link(row[2:9]), target)
+            for row in self._db.execute(query, (to_sql(path),))
+            if (target := rows.to_target(row[1], row[9:])) is not None
+        ]
+
+    @reading
+    def dangling(self) -> list[Dangling]:
+        """The unresolved and the ambiguous links, by path and line."""
+        query = """
+            SELECT path, line, target, status, others FROM links JOIN notes ON notes.id = note_id
+            WHERE status IN ('unresolved', 'ambiguous') ORDER BY path, line, ordinal"""
+        return [
+            Dangling(from_sql(path), line, from_sql(target), status, from_json(others or "[]"))
+            for path, line, target, status, others in self._db.execute(query)
+        ]
+
+    @reading
+    def successors(self) -> dict[int, set[int]]:
+        """Old note -> the notes that replace it: their `supersedes` property links to it."""
+        query = "SELECT id, supersedes FROM notes WHERE supersedes != '[]'"
+        found: dict[int, set[int]] = {}
+        for id_, stored in self._db.execute(query).fetchall():
+            keys = {key_of(name.strip().strip("[]").split("|")[0]) for name in from_json(stored)}
+            links = self._db.execute(
+                "SELECT target_key, target_note_id FROM links"
+                " WHERE note_id = ? AND kind = 'property' AND target_note_id IS NOT NULL",
+                (id_,),
+            )
+            for key, target in links.fetchall():
+                if from_sql(key) in keys and target != id_:
+                    found.setdefault(target, set()).add(id_)
+        return found
+
+    # Statistics.
+
+    @reading
+    def linked_notes(self) -> list[tuple[int, int]]:
+        """Every pair of notes that a link leads from and to, by id."""
+        query = """
+            SELECT DISTINCT note_id, target_note_id FROM links WHERE target_note_id IS NOT NULL
+            ORDER BY 1, 2"""
+        return self._db.execute(query).fetchall()
+
+    @reading
+    def link_rows(self) -> list[LinkRow]:
+        """Every link that means a note, with the sections it leads from and to."""
+        return [LinkRow(*row) for row in self._db.execute(f"{_ROWS} ORDER BY note_id, ordinal")]
+
+    @reading
+    def link_rows_of(self, notes: Iterable[int]) -> list[LinkRow]:
+        """The links from and to these notes, each once."""
+        wanted = set(notes)
+        outgoing = select_in(self._db, f"{_ROWS} AND note_id IN (*)", sorted(wanted))
+        incoming = select_in(self._db, f"{_ROWS} AND target_note_id IN (*)", sorted(wanted))
+        found = [LinkRow._make(row) for row in outgoing]
+        return found + [row for row in map(LinkRow._make, incoming) if row.source not in wanted]
+
+    @reading
+    def link_stats(self, notes: Iterable[int] | None = None) -> dict[int, LinkStats]:
+        """Link statistics of these notes, or of all; a note without links is absent."""
+        query = "SELECT note_id, linking_notes, linking_links, community FROM standing"
+        if notes is None:
+            found: Iterable[tuple[Any, ...]] = self._db.execute(query)
+        else:
+            found = select_in(self._db, f"{query} WHERE note_id IN (*)", notes)
+        return {row[0]: LinkStats(*row[1:]) for row in found}
+
+    @writing
+    def set_link_stats(self, wanted: Mapping[int, LinkStats]) -> int:
+        """Replace the link statistics of all notes; returns how many changed."""
+        before = self.link_stats()
+        gone = [(note,) for note in before.keys() - wanted.keys()]
+        new = [(note, *stats) for note, stats in wanted.items() if before.get(note) != stats]
+        self._db.executemany("DELETE FROM standing WHERE note_id = ?", gone)
+        self._db.executemany("INSERT OR REPLACE INTO standing VALUES (?, ?, ?, ?)", sorted(new))
+        return len(gone) + len(new)
+
+    @reading
+    def link_lists(self) -> dict[tuple[int, int | None], float]:
+        """Notes and sections that are lists of links, and the weight of one of their links."""
+        found = self._db.execute("SELECT note_id, section, weight FROM lists")
+        return {(note, section): weight for note, section, weight in found}
+
+    @writing
+    def set_link_lists(self, wanted: Mapping[tuple[int, int | None], float]) -> None:
+        if self.link_lists() != dict(wanted):
+            self._db.execute("DELETE FROM lists")
+            values = [(note, section, weight) for (note, section), weight in wanted.items()]
+            self._db.executemany("INSERT INTO lists VALUES (?, ?, ?)", values)
+
+    @reading
+    def ties(self) -> dict[tuple[int, int], int]:
+        """(source, target) -> weight of their links, when communities were last computed."""
+        found = self._db.execute("SELECT source, target, weight FROM ties")
+        return {(source, target): weight for source, target, weight in found}
+
+    @writing
+    def set_ties(self, wanted: Mapping[tuple[int, int], int]) -> None:
+        before = self.ties()
+        gone = sorted(before.keys() - wanted.keys())
+        new = [(*pair, weight) for pair, weight in wanted.items() if before.get(pair) != weight]
+        self._db.executemany("DELETE FROM ties WHERE source = ? AND target = ?", gone)
+        self._db.executemany("INSERT OR REPLACE INTO ties VALUES (?, ?, ?)", sorted(new))
+
+
+_LINK = ", ".join(f"links.{column.strip()}" for column in rows.LINK.split(","))
+_TARGET = ", ".join(f"links.{column.strip()}" for column in rows.TARGET.split(","))
+_MEANT = "links LEFT JOIN notes AS meant ON meant.id = target_note_id"
+
+_SECTION = """(SELECT max(s.ordinal) FROM sections AS s
+    WHERE s.note_id = links.{note} AND s.start <= links.{start})"""
+_ROWS = f"""
+    SELECT note_id, target_note_id, CASE via WHEN 'alias' THEN 'alias' ELSE kind END,
+        {_SECTION.format(note="note_id", start="start")},
+        CASE WHEN target_start IS NULL THEN NULL
+             ELSE {_SECTION.format(note="target_note_id", start="target_start")} END
+    FROM links WHERE target_note_id IS NOT NULL"""
+
+# A target that is the same as before is not written, so that no cache falls behind.
+_MEANING = "status, target_note_id, via, target_start, anchor_found, others"
+_SET_TARGET = f"""
+    UPDATE links SET ({_MEANING}) = (?, ?, ?, ?, ?, ?)
+    WHERE note_id = ? AND ordinal = ? AND ({_MEANING}) IS NOT (?, ?, ?, ?, ?, ?)"""
+
+
+def _target_row(target: Target, ids: Mapping[str, int]) -> tuple[Any, ...]:
+    """Columns _MEANING."""
+    note_id = None if target.path is None else ids[target.path]
+    others = to_json(target.others) if target.others else None
+    rest = (target.via, target.start, int(target.anchor_found), others)
+    return (target.status, note_id, *rest)
+
+
+# --- Writing: part of `Notes.put` and `Notes.remove` ---
+
+
+def put_links(db: Connection, note_id: int, links: Sequence[Link], *, new: bool) -> None:
+    """Store a note's links as not looked up; links that are the same as before are left alone."""
+    wanted = [(i, *rows.link_row(link)) for i, link in enumerate(links)]
     columns = f"ordinal, {rows.LINK}, target_key"
     if not new:
         query = f"SELECT {columns} FROM links WHERE note_id = ? ORDER BY ordinal"
@@ -52,134 +295,22 @@ def put(db: Connection, note_id: int, links: Sequence[Link], *, new: bool) -> No
 
 
 def names_changed(db: Connection, keys: Iterable[str]) -> None:
-    """Have every link of these names looked up again."""
-    db.executemany("INSERT OR IGNORE INTO dirty VALUES (?)", [(sql(key),) for key in keys])
+    """Have every link with one of these names looked up again."""
+    db.executemany("INSERT OR IGNORE INTO dirty VALUES (?)", [(to_sql(key),) for key in keys])
 
 
 def look_up_to(db: Connection, note_id: int) -> None:
-    """Have the links that mean this note looked up again."""
-    _look_up(db, "target_note_id = ?", (note_id,))
+    """Have the links to this note looked up again."""
+    _look_up(db, "target_note_id = ?", note_id)
 
 
 def look_up_from(db: Connection, note_id: int) -> None:
     """Have the links of this note looked up again."""
-    _look_up(db, "note_id = ?", (note_id,))
+    _look_up(db, "note_id = ?", note_id)
 
 
-def _look_up(db: Connection, where: str, values: tuple[int, ...]) -> None:
-    holders = f"SELECT DISTINCT note_id FROM links WHERE {where}"
-    db.execute(f"INSERT OR IGNORE INTO waiting {holders}", values)
-    db.execute(f"UPDATE links SET status = NULL, target_note_id = NULL WHERE {where}", values)
-
-
-def notes_waiting(db: Connection) -> list[int]:
-    """Ids of the notes that hold a link to look up, in order."""
-    found = db.execute(
-        "SELECT note_id FROM waiting"
-        " UNION SELECT note_id FROM links WHERE target_key IN (SELECT key FROM dirty) ORDER BY 1"
-    )
-    return [note_id for (note_id,) in found]
-
-
-def waiting(db: Connection, note_id: int) -> list[tuple[LinkId, str, Link]]:
-    """The links of one note to look up, with its path."""
-    found = db.execute(
-        f"SELECT note_id, ordinal, path, {_LINK} FROM links JOIN notes ON notes.id = note_id"
-        " WHERE note_id = ? AND (status IS NULL OR target_key IN (SELECT key FROM dirty))"
-        " ORDER BY ordinal",
-        (note_id,),
-    ).fetchall()
-    return [((row[0], row[1]), text(row[2]), rows.to_link(row[3:])) for row in found]
-
-
-def set_targets(db: Connection, targets: Iterable[tuple[LinkId, Target]]) -> int:
-    """Store what links mean and clear both marks; returns how many now mean something else.
-
-    KeyError when a target is no note: whoever looked it up knew other notes than are here.
-    """
-    ids = {text(path): note_id for path, note_id in db.execute("SELECT path, id FROM notes")}
-    changed, left = 0, iter(targets)
-    while page := list(islice(left, PAGE)):
-        answers = ((_answer(target, ids), link_id) for link_id, target in page)
-        values = [(*answer, *link_id, *answer) for answer, link_id in answers]
-        changed += db.executemany(_SET, values).rowcount
-    db.execute("DELETE FROM dirty")
-    db.execute("DELETE FROM waiting")
-    if changed:
-        history.next_revision(db)
-    return changed
-
-
-# An answer that is the same as before writes nothing, and makes no cache believe it is behind.
-_ANSWER = "status, target_note_id, via, target_start, anchor_found, others"
-_SET = f"""
-    UPDATE links SET ({_ANSWER}) = (?, ?, ?, ?, ?, ?)
-    WHERE note_id = ? AND ordinal = ? AND ({_ANSWER}) IS NOT (?, ?, ?, ?, ?, ?)"""
-
-
-def _answer(target: Target, ids: Mapping[str, int]) -> tuple[Any, ...]:
-    """Columns _ANSWER."""
-    note_id = None if target.path is None else ids[target.path]
-    others = words(target.others) if target.others else None
-    rest = (target.via, target.start, int(target.anchor_found), others)
-    return (target.status, note_id, *rest)
-
-
-_TARGET = ", ".join(f"links.{column.strip()}" for column in rows.TARGET.split(","))
-_MEANT = "links LEFT JOIN notes AS meant ON meant.id = target_note_id"
-
-
-def outgoing(db: Connection, path: str) -> list[tuple[Link, Target | None]]:
-    """The links of a note in their order; no target where one is not looked up yet."""
-    found = db.execute(
-        f"SELECT meant.path, {_LINK}, {_TARGET} FROM {_MEANT} JOIN notes ON notes.id = note_id"
-        " WHERE notes.path = ? ORDER BY ordinal",
-        (sql(path),),
-    ).fetchall()
-    return [(rows.to_link(row[1:8]), rows.to_target(row[0], row[8:])) for row in found]
-
-
-def incoming(db: Connection, path: str) -> list[tuple[str, Link, Target]]:
-    """The links that mean a note, with the path of the note each stands in."""
-    found = db.execute(
-        f"SELECT notes.path, meant.path, {_LINK}, {_TARGET}"
-        f" FROM {_MEANT} JOIN notes ON notes.id = note_id"
-        " WHERE meant.path = ? AND status IS NOT NULL ORDER BY notes.path, ordinal",
-        (sql(path),),
-    )
-    return list(_with_targets(found))
-
-
-def _with_targets(found: Iterable[Sequence[Any]]) -> Iterator[tuple[str, Link, Target]]:
-    for row in found:
-        target = rows.to_target(row[1], row[9:])
-        if target is not None:
-            yield text(row[0]), rows.to_link(row[2:9]), target
-
-
-class Dangling(NamedTuple):
-    """A link that means no note, or one of several."""
-
-    path: str
-    line: int
-    target: str
-    status: str
-    others: tuple[str, ...]
-
-
-def dangling(db: Connection) -> list[Dangling]:
-    """The unresolved and the ambiguous links, by path and line."""
-    found = db.execute(
-        "SELECT path, line, target, status, others FROM links JOIN notes ON notes.id = note_id"
-        " WHERE status IN ('unresolved', 'ambiguous') ORDER BY path, line, ordinal"
-    )
-    return [Dangling(text(p), n, text(t), s, unwords(o or "[]")) for p, n, t, s, o in found]
-
-
-def edges(db: Connection) -> list[Edge]:
-    """Every pair of notes that links join, in the order of their ids."""
-    found = db.execute(
-        "SELECT note_id, target_note_id, kind, coalesce(via, ''), count(*) FROM links"
-        " WHERE target_note_id IS NOT NULL GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
-    )
-    return [Edge(*row) for row in found]
+def _look_up(db: Connection, where: str, note_id: int) -> None:
+    sources = f"SELECT DISTINCT note_id FROM links WHERE {where}"
+    db.execute(f"INSERT OR IGNORE INTO waiting {sources}", (note_id,))
+    reset = f"UPDATE links SET status = NULL, target_note_id = NULL WHERE {where}"
+    db.execute(reset, (note_id,))

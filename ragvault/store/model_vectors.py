@@ -1,11 +1,11 @@
-"""The vectors of one model, as its vector index asks for them: what is new, and those of passages.
+"""The vectors of one model, as its vector index needs them: new ones, and those of given passages.
 
-The thread that opened the catalogue reads through it. All others share one connection of their
-own, one after the other: each reads a few hundred vectors, and only one leg asks for any.
+The thread that opened the catalogue reads through it. All other threads take turns on one second
+connection: each reads a few hundred vectors, and only one leg reads any.
 
-What was fetched is kept for a while, since a search asks for the vectors of its hits up to three
-times: to score them, to score what other legs found, to compare them with each other. It stays
-true: under one id a passage never has another text, and no index finds one that is gone.
+Fetched vectors are cached: a search needs the vectors of its hits up to three times, to score them,
+to score the hits of other legs, and to compare them with each other. The cache cannot be wrong: a
+passage with the same id always has the same text, and no index returns a removed passage.
 """
 
 from __future__ import annotations

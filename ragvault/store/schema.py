@@ -1,29 +1,39 @@
-"""The tables of the catalogue, as format 1 had them, and what format 2 changed.
+"""The tables of the catalogue, and the migrations from older formats.
 
     notes           one row a file: its stat, its hash, its fields, its dates
-    bodies          the note's text, once, and the offsets found in it
-    tags, fields    what filters ask: folded tags; properties, one row a value
-    sections        parents, by place in their note
-    chunks          children; an id belongs to one text and is never given again
-    removed_chunks  ids that are gone, for the caches that still hold them, and their texts' hashes
-    removed_notes   likewise
-    links           one row a link; status NULL is "not yet looked up"
+    bodies          the note's text, stored once, and the offsets found in it
+    tags, fields    for filters: folded tags; properties, one row a value
+    sections        by their place in the note
+    chunks          passages; an id belongs to one text and is never given again
+    removed_chunks  removed passages, for caches that still hold them, with the hash of their text
+    removed_notes   removed notes
+    links           one row a link; status NULL means "not yet looked up"
     dirty           names whose meaning may have changed since links were looked up
-    waiting         notes that hold a link not yet looked up
+    waiting         notes that have a link not yet looked up
     skipped         files that were not indexed, and why
-    standing        what links say about a note: who links here, which community it is in
-    lists           notes and sections that are lists of links, and what one of their links weighs
-    ties            how closely notes were tied when their communities were computed
+    standing        link statistics of a note: backlinks and community
+    lists           notes and sections that are lists of links, and the weight of one of their links
+    ties            link weights between notes when their communities were computed
     terms           the vault's vocabulary, each term with its vector
     models, vectors the embedding of every distinct text, by hash
     caches          the current keyword and vector indexes, and their files
-    meta            identity, revision, and what the last run said
+    meta            identity, revision, report of the last run
 
-The parts of a note go with it: SQLite's foreign keys see to that. A released format is never
-edited: a change is a new function in migrations.py.
+Foreign keys delete the parts of a note with it. A released format is never edited: a change is a
+new migration. MIGRATIONS[n] turns format n into format n + 1; format 0 is an empty file, so the
+first migration creates the catalogue. Each migration is one transaction: an interrupted upgrade
+leaves a complete catalogue of some format. SQLite's `user_version` holds the format,
+`application_id` says that the file is ours.
 """
 
 from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from sqlite3 import Connection
+
+from ragvault.errors import IndexTooNew, IndexUnusable
 
 FORMAT_1 = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID",
@@ -201,7 +211,7 @@ FORMAT_2 = (
         vector BLOB NOT NULL,
         UNIQUE (model, text_hash)
     )""",
-    # New vectors are asked which chunks have their text.
+    # New vectors look for the passages that have their text.
     "CREATE INDEX chunks_by_text ON chunks (text_hash)",
     "INSERT INTO vectors SELECT id, model, text_hash, vector FROM old_vectors ORDER BY id",
     "DROP TABLE old_vectors",
@@ -213,3 +223,73 @@ FORMAT_2 = (
         PRIMARY KEY (source, target)
     ) WITHOUT ROWID""",
 )
+
+# --- Migrations ---
+
+APPLICATION = 0x52475654  # "RGVT"
+
+Migration = Callable[[Connection], None]
+
+
+def create(db: Connection) -> None:
+    """Format 1: all tables, empty.
+
+    The identity distinguishes a catalogue from a rebuilt one, whose revisions and passage ids start
+    again: a cache of the old catalogue must not take them for its own.
+    """
+    for statement in FORMAT_1:
+        db.execute(statement)
+    facts = [("identity", secrets.token_hex(8)), ("revision", 0), ("horizon", 0)]
+    db.executemany("INSERT INTO meta VALUES (?, ?)", facts)
+    db.execute(f"PRAGMA application_id = {APPLICATION}")
+
+
+def number_caches(db: Connection) -> None:
+    """Format 2: caches are rows of the catalogue, and vectors have ascending ids."""
+    for statement in FORMAT_2:
+        db.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (create, number_caches)
+
+
+def format_of(db: Connection, folder: Path, wanted: int | None = None) -> int:
+    """The format of an open catalogue, 0 for an empty one.
+
+    Raises IndexTooNew, or IndexUnusable for a file of another program.
+    """
+    wanted = len(MIGRATIONS) if wanted is None else wanted
+    built = int(db.execute("PRAGMA user_version").fetchone()[0])
+    ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
+    if not ours and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise IndexUnusable(
+            folder,
+            "another program made its catalogue.sqlite",
+            fix="move that file away, then run: ragvault index",
+        )
+    if built > wanted:
+        raise IndexTooNew(folder, built=built, wanted=wanted)
+    return built
+
+
+def upgrade(db: Connection, folder: Path, steps: tuple[Migration, ...] | None = None) -> int:
+    """Upgrade a catalogue to the newest format; returns the one it had. For the writer only."""
+    steps = MIGRATIONS if steps is None else steps
+    before = format_of(db, folder, len(steps))
+    for built in range(before, len(steps)):
+        _one_step(db, folder, steps, built)
+    return before
+
+
+def _one_step(db: Connection, folder: Path, steps: tuple[Migration, ...], built: int) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        # Two processes may have found the old format at once; the second has nothing to do.
+        if format_of(db, folder, len(steps)) == built:
+            steps[built](db)
+            db.execute(f"PRAGMA user_version = {built + 1}")
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise

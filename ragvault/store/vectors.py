@@ -1,18 +1,22 @@
-"""Vectors: the embedding of every distinct text, by model and hash of the text.
+"""Vectors of the catalogue: the embedding of every distinct text, and of the vault's vocabulary.
 
-What is embedded once is never embedded again, whichever note the text stands in or moves to, and
-FAISS is filled from here. Rows are little-endian float16 or float32, as the model's first vectors
-were stored; what is returned is always float32. No model is known here but by its name.
+A text is embedded once, whichever note it is in or moves to; FAISS is filled from here. Vectors are
+stored as little-endian float16 or float32, as the first vectors of the model were; what is returned
+is always float32. A model is known here only by its name.
+
+The vocabulary has the words that the vault is about. Its vectors are all of one model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from sqlite3 import Connection
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ragvault.store import history
-from ragvault.store.read import VARIABLES
+from ragvault.store.database import Database, reading, select_in, writing
+from ragvault.store.history import meta, set_meta
+from ragvault.store.rows import from_sql, to_sql
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,150 +24,249 @@ if TYPE_CHECKING:
 
 Dtype = Literal["float16", "float32"]
 LITTLE_ENDIAN = {"float16": "<f2", "float32": "<f4"}
+TERM_DTYPE = "<f2"
 
 
-def have(db: Connection, model: str, hashes: Sequence[bytes]) -> set[bytes]:
-    """Those of the hashes whose text has a vector of this model."""
-    query = "SELECT text_hash FROM vectors JOIN models ON models.id = model WHERE name = ?"
-    found: set[bytes] = set()
-    for part in _parts(hashes):
-        marks = ", ".join("?" * len(part))
-        rows = db.execute(f"{query} AND text_hash IN ({marks})", (model, *part))
-        found.update(text_hash for (text_hash,) in rows)
-    return found
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """When the terms were chosen: at which revision, of how many passages, for which model."""
+
+    revision: int = 0
+    passages: int = 0
+    model: str = ""
 
 
-def put(
-    db: Connection,
-    model: str,
-    dim: int,
-    hashes: Sequence[bytes],
-    matrix: NDArray[np.float32],
-    dtype: Dtype,
-) -> None:
-    """Store one row of the matrix for each hash; a text that has a vector keeps it."""
-    if matrix.shape != (len(hashes), dim):
-        raise ValueError(f"{len(hashes)} hashes of dimension {dim}, but a matrix {matrix.shape}")
-    model_id, known_dim, stored_as = _model(db, model) or _new_model(db, model, dim, dtype)
-    if known_dim != dim:
-        raise ValueError(f"{model} has {known_dim} dimensions here, not {dim}")
-    rows = matrix.astype(LITTLE_ENDIAN[stored_as])
-    values = [
-        (model_id, text_hash, row.tobytes()) for text_hash, row in zip(hashes, rows, strict=True)
-    ]
-    statement = "INSERT OR IGNORE INTO vectors (model, text_hash, vector) VALUES (?, ?, ?)"
-    db.executemany(statement, values)
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The terms in alphabetical order, a unit vector for each, and their model."""
+
+    model: str
+    terms: tuple[str, ...]
+    matrix: NDArray[np.float32]
 
 
-def get(db: Connection, model: str, hashes: Sequence[bytes]) -> NDArray[np.float32]:
-    """One row a hash, in the order given. KeyError with a hash that has no vector."""
-    import numpy as np
+class Vectors(Database):
+    """Stores and reads what models made of the texts."""
 
-    model_id, dim, stored_as = _model(db, model) or (0, 0, "float32")
-    found: dict[bytes, bytes] = {}
-    query = "SELECT text_hash, vector FROM vectors WHERE model = ?"
-    for part in _parts(list(dict.fromkeys(hashes))):
-        marks = ", ".join("?" * len(part))
-        found.update(db.execute(f"{query} AND text_hash IN ({marks})", (model_id, *part)))
-    joined = b"".join([found[text_hash] for text_hash in hashes])
-    matrix = np.frombuffer(joined, dtype=LITTLE_ENDIAN[stored_as])
-    return matrix.astype(np.float32).reshape(len(hashes), dim)
+    @reading
+    def model_dims(self) -> dict[str, int]:
+        """The models that have vectors here, and their dimensions."""
+        return dict(self._db.execute("SELECT name, dim FROM models").fetchall())
 
+    @writing
+    def put_vectors(
+        self,
+        model: str,
+        dim: int,
+        hashes: Sequence[bytes],
+        matrix: NDArray[np.float32],
+        dtype: Dtype = "float16",
+    ) -> None:
+        """Store one row of the matrix for each hash; a text that has a vector keeps it."""
+        if matrix.shape != (len(hashes), dim):
+            raise ValueError(
+                f"{len(hashes)} hashes of dimension {dim}, not a matrix {matrix.shape}"
+            )
+        known = _model(self._db, model) or _new_model(self._db, model, dim, dtype)
+        if known.dim != dim:
+            raise ValueError(f"{model} has {known.dim} dimensions here, not {dim}")
+        rows = matrix.astype(LITTLE_ENDIAN[known.dtype])
+        values = [
+            (known.id, text_hash, row.tobytes())
+            for text_hash, row in zip(hashes, rows, strict=True)
+        ]
+        statement = "INSERT OR IGNORE INTO vectors (model, text_hash, vector) VALUES (?, ?, ?)"
+        self._db.executemany(statement, values)
 
-def dims(db: Connection) -> dict[str, int]:
-    """The models there are vectors of, and how many numbers each vector has."""
-    return dict(db.execute("SELECT name, dim FROM models").fetchall())
+    @reading
+    def have(self, model: str, hashes: Sequence[bytes]) -> set[bytes]:
+        """Those of the hashes whose text has a vector of this model."""
+        query = """
+            SELECT text_hash FROM vectors JOIN models ON models.id = model
+            WHERE name = ? AND text_hash IN (*)"""
+        return {row[0] for row in select_in(self._db, query, hashes, model)}
 
+    @reading
+    def get_vectors(self, model: str, hashes: Sequence[bytes]) -> NDArray[np.float32]:
+        """One row a hash, in the order given. KeyError with a hash that has no vector."""
+        import numpy as np
 
-def chunk_ids(db: Connection) -> NDArray[np.int64]:
-    """Every chunk there is, ascending."""
-    import numpy as np
+        known = _model(self._db, model) or _NO_MODEL
+        query = "SELECT text_hash, vector FROM vectors WHERE model = ? AND text_hash IN (*)"
+        found = dict(select_in(self._db, query, hashes, known.id))
+        joined = b"".join([found[text_hash] for text_hash in hashes])
+        matrix = np.frombuffer(joined, LITTLE_ENDIAN[known.dtype])
+        return matrix.astype(np.float32).reshape(len(hashes), known.dim)
 
-    found = db.execute("SELECT id FROM chunks ORDER BY id").fetchall()
-    return np.array(found, np.int64).reshape(-1)
+    @reading
+    def chunk_vectors(self, model: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """One row a passage, in the order given; NaN for one that is gone or has no vector."""
+        import numpy as np
 
+        known = _model(self._db, model) or _NO_MODEL
+        query = """
+            SELECT chunks.id, vector FROM chunks
+            JOIN vectors ON model = ? AND vectors.text_hash = chunks.text_hash
+            WHERE chunks.id IN (*)"""
+        wanted: list[int] = ids.tolist()
+        found: dict[int, bytes] = dict(select_in(self._db, query, wanted, known.id))
+        stored = np.dtype(LITTLE_ENDIAN[known.dtype])
+        absent = np.full(known.dim, np.nan, stored).tobytes()
+        joined = b"".join([found.get(chunk, absent) for chunk in wanted])
+        matrix: NDArray[np.float32] = np.frombuffer(joined, stored).astype(np.float32)
+        return matrix.reshape(-1, known.dim)
 
-def count_chunks(db: Connection) -> int:
-    """How many chunks there are."""
-    return int(db.execute("SELECT count(*) FROM chunks").fetchone()[0])
+    @reading
+    def embedded(self, model: str, better: str = "") -> NDArray[np.int64]:
+        """Passages with a vector of this model and none of the better one, ascending."""
+        import numpy as np
 
+        has = """EXISTS (
+            SELECT 1 FROM vectors WHERE model = ? AND vectors.text_hash = chunks.text_hash)"""
+        query = f"SELECT id FROM chunks WHERE {has} AND NOT {has} ORDER BY id"
+        models = [(_model(self._db, name) or _NO_MODEL).id for name in (model, better)]
+        return np.array(self._db.execute(query, models).fetchall(), np.int64).reshape(-1)
 
-def lacking(db: Connection, models: Sequence[str]) -> list[int]:
-    """Ids of the chunks whose text has a vector of none of these models, ascending."""
-    query, known = _lacking(db, models)
-    return [chunk for (chunk,) in db.execute(f"{query} ORDER BY id", known)]
+    # What is new for a vector index that has all vectors up to an id and a revision.
 
+    @reading
+    def last_vector(self) -> int:
+        """The id of the newest vector, of any model."""
+        return int(self._db.execute("SELECT coalesce(max(id), 0) FROM vectors").fetchone()[0])
 
-def is_lacking(db: Connection, models: Sequence[str]) -> bool:
-    """Whether there is such a chunk: the newest first, which is mostly the one."""
-    query, known = _lacking(db, models)
-    return db.execute(f"{query} ORDER BY id DESC LIMIT 1", known).fetchone() is not None
+    @reading
+    def vectors_since(
+        self, model: str, revision: int, upto: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Passages that were added or embedded since, ascending, and their vectors."""
+        import numpy as np
 
+        known = _model(self._db, model) or _NO_MODEL
+        query = _SINCE.format("chunks.id, vector")
+        found = dict(self._db.execute(query, (known.id, upto, revision)))
+        ids = np.array(sorted(found), np.int64)
+        joined = b"".join([found[chunk] for chunk in ids.tolist()])
+        matrix = np.frombuffer(joined, LITTLE_ENDIAN[known.dtype]).reshape(-1, known.dim)
+        return ids, matrix.astype(np.float32)
 
-def _lacking(db: Connection, models: Sequence[str]) -> tuple[str, list[int]]:
-    known = [found[0] for model in models if (found := _model(db, model))]
-    query = f"""
-        SELECT id FROM chunks WHERE NOT EXISTS (
-            SELECT 1 FROM vectors WHERE model IN ({", ".join("?" * len(known))})
-            AND vectors.text_hash = chunks.text_hash)"""
-    return query, known
+    @reading
+    def count_vectors_since(self, model: str, revision: int, upto: int) -> int:
+        """How many passages `vectors_since` would return."""
+        known = _model(self._db, model) or _NO_MODEL
+        query = f"SELECT count(*) FROM ({_SINCE.format('chunks.id')})"
+        return int(self._db.execute(query, (known.id, upto, revision)).fetchone()[0])
 
+    @reading
+    def lacking(self, *models: str) -> list[int]:
+        """The passages whose text has no vector of any of these models, ascending."""
+        query, known = self._lacking(models)
+        return [chunk for (chunk,) in self._db.execute(f"{query} ORDER BY id", known)]
 
-def of_chunks(db: Connection, model: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-    """One row an id, in the order given; NaN for a chunk that is gone or has no vector."""
-    import numpy as np
+    @reading
+    def is_lacking(self, *models: str) -> bool:
+        """Whether there is such a passage; quick where it is one of the newest."""
+        query, known = self._lacking(models)
+        return self._db.execute(f"{query} ORDER BY id DESC LIMIT 1", known).fetchone() is not None
 
-    model_id, dim, stored_as = _model(db, model) or (-1, 1, "float32")
-    found: dict[int, bytes] = {}
-    query = """
-        SELECT chunks.id, vector FROM chunks
-        JOIN vectors ON model = ? AND vectors.text_hash = chunks.text_hash
-        WHERE chunks.id IN ({})"""
-    wanted: list[int] = ids.tolist()
-    for first in range(0, len(wanted), VARIABLES - 1):
-        part = wanted[first : first + VARIABLES - 1]
-        found.update(db.execute(query.format(", ".join("?" * len(part))), (model_id, *part)))
-    stored = np.dtype(LITTLE_ENDIAN[stored_as])
-    absent = np.full(dim, np.nan, stored).tobytes()
-    rows = b"".join([found.get(chunk, absent) for chunk in wanted])
-    matrix: NDArray[np.float32] = np.frombuffer(rows, stored).reshape(-1, dim).astype(np.float32)
-    return matrix
+    def _lacking(self, models: Sequence[str]) -> tuple[str, list[int]]:
+        known = [found.id for model in models if (found := _model(self._db, model))]
+        query = f"""
+            SELECT id FROM chunks WHERE NOT EXISTS (
+                SELECT 1 FROM vectors WHERE model IN ({", ".join("?" * len(known))})
+                AND vectors.text_hash = chunks.text_hash)"""
+        return query, known
 
+    # Deleting; each returns how many vectors were deleted.
 
-def embedded(db: Connection, model: str, better: str = "") -> NDArray[np.int64]:
-    """Chunks whose text has a vector of this model and none of the better one, ascending."""
-    import numpy as np
+    @writing
+    def drop_superseded_vectors(self, model: str, by: str) -> int:
+        """Delete a model's vectors of texts that have one of a better model."""
+        worse, better = _model(self._db, model), _model(self._db, by)
+        if not worse or not better or worse == better:
+            return 0
+        statement = """
+            DELETE FROM vectors WHERE model = ? AND text_hash IN
+            (SELECT text_hash FROM vectors WHERE model = ?)"""
+        return self._db.execute(statement, (worse.id, better.id)).rowcount
 
-    has = "EXISTS (SELECT 1 FROM vectors WHERE model = ? AND vectors.text_hash = chunks.text_hash)"
-    ids = [found[0] if (found := _model(db, name)) else -1 for name in (model, better)]
-    query = f"SELECT id FROM chunks WHERE {has} AND NOT {has} ORDER BY id"
-    return np.array(db.execute(query, ids).fetchall(), np.int64).reshape(-1)
+    @writing
+    def drop_model(self, model: str) -> int:
+        """Delete all vectors of a model, and the model."""
+        known = _model(self._db, model)
+        if not known:
+            return 0
+        dropped = self._db.execute("DELETE FROM vectors WHERE model = ?", (known.id,)).rowcount
+        self._db.execute("DELETE FROM models WHERE id = ?", (known.id,))
+        return dropped
 
+    @writing
+    def drop_unused_vectors(self, removed_before: float | None = None) -> int:
+        """Delete the vectors of texts that no passage has any more.
 
-def last(db: Connection) -> int:
-    """The id of the newest vector, of any model."""
-    return int(db.execute("SELECT coalesce(max(id), 0) FROM vectors").fetchone()[0])
+        With a moment, only those of texts whose last removal is known and was before it.
+        """
+        if removed_before is None:
+            unused = "text_hash NOT IN (SELECT text_hash FROM chunks)"
+            dropped = self._db.execute(f"DELETE FROM vectors WHERE {unused}").rowcount
+        else:
+            dropped = self._drop_removed(removed_before)
+        self._db.execute("DELETE FROM models WHERE id NOT IN (SELECT model FROM vectors)")
+        return dropped
 
+    def _drop_removed(self, before: float) -> int:
+        query = "SELECT text_hash FROM removed_chunks GROUP BY 1 HAVING max(removed_at) < ?"
+        removed = [text_hash for (text_hash,) in self._db.execute(query, (before,))]
+        if not removed:
+            return 0
+        used = {text_hash for (text_hash,) in self._db.execute("SELECT text_hash FROM chunks")}
+        models = self._db.execute("SELECT id FROM models").fetchall()
+        values = [(model, each) for (model,) in models for each in removed if each not in used]
+        statement = "DELETE FROM vectors WHERE model = ? AND text_hash = ?"
+        return self._db.executemany(statement, values).rowcount
 
-def since(
-    db: Connection, model: str, revision: int, upto: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Chunks, ascending, that came or got their vector after a moment, and those vectors."""
-    import numpy as np
+    # The vocabulary.
 
-    model_id, dim, stored_as = _model(db, model) or (-1, 1, "float32")
-    found = dict(db.execute(_SINCE.format("chunks.id, vector"), (model_id, upto, revision)))
-    ids = np.array(sorted(found), np.int64)
-    rows = b"".join([found[chunk] for chunk in ids.tolist()])
-    matrix = np.frombuffer(rows, LITTLE_ENDIAN[stored_as]).reshape(-1, dim).astype(np.float32)
-    return ids, matrix
+    @reading
+    def vocabulary(self) -> Vocabulary:
+        """All terms with their vectors; no terms before the first were chosen."""
+        import numpy as np
 
+        rows = self._db.execute("SELECT term, vector FROM terms ORDER BY term").fetchall()
+        joined = np.frombuffer(b"".join(vector for _, vector in rows), TERM_DTYPE)
+        matrix = joined.astype(np.float32).reshape(len(rows), -1 if rows else 0)
+        terms = tuple(from_sql(term) for term, _ in rows)
+        return Vocabulary(self.vocabulary_chosen().model, terms, matrix)
 
-def count_since(db: Connection, model: str, revision: int, upto: int) -> int:
-    """How many those are."""
-    model_id = (_model(db, model) or (-1,))[0]
-    query = f"SELECT count(*) FROM ({_SINCE.format('chunks.id')})"
-    return int(db.execute(query, (model_id, upto, revision)).fetchone()[0])
+    @reading
+    def terms(self) -> list[str]:
+        """The terms without their vectors, in alphabetical order."""
+        found = self._db.execute("SELECT term FROM terms ORDER BY term")
+        return [from_sql(term) for (term,) in found]
+
+    @reading
+    def vocabulary_chosen(self) -> Chosen:
+        """When the terms were last chosen; all zero before the first time."""
+        found = str(meta(self._db, "vocabulary chosen") or "0 0")
+        revision, _, passages = found.partition(" ")
+        model = str(meta(self._db, "vocabulary model") or "")
+        return Chosen(int(revision), int(passages), model)
+
+    @writing
+    def change_vocabulary(
+        self, now: Chosen, new: Sequence[str], matrix: NDArray[np.float32], gone: Iterable[str]
+    ) -> None:
+        """Add terms with their vectors, one row a term, and drop others."""
+        _drop_terms(self._db, gone)
+        rows = zip(new, matrix.astype(TERM_DTYPE), strict=True)
+        values = sorted((to_sql(term), row.tobytes()) for term, row in rows)
+        self._db.executemany("INSERT OR REPLACE INTO terms VALUES (?, ?)", values)
+        set_meta(self._db, "vocabulary model", now.model)
+        set_meta(self._db, "vocabulary chosen", f"{now.revision} {now.passages}")
+
+    @writing
+    def drop_terms(self, gone: Iterable[str]) -> None:
+        """Delete terms that are in no passage any more, and their vectors."""
+        _drop_terms(self._db, gone)
 
 
 # CROSS JOIN keeps the order: first what is new, then what belongs to it.
@@ -176,75 +279,24 @@ _SINCE = """
     WHERE chunks.revision > ?3"""
 
 
-def gone(db: Connection, ids: NDArray[np.int64], revision: int) -> NDArray[np.bool_]:
-    """Which of these chunks, ascending and all there at a revision, are there no more."""
-    import numpy as np
-
-    try:
-        return np.isin(ids, history.removed_since(db, revision), assume_unique=True)
-    except ValueError:  # removals of so long ago have been forgotten
-        return np.isin(ids, chunk_ids(db), assume_unique=True, invert=True)
+class _Model(NamedTuple):
+    id: int
+    dim: int
+    dtype: str
 
 
-def drop_outdone(db: Connection, model: str, by: str) -> int:
-    """Delete a model's vectors of texts that have one of a better model; how many those were."""
-    worse, better = _model(db, model), _model(db, by)
-    if not worse or not better or worse == better:
-        return 0
-    outdone = "text_hash IN (SELECT text_hash FROM vectors WHERE model = ?)"
-    values = (worse[0], better[0])
-    return db.execute(f"DELETE FROM vectors WHERE model = ? AND {outdone}", values).rowcount
+_NO_MODEL = _Model(-1, 1, "float32")
 
 
-def drop_model(db: Connection, model: str) -> int:
-    """Delete all vectors of a model, and that it was ever known; how many those were."""
-    known = _model(db, model)
-    if not known:
-        return 0
-    dropped = db.execute("DELETE FROM vectors WHERE model = ?", known[:1]).rowcount
-    db.execute("DELETE FROM models WHERE id = ?", known[:1])
-    return dropped
+def _model(db: Connection, name: str) -> _Model | None:
+    found = db.execute("SELECT id, dim, dtype FROM models WHERE name = ?", (name,)).fetchone()
+    return _Model(*found) if found else None
 
 
-def drop_unused(db: Connection, removed_before: float | None = None) -> int:
-    """Delete the vectors of texts no chunk holds any more; returns how many those were.
-
-    With a moment, only those of texts that were last removed before it and are remembered.
-    """
-    if removed_before is None:
-        unused = "text_hash NOT IN (SELECT text_hash FROM chunks)"
-        dropped = db.execute(f"DELETE FROM vectors WHERE {unused}").rowcount
-    else:
-        dropped = _drop(db, [text for (text,) in db.execute(_REMOVED, (removed_before,))])
-    db.execute("DELETE FROM models WHERE id NOT IN (SELECT model FROM vectors)")
-    return dropped
-
-
-_REMOVED = "SELECT text_hash FROM removed_chunks GROUP BY text_hash HAVING max(removed_at) < ?"
-
-
-def _drop(db: Connection, hashes: Sequence[bytes]) -> int:
-    if not hashes:
-        return 0
-    held = {text_hash for (text_hash,) in db.execute("SELECT text_hash FROM chunks")}
-    models = db.execute("SELECT id FROM models").fetchall()
-    values = [(model, each) for (model,) in models for each in hashes if each not in held]
-    return db.executemany("DELETE FROM vectors WHERE model = ? AND text_hash = ?", values).rowcount
-
-
-def _model(db: Connection, name: str) -> tuple[int, int, str] | None:
-    found: tuple[int, int, str] | None = db.execute(
-        "SELECT id, dim, dtype FROM models WHERE name = ?", (name,)
-    ).fetchone()
-    return found
-
-
-def _new_model(db: Connection, name: str, dim: int, dtype: Dtype) -> tuple[int, int, str]:
+def _new_model(db: Connection, name: str, dim: int, dtype: Dtype) -> _Model:
     statement = "INSERT INTO models (name, dim, dtype) VALUES (?, ?, ?)"
-    return db.execute(statement, (name, dim, dtype)).lastrowid or 0, dim, dtype
+    return _Model(db.execute(statement, (name, dim, dtype)).lastrowid or 0, dim, dtype)
 
 
-def _parts(hashes: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """As many at a time as one statement takes, one place being the model's."""
-    step = VARIABLES - 1
-    return (hashes[first : first + step] for first in range(0, len(hashes), step))
+def _drop_terms(db: Connection, gone: Iterable[str]) -> None:
+    db.executemany("DELETE FROM terms WHERE term = ?", [(to_sql(term),) for term in gone])

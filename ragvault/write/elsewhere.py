@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragvault.models.cache import evenly
+from ragvault.models.embed import longest_first
 from ragvault.notes.chunk import embedding_text
 from ragvault.ports import Embedder
 from ragvault.store.catalogue import Catalogue
@@ -93,7 +93,7 @@ def _serve(pipe: Connection, folder: Path, opened: Callable[[], Embedder]) -> No
         with Catalogue.open(folder) as catalogue:
             embedder = opened()
             while (page := pipe.recv()) is not None:
-                texts = evenly(new_texts(catalogue, page, seen))
+                texts = longest_first(new_texts(catalogue, page, seen))
                 vectors = embedder.embed([text for _, text in texts], "passage")
                 pipe.send(([key for key, _ in texts], vectors))
     except Exception:

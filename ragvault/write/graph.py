@@ -18,7 +18,7 @@ from ragvault.index import graph_networkx
 from ragvault.index.graph import Edge, Unit, backlinks, between_notes, link_share, list_weights
 from ragvault.index.graph_networkx import Ties
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.standing import Standing
+from ragvault.store.links import LinkStats
 from ragvault.write.processes import live_with_the_parent, starting
 
 REGROUP = 0.01  # of the links changed: a watcher computes communities again
@@ -38,7 +38,7 @@ class LinkGraph:
 
     def update(self) -> int:
         """Bring backlinks, lists and the communities of new notes up to date; how many changed."""
-        self.catalogue.set_lists(self.lists)
+        self.catalogue.set_link_lists(self.lists)
         return self._store(graph_networkx.majority(self.ties, self._known()))
 
     @cached_property
@@ -62,15 +62,15 @@ class LinkGraph:
         self.catalogue.set_fact("communities", self.stamp)
 
     def _known(self) -> dict[int, int]:
-        known = self.catalogue.standings().items()
+        known = self.catalogue.link_stats().items()
         return {note: place.community for note, place in known if place.community is not None}
 
     def _store(self, groups: Mapping[int, int]) -> int:
         linked = backlinks(self.edges)
         notes = sorted(linked.keys() | {note for pair in self.ties for note in pair})
-        return self.catalogue.set_standings(
+        return self.catalogue.set_link_stats(
             {
-                note: Standing(
+                note: LinkStats(
                     linked[note].notes if note in linked else 0,
                     linked[note].links if note in linked else 0,
                     groups.get(note),

@@ -13,7 +13,7 @@ from contextlib import closing
 from functools import partial
 
 from ragvault.config.settings import Vector
-from ragvault.models.cache import SLAB, embed_new
+from ragvault.models.embed import SLAB, embed_new
 from ragvault.ports import Embedder, OpensElsewhere
 from ragvault.store.caches import Cache, vector_cache
 from ragvault.store.catalogue import Catalogue

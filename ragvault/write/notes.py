@@ -24,7 +24,7 @@ from ragvault.notes.read import Read, digest
 from ragvault.notes.resolve import Resolver
 from ragvault.notes.walk import Walked, walk
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.read import Seen
+from ragvault.store.notes import IndexedFile
 from ragvault.types import File, Skipped
 from ragvault.write.binaries import remember_binaries, without_binaries
 from ragvault.write.dating import Dates, Dating, dating
@@ -110,7 +110,9 @@ def follow_notes(
     return report
 
 
-def _compare(root: Path, seen: Mapping[str, Seen], walked: Walked, config: Config) -> Changes:
+def _compare(
+    root: Path, seen: Mapping[str, IndexedFile], walked: Walked, config: Config
+) -> Changes:
     known = {
         path: Known(file.size, file.mtime_ns, file.digest, file.indexed_ns)
         for path, file in seen.items()
@@ -118,7 +120,7 @@ def _compare(root: Path, seen: Mapping[str, Seen], walked: Walked, config: Confi
     return diff(known, walked, lambda file: digest(root, file, config.walk.max_bytes))
 
 
-def _stale(seen: Mapping[str, Seen], changes: Changes, wanted: str) -> list[str]:
+def _stale(seen: Mapping[str, IndexedFile], changes: Changes, wanted: str) -> list[str]:
     """Notes that were cut by other settings and are not about to be read anyway."""
     gone = {*changes.removed, *(move.old for move in changes.moved)}
     gone.update(file.path for file in changes.changed)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from msgspec import json
 
 from ragvault.config.settings import Config
-from ragvault.models.cache import text_key
+from ragvault.models.embed import text_key
 from ragvault.notes.chunk import chunk, embedding_text
 from ragvault.notes.parse import parse
 from ragvault.notes.read import Read, read

@@ -10,12 +10,12 @@ in a blink, and knows words better than sentences. A query is compared with them
 
 from __future__ import annotations
 
-from ragvault.index.analyze import Analyzer
-from ragvault.index.keyword_fold import STOP_WORDS
 from ragvault.index.vocabulary import choose, concepts, plan
 from ragvault.ports import Embedder, KeywordIndex
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.terms import Chosen
+from ragvault.store.vectors import Chosen
+from ragvault.text.analyze import Analyzer
+from ragvault.text.fold import STOP_WORDS
 
 LAG = 0.02  # share of the passages that may change before terms are chosen again
 
@@ -37,7 +37,7 @@ def follow_vocabulary(
 ) -> int:
     """Choose the terms anew and embed those that are new; how many those were."""
     passages = catalogue.chunk_count()
-    known = concepts(index.words(), Analyzer(stemming).looked_up_by, STOP_WORDS)
+    known = concepts(index.words(), Analyzer(stemming).term_of, STOP_WORDS)
     have, old = catalogue.terms(), catalogue.vocabulary_chosen().model
     change = plan(choose(known, passages), have if old == embedder.name else ())
     gone = change.forget if old == embedder.name else have

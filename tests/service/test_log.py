@@ -14,8 +14,8 @@ def test_a_reader_that_left_does_not_end_the_watcher(tmp_path, monkeypatch):
 
     monkeypatch.setattr(sys, "stderr", Gone())
     log = WatchLog(tmp_path / "watch.log", 1000, echo=True)
-    log.say("one")
-    log.say("two")
+    log.info("one")
+    log.info("two")
     log.close_file()
 
     assert (tmp_path / "watch.log").read_text().count("\n") == 2
@@ -25,7 +25,7 @@ def test_a_log_stays_small_and_private(tmp_path):
     path = tmp_path / "logs" / "watch.log"
     log = WatchLog(path, 1000, echo=False)
     for number in range(200):
-        log.say(f"line {number}")
+        log.info(f"line {number}")
 
     files = sorted(path.parent.iterdir())
     assert len(files) == OLDER_FILES + 1
@@ -37,7 +37,7 @@ def test_a_log_stays_small_and_private(tmp_path):
 
 def test_nothing_in_a_log_steers_a_terminal(tmp_path):
     log = WatchLog(tmp_path / "watch.log", 1000, echo=False)
-    log.say("a note \x1b[31mred\nsecond line")
+    log.info("a note \x1b[31mred\nsecond line")
     log.close_file()
 
     assert (tmp_path / "watch.log").read_text().count("\n") == 1

@@ -11,7 +11,7 @@ import pytest
 
 from ragvault import freshness
 from ragvault.freshness import waiting
-from ragvault.models.kit import Kit
+from ragvault.models.load import ModelPool
 from ragvault.service.events import NativeEvents
 from ragvault.service.vault_watcher import PendingCounter, VaultWatcher
 from ragvault.vault import Vault
@@ -28,7 +28,7 @@ def watched(tmp_path: Path, monkeypatch) -> Iterator[VaultWatcher]:
     root.mkdir()
     for name in ("one", "two", "three"):
         (root / f"{name}.md").write_text(f"{name}\n")
-    found = VaultWatcher(Vault.open(root), Heard(), Kit())
+    found = VaultWatcher(Vault.open(root), Heard(), ModelPool())
     found.listen()
     found.update(lambda: False)
     yield found

@@ -11,7 +11,7 @@ import pytest
 from vault_kit import vault
 
 from ragvault.errors import IndexUnusable
-from ragvault.models.kit import Kit
+from ragvault.models.load import ModelPool
 from ragvault.opened import Opened
 from ragvault.service.server import ResidentIndexes, SearchDeclined, WorkerThreads
 from ragvault.vault import Vault
@@ -30,7 +30,7 @@ def closed(monkeypatch) -> list[Opened]:
 
 
 def test_an_index_is_opened_once_for_many_searches(vault, closed):
-    indexes, opened = ResidentIndexes(Kit()), Vault.open(vault)
+    indexes, opened = ResidentIndexes(ModelPool()), Vault.open(vault)
     with indexes(opened) as first:
         pass
     with indexes(opened) as second:
@@ -47,7 +47,7 @@ def test_one_that_cannot_be_brought_up_to_date_is_closed_and_opened_anew(
     def refuse(self: Opened) -> None:
         raise IndexUnusable(self.catalogue.folder, "it is damaged")
 
-    indexes, opened = ResidentIndexes(Kit()), Vault.open(vault)
+    indexes, opened = ResidentIndexes(ModelPool()), Vault.open(vault)
     with indexes(opened) as first:
         pass
     monkeypatch.setattr(Opened, "refresh", refuse)
@@ -60,7 +60,7 @@ def test_one_that_cannot_be_brought_up_to_date_is_closed_and_opened_anew(
 
 def test_a_thread_with_nothing_to_do_lets_go_of_an_index_that_was_removed(vault, closed):
     """An open file keeps its bytes on the disk, though its name is gone."""
-    indexes, opened = ResidentIndexes(Kit()), Vault.open(vault)
+    indexes, opened = ResidentIndexes(ModelPool()), Vault.open(vault)
     with indexes(opened) as first:
         pass
     indexes.close_outdated()
@@ -72,7 +72,7 @@ def test_a_thread_with_nothing_to_do_lets_go_of_an_index_that_was_removed(vault,
 
 
 def test_a_thread_with_nothing_to_do_lets_go_of_what_was_forgotten(vault):
-    indexes, opened = ResidentIndexes(Kit()), Vault.open(vault)
+    indexes, opened = ResidentIndexes(ModelPool()), Vault.open(vault)
     with indexes(opened):
         pass
     before = deleted_files(opened.folder)
@@ -102,7 +102,7 @@ def deleted_files(folder: Path) -> list[str]:
 
 
 def test_a_vault_whose_settings_want_no_watcher_to_answer_is_left_to_others(vault):
-    indexes = ResidentIndexes(Kit())
+    indexes = ResidentIndexes(ModelPool())
     declining = Vault.open(vault, flags=["watch.answer=false"])
     with pytest.raises(SearchDeclined), indexes(declining):
         pass

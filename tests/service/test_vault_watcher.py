@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.models.kit import Kit
+from ragvault.models.load import ModelPool
 from ragvault.service.vault_watcher import ChangeBatch, VaultWatcher
 from ragvault.service.watcher import Watcher
 from ragvault.vault import Vault
@@ -251,7 +251,7 @@ def two_vaults(tmp_path, monkeypatch) -> Iterator[list[VaultWatcher]]:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "note.md").write_text("a note\n")
-        found.append(VaultWatcher(Vault.open(tmp_path / name), Heard(), Kit()))
+        found.append(VaultWatcher(Vault.open(tmp_path / name), Heard(), ModelPool()))
         found[-1].listen()
     yield found
     for each in found:

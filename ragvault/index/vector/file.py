@@ -27,7 +27,7 @@ PAGE = 8192  # vectors read and added at a time: 12 MB
 SAMPLE = 100_000  # vectors that the ranges of a flat file are taken from
 # Lists: how many vectors each has on average, and what their centres are computed from. FAISS would
 # take 25 rounds and 256 points a centre, which takes five times as long for the same recall.
-ROWS_A_LIST, ROUNDS, POINTS = 512, 10, 64
+ROWS_A_LIST, ROUNDS, POINTS = 1024, 10, 64
 # When a filter keeps less than this share, all lists are searched: that costs no more than the
 # usual share of them without a filter, and misses nothing.
 SMALL_SHARE = 0.1

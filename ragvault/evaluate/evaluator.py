@@ -1,0 +1,139 @@
+"""One report over the same questions, asked of one index with different settings.
+
+    evaluator = Evaluator(open_index, questions, now)
+    evaluator.run("search.profile=ragdocs")       every question, with some settings changed
+    evaluate_profiles(evaluator, ["default"])     the report that `ragvault eval` prints
+
+`open_index` opens the index with settings laid over those in effect. Models that one run has
+loaded are reused by the next, so loading them is not part of any comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from ragvault.config.settings import Config
+from ragvault.evaluate import ablation, report
+from ragvault.evaluate.questions import Question
+from ragvault.evaluate.run import Replay, ScoredAnswer, run_questions
+from ragvault.evaluate.signals import count_signals
+from ragvault.opened import Embedders, Opened
+
+OpenIndex = Callable[[Sequence[str]], Opened]
+Progress = Callable[[str], None]
+
+
+class Evaluator:
+    """Runs the questions, and holds what is needed to run them again."""
+
+    def __init__(self, open_index: OpenIndex, questions: Sequence[Question], now: datetime) -> None:
+        self.questions = questions
+        self._open_index, self.now = open_index, now
+        self._models: Embedders | None = None
+
+    def run(self, *flags: str) -> list[ScoredAnswer]:
+        """Ask every question, with these settings changed."""
+        with self.opened(*flags) as index:
+            return list(run_questions(self.questions, index, self.now))
+
+    def replay(self, *flags: str) -> Replay:
+        """The questions with their candidates, to be ranked again and again."""
+        return Replay(self.questions, self.opened(*flags), self.now)
+
+    def settings(self, *flags: str) -> Config:
+        """The settings in effect, with these changed."""
+        with self.opened(*flags) as index:
+            return index.config
+
+    def opened(self, *flags: str) -> Opened:
+        """The index with these settings changed. The caller closes it."""
+        index = self._open_index(flags)
+        if self._models is not None:
+            index.embedders = self._models
+        self._models = index.embedders
+        return index
+
+
+def evaluate_profiles(
+    evaluator: Evaluator,
+    profiles: Sequence[str],
+    *,
+    ablate: bool = False,
+    signals: bool = False,
+    progress: Progress = lambda line: None,
+) -> dict[str, Any]:
+    """Run every profile and compare each with the first.
+
+    `ablate` switches off each part of the first profile in turn; `signals` counts how often each of
+    its signals fires.
+    """
+    answers: dict[str, list[ScoredAnswer]] = {}
+    for name in profiles:
+        progress(f"{name}: asking {len(evaluator.questions)} questions")
+        answers[name] = evaluator.run(_profile(name))
+    first, base = next(iter(answers.items()))
+    reports = {name: report.report(of) for name, of in answers.items()}
+    with evaluator.opened(_profile(first)) as index:
+        off = ablation.parts_off(index.config)
+        unknown = report.unknown_notes(base, index.catalogue.files())
+        revision = index.catalogue.revision
+    return {
+        "revision": revision,
+        "profile": first,
+        **reports[first],
+        "profiles": reports,
+        "comparisons": [
+            report.comparison(name, of, first, base)
+            for name, of in answers.items()
+            if name != first
+        ],
+        "ablations": _ablations(evaluator, first, base, progress) if ablate else [],
+        "signals": _signals(evaluator, first, progress) if signals else [],
+        "off": off,
+        "unknown_notes": unknown,
+    }
+
+
+def _ablations(
+    evaluator: Evaluator, profile: str, base: Sequence[ScoredAnswer], progress: Progress
+) -> list[Mapping[str, Any]]:
+    """What each part is worth: the base minus what remains without it."""
+    with evaluator.replay(_profile(profile)) as replay:
+        rows: list[Mapping[str, Any]] = []
+        for variant in ablation.variants(replay.config):
+            progress(f"{profile} without {variant.name}")
+            flags = (_profile(profile), *variant.flags)
+            config = evaluator.settings(*flags)
+            again = replay.answers(config) if replay.can_rank(config) else evaluator.run(*flags)
+            rows.append(_worth(variant, base, again))
+    return rows
+
+
+def _worth(
+    variant: ablation.Variant, base: Sequence[ScoredAnswer], without: Sequence[ScoredAnswer]
+) -> Mapping[str, Any]:
+    # The base against the variant: positive if the part helps.
+    worth = report.comparison("", base, "", without)
+    lost = report.comparison("", without, "", base)
+    return {
+        "part": variant.name,
+        "group": variant.group,
+        **{key: worth[key] for key in ("metric", "n", "mean", "low", "high", "kinds")},
+        "without": report.summarize(without),
+        "helps": [each["id"] for each in lost["regressions"]],
+        "hurts": [each["id"] for each in worth["regressions"]],
+    }
+
+
+def _signals(evaluator: Evaluator, profile: str, progress: Progress) -> list[Mapping[str, Any]]:
+    progress(f"{profile}: counting signals")
+    with evaluator.opened(_profile(profile)) as index:
+        found = count_signals(index, evaluator.questions, evaluator.now)
+    return [{**asdict(each), "state": each.state} for each in found]
+
+
+def _profile(name: str) -> str:
+    return f"search.profile={name}"

@@ -1,0 +1,451 @@
+"""Signals: how often each part of a search has an effect, and which parts are dead.
+
+    leg      placed a passage; for each script, the keyword leg found the wanted note
+    boost    changed a score
+    name     an alias matched its note; a query was expanded with near words of the vault
+    stage    removed or moved a candidate
+    filter   kept the note that it was made from
+
+A signal moves an answer if the first ten notes differ without it. A signal is dead if it never
+fires although the notes give it cause: a table is empty, the keys of two tables do not match, or a
+constant is in the wrong unit. An average score hides that, and no search reports it.
+
+Whether a signal has cause is read from the text of the notes and from their files, not from the
+tables that a search uses: an empty table of links must not excuse the graph.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import Literal
+
+from msgspec.structs import replace
+
+from ragvault.candidate import Candidate, NoteFacts
+from ragvault.config.ranking import Recency
+from ragvault.config.settings import Config
+from ragvault.evaluate.ablation import BOOSTS, STAGES
+from ragvault.evaluate.metrics import unique_notes
+from ragvault.evaluate.probes import (
+    MAX_NOTES,
+    is_searchable,
+    note_prose,
+    notes_by_name,
+    typed_query,
+    wikilink_targets,
+)
+from ragvault.evaluate.questions import Question
+from ragvault.evaluate.run import Replay
+from ragvault.opened import Opened
+from ragvault.plan import LEGS
+from ragvault.query.understand import understand
+from ragvault.rank.boost import template_folder
+from ragvault.rank.pipeline import Outcome, outcome_of
+from ragvault.rank.recency import note_age, tier_factor
+from ragvault.search import Prepared
+from ragvault.store.catalogue import Catalogue
+from ragvault.store.keys import fold
+from ragvault.types import Note
+
+SignalState = Literal["alive", "idle", "dead", "failed", "off"]
+MAX_MOVES = 100  # questions that are ranked again without each signal
+MIN_LINKS = 10  # fewer links make no community
+# Evidence that belongs to one leg.
+_EVIDENCE = {"keyword": ("coverage", "passage", "note", "title"), "code": ("code",)}
+_NAMED = ("title", "alias", "heading", "sentence")  # kinds of probes that use words of their note
+PER_SIGNAL = 3  # probes: one note may be unusual, three hardly
+_FENCE = re.compile(r"^(?:```|~~~) *([A-Za-z+#]+)?[^\n]*\n(.*?)^(?:```|~~~)", re.M | re.S)
+_NAME = re.compile(r"\b[A-Za-z_]+_[A-Za-z0-9_]+\b|\b[a-z]+[A-Z][A-Za-z0-9]+\b")
+_TASK = re.compile(r"^\s*[-*+] \[[ x]\] \S", re.M)
+_TABLE = re.compile(r"^\|[^\n]+\|\n\|[ :|-]+\|$", re.M)
+_IMAGE = re.compile(r"!\[\[[^\]\n]+\.(?:png|jpe?g|gif|svg|webp)\b|!\[[^\]\n]*\]\([^)\s]+\)")
+_SCRIPTS = {
+    "Japanese": re.compile(r"[\u3040-\u30ff]"),
+    "Korean": re.compile(r"[\uac00-\ud7af]"),
+    "Chinese": re.compile(r"[\u3400-\u9fff\uf900-\ufaff]"),
+    "Cyrillic": re.compile(r"[\u0400-\u04ff]"),
+    "Greek": re.compile(r"[\u0370-\u03ff]{2}"),  # one letter is a formula
+    "Arabic": re.compile(r"[\u0600-\u06ff]"),
+    "Hebrew": re.compile(r"[\u0590-\u05ff]"),
+    "Thai": re.compile(r"[\u0e00-\u0e7f]"),
+    "Devanagari": re.compile(r"[\u0900-\u097f]"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One signal: in how many of `asked` questions it fired, and how many answers it moved.
+
+    `lacks` says why not firing is no fault; `failed` says why a leg could not answer.
+    """
+
+    name: str
+    group: str
+    asked: int
+    fired: int
+    moved: int = 0
+    on: bool = True
+    lacks: str = ""
+    failed: str = ""
+
+    @property
+    def state(self) -> SignalState:
+        if not self.on:
+            return "off"
+        if self.failed:
+            return "failed"
+        if self.fired:
+            return "alive"
+        return "idle" if self.lacks or not self.asked else "dead"
+
+
+def count_signals(
+    index: Opened, questions: Sequence[Question], now: datetime, *, moves: int = MAX_MOVES
+) -> list[Signal]:
+    """Count every signal on these questions, and on a few that give each of them cause."""
+    config = index.config
+    causes = find_causes(index.catalogue, config, now)
+    more = [Question(f"cause-{n}", query, (), "cause") for n, query in enumerate(causes.queries)]
+    counts = _Counts(Replay([*questions, *more], index, now), config, moves)
+    return [
+        *_legs(counts, index, causes),
+        *_by_script(counts, config),
+        *_boosts(counts, config, causes),
+        *_names(counts, config, causes),
+        *_stages(counts, config),
+        *_filters(index, causes, now),
+    ]
+
+
+class _Counts:
+    """How often each signal fired and moved an answer."""
+
+    def __init__(self, replay: Replay, config: Config, moves: int) -> None:
+        self.asked = 0
+        self.fired: Counter[str] = Counter()
+        self.moved: Counter[str] = Counter()
+        self.failed: dict[str, str] = {}
+        self.scripts: Counter[str] = Counter()
+        self.found: Counter[str] = Counter()  # scripts in which the keyword leg found the note
+        self._replay, self._config = replay, config
+        for question, prepared, stages in replay.traces(config):
+            self.asked += 1
+            fired = set(_fired(prepared, stages))
+            self.fired.update(fired)
+            self.failed |= {leg.leg: leg.failed for leg in prepared.gathered.runs if leg.failed}
+            self._count_scripts(question, prepared)
+            if self.asked <= moves:
+                self._count_moves(prepared, stages, fired)
+
+    def _count_moves(
+        self, prepared: Prepared, stages: tuple[Outcome, ...], fired: set[str]
+    ) -> None:
+        before = _first(stages)
+        for name in fired:
+            without = _without(name, self._config)
+            if without is None:
+                continue
+            candidates, config = without(prepared.candidates)
+            again = self._replay.rank(prepared, candidates, config)
+            self.moved[name] += _first(again) != before
+
+    def _count_scripts(self, question: Question, prepared: Prepared) -> None:
+        if question.kind not in _NAMED:
+            return
+        wanted = question.grades
+        found = any("keyword" in c.ranks and c.note.path in wanted for c in prepared.candidates)
+        for script in non_latin_scripts(question.query):
+            self.scripts[script] += 1
+            self.found[script] += found
+
+
+def _fired(prepared: Prepared, stages: tuple[Outcome, ...]) -> Iterator[str]:
+    """The signals that fired in one search."""
+    if prepared.plan.expansions:
+        yield "expansion"
+    for each in prepared.candidates:
+        # Ranks, not hits: a hit that matches no passage is of no use.
+        yield from each.ranks
+        if each.exact:
+            yield each.exact
+    before: tuple[int, ...] = ()
+    for outcome in stages:
+        after = tuple(each.id for each in outcome.ranked)
+        if outcome.ranked.removed or (before and after != before):
+            yield outcome.stage
+        before = after
+        if outcome.stage == "boost":
+            steps = (s for c in outcome.ranked for s in c.steps if s.stage == "boost")
+            yield from (term.name for step in steps for term in step.terms)
+
+
+def _without(
+    name: str, config: Config
+) -> Callable[[Sequence[Candidate]], tuple[Sequence[Candidate], Config]] | None:
+    """How to rank as if a signal were absent; None if it is not part of the ranking."""
+    if name in LEGS:
+        return lambda found: (list(_stripped(found, name)), config)
+    if name in BOOSTS:
+        off = replace(getattr(config.boost, name), enabled=False)
+        quiet = replace(config, boost=replace(config.boost, **{name: off}))
+        return lambda found: (found, quiet)
+    if name in STAGES:
+        left_out = replace(config, **{name: replace(getattr(config, name), enabled=False)})
+        return lambda found: (found, left_out)
+    return None
+
+
+def _stripped(candidates: Sequence[Candidate], leg: str) -> Iterator[Candidate]:
+    """The candidates without what one leg contributed."""
+    own = _EVIDENCE.get(leg, ())
+    for each in candidates:
+        ranks = {name: rank for name, rank in each.ranks.items() if name != leg}
+        if ranks:
+            scores = {name: score for name, score in each.scores.items() if name != leg}
+            evidence = {name: part for name, part in each.evidence.items() if name not in own}
+            yield replace(each, ranks=ranks, scores=scores, evidence=evidence)
+
+
+def _first(stages: tuple[Outcome, ...]) -> list[str]:
+    return unique_notes(each.note.path for each in outcome_of("budget", stages))[:10]
+
+
+# --- The signals, group by group ---
+
+
+def _legs(counts: _Counts, index: Opened, causes: Causes) -> Iterator[Signal]:
+    vectors = index.catalogue.model_dims()
+    lacks = {
+        "vector": "" if vectors else "no passage has a vector yet",
+        "keyword": "" if causes.notes else "there is no note",
+        "code": "" if causes.code else "no code block contains a name of several words",
+        "graph": _no_neighbours(causes, index.config.retrieve.seeds),
+    }
+    for leg in LEGS:
+        on = leg in index.config.retrieve.legs and (leg != "code" or index.config.code.enabled)
+        failed = counts.failed.get(leg, "") or index.missing.get(leg, "")
+        yield _signal(counts, leg, "leg", on=on, lacks=lacks[leg], failed=failed)
+
+
+def _no_neighbours(causes: Causes, seeds: int) -> str:
+    if not causes.links:
+        return "no note links to another by name"
+    return (
+        "" if causes.notes > seeds else "the vault is so small that the other legs find every note"
+    )
+
+
+def _by_script(counts: _Counts, config: Config) -> Iterator[Signal]:
+    """The keyword leg in each script but Latin: an analyzer may not handle one of them."""
+    on = "keyword" in config.retrieve.legs
+    for script, asked in sorted(counts.scripts.items()):
+        yield Signal(f"keyword, {script}", "leg", asked, counts.found[script], on=on)
+
+
+def _boosts(counts: _Counts, config: Config, causes: Causes) -> Iterator[Signal]:
+    lacks = {
+        "backlinks": "" if causes.links else "no note links to another by name",
+        "recency": "" if causes.recent else "no note is recent enough to be boosted",
+        "community": "" if len(causes.links) >= MIN_LINKS else "too few links for a community",
+        "importance": "" if causes.important else "no note is marked as important",
+        "access": "access counts are not recorded",
+        "templates": "" if causes.templates else "no note is in a templates folder",
+        "superseded": "no note was found together with one that supersedes it",
+    }
+    for name in BOOSTS:
+        on = config.boost.enabled and getattr(config.boost, name).enabled
+        yield _signal(counts, name, "boost", on=on, lacks=lacks[name])
+
+
+def _names(counts: _Counts, config: Config, causes: Causes) -> Iterator[Signal]:
+    lacks = "" if causes.aliases else "no note has an alias"
+    fired = counts.fired["alias"]
+    yield Signal("aliases", "name", counts.asked, fired, lacks=lacks)
+    on = config.query.expand.method != "off"
+    lacks = "no word of the vocabulary was near enough to a query"
+    yield Signal("expansion", "name", counts.asked, counts.fired["expansion"], on=on, lacks=lacks)
+
+
+def _stages(counts: _Counts, config: Config) -> Iterator[Signal]:
+    for name in STAGES:
+        on = getattr(config, name).enabled
+        yield _signal(counts, name, "stage", on=on, lacks="no answer needed it")
+
+
+def _signal(
+    counts: _Counts, name: str, group: str, *, on: bool, lacks: str, failed: str = ""
+) -> Signal:
+    fired, moved = counts.fired[name], counts.moved[name]
+    return Signal(name, group, counts.asked, fired, moved, on, lacks, failed)
+
+
+def _filters(index: Opened, causes: Causes, now: datetime) -> Iterator[Signal]:
+    asked: Counter[str] = Counter()
+    kept: Counter[str] = Counter()
+    cut: Counter[str] = Counter()
+    for probe in causes.filters:
+        tree = understand(probe.query, index.config.query, now=now).filter
+        notes = set(index.catalogue.filtered_notes(tree)) if tree is not None else set()
+        asked[probe.name] += 1
+        kept[probe.name] += index.catalogue.note_id(probe.note) in notes
+        cut[probe.name] += 0 < len(notes) < causes.notes
+    for name in sorted(asked):
+        yield Signal(name, "filter", asked[name], kept[name], cut[name])
+
+
+def non_latin_scripts(text: str) -> list[str]:
+    """The scripts of a text besides Latin; Chinese characters in Japanese count as Japanese."""
+    found = [name for name, letters in _SCRIPTS.items() if letters.search(text)]
+    return [name for name in found if name != "Chinese" or "Japanese" not in found]
+
+
+# --- What should make signals fire ---
+
+
+@dataclass(frozen=True, slots=True)
+class FilterProbe:
+    """A filter and the note that it must keep."""
+
+    name: str
+    query: str
+    note: str
+
+
+@dataclass(slots=True)
+class Causes:
+    """What the notes contain that should make each signal fire."""
+
+    notes: int = 0
+    links: list[tuple[str, str, str]] = field(default_factory=list)  # source, target, written name
+    code: list[str] = field(default_factory=list)
+    aliases: list[str] = field(default_factory=list)
+    important: list[str] = field(default_factory=list)
+    recent: list[str] = field(default_factory=list)
+    superseding: list[str] = field(default_factory=list)
+    templates: list[str] = field(default_factory=list)
+    filters: list[FilterProbe] = field(default_factory=list)
+
+    @property
+    def queries(self) -> list[str]:
+        """A few queries for each signal that ordinary probes may miss."""
+        found = (
+            *(self.code, self.aliases, self.important, self.recent),
+            *(self.superseding, self.templates),
+        )
+        asked = (typed_query(text) for some in found for text in some[:PER_SIGNAL])
+        return list(dict.fromkeys(filter(is_searchable, asked)))
+
+
+def find_causes(catalogue: Catalogue, config: Config, now: datetime, *, seed: int = 0) -> Causes:
+    """Read the notes; of a large vault, MAX_NOTES of them."""
+    names = catalogue.names()
+    by_name = notes_by_name(names)
+    found = Causes(notes=len(names))
+    recent = _recent(catalogue, config.boost.recency, now)
+    template = template_folder(config.boost.templates)
+    paths = [path for path, _, _ in names]
+    some = random.Random(seed).sample(paths, min(MAX_NOTES, len(paths)))
+    filters: dict[str, list[FilterProbe]] = {}
+    for path in [*recent[:PER_SIGNAL], *sorted(set(some) - set(recent[:PER_SIGNAL]))]:
+        note = catalogue.note(path)
+        text = note_prose(note.text, note.body)
+        links = _links(text, path, by_name)
+        found.links += [(path, target, name) for target, name in links]
+        found.code += _names_in_code(note)
+        found.aliases += note.aliases
+        if note.importance in config.boost.importance.levels:
+            found.important.append(note.title)
+        if note.supersedes:
+            found.superseding.append(note.title)
+        if template(path):
+            found.templates.append(note.title)
+        if path in recent:
+            found.recent.append(note.title)
+        for probe in (
+            *_note_filters(note),
+            *_link_filters(note, links),
+            *_text_filters(note, text),
+        ):
+            if '"' not in probe.note and len(filters.setdefault(probe.name, [])) < PER_SIGNAL:
+                filters[probe.name].append(probe)
+    dates = list(_date_filters(catalogue))
+    found.filters = [probe for some in filters.values() for probe in some] + dates[:PER_SIGNAL]
+    return found
+
+
+def _recent(catalogue: Catalogue, settings: Recency, now: datetime) -> list[str]:
+    """Notes that the recency boost should move, the newest first."""
+    ages = []
+    for each in catalogue.all_stored():
+        note = NoteFacts(each.id, each.file.path, date=each.date, modified=each.modified)
+        found = note_age(note, settings.date, now.timestamp())
+        if found and (settings.shape == "half-life" or tier_factor(found.days, settings) != 1):
+            ages.append((found.days, each.file.path))
+    return [path for _, path in sorted(ages)]
+
+
+def _links(text: str, path: str, by_name: dict[str, str]) -> list[tuple[str, str]]:
+    """The paths of the notes that a text links to by an unambiguous name, with that name."""
+    written = ((fold(name), name) for name in wikilink_targets(text))
+    found = [(by_name[key], name) for key, name in written if key in by_name]
+    return [(target, name) for target, name in found if target != path]
+
+
+def _names_in_code(note: Note) -> list[str]:
+    """Names that occur only in code: several words written as one."""
+    blocks = [block for _, block in _FENCE.findall(note.text)]
+    return [max(names, key=len) for block in blocks if (names := _NAME.findall(block))]
+
+
+def _note_filters(note: Note) -> Iterator[FilterProbe]:
+    """Filters on the note itself."""
+    path = note.path
+    folder, _, file = path.rpartition("/")
+    values = [
+        *(("tag", tag) for tag in note.tags[:1]),
+        *(("alias", alias) for alias in note.aliases[:1]),
+        *(("heading", heading.text) for heading in note.headings[-1:]),
+        ("path", folder),
+        ("file", file.rpartition(".")[0]),
+        ("title", note.title),
+    ]
+    for name, value in values:
+        # `*` is a pattern, and a quote ends the value.
+        if value.strip() and not set(value) & set('"*`\\\n'):
+            yield FilterProbe(name, f'{name}:"{value}"', path)
+    for key in list(note.properties)[:1]:
+        if re.fullmatch(r"[A-Za-z]+", key):
+            yield FilterProbe("property", f"[{key}]", path)
+
+
+def _link_filters(note: Note, links: list[tuple[str, str]]) -> Iterator[FilterProbe]:
+    stem = note.path.rpartition("/")[2].rpartition(".")[0]
+    for target, name in links[:1]:
+        if '"' not in name + stem:
+            yield FilterProbe("link", f'link:"{name}"', note.path)
+            yield FilterProbe("linkedby", f'linkedby:"{stem}"', target)
+
+
+def _text_filters(note: Note, text: str) -> Iterator[FilterProbe]:
+    """Filters on the content of passages."""
+    path = note.path
+    languages = [language for language, _ in _FENCE.findall(note.text) if language]
+    if _FENCE.search(note.text):
+        yield FilterProbe("has:code", "has:code", path)
+    for language in languages[:1]:
+        yield FilterProbe("lang", f"lang:{language}", path)
+    for part, pattern in (("table", _TABLE), ("task", _TASK), ("image", _IMAGE)):
+        if pattern.search(text):
+            yield FilterProbe(f"has:{part}", f"has:{part}", path)
+
+
+def _date_filters(catalogue: Catalogue) -> Iterator[FilterProbe]:
+    for each in catalogue.all_stored():
+        day = datetime.fromtimestamp(each.date.at, timezone.utc)
+        around = [(day + timedelta(days=shift)).date().isoformat() for shift in (-1, 1)]
+        yield FilterProbe("date", "date:" + "..".join(around), each.file.path)

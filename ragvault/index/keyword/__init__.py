@@ -1,0 +1,77 @@
+"""The keyword index: one port, two engines.
+
+    whoosh    pure Python, for small vaults; keyword.k1 and keyword.b hold here only
+    tantivy   Rust, for large vaults; needs Python 3.11
+
+`keyword.engine = "auto"` chooses by the number of passages (`choose_engine`).
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ragvault.config.settings import Keyword
+from ragvault.errors import ConfigError
+from ragvault.text.analyze import VERSION
+
+if TYPE_CHECKING:
+    from ragvault.index.keyword.index import Index
+    from ragvault.ports import KeywordWriter
+
+FORMAT = 1  # of our documents: fields, kinds and keys
+EngineName = Literal["whoosh", "tantivy"]
+# Passages from which a vault gets tantivy, and below which it goes back: not at every edit.
+UP, DOWN = 10_000, 7_000
+
+
+def choose_engine(
+    wanted: str, passages: int, current: str = "", *, tantivy: bool | None = None
+) -> EngineName:
+    """The engine for a vault of so many passages, which has `current` now.
+
+    `tantivy`: whether it can be imported. Raises ConfigError when it is wanted and cannot.
+    """
+    able = find_spec("tantivy") is not None if tantivy is None else tantivy
+    if wanted == "whoosh":
+        return "whoosh"
+    if wanted == "tantivy":
+        if not able:
+            raise ConfigError(
+                'keyword.engine = "tantivy", and tantivy cannot be imported',
+                fix='set keyword.engine = "auto", or on Python 3.11 and later: pip install tantivy',
+            )
+        return "tantivy"
+    large = passages >= (DOWN if current == "tantivy" else UP)
+    return "tantivy" if large and able else "whoosh"
+
+
+def recipe(engine: str, settings: Keyword) -> str:
+    """A fingerprint of all that an index depends on: with another one it is rebuilt."""
+    return f"{engine} {FORMAT} words-{VERSION} {settings.stemming}"
+
+
+def open_index(folder: Path, engine: str, settings: Keyword) -> Index:
+    """The index in this folder, to search. Raises CacheBroken when it cannot be read."""
+    from ragvault.index.keyword.index import Index
+
+    if engine == "tantivy":
+        from ragvault.index.keyword import tantivy
+
+        return Index(tantivy.open_engine(folder, settings), settings)
+    from ragvault.index.keyword import whoosh
+
+    return Index(whoosh.open_engine(folder, settings), settings)
+
+
+def open_writer(folder: Path, engine: str, settings: Keyword) -> KeywordWriter:
+    """A writer of the index in this folder; creates it where the folder is empty or absent."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if engine == "tantivy":
+        from ragvault.index.keyword.tantivy import TantivyWriter
+
+        return TantivyWriter(folder, settings)
+    from ragvault.index.keyword.whoosh import WhooshWriter
+
+    return WhooshWriter(folder, settings)

@@ -1,0 +1,188 @@
+"""Fields: what of a note and of a passage can be found by words.
+
+    one document a note      title aliases tags properties keywords description author
+    one document a passage   headers body code
+
+Each of these is up to three fields of an engine:
+
+    body        forms, with their positions         for phrases, and for words as they were typed
+    body_stem   stems                               for words
+    body_part   parts of identifiers, compounds, pairs of unspaced scripts, accents
+
+`code` holds the code of a passage and nothing else, is not stemmed, and is asked by name only:
+the body has the same text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+from ragvault.config.settings import Keyword
+from ragvault.sought import KeywordNote, KeywordPassage
+from ragvault.text.analyze import Analyzer
+from ragvault.types import Chunk, Head, Note, Said
+
+NOTE_FIELDS = ("title", "aliases", "tags", "properties", "keywords", "description", "author")
+PASSAGE_FIELDS = ("headers", "body", "code")
+FIELDS = (*NOTE_FIELDS, *PASSAGE_FIELDS)
+MAIN = "body"
+CODE = "code"
+NOTE, PASSAGE = "note", "passage"
+STEM, PART = "_stem", "_part"
+HAS = "has"  # names the kind of a document and every field it has a text in
+
+
+def kind_of(field: str) -> str:
+    """Which documents have this field."""
+    return NOTE if field in NOTE_FIELDS else PASSAGE
+
+
+class Document(NamedTuple):
+    """One document of an engine, with the texts of the engine's fields."""
+
+    key: str  # unique: p12 for a passage, n3 for a note
+    kind: str
+    id: int
+    note: int
+    texts: dict[str, str]
+
+    @property
+    def has(self) -> str:
+        return " ".join((self.kind, *self.texts))
+
+
+def key_of(kind: str, id_: int) -> str:
+    return f"{kind[0]}{id_}"
+
+
+class Documents:
+    """Turns notes and passages into documents.
+
+    `between` is what an engine needs between two texts of one field, so that no phrase runs from
+    one into the next.
+    """
+
+    def __init__(self, settings: Keyword, between: str) -> None:
+        self._words = Analyzer(settings.stemming)
+        self._stemmed = settings.stemming != "none"
+        self._between = between
+
+    @cached_property
+    def _names(self) -> Analyzer:
+        return Analyzer(code=True)
+
+    def of_note(self, note: KeywordNote) -> Document:
+        return self._document(NOTE, note.id, note.id, note.fields, NOTE_FIELDS)
+
+    def of_passage(self, passage: KeywordPassage) -> Document:
+        return self._document(PASSAGE, passage.id, passage.note, passage.fields, PASSAGE_FIELDS)
+
+    def _document(
+        self,
+        kind: str,
+        id_: int,
+        note: int,
+        fields: Mapping[str, tuple[str, ...]],
+        names: tuple[str, ...],
+    ) -> Document:
+        found: dict[str, str] = {}
+        for name in names:
+            texts = [text for text in fields.get(name, ()) if text]
+            if not texts:
+                continue
+            analyzer = self._names if name == CODE else self._words
+            prepared = analyzer.prepare(texts, self._between)
+            found[name] = prepared.forms
+            if self._stemmed and name != CODE:
+                found[name + STEM] = prepared.to_stem
+            if prepared.parts:
+                found[name + PART] = prepared.parts
+        return Document(key_of(kind, id_), kind, id_, note, found)
+
+
+# --- From the catalogue ---
+
+
+def note_words(id_: int, note: Note | Head) -> KeywordNote:
+    """What of a note can be found. Its file's name always can, whatever its title."""
+    stem = PurePosixPath(note.path).stem
+    titles = (note.title, stem) if stem.casefold() != note.title.casefold() else (note.title,)
+    return KeywordNote(
+        id_,
+        {
+            "title": tuple(filter(None, titles)),
+            "aliases": note.aliases,
+            "tags": note.tags,
+            "properties": tuple(property_texts(note.properties)),
+            "keywords": note.keywords,
+            "description": (note.description,) if note.description else (),
+            "author": (note.author,) if note.author else (),
+        },
+    )
+
+
+def passage_words(id_: int, note: int, passage: Chunk | Said) -> KeywordPassage:
+    """What of a passage can be found."""
+    fields = {"headers": (*passage.headings, *passage.subheadings), "body": (passage.text,)}
+    if code := code_in(passage.text, "code" in passage.has):
+        fields["code"] = code
+    return KeywordPassage(id_, note, fields)
+
+
+# Properties that have a field of their own.
+_OWN = {"title", "alias", "aliases", "tag", "tags", "keyword", "keywords", "description", "author"}
+_SKIPPED = {"cssclass", "cssclasses", "publish", "permalink"}  # for Obsidian, not for readers
+
+
+def property_texts(properties: Mapping[str, Any]) -> Iterator[str]:
+    """The values of a note's frontmatter as texts, without those that have their own field."""
+    for name, value in properties.items():
+        if str(name).casefold() not in _OWN | _SKIPPED:
+            yield from _texts(value)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str | int | float | date) and not isinstance(value, bool):
+        yield str(value)
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)
+
+
+_FENCE = re.compile(r"^[ \t>]*(?:[-*+]|\d+[.)])?[ \t]*(`{3,}|~{3,})[^\n`]*$", re.MULTILINE)
+_INLINE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+
+
+def code_in(text: str, has_block: bool) -> tuple[str, ...]:
+    """The code of a passage: its fences and its inline code.
+
+    With `has_block` the passage holds a block of code, or a piece of one: without a single fence
+    all of it is one (an indented block, or the middle of a long one).
+    """
+    fences = list(_FENCE.finditer(text)) if has_block else []
+    if has_block and not fences:
+        return (text,)
+    found: list[str] = []
+    prose: list[str] = []
+    at, inside = 0, False
+    if fences and len(fences) % 2 and _closes(fences[0]):
+        inside = True  # the passage begins in the middle of a block
+    for fence in fences:
+        (found if inside else prose).append(text[at : fence.start()])
+        at, inside = fence.end(), not inside
+    (found if inside else prose).append(text[at:])
+    found += (match[2] for part in prose for match in _INLINE.finditer(part))
+    return tuple(each for each in found if each.strip())
+
+
+def _closes(fence: re.Match[str]) -> bool:
+    """Whether a fence names no language, and so may be the end of a block."""
+    return fence.group().strip(" \t>").strip("`~") == ""

@@ -1,0 +1,329 @@
+"""The keyword index on tantivy: a plain tantivy index with its own tokenizers and merges.
+
+BM25's k1 and b are compiled in, and lengths are compared with their mean over all documents: so a
+document gets one word in each field that it does not have. One thread writes, so that two runs
+give the same segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import chain
+from math import log
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ragvault.config.settings import Keyword
+from ragvault.errors import ConfigError, EngineMissing
+from ragvault.index.keyword.fields import (
+    CODE,
+    FIELDS,
+    HAS,
+    MAIN,
+    NOTE,
+    PART,
+    PASSAGE,
+    STEM,
+    Document,
+    Documents,
+    key_of,
+)
+from ragvault.index.keyword.index import NO_IDS, NOTHING, Boosted, Deadline, Leaf, Scored
+from ragvault.ports import CacheBroken
+from ragvault.sought import KeywordNote, KeywordPassage
+from ragvault.text.analyze import FORM
+
+try:
+    import tantivy
+    from tantivy import Filter, Occur, Query, TextAnalyzerBuilder, Tokenizer
+except ImportError as error:
+    raise EngineMissing("the keyword index", "tantivy", str(error)) from error
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ids = NDArray[np.int64]
+
+BETWEEN = " \x1f "  # between two texts of a field: a word that is left out, and keeps its place
+ABSENT = "\x1e"  # a word for a field that a document does not have: it counts as one word long
+HEAP = 128_000_000  # bytes that the writer may take before it writes a segment
+TERMS = 1_024  # of one query: there is no time limit, so a query may not be endless
+LONGEST = 65_000  # bytes of a term
+LANGUAGES = (
+    "arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian",
+    "italian", "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "tamil",
+    "turkish",
+)  # fmt: skip
+
+
+_MOSTLY_ABSENT = tuple(name for name in FIELDS if name not in (MAIN, CODE))
+
+
+def schema(settings: Keyword) -> tantivy.Schema:
+    """Fields as in fields.py, and what every document has besides."""
+    own = tantivy.SchemaBuilder()
+    own.add_text_field("key", tokenizer_name="raw", index_option="basic")
+    own.add_text_field(HAS, tokenizer_name="whitespace", index_option="basic")
+    own.add_unsigned_field("id", indexed=True, fast=True)
+    own.add_unsigned_field("note", indexed=True, fast=True)
+    for name in FIELDS:
+        parts = "names" if name == CODE else "parts"
+        own.add_text_field(name, tokenizer_name="forms", index_option="position")
+        own.add_text_field(name + PART, tokenizer_name=parts, index_option="freq")
+        if name != CODE and settings.stemming != "none":
+            own.add_text_field(name + STEM, tokenizer_name="stems", index_option="freq")
+    return own.build()
+
+
+def _analyzers(stemming: str) -> dict[str, tantivy.TextAnalyzer]:
+    """By name. They are no part of the files: each time an index is opened they are registered."""
+    forms = TextAnalyzerBuilder(Tokenizer.regex(rf"{FORM}|[\x1e\x1f]"))
+    forms = forms.filter(Filter.lowercase()).filter(Filter.custom_stopword(["\x1f"]))
+    stems = TextAnalyzerBuilder(Tokenizer.regex(rf"{FORM}|[\x1e\x1f]"))
+    stems = stems.filter(Filter.lowercase()).filter(Filter.custom_stopword(["\x1f"]))
+    parts = TextAnalyzerBuilder(Tokenizer.whitespace())
+    if stemming != "none":
+        stems, parts = (each.filter(Filter.stemmer(stemming)) for each in (stems, parts))
+        if stemming != "english":
+            stems, parts = (each.filter(Filter.ascii_fold()) for each in (stems, parts))
+    names = TextAnalyzerBuilder(Tokenizer.whitespace())
+    built = {"forms": forms, "stems": stems, "parts": parts, "names": names}
+    return {name: each.filter(Filter.remove_long(LONGEST)).build() for name, each in built.items()}
+
+
+def _open(folder: Path, settings: Keyword, *, create: bool) -> tantivy.Index:
+    if settings.stemming not in ("none", *LANGUAGES):
+        raise ConfigError(
+            f'keyword.stemming = "{settings.stemming}" is no language that tantivy can stem',
+            fix=f'set keyword.engine = "whoosh", or one of: {", ".join(LANGUAGES)}',
+        )
+    try:
+        if not create and not tantivy.Index.exists(str(folder)):
+            raise CacheBroken("there is no tantivy index")
+        opened = tantivy.Index(schema(settings), path=str(folder))
+    except ValueError as error:
+        raise CacheBroken(f"tantivy cannot open the keyword index ({error})") from error
+    for name, analyzer in _analyzers(settings.stemming).items():
+        opened.register_tokenizer(name, analyzer)
+    return opened
+
+
+def open_engine(folder: Path, settings: Keyword) -> TantivyEngine:
+    """The newest commit. Raises CacheBroken for anything that tantivy cannot read."""
+    try:
+        return TantivyEngine(_open(folder, settings, create=False), folder, settings)
+    except (ValueError, OSError) as error:
+        raise CacheBroken(f"tantivy cannot open the keyword index ({error})") from error
+
+
+class TantivyEngine:
+    """Keeps the promises of `Engine` on one commit."""
+
+    k1, b = 1.2, 0.75
+
+    def __init__(self, opened: tantivy.Index, folder: Path, settings: Keyword) -> None:
+        self._index, self._folder, self._settings = opened, folder, settings
+        self._commit = _commit(folder)
+        opened.reload()
+        self._schema, self._searcher = opened.schema, opened.searcher()
+        self._stemmer = _analyzers(settings.stemming)["parts"]
+        # With those that were removed: tantivy counts them too, until their segment is merged.
+        self._documents = sum(self.frequency(HAS, kind) for kind in (NOTE, PASSAGE))
+
+    def frequency(self, name: str, term: str) -> int:
+        return int(self._searcher.doc_freq(name, term))
+
+    def idf(self, name: str, term: str) -> float:
+        held = self.frequency(name, term)
+        return log(1 + (self._documents - held + 0.5) / (held + 0.5))
+
+    def norm(self, name: str) -> float:
+        """1, where an absent field is one word long; elsewhere a usual length scores too low."""
+        if not name.endswith(PART) and not name.startswith(MAIN):
+            return 1.0
+        share = min(1.0, max(1, self.frequency(HAS, name)) / max(1, self._documents))
+        return (1 + self.k1 * (1 - self.b + self.b / share)) / (1 + self.k1)
+
+    def stem(self, form: str) -> str:
+        return next(iter(self._stemmer.analyze(form)), form)
+
+    def scores(
+        self,
+        kind: str,
+        terms: Sequence[Boosted],
+        *,
+        limit: int,
+        only: Ids | None,
+        deadline: Deadline,
+    ) -> Scored:
+        if not terms or (only is not None and not len(only)):
+            return NOTHING
+        wanted: list[tuple[Occur, Query]] = [
+            (Occur.Should, Query.boost_query(self._term(name, text), boost))
+            for name, text, boost in terms[:TERMS]
+        ]
+        if only is not None:
+            among = Query.const_score_query(self._ids("id", only), 0.0)
+            wanted = [(Occur.Must, Query.boolean_query(wanted)), (Occur.Must, among)]
+        asked = Query.boolean_query(wanted)
+        while True:
+            hits = self._searcher.search(asked, limit=limit, count=False).hits
+            # Equal scores come in the order of the files: fetch all of them, to go by id.
+            if len(hits) < limit or hits[limit // 10][0] > hits[-1][0] or only is not None:
+                break
+            limit *= 8
+        ids = self._values("id", [address for _, address in hits])
+        scores = np.fromiter((score for score, _ in hits), np.float64, len(hits))
+        return Scored(ids, scores, is_all=len(hits) < limit)
+
+    def matching(self, kind: str, leaf: Leaf, deadline: Deadline) -> Ids:
+        wanted = [self._term(*term) for term in leaf.terms]
+        for name, forms, parts in leaf.rows:
+            row = (
+                Query.phrase_query(self._schema, name, list(forms))
+                if len(forms) > 1
+                else self._term(name, forms[0])
+            )
+            needs = [(Occur.Must, row), *((Occur.Must, self._term(*part)) for part in parts)]
+            wanted.append(Query.boolean_query(needs) if parts else row)
+        if not wanted:
+            return NO_IDS
+        asked = Query.boolean_query([(Occur.Should, each) for each in wanted[:TERMS]])
+        return np.unique(self._all(asked, "id")[0])
+
+    def passages(self, notes: Ids | None = None) -> tuple[Ids, Ids]:
+        if notes is None:
+            return self._table
+        asked = [(Occur.Must, self._ids("note", notes)), (Occur.Must, self._term(HAS, PASSAGE))]
+        ids, own = self._all(Query.boolean_query(asked), "id", "note")
+        order = np.argsort(ids)
+        return ids[order], own[order]
+
+    def notes_of(self, passages: Ids) -> Ids:
+        if "_table" in self.__dict__:
+            known, notes = self._table
+        else:
+            asked = [
+                (Occur.Must, self._ids("id", passages)),
+                (Occur.Must, self._term(HAS, PASSAGE)),
+            ]
+            ids, own = self._all(Query.boolean_query(asked), "id", "note")
+            order = np.argsort(ids)
+            known, notes = ids[order], own[order]
+        if not len(known):
+            return np.full(len(passages), -1)
+        at = np.minimum(np.searchsorted(known, passages), len(known) - 1)
+        return np.where(known[at] == passages, notes[at], -1)
+
+    @cached_property
+    def _table(self) -> tuple[Ids, Ids]:
+        """Every passage and its note."""
+        ids, notes = self._all(self._term(HAS, PASSAGE), "id", "note")
+        order = np.argsort(ids)
+        return ids[order], notes[order]
+
+    def begins(self, name: str, letters: str) -> list[str]:
+        return [term for term, _ in self._searcher.terms_with_prefix(name, letters)]
+
+    def words(self, name: str) -> dict[str, int]:
+        return dict(self._searcher.terms_with_prefix(name, ""))
+
+    def _term(self, name: str, text: str) -> Query:
+        return Query.term_query(self._schema, name, text)
+
+    def _ids(self, name: str, ids: Ids) -> Query:
+        return Query.term_set_query(self._schema, name, ids.tolist())
+
+    def _all(self, asked: Query, *names: str) -> list[Ids]:
+        """The values of every document that is found."""
+        unscored = Query.const_score_query(asked, 1.0)
+        most = max(1, int(self._searcher.num_docs))
+        addresses = [
+            each for _, each in self._searcher.search(unscored, limit=most, count=False).hits
+        ]
+        return [self._values(name, addresses) for name in names]
+
+    def _values(self, name: str, addresses: list[Any]) -> Ids:
+        values = self._searcher.fast_field_values(name, addresses) if addresses else []
+        return np.array(values, np.int64)
+
+    def refresh(self) -> TantivyEngine | None:
+        if _commit(self._folder) == self._commit:
+            return None
+        return TantivyEngine(self._index, self._folder, self._settings)
+
+    def close(self) -> None:
+        """Files are closed with the last reference."""
+
+
+def _commit(folder: Path) -> tuple[int, int, int]:
+    """What changes with every commit: tantivy replaces its list of segments."""
+    stat = (folder / "meta.json").stat()
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+
+class TantivyWriter:
+    """Keeps the promises of `KeywordWriter` with tantivy's own writer."""
+
+    def __init__(self, folder: Path, settings: Keyword) -> None:
+        self._index = _open(folder, settings, create=True)
+        self._schema = self._index.schema
+        self._make = Documents(settings, BETWEEN)
+        self._stemmed = settings.stemming != "none"
+        try:
+            self._writer = self._index.writer(HEAP, num_threads=1)
+        except ValueError as error:
+            raise CacheBroken(f"tantivy cannot write the keyword index ({error})") from error
+        self._is_new = not self._index.searcher().num_docs
+        self._known: set[str] = set()
+        self._is_changed = False
+
+    def put(self, notes: Iterable[KeywordNote], passages: Iterable[KeywordPassage]) -> None:
+        documents = chain(map(self._make.of_note, notes), map(self._make.of_passage, passages))
+        for document in documents:
+            self._is_changed = True
+            if not self._is_new or document.key in self._known:
+                self._delete([document.key])
+            self._known.add(document.key)
+            self._writer.add_document(_document(document, self._stemmed))
+
+    def remove(self, notes: Iterable[int], passages: Iterable[int]) -> None:
+        self._delete(
+            [*(key_of(NOTE, id_) for id_ in notes), *(key_of(PASSAGE, id_) for id_ in passages)]
+        )
+
+    def _delete(self, keys: list[str]) -> None:
+        # By query: by term, an id as a number deletes nothing and says nothing.
+        if keys:
+            wanted = Query.term_set_query(self._schema, "key", keys)
+            self._writer.delete_documents_by_query(wanted)
+            self._is_changed = True
+
+    def commit(self) -> None:
+        self._writer.commit()
+        self._is_changed = False
+
+    def close(self) -> None:
+        """What was not committed is dropped; merges that are under way are finished."""
+        if self._is_changed:
+            self._writer.rollback()
+        self._writer.wait_merging_threads()
+
+
+def _document(document: Document, stemmed: bool) -> tantivy.Document:
+    made = tantivy.Document()
+    made.add_text("key", document.key)
+    made.add_text(HAS, document.has)
+    made.add_unsigned("id", document.id)
+    made.add_unsigned("note", document.note)
+    for name, text in document.texts.items():
+        made.add_text(name, text)
+    for name in _MOSTLY_ABSENT:
+        if name not in document.texts:
+            made.add_text(name, ABSENT)
+            if stemmed:
+                made.add_text(name + STEM, ABSENT)
+    return made

@@ -1,0 +1,402 @@
+"""Notes of the catalogue: one file's change, and what is known of each note.
+
+    put      a note that was read: new, changed or moved
+    touch    a note whose stat or dates changed and nothing else
+    remove   a note that is gone
+
+Each is one transaction and one revision. Each records what the next steps need: links to look up,
+removals for the caches. So a crash after any of them loses nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+from typing import Any, NamedTuple
+
+from ragvault.store import links, rows
+from ragvault.store.database import Database, reading, select_in, writing
+from ragvault.store.history import next_revision
+from ragvault.store.keys import fold, keys_of
+from ragvault.store.passages import id_of, put_passages, remove_passages
+from ragvault.store.rows import clamped, from_json, from_sql, property_rows, to_sql, value_from_json
+from ragvault.types import Chunk, Date, File, Head, Note, Section, Skipped
+
+STAT = "path, disk, size, mtime_ns, indexed_ns, date, date_source, created, modified"
+
+
+class IndexedFile(NamedTuple):
+    """What is known of a file without reading it again."""
+
+    size: int
+    mtime_ns: int
+    indexed_ns: int  # the clock before the file was read
+    digest: bytes
+    recipe: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredNote:
+    """A note's row: its file and its dates."""
+
+    id: int
+    file: File
+    digest: bytes
+    recipe: str
+    date: Date
+    created: float
+    modified: float
+    indexed_ns: int
+    title: str
+    length: int  # characters
+    revision: int
+
+
+class NoteRow(NamedTuple):
+    """What ranking needs of a note."""
+
+    id: int
+    path: str
+    title: str
+    date: Date
+    modified: float
+    importance: str
+    aliases: tuple[str, ...]
+
+
+class Notes(Database):
+    """Writes notes with all their parts, and reads what is known of them."""
+
+    @writing
+    def put(
+        self,
+        note: Note,
+        file: File,
+        digest: bytes,
+        *,
+        date: Date,
+        created: float,
+        modified: float,
+        indexed_ns: int,
+        recipe: str,
+        sections: Sequence[Section],
+        chunks: Sequence[Chunk],
+        hashes: Sequence[bytes],
+        was: str | None = None,
+    ) -> int:
+        """Store a note in place of the one at its path; returns its id.
+
+        `was` is the path that the note had before, if it was moved: it keeps its id, and replaces a
+        note that had the new path. `indexed_ns` is the clock before the file was read: a file whose
+        mtime is not older may have changed since. `hashes` are of the embedding texts of `chunks`.
+        Passages whose text did not change keep their ids.
+        """
+        if note.path != file.path:
+            raise ValueError(f"note {note.path} of file {file.path}")
+        db, revision = self._db, next_revision(self._db)
+        if was is not None and was != note.path:
+            self._move(revision, was, note.path)
+        old = _old_note(db, note.path)
+        stat = _stat_row(file, date, created, modified, indexed_ns)
+        row = (*stat, digest, recipe, *rows.note_row(note), revision)
+        columns = f"{STAT}, digest, recipe, {rows.NOTE}, revision"
+        body = rows.body_row(note)
+        if old is None:
+            note_id = _insert(db, "notes", columns, row)
+            links.names_changed(db, keys_of(note.path, note.aliases))
+        else:
+            note_id = old.id
+            db.execute(f"UPDATE notes SET {_assigned(columns)} WHERE id = ?", (*row, note_id))
+            _delete_parts(db, note_id)
+            _mark_links(db, old, note, body)
+        _insert_parts(db, note_id, note, body, sections)
+        put_passages(db, revision, note_id, note, chunks, hashes, new=old is None)
+        links.put_links(db, note_id, note.links, new=old is None)
+        return note_id
+
+    def _move(self, revision: int, old_path: str, path: str) -> None:
+        """Give a note another path; a note that has it was overwritten and is removed."""
+        old = _old_note(self._db, old_path)
+        if old is None:
+            raise KeyError(old_path)
+        self._remove(revision, path)
+        self._db.execute("UPDATE notes SET path = ? WHERE id = ?", (to_sql(path), old.id))
+        # Its own links too: what a name means depends on the folder of the note that has the link.
+        links.look_up_from(self._db, old.id)
+        links.names_changed(self._db, keys_of(old_path, old.aliases) | keys_of(path, old.aliases))
+
+    @writing
+    def touch(
+        self, file: File, *, date: Date, created: float, modified: float, indexed_ns: int
+    ) -> int:
+        """Store the stat and the dates of a file whose contents are the same; the note's id.
+
+        Raises KeyError for an unknown path.
+        """
+        next_revision(self._db)
+        note_id = id_of(self._db, file.path)
+        stat = _stat_row(file, date, created, modified, indexed_ns)
+        self._db.execute(f"UPDATE notes SET {_assigned(STAT)} WHERE id = ?", (*stat, note_id))
+        return note_id
+
+    @writing
+    def remove(self, path: str) -> bool:
+        """Delete a note; False, and no revision, when there is none at that path."""
+        if _old_note(self._db, path) is None:
+            return False
+        return self._remove(next_revision(self._db), path)
+
+    def _remove(self, revision: int, path: str) -> bool:
+        db, old = self._db, _old_note(self._db, path)
+        if old is None:
+            return False
+        links.look_up_to(db, old.id)
+        links.names_changed(db, keys_of(path, old.aliases))
+        ids = db.execute("SELECT id FROM chunks WHERE note_id = ?", (old.id,)).fetchall()
+        remove_passages(db, revision, [chunk_id for (chunk_id,) in ids])
+        db.execute("INSERT INTO removed_notes VALUES (?, ?)", (old.id, revision))
+        db.execute("DELETE FROM notes WHERE id = ?", (old.id,))
+        return True
+
+    @writing
+    def set_skipped(self, skipped: Iterable[Skipped]) -> None:
+        """Replace the list of files that were not indexed."""
+        values = [(to_sql(s.path), to_sql(s.reason), to_sql(s.detail)) for s in skipped]
+        self._db.execute("DELETE FROM skipped")
+        statement = "INSERT INTO skipped (path, reason, detail) VALUES (?, ?, ?)"
+        self._db.executemany(statement, values)
+
+    # Reading.
+
+    @reading
+    def files(self) -> dict[str, IndexedFile]:
+        """Every indexed file by path: what a walk is compared with."""
+        query = "SELECT path, size, mtime_ns, indexed_ns, digest, recipe FROM notes"
+        return {from_sql(path): IndexedFile(*rest) for path, *rest in self._db.execute(query)}
+
+    @reading
+    def note(self, path: str) -> Note:
+        """A note as it was put. KeyError for an unknown path."""
+        columns = f"{rows.NOTE}, bodies.{rows.BODY}"
+        query = f"SELECT id, {columns} FROM notes JOIN bodies ON note_id = id WHERE path = ?"
+        found = self._db.execute(query, (to_sql(path),)).fetchone()
+        if found is None:
+            raise KeyError(path)
+        query = f"SELECT {rows.LINK} FROM links WHERE note_id = ? ORDER BY ordinal"
+        own_links = tuple(rows.to_link(row) for row in self._db.execute(query, (found[0],)))
+        return rows.to_note(path, found[1:13], found[13:], own_links)
+
+    @reading
+    def note_id(self, path: str) -> int:
+        """The id of a note, which stays when its path changes. KeyError for an unknown path."""
+        return id_of(self._db, path)
+
+    @reading
+    def note_count(self) -> int:
+        return int(self._db.execute("SELECT count(*) FROM notes").fetchone()[0])
+
+    @reading
+    def median_length(self) -> float:
+        """The median length of the notes, in characters; 0 without notes."""
+        query = "SELECT length FROM notes ORDER BY length LIMIT 1 OFFSET ?"
+        found = self._db.execute(query, (self.note_count() // 2,)).fetchone()
+        return float(found[0]) if found else 0.0
+
+    @reading
+    def stored(self, path: str) -> StoredNote:
+        """The file and the dates of a note. KeyError for an unknown path."""
+        found = self._db.execute(f"{_STORED} WHERE path = ?", (to_sql(path),)).fetchone()
+        if found is None:
+            raise KeyError(path)
+        return _to_stored(found)
+
+    @reading
+    def all_stored(self) -> list[StoredNote]:
+        """The files and the dates of all notes, by path."""
+        return [_to_stored(row) for row in self._db.execute(f"{_STORED} ORDER BY path")]
+
+    @reading
+    def heads(self, ids: Sequence[int]) -> list[Head]:
+        """The names of notes and their other searchable fields; one that is gone is absent."""
+        query = """
+            SELECT id, path, title, aliases, tags, keywords, description, author, properties
+            FROM notes WHERE id IN (*)"""
+        return [
+            Head(
+                id_,
+                from_sql(path),
+                from_sql(title),
+                from_json(aliases),
+                from_json(tags),
+                from_json(keywords),
+                from_sql(description),
+                from_sql(author),
+                value_from_json(properties) if properties != "{}" else {},
+            )
+            for (
+                id_,
+                path,
+                title,
+                aliases,
+                tags,
+                keywords,
+                description,
+                author,
+                properties,
+            ) in select_in(self._db, query, ids)
+        ]
+
+    @reading
+    def facts(self, notes: Sequence[int]) -> list[NoteRow]:
+        """What ranking needs of these notes; one that is gone is absent."""
+        query = f"SELECT {_ROW} FROM notes WHERE id IN (*)"
+        return [_to_note_row(row) for row in select_in(self._db, query, notes)]
+
+    @reading
+    def notes_maybe_named(self, name: str) -> list[NoteRow]:
+        """Notes that may have this title, alias or file name, and some others, by path.
+
+        SQLite compares ASCII letters and digits only; anything may stand for the rest of the name.
+        """
+        like = _NOT_ALPHANUMERIC.sub("%", name)
+        query = f"""
+            SELECT {_ROW} FROM notes WHERE title LIKE ? OR path LIKE ? OR aliases LIKE ?
+            ORDER BY path"""
+        found = self._db.execute(query, (like, f"%{like}.%", f'%"{like}"%'))
+        return [_to_note_row(row) for row in found]
+
+    @reading
+    def blank_notes(self) -> list[int]:
+        """Notes without a passage, by path."""
+        passages = "SELECT 1 FROM chunks WHERE note_id = notes.id"
+        query = f"SELECT id FROM notes WHERE NOT EXISTS ({passages}) ORDER BY path"
+        return [id_ for (id_,) in self._db.execute(query)]
+
+    @reading
+    def warnings(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Notes with warnings, by path."""
+        query = "SELECT path, warnings FROM notes WHERE warnings != '[]' ORDER BY path"
+        return [(from_sql(path), from_json(found)) for path, found in self._db.execute(query)]
+
+    @reading
+    def skipped(self) -> list[Skipped]:
+        """Files that were not indexed, in the order of the walk."""
+        query = "SELECT path, reason, detail FROM skipped ORDER BY ordinal"
+        return [Skipped(*map(from_sql, row)) for row in self._db.execute(query)]
+
+
+_NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]+")
+_ROW = "id, path, title, date, date_source, modified, importance, aliases"
+_STORED = (
+    "SELECT id, path, disk, size, mtime_ns, digest, recipe, date, date_source, created, modified,"
+    " indexed_ns, title, length, revision FROM notes"
+)
+
+
+def _to_note_row(row: Sequence[Any]) -> NoteRow:
+    id_, path, title, at, source, modified, importance, aliases = row
+    return NoteRow(
+        id_,
+        from_sql(path),
+        from_sql(title),
+        Date(at, source),
+        modified,
+        from_sql(importance),
+        from_json(aliases),
+    )
+
+
+def _to_stored(row: Sequence[Any]) -> StoredNote:
+    note_id, path, disk, size, mtime_ns, digest, recipe, at, source, *times = row
+    created, modified, indexed_ns, title, length, revision = times
+    return StoredNote(
+        note_id,
+        File(from_sql(path), from_sql(disk), size, mtime_ns),
+        digest,
+        recipe,
+        Date(at, source),
+        created,
+        modified,
+        indexed_ns,
+        from_sql(title),
+        length,
+        revision,
+    )
+
+
+# --- Parts of `put` ---
+
+
+class _OldNote(NamedTuple):
+    """What must be known of a stored note before it is changed."""
+
+    id: int
+    aliases: tuple[str, ...]
+    anchors: tuple[str, str]  # columns headings and blocks
+
+
+def _old_note(db: Connection, path: str) -> _OldNote | None:
+    query = """
+        SELECT id, aliases, headings, blocks FROM notes JOIN bodies ON note_id = id
+        WHERE path = ?"""
+    found = db.execute(query, (to_sql(path),)).fetchone()
+    return _OldNote(found[0], from_json(found[1]), (found[2], found[3])) if found else None
+
+
+def _stat_row(
+    file: File, date: Date, created: float, modified: float, indexed_ns: int
+) -> tuple[Any, ...]:
+    """Columns STAT."""
+    times = (clamped(file.mtime_ns), clamped(indexed_ns))
+    dates = (date.at, date.source, created, modified)
+    return (to_sql(file.path), to_sql(file.disk), file.size, *times, *dates)
+
+
+def _mark_links(db: Connection, old: _OldNote, note: Note, body: tuple[Any, ...]) -> None:
+    """Have links looked up again where this change can give them another meaning, and only there.
+
+    A hub with thousands of incoming links is edited daily and almost never renamed.
+    """
+    if old.aliases != note.aliases:
+        links.names_changed(db, keys_of(note.path, (*old.aliases, *note.aliases)))
+    if old.anchors != body[3:5]:
+        links.look_up_to(db, old.id)
+
+
+def _delete_parts(db: Connection, note_id: int) -> None:
+    for table in ("bodies", "tags", "fields", "sections"):
+        db.execute(f"DELETE FROM {table} WHERE note_id = ?", (note_id,))
+
+
+def _insert_parts(
+    db: Connection, note_id: int, note: Note, body: tuple[Any, ...], sections: Sequence[Section]
+) -> None:
+    _insert(db, "bodies", f"note_id, {rows.BODY}", (note_id, *body))
+    tags = {fold(tag): tag for tag in reversed(note.tags)}  # of two spellings the first
+    _insert_all(db, "tags", "key, tag", note_id, [(to_sql(k), to_sql(t)) for k, t in tags.items()])
+    fields = [(i, key, *field) for i, (key, field) in enumerate(property_rows(note.properties))]
+    _insert_all(db, "fields", "ordinal, key, text, number, date", note_id, fields)
+    _insert_all(db, "sections", rows.SECTION, note_id, list(map(rows.section_row, sections)))
+
+
+def _insert(db: Connection, table: str, columns: str, row: tuple[Any, ...]) -> int:
+    marks = ", ".join("?" * len(row))
+    return db.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", row).lastrowid or 0
+
+
+def _insert_all(
+    db: Connection, table: str, columns: str, note_id: int, parts: Sequence[tuple[Any, ...]]
+) -> None:
+    if not parts:
+        return
+    marks = ", ".join("?" * len(parts[0]))
+    db.executemany(
+        f"INSERT INTO {table} (note_id, {columns}) VALUES (?, {marks})",
+        [(note_id, *part) for part in parts],
+    )
+
+
+def _assigned(columns: str) -> str:
+    return ", ".join(f"{column.strip()} = ?" for column in columns.split(","))

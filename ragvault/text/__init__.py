@@ -1,0 +1,1 @@
+"""What words are: folding, stems, names, unspaced scripts, spelling, highlighting."""

@@ -1,0 +1,128 @@
+"""ragvault models: what it prints, where, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from model_kit import FILES, hub_source, make_model
+
+from ragvault.cli.main import main
+from ragvault.models import registry, weights
+from ragvault.models.progress import BarReporter, LineReporter, SilentReporter, stderr_reporter
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A home of our own and a registry of one model that is called as the default embedder is."""
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
+    models = {"tiny": make_model(hub_source())}
+    monkeypatch.setattr(registry, "known_models", lambda: models)
+    return tmp_path / "home" / "models"
+
+
+@pytest.fixture
+def stick(tmp_path):
+    """A folder with the files of the model."""
+    for name, content in FILES.items():
+        (tmp_path / name).write_bytes(content)
+    return tmp_path
+
+
+def test_list_shows_licence_origin_and_what_is_not_here(home, capsys):
+    assert main(["models", "list"]) == 0
+    shown = capsys.readouterr().out
+    assert "tiny  (embedder, onnx)" in shown
+    assert "made by nobody, licence MIT; from hub owner/name" in shown
+    assert "not installed" in shown
+
+
+def test_list_as_json_says_all_of_it(home, stick, capsys):
+    main(["models", "pull", "tiny", "--from", str(stick), "--offline"])
+    capsys.readouterr()
+    assert main(["models", "list", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    (row,) = told["models"]
+    assert told["folder"] == str(home)
+    assert row["installed"]
+    assert row["full_name"].startswith("tiny@")
+    assert (row["licence"], row["origin"], row["sources"]) == ("MIT", "nobody", ["hub owner/name"])
+
+
+def test_the_real_registry_can_be_listed(capsys):
+    assert main(["models", "list"]) == 0
+    assert "bge-small-en-v1.5  (embedder, onnx)" in capsys.readouterr().out
+
+
+def test_pull_prints_the_folder_and_reports_on_stderr(home, stick, capsys):
+    assert main(["models", "pull", "tiny", "--from", str(stick), "--offline"]) == 0
+    said = capsys.readouterr()
+    folder = said.out.strip()
+    assert (home / "tiny").exists()
+    assert folder.startswith(str(home))
+    assert "installed tiny in" in said.err
+
+
+def test_a_quiet_pull_prints_only_the_folder(home, stick, capsys):
+    assert main(["models", "pull", "tiny", "--from", str(stick), "-q"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_pull_offline_without_the_files_ends_with_4_and_the_cure(home, capsys):
+    assert main(["models", "pull", "tiny", "--offline"]) == 4
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "because of offline mode" in said.err
+    assert "fix: go online and run: ragvault models pull tiny" in said.err
+
+
+def test_an_unknown_model_ends_with_2_and_the_nearest_name(home, capsys):
+    assert main(["models", "pull", "tinny"]) == 2
+    assert "did you mean tiny?" in capsys.readouterr().err
+
+
+def test_verify_finds_a_changed_byte_and_pull_mends_it(home, stick, capsys):
+    main(["models", "pull", "tiny", "--from", str(stick), "--offline"])
+    assert main(["models", "verify"]) == 0
+    (build,) = registry.known_models()["tiny"].builds()
+    (weights.build_folder(build, home) / "model.onnx").write_bytes(b"changed")
+
+    assert main(["models", "verify", "tiny"]) == 4
+    assert "fix: ragvault models pull tiny" in capsys.readouterr().err
+    assert main(["models", "pull", "tiny", "--from", str(stick), "--offline"]) == 0
+    assert main(["models", "verify", "tiny"]) == 0
+    assert "tiny: verified" in capsys.readouterr().out
+
+
+def test_verify_and_path_of_what_is_not_here_end_with_4(home, capsys):
+    assert main(["models", "verify", "tiny"]) == 4
+    assert main(["models", "path", "tiny"]) == 4
+    assert main(["models", "path", "owner/name"]) == 4
+    assert main(["models", "verify"]) == 0  # nothing here, so nothing is wrong
+    assert capsys.readouterr().out == ""
+
+
+def test_path_prints_the_folder_and_nothing_else(home, stick, capsys):
+    main(["models", "pull", "tiny", "--from", str(stick), "-q"])
+    pulled = capsys.readouterr().out
+    assert main(["models", "path", "tiny"]) == 0
+    assert capsys.readouterr().out == pulled
+
+
+def test_a_pipe_gets_lines_and_a_terminal_a_bar(monkeypatch):
+    assert type(stderr_reporter()) is LineReporter
+    assert type(stderr_reporter(quiet=True)) is SilentReporter
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert type(stderr_reporter()) is BarReporter
+
+
+def test_a_bar_ends_before_a_sentence_begins(capsys):
+    bar = BarReporter()
+    bar.progress(1, 10)
+    bar.progress(5, 10)
+    bar.info("done with that")
+    bar.progress(1, 0)
+    bar.close()
+    bar.close()
+    assert "done with that\n" in capsys.readouterr().err

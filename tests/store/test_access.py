@@ -1,0 +1,155 @@
+"""How often notes were opened: counted only where it is wanted, and in a file of its own."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from ragvault.cli.around import surroundings
+from ragvault.cli.ask import answer
+from ragvault.cli.search import parse
+from ragvault.config import profiles
+from ragvault.engines import Engines
+from ragvault.errors import IndexUnusable
+from ragvault.opened import Opened
+from ragvault.search import Asked, Response, search
+from ragvault.store import access
+from ragvault.vault import Vault
+
+SAMPLE = Path(__file__).parents[2] / "sample_vault"
+NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
+FAKE = ("models.static=fake", "models.embedder=fake")
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    root = tmp_path / "vault"
+    shutil.copytree(SAMPLE / "Science", root)
+    opened = Vault.open(root, flags=FAKE)
+    opened.index("keyword")
+    return opened
+
+
+def ask(vault: Vault, query: str, *flags: str) -> Response:
+    loaded = profiles.load(vault.root, flags=[*FAKE, *flags])
+    with Opened(vault.catalogue(), Engines(vault.folder, loaded)) as index:
+        return search(Asked(query, NOW, 20), index)
+
+
+def type_(vault: Vault, *args: str) -> None:
+    around = surroundings()
+    ask = parse(["search", *args, "--vault", str(vault.root), "-q"], around)
+    assert answer(ask, around).code == 0
+
+
+def test_each_recording_counts_once_more_and_is_a_revision(tmp_path):
+    access.record_accesses(tmp_path, "me", [1, 2, 2], 10.0)
+    access.record_accesses(tmp_path, "me", [2], 20.0)
+    known = access.read_accesses(tmp_path, "me")
+
+    assert (known.revision, known.count(1), known.count(2), known.count(3)) == (2, 1, 2, 0)
+    assert known.lately() == [2, 1]
+
+
+def test_what_was_recorded_of_another_catalogue_counts_for_nobody(tmp_path):
+    access.record_accesses(tmp_path, "old", [1, 2], 10.0)
+    assert access.read_accesses(tmp_path, "new").notes == {}
+
+    access.record_accesses(tmp_path, "new", [2], 20.0)
+    assert access.read_accesses(tmp_path, "new").notes == {2: (1, 20.0)}
+
+
+def test_reading_what_is_not_there_makes_no_file(tmp_path):
+    assert access.read_accesses(tmp_path, "me") == access.Accesses()
+    access.forget_accesses(tmp_path, [1])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_file_is_its_owners_alone(tmp_path):
+    access.record_accesses(tmp_path, "me", [1], 10.0)
+    assert (tmp_path / access.FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_damaged_file_says_what_may_be_done_with_it(tmp_path):
+    (tmp_path / access.FILE).write_bytes(b"no database" * 100)
+    with pytest.raises(IndexUnusable) as raised:
+        access.read_accesses(tmp_path, "me")
+    assert raised.value.fix.startswith("delete ")
+
+
+def test_a_search_goes_on_without_a_damaged_file_and_says_so(vault):
+    (vault.folder / access.FILE).write_bytes(b"no database" * 100)
+    response = ask(vault, "gluten", "boost.access.enabled=true")
+
+    assert response.results
+    assert "delete " in response.failed["access"]
+
+
+@pytest.mark.parametrize(
+    ("args", "counted"),
+    [
+        (["gluten", "--format", "context"], 0),  # off by default
+        (["gluten", "--set", "access.record=true"], 0),  # a list is not read
+        (["gluten", "--set", "access.record=true", "--format", "paths"], 0),
+        (["gluten", "--set", "access.record=true", "--format", "context", "-n", "1"], 1),
+    ],
+)
+def test_only_what_is_handed_over_is_counted_and_only_where_it_is_wanted(vault, args, counted):
+    type_(vault, *args)
+    with vault.catalogue() as catalogue:
+        known = access.read_accesses(vault.folder, catalogue.identity)
+        gluten = catalogue.note_id("Gluten.md")
+
+    assert known.count(gluten) == counted
+    assert (vault.folder / access.FILE).exists() == bool(counted)
+
+
+def test_a_vault_may_not_ask_to_record(vault):
+    (vault.root / ".ragvault.toml").write_text("[access]\nrecord = true\n")
+    around = surroundings()
+    reply = answer(parse(["search", "gluten", "--vault", str(vault.root)], around), around)
+    assert reply.code == 2
+    assert "access" in reply.err[0]
+
+
+def test_what_was_opened_is_a_boost_a_list_and_a_window(vault):
+    with vault.catalogue() as catalogue:
+        staling = catalogue.note_id("Staling.md")
+        access.record_accesses(vault.folder, catalogue.identity, [staling], 10.0)
+
+    boosted = ask(vault, "starch", "boost.access.enabled=true")
+    found = next(each for each in boosted.results if each.note.id == staling)
+    assert found.note.access == 1
+    assert "access" in {term.name for step in found.steps for term in step.terms}
+
+    listed = ask(vault, "starch", 'retrieve.lists=["access"]')
+    assert {each.ranks["access"] for each in listed.results if each.note.id == staling} == {1}
+
+    inside = ask(vault, "starch", "retrieve.window=1", "retrieve.outside=drop")
+    assert {each.note.id for each in inside.results} == {staling}
+
+
+def test_what_lies_outside_of_the_window_is_lost_from_the_best_and_not_replaced(vault):
+    """As the seed has it: so many keyword hits of all notes, and then those in the window."""
+    with vault.catalogue() as catalogue:
+        staling = catalogue.note_id("Staling.md")
+        access.record_accesses(vault.folder, catalogue.identity, [staling], 10.0)
+    window = ("retrieve.window=1", "retrieve.outside=drop", 'retrieve.legs=["keyword"]')
+
+    ranks = {each.ranks["keyword"] for each in ask(vault, "gluten starch", *window).results}
+    assert min(ranks) > 1, "it keeps its place in the list of all"
+    first = (f"retrieve.keyword={min(ranks) - 1}", "retrieve.widen=false")
+    assert ask(vault, "gluten starch", *window, *first, "limit.n=20").results == ()
+
+
+def test_a_forgotten_note_is_forgotten_here_too(vault):
+    with vault.catalogue() as catalogue:
+        staling = catalogue.note_id("Staling.md")
+        access.record_accesses(vault.folder, catalogue.identity, [staling, staling + 1000], 10.0)
+        identity = catalogue.identity
+    vault.forget("Staling.md")
+
+    assert set(access.read_accesses(vault.folder, identity).notes) == {staling + 1000}

@@ -1,0 +1,199 @@
+"""The filter in SQL keeps what a loop over the notes keeps, and nothing that was typed is SQL."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timezone
+from functools import cached_property
+
+import numpy as np
+import pytest
+from filter_oracle import EMPTY, NOW, ZONE, Asker
+from filter_vault import Piece, Spec, specs, store
+
+from ragvault import search as read_path
+from ragvault.config import profiles
+from ragvault.config.settings import Query
+from ragvault.engines import Engines
+from ragvault.opened import Opened
+from ragvault.plan import Either, Every, Except, Has, Holds, Named, Property, Tagged
+from ragvault.query.understand import understand
+from ragvault.search import Response
+from ragvault.sought import AllOf, AnyOf, Phrase, Sought, Words
+from ragvault.store.catalogue import Catalogue
+
+
+class Vault:
+    """The notes, the catalogue they are in, and a keyword index that reads every passage."""
+
+    def __init__(self, catalogue: Catalogue, notes: list[Spec]) -> None:
+        self.catalogue = catalogue
+        self.notes = notes
+        self.pieces = [piece for note in notes for piece in note.pieces]
+
+    def passages(self, query: str) -> list[int]:
+        plan = understand(query, Query(), now=NOW)
+        found = self.catalogue.filtered_passages(plan.filter, self.matching)
+        return found.tolist()
+
+    def listed(self, query: str) -> list[int]:
+        plan = understand(query, Query(), now=NOW)
+        return self.catalogue.filtered_notes(plan.filter, self.matching)
+
+    def found(self, query: str) -> Response:
+        """All that a search gives; its conditions on words are met by the passages above."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(read_path, "_matching", lambda holds, _: self.matching(holds))
+            return read_path.search(read_path.Asked(query, NOW, len(self.notes)), self.opened)
+
+    @cached_property
+    def opened(self) -> Opened:
+        """A search's own way to the catalogue, with no other index beside it."""
+        return Opened(self.catalogue, Engines(self.catalogue.folder, profiles.load()))
+
+    def matching(self, leaf: Holds) -> list[int]:
+        return [piece.id for piece in self.pieces if found_by(leaf.sought, piece)]
+
+
+def found_by(sought: Sought, piece: Piece) -> bool:
+    if isinstance(sought, Words):
+        return all(word in piece.text.split() for word in sought.text.split())
+    if isinstance(sought, Phrase):
+        return f" {sought.text} " in f" {' '.join(piece.text.split())} "
+    assert isinstance(sought, (AllOf, AnyOf))
+    join = all if isinstance(sought, AllOf) else any
+    return join(found_by(part, piece) for part in sought.parts)
+
+
+@pytest.fixture(scope="session")
+def vault(tmp_path_factory):
+    notes = specs(2000)
+    with Catalogue.open(tmp_path_factory.mktemp("filters"), write=True) as catalogue:
+        store(catalogue, notes)
+        yield Vault(catalogue, notes)
+
+
+def test_the_vault_has_2000_notes_and_some_without_a_passage(vault):
+    assert len(vault.notes) >= 1900
+    assert 100 < sum(not note.pieces for note in vault.notes) < 1000
+
+
+@pytest.mark.parametrize("batch", range(6))
+def test_300_queries_keep_what_a_loop_over_the_notes_keeps(vault, batch):
+    """As passages, and as the list of notes that a filter alone gives, newest first.
+
+    Also through the whole read path: notes without a passage are listed too, and say nothing.
+    """
+    asker = Asker(vault.notes, random.Random(f"filters {batch}"))
+    telling = blank = 0
+    for _ in range(50):
+        asked = asker.query()
+        kept = {note.id: [p for p in note.pieces if asked.keeps(note, p)] for note in vault.notes}
+        passages = sorted(piece.id for pieces in kept.values() for piece in pieces)
+        listed = [n for n in vault.notes if kept[n.id] or (not n.pieces and asked.keeps(n, EMPTY))]
+        listed.sort(key=lambda note: (-note.date, note.path))
+
+        assert vault.passages(asked.text) == passages, asked.text
+        assert vault.listed(asked.text) == [note.id for note in listed], asked.text
+        telling += 0 < len(passages) < len(vault.pieces)
+        if understand(asked.text, Query(), now=NOW).listing:
+            results = vault.found(asked.text).results
+            assert [each.note.id for each in results] == [note.id for note in listed], asked.text
+            firsts = [(kept[note.id] or [EMPTY])[0].text for note in listed]
+            assert [each.passage.text for each in results] == firsts, asked.text
+            blank += sum(not note.pieces for note in listed)
+    assert telling > 25  # a query that keeps all or nothing would hide mistakes
+    assert blank > 25
+
+
+def test_no_filter_keeps_everything(vault):
+    assert vault.catalogue.filtered_passages(None) is None
+    assert len(vault.catalogue.filtered_notes(None)) == len(vault.notes)
+
+
+def test_ids_are_sorted_whole_numbers(vault):
+    found = vault.catalogue.filtered_passages(Except(Has("image")))
+
+    assert found.dtype == np.int64
+    assert (np.diff(found) > 0).all()
+
+
+def test_a_filter_that_keeps_nothing_gives_an_empty_array(vault):
+    assert vault.catalogue.filtered_passages(Tagged("no such tag")).tolist() == []
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "'); DROP TABLE notes; --",
+        '" OR 1=1 --',
+        "%",
+        "_",
+        "\x00",
+        "\ud800",
+        "'",
+        "*" * 500,
+        "\\u",
+        "a" * 5000,
+    ],
+)
+@pytest.mark.parametrize("where", ["path", "file", "title", "alias"])
+def test_what_was_typed_never_becomes_sql(vault, typed, where):
+    trees = [Named(where, typed), Tagged(typed), Property(typed)]
+    kept = vault.catalogue.filtered_passages(Every(tuple(trees)))
+
+    assert kept.tolist() == []
+    assert len(vault.catalogue.filtered_notes(None)) == len(vault.notes)
+
+
+def test_percent_and_underscore_are_letters_like_any_other(vault):
+    assert vault.listed('path:"%"') == vault.listed("path:_") == []
+
+
+def test_without_a_tag_no_passage_of_a_note_that_has_it_is_left(vault):
+    with_tag = {note.id for note in vault.notes if any("inbox" in tag for tag in note.tags)}
+    kept = set(vault.passages("-tag:inbox"))
+
+    for note in vault.notes:
+        ids = {piece.id for piece in note.pieces}
+        assert ids.isdisjoint(kept) if note.id in with_tag else ids <= kept
+
+
+def test_without_code_the_other_passages_of_a_note_are_left(vault):
+    mixed = next(n for n in vault.notes if len({"code" in piece.has for piece in n.pieces}) == 2)
+    kept = set(vault.passages("-has:code"))
+
+    assert {p.id for p in mixed.pieces} & kept == {
+        p.id for p in mixed.pieces if "code" not in p.has
+    }
+
+
+def test_a_hundred_conditions_side_by_side_are_one_query(vault):
+    one_of = Either((*(Tagged(f"t{number}") for number in range(99)), Tagged("inbox")))
+    both = Every((one_of, *(Except(Tagged(f"t{number}")) for number in range(99))))
+
+    kept = vault.catalogue.filtered_passages(both)
+    assert kept.tolist() == vault.passages("tag:inbox")
+
+
+def test_a_day_without_a_time_is_that_day_in_every_zone(vault):
+    day = next(n for n in vault.notes if n.modified % 86400 == 0 and n.pieces)
+    name = datetime.fromtimestamp(day.modified, tz=timezone.utc).date().isoformat()
+
+    for now in (NOW, datetime(2024, 3, 1, tzinfo=timezone.utc), datetime(2024, 3, 1)):
+        plan = understand(f"modified:{name}", Query(), now=now)
+        assert day.id in vault.catalogue.filtered_notes(plan.filter)
+
+
+def test_an_instant_is_the_day_it_was_where_you_are(vault):
+    night = next(n for n in vault.notes if n.modified % 86400 and (n.modified % 86400) < 8 * 3600)
+    here = datetime.fromtimestamp(night.modified, tz=ZONE).date().isoformat()
+    in_london = datetime.fromtimestamp(night.modified, tz=timezone.utc).date().isoformat()
+
+    assert night.id in vault.listed(f"modified:{here}")
+    assert night.id not in vault.listed(f"modified:{in_london}")
+
+
+def test_a_filter_that_asks_for_words_needs_an_index_to_find_them(vault):
+    with pytest.raises(ValueError, match="no index was given"):
+        vault.catalogue.filtered_passages(Holds(Words("rye")))

@@ -1,0 +1,72 @@
+"""An index of every released format opens, answers, and is brought up to date without embedding.
+
+tests/formats/N.tar.xz holds a small vault and its index as a release of format N wrote it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from vault_kit import FAKE, ragvault
+
+from ragvault.store import layout
+from ragvault.store.catalogue import Catalogue
+from ragvault.store.schema import MIGRATIONS
+from ragvault.vault import Vault
+
+FORMATS = Path(__file__).parents[1] / "formats"
+sys.path.insert(0, str(FORMATS))
+from make import NOTES, unpacked  # noqa: E402
+
+KEPT = sorted(FORMATS.glob("*.tar.xz"), key=lambda path: int(path.name.partition(".")[0]))
+
+
+@pytest.fixture(params=KEPT, ids=lambda path: path.name)
+def old(request, tmp_path, monkeypatch) -> Vault:
+    """A vault whose index was made by a release, found again where this one would put it."""
+    for name, value in {**FAKE, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
+        monkeypatch.setenv(name, value)
+    unpacked(request.param.read_bytes(), tmp_path)
+    vault = Vault.open(tmp_path / "vault")
+    vault.folder.parent.mkdir(mode=0o700, parents=True)
+    shutil.move(tmp_path / "index", vault.folder)
+    layout.register_vault(vault.root, vault.folder.parent.parent)
+    return vault
+
+
+def test_every_format_there_has_been_is_kept():
+    names = [path.name for path in KEPT]
+
+    assert names == [f"{built}.tar.xz" for built in range(1, len(MIGRATIONS) + 1)]
+
+
+def test_an_old_index_opens_with_everything_in_it(old):
+    with Catalogue.open(old.folder, write=True) as catalogue:
+        assert catalogue.counts().format == len(MIGRATIONS)
+        assert catalogue.check() == ""
+        assert sorted(catalogue.files()) == sorted(NOTES)
+        assert catalogue.note("Bread.md").text == NOTES["Bread.md"]
+        assert catalogue.lacking(catalogue.fact("full")) == []
+
+
+def test_an_old_index_is_brought_up_to_date_without_embedding_and_answers(old):
+    report = old.index()
+
+    assert (report.embedded, report.added, report.changed, report.unchanged) == (0, 0, 0, 3)
+    assert best(old, "hot stone") == "Oven.md"
+    assert best(old, "lang:py") == "Oven.md"
+    assert ragvault("links", "Oven", "--json").json["broken"][0]["target"] == "Nobody"
+    assert ragvault("doctor", "-q").code == 0
+
+
+@pytest.mark.parametrize("old", KEPT[-1:], indirect=True)
+def test_an_index_of_the_newest_format_answers_as_it_is(old):
+    assert best(old, "the crumb") == "Journal/2024-03-01.md"
+    assert best(old, "lang:py") == "Oven.md"
+
+
+def best(vault: Vault, query: str) -> str:
+    return vault.search(query).results[0].note.path
