@@ -7,14 +7,14 @@ import time
 
 import numpy as np
 import pytest
-from tests.keyword_shelves import ENGINES
 from write_kit import Heard, answers, holders, models, notes, opened, prose, write
 
-from ragvault import compact
 from ragvault.errors import IndexUnusable, UsageError
 from ragvault.models.fake import FakeEmbedder
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.repair import DAMAGED
+from ragvault.update import compact
+from tests.keyword_kit import ENGINES
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]
@@ -62,11 +62,10 @@ def found(vault, query):
 
 def words_of(vault):
     """The terms of both word indexes that tell the secret, also where files hold them in pieces."""
-    engines = vault.engines()
-    indexes = (engines.keyword(), engines.code())
-    words = [word for index in indexes for word in index.words() if CANARY in word]
-    for index in indexes:
-        index.close()
+    with vault.catalogue() as catalogue:
+        index = vault.engines().keyword(catalogue)
+    words = [word for word in index.words() if CANARY in word]
+    index.close()
     return words
 
 
@@ -171,7 +170,7 @@ def test_a_name_that_means_nothing_or_two_things_is_refused(vault):
     vault.index()
     with pytest.raises(UsageError, match=r"a/same.md, b/same.md"):
         vault.forget("same")
-    with pytest.raises(UsageError, match="no note nowhere"):
+    with pytest.raises(UsageError, match="no note called nowhere"):
         vault.forget("nowhere")
 
 
@@ -306,7 +305,7 @@ def test_a_note_that_is_out_of_the_index_and_in_its_files_is_forgotten_by_name(
 def test_a_name_that_the_index_has_not_is_a_mistake_where_nothing_waits(vault, monkeypatch):
     removed_and_waiting(vault, monkeypatch)
     vault.forget(None)
-    with pytest.raises(UsageError, match="has no note"):
+    with pytest.raises(UsageError, match=r"no note called quokkafile\.md is in the index"):
         vault.forget(f"{NAME}.md")
 
 
