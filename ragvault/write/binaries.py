@@ -6,7 +6,6 @@ as young as the clock's tick may change without showing it, and is read again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Iterable
 from dataclasses import replace
 
@@ -16,8 +15,6 @@ from ragvault.notes.walk import Walked
 from ragvault.store.catalogue import Catalogue
 from ragvault.types import File, Skipped
 
-FACT = "binaries"
-
 
 def without_binaries(
     catalogue: Catalogue, walked: Walked, notes: Container[str], recipe: str
@@ -26,7 +23,7 @@ def without_binaries(
 
     A path that is a note in the catalogue stays, whatever the file is now.
     """
-    known = json.loads(catalogue.fact(FACT) or "{}")
+    known = catalogue.binary_files()
     if known.get("recipe") != recipe:
         return walked
     stats = known["files"]
@@ -60,6 +57,4 @@ def remember_binaries(
         for file in files
         if file.path in binary and file.mtime_ns < now_ns - TICK_NS
     }
-    said = json.dumps({"recipe": recipe, "files": stats}) if stats else ""
-    if said != catalogue.fact(FACT):
-        catalogue.set_fact(FACT, said)
+    catalogue.set_binary_files({"recipe": recipe, "files": stats} if stats else {})

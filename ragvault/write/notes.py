@@ -106,7 +106,7 @@ def follow_notes(
     if list(report.skipped) != catalogue.skipped():
         catalogue.set_skipped(report.skipped)
     remember_binaries(catalogue, found.files, report.skipped, how, now_ns)
-    catalogue.set_fact("git_head", dates.git_head)
+    catalogue.set_git_head(dates.git_head)
     return report
 
 
@@ -128,7 +128,7 @@ def _stale(seen: Mapping[str, IndexedFile], changes: Changes, wanted: str) -> li
 
 
 def _dating(root: Path, catalogue: Catalogue, config: Config, anything_new: bool) -> Dating:
-    return dating(root, config, last_head=catalogue.fact("git_head"), anything_new=anything_new)
+    return dating(root, config, last_head=catalogue.git_head, anything_new=anything_new)
 
 
 class _Source(NamedTuple):
