@@ -24,7 +24,7 @@ from ragvault.presence import is_gone, trouble
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.notes import StoredNote
 from ragvault.types import File
-from ragvault.write.prepare import Prepared, prepare, recipe
+from ragvault.update.prepare import Prepared, prepare, recipe
 
 State = Literal["same", "gone", "changed", "unreadable"]
 

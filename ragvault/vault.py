@@ -33,13 +33,13 @@ from ragvault.store.catalogue import Catalogue
 from ragvault.verify import verified
 
 if TYPE_CHECKING:
-    from ragvault.forget import Forgotten
     from ragvault.ingest import Tier
     from ragvault.linked import LinkPath, Links
     from ragvault.notes.walk import Walked
     from ragvault.related import Related
     from ragvault.status import Status
-    from ragvault.write.notes import Report, Tell
+    from ragvault.update.forget import Forgotten
+    from ragvault.update.notes import Report, Tell
 
 
 class Vault:
@@ -128,9 +128,9 @@ class Vault:
 
         Raises UsageError when it is not clear which is meant, IndexLocked, IndexUnusable.
         """
-        from ragvault.forget import forget
         from ragvault.store.lock import WriterLock
         from ragvault.store.repair import undo_unstarted_repair
+        from ragvault.update.forget import forget
 
         engines = self.engines(talk=talk)
         self._demand_index()  # before a lock makes a folder

@@ -34,7 +34,7 @@ from ragvault.rank.pipeline import SHOWING_STAGES, Outcome, run_stages, stage_na
 from ragvault.search import Asked, Response, read_shown
 from ragvault.spans import cut
 from ragvault.types import Chunk, Section
-from ragvault.write.prepare import Prepared
+from ragvault.update.prepare import Prepared
 
 STAGE = "verify"
 ALIKE = 0.5  # of the words of both passages: below it, another passage stands there now

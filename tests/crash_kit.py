@@ -95,12 +95,11 @@ def serve() -> None:
 def _index(root: Path, home: Path, flags: list[str], log: Path) -> None:
     from write_kit import Counting, opened
 
-    from ragvault import caches
     from ragvault.engines import Engines
-    from ragvault.write import notes
+    from ragvault.update import keyword, notes
 
     # So that a run may also die while words follow, with some of the notes read.
-    caches.EVERY, notes.COMMIT_EVERY = 0.01, 4
+    keyword.EVERY, notes.COMMIT_EVERY = 0.01, 4
 
     class Logging(Counting):
         def embed(self, texts, kind):

@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from ragvault.store.catalogue import Catalogue
-from ragvault.write.aside import aside
+from ragvault.update.workers import aside
 
 
 class Left(Exception):

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from ragvault.config.settings import Chunk, Config, Links
 from ragvault.store.catalogue import Catalogue
-from ragvault.write import notes as write_path
-from ragvault.write import prepare
-from ragvault.write.notes import Report, follow_notes
+from ragvault.update import notes as write_path
+from ragvault.update import prepare
+from ragvault.update.notes import Report, follow_notes
 
 SAMPLE = Path(__file__).parent.parent / "sample_vault"
 LONG_AGO = 1_600_000_000  # so that no file is as young as the clock's tick

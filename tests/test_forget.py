@@ -7,14 +7,14 @@ import time
 
 import numpy as np
 import pytest
-from tests.keyword_shelves import ENGINES
 from write_kit import Heard, answers, holders, models, notes, opened, prose, write
 
-from ragvault import compact
 from ragvault.errors import IndexUnusable, UsageError
 from ragvault.models.fake import FakeEmbedder
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.repair import DAMAGED
+from ragvault.update import compact
+from tests.keyword_kit import ENGINES
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]
@@ -62,11 +62,10 @@ def found(vault, query):
 
 def words_of(vault):
     """The terms of both word indexes that tell the secret, also where files hold them in pieces."""
-    engines = vault.engines()
-    indexes = (engines.keyword(), engines.code())
-    words = [word for index in indexes for word in index.words() if CANARY in word]
-    for index in indexes:
-        index.close()
+    with vault.catalogue() as catalogue:
+        index = vault.engines().keyword(catalogue)
+    words = [word for word in index.words() if CANARY in word]
+    index.close()
     return words
 
 

@@ -25,18 +25,17 @@ from write_kit import (
     write,
 )
 
-from ragvault import compact
 from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable, VaultEmptied, VaultUnreadable
 from ragvault.index import graph_networkx
-from ragvault.index.keyword import WhooshIndex
+from ragvault.index.keyword.whoosh import WhooshWriter
 from ragvault.index.vector.tiers import Tiers
 from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import Has
 from ragvault.sought import Words
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
-from ragvault.write import words
+from ragvault.update import compact, keyword
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]
@@ -160,7 +159,7 @@ def test_what_has_a_good_vector_has_no_rough_one(vault):
 
 
 def test_a_half_finished_upgrade_finds_the_rest_by_its_rough_vectors(vault, models, monkeypatch):
-    monkeypatch.setattr("ragvault.write.meanings.PAGE", 10)
+    monkeypatch.setattr("ragvault.update.vectors.PAGE", 10)
 
     def stop(what, done, total):
         if what == "embedding" and done >= 20:
@@ -181,7 +180,7 @@ def test_a_half_finished_upgrade_finds_the_rest_by_its_rough_vectors(vault, mode
 
 
 def test_rough_vectors_make_room_while_good_ones_come(vault, monkeypatch):
-    monkeypatch.setattr("ragvault.write.meanings.PAGE", 4)
+    monkeypatch.setattr("ragvault.update.vectors.PAGE", 4)
     monkeypatch.setattr("ragvault.ingest.PAGES", 1)
 
     def stop(what, done, total):
@@ -357,14 +356,14 @@ def test_a_rename_that_leaves_the_order_of_notes_finds_no_communities_again(vaul
 
 
 @pytest.mark.parametrize("page", [1, 2000])
-def test_the_code_index_takes_every_block_of_code_and_nothing_else(vault, monkeypatch, page):
-    monkeypatch.setattr(words, "PAGE", page)
+def test_every_block_of_code_is_in_the_code_of_its_passage(vault, monkeypatch, page):
+    monkeypatch.setattr(keyword, "PAGE", page)
     vault.index("keyword")
 
     with vault.catalogue() as catalogue:
         code = catalogue.filtered_passages(Has("code")).tolist()
-        index = vault.engines().code()
-    found = index.search(Words("get def"), limit=1000).hits
+        index = vault.engines().keyword(catalogue)
+    found = index.search(Words("get def", field="code"), limit=1000).hits
     index.close()
 
     assert code
@@ -600,7 +599,7 @@ def test_many_files_are_read_without_processes_where_those_cannot_be_started(vau
     def broken(*_):
         raise BrokenProcessPool
 
-    monkeypatch.setattr("ragvault.write.prepare.MANY", 2)
+    monkeypatch.setattr("ragvault.update.prepare.MANY", 2)
     monkeypatch.setattr(ProcessPoolExecutor, "submit", broken)
 
     assert vault.index("keyword").added == 12
@@ -647,7 +646,7 @@ def test_the_words_a_vault_is_about_are_kept_with_their_vectors(wordy):
 def test_a_small_edit_chooses_no_words_anew_and_a_large_one_embeds_only_new_words(
     wordy, models, monkeypatch
 ):
-    monkeypatch.setattr("ragvault.write.vocabulary.LAG", 0.05)
+    monkeypatch.setattr("ragvault.update.keyword.LAG", 0.05)
     wordy.index()
     with wordy.catalogue() as catalogue:
         chosen = catalogue.vocabulary_chosen()
@@ -722,8 +721,8 @@ def test_everything_an_index_holds_is_closed_to_others(tmp_path, engine):
 @pytest.fixture
 def at_once(monkeypatch):
     """Words follow after each note that is stored."""
-    monkeypatch.setattr("ragvault.caches.EVERY", 0.0)
-    monkeypatch.setattr("ragvault.write.notes.COMMIT_EVERY", 1)
+    monkeypatch.setattr("ragvault.update.keyword.EVERY", 0.0)
+    monkeypatch.setattr("ragvault.update.notes.COMMIT_EVERY", 1)
 
 
 def by_word(vault, word):
@@ -785,16 +784,16 @@ def test_what_followed_meanwhile_ends_where_one_run_ends(vault, tmp_path, at_onc
 
 def test_a_first_index_is_written_in_one_go(vault, tmp_path, at_once, monkeypatch):
     commits = []
-    real = WhooshIndex.commit
+    real = WhooshWriter.commit
 
-    def commit(self, revision, **how):
-        commits.append(revision)
-        real(self, revision, **how)
+    def commit(self):
+        commits.append(self)
+        real(self)
 
-    monkeypatch.setattr(WhooshIndex, "commit", commit)
+    monkeypatch.setattr(WhooshWriter, "commit", commit)
     vault.index("keyword")
 
-    assert len(commits) == 2  # of words and of code
+    assert len(commits) == 1
 
 
 def test_caches_of_another_catalogue_follow_nothing(vault, at_once):

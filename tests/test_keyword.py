@@ -49,7 +49,8 @@ def bakery(engine, tmp_path_factory):
 
 
 def test_a_score_is_boost_times_bm25_by_hand(engine, tmp_path):
-    """Of usual length, one occurrence: idf x boost; documents are counted by kind."""
+    """Documents are counted by kind; a body of usual length scores its idf, and a passage, which
+    has no title, counts as one word long there."""
     shelf = Shelf(tmp_path, engine, exact=0.0)
     shelf.put(
         note(1, "zebra run"),
@@ -58,7 +59,9 @@ def test_a_score_is_boost_times_bm25_by_hand(engine, tmp_path):
         passage(2, 1, "dog fish"),
         passage(3, 2, "cow fish"),
     )
-    title, body = log(1 + 1.5 / 1.5), log(1 + 2.5 / 1.5)
+    mean = (2 + 2 + 1 + 1 + 1) / 5
+    title = log(1 + 1.5 / 1.5) * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 2 / mean))
+    body = log(1 + 2.5 / 1.5)
     found = {hit.passage: hit for hit in shelf.ask(Words("zebra")).hits}
     assert found[1].note_score == pytest.approx(3.0 * title, rel=1e-5)
     assert found[1].title_score == found[1].note_score

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from keyword_shelves import ENGINES
+from keyword_kit import ENGINES
 from vector_shelf import DIM, WORDS, brute_force, in_file, vector_of
 
 from ragvault.config import profiles

@@ -43,7 +43,7 @@ def test_a_note_that_was_taken_to_the_cloud_is_kept_and_not_pending(vault):
     assert (told.counts.notes, told.pending.files) == (2, 0)
 
 
-def stop(*_):
+def stop(*_, **__):
     raise KeyboardInterrupt
 
 
@@ -52,7 +52,7 @@ def stopped(vault, monkeypatch):
     """A run that was stopped between the catalogue and the words."""
     write(vault.root, {"salt.md": "# Salt\n\nXylophones are salted."})
     with monkeypatch.context() as patched:
-        patched.setattr("ragvault.caches.follow_words", stop)
+        patched.setattr("ragvault.update.keyword.update_keyword", stop)
         with pytest.raises(KeyboardInterrupt):
             vault.index("keyword")
     return vault

@@ -8,7 +8,6 @@ from collections import namedtuple
 
 import pytest
 from ragvault.index.keyword_reached import MANIFEST
-from tests.keyword_shelves import ENGINES
 from write_kit import Heard, answers, models, notes, opened, write
 
 from ragvault import freshness
@@ -17,6 +16,7 @@ from ragvault.errors import IndexLocked, IndexUnusable, VaultUnreadable
 from ragvault.store import layout
 from ragvault.store.lock import WriterLock
 from ragvault.vault import Vault
+from tests.keyword_kit import ENGINES
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]

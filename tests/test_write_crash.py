@@ -9,10 +9,10 @@ import sys
 
 import pytest
 from crash_kit import Indexer
-from tests.keyword_shelves import ENGINES
 from write_kit import answers, note, notes, opened, write
 
 from ragvault.models.embed import text_key
+from tests.keyword_kit import ENGINES
 
 COUNT = 24
 # How many moments, by engine: a few in every run of the tests, many in the slow ones.
@@ -132,7 +132,7 @@ import sys
 from pathlib import Path
 from ragvault.config.settings import Config
 from ragvault.notes.walk import walk
-from ragvault.write import prepare
+from ragvault.update import prepare
 
 prepare.MANY = prepare.BATCH = 2
 root = Path(sys.argv[1])

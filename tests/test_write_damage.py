@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.keyword_shelves import ENGINES
 from write_kit import QUERIES, Heard, answers, models, notes, opened, write
 
 from ragvault.cli.pages import index_report
 from ragvault.evaluate.doctor import check_index
+from tests.keyword_kit import ENGINES
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]
@@ -196,11 +196,11 @@ def test_a_cache_that_is_gone_as_a_whole_is_made_again(vault, models, gone):
 def test_an_index_whose_first_run_was_stopped_before_its_words_is_not_called_lost(
     vault, monkeypatch
 ):
-    def stop(*_):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("ragvault.caches.follow_words", stop)
+        patched.setattr("ragvault.update.keyword.update_keyword", stop)
         with pytest.raises(KeyboardInterrupt):
             vault.index()
     heard = Heard()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.keyword_shelves import ENGINES
 from write_kit import models, note, opened, prose, write
+
+from tests.keyword_kit import ENGINES
 
 pytestmark = [
     pytest.mark.usefixtures("models"),

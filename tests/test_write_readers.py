@@ -7,10 +7,10 @@ import threading
 from datetime import datetime, timezone
 
 import pytest
-from tests.keyword_shelves import ENGINES
 from write_kit import models, notes, opened, prose, write
 
 from ragvault.search import Asked
+from tests.keyword_kit import ENGINES
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]

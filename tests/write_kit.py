@@ -141,13 +141,13 @@ def answers(vault: Vault, exact: bool = True) -> dict[str, object]:
                 for path in paths
             },
         }
-        for name in engines.word_indexes():
-            index = engines.keyword() if name == "keyword" else engines.code()
+        index = engines.keyword(catalogue)
+        for field in ("", "code"):
             for query in (*QUERIES, "get_bread_0", "get"):
-                hits = index.search(Words(query), limit=9999, fuzzy=False).hits
+                hits = index.search(Words(query, field=field), limit=9999, fuzzy=False).hits
                 scored = [(round(hit.score, 6) * exact, places[hit.passage]) for hit in hits]
-                found[f"{name} {query}"] = sorted(scored)
-            index.close()
+                found[f"{field} {query}"] = sorted(scored)
+        index.close()
         dims = catalogue.model_dims()
         for model in engines.models(catalogue):
             if model not in dims:

@@ -43,9 +43,9 @@ def forget(
     """
     from ragvault.cli import pages
     from ragvault.errors import UsageError
-    from ragvault.forget import ignore_line
     from ragvault.models.progress import stderr_reporter
     from ragvault.service.process import pause_watcher
+    from ragvault.update.forget import ignore_line
     from ragvault.vault import Vault
 
     if (note is None) != removed:

@@ -16,13 +16,13 @@ from ragvault.cli.render import as_json, count, printable, size
 
 if TYPE_CHECKING:
     from ragvault.evaluate.doctor import Finding
-    from ragvault.forget import Forgotten
     from ragvault.linked import Incoming, LinkPath, Links, Outgoing
     from ragvault.purge import Written
     from ragvault.related import Near, Related
     from ragvault.service.process import WatcherRecord
     from ragvault.status import ModelState, Pending, Status
-    from ragvault.write.notes import Report
+    from ragvault.update.forget import Forgotten
+    from ragvault.update.notes import Report
 
 GONE = " (that file is gone; run: ragvault index)"
 # What the catalogue calls unresolved is broken to the person whose link it is.

@@ -174,7 +174,7 @@ class History(Database):
 
     @reading
     def binary_files(self) -> Mapping[str, Any]:
-        """What the walk remembers of files without text (write/binaries.py)."""
+        """What the walk remembers of files without text (update/notes.py)."""
         found: dict[str, Any] = json.loads(self._meta("fact binaries") or "{}")
         return found
 

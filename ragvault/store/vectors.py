@@ -104,9 +104,11 @@ class Vectors(Database):
         import numpy as np
 
         known = _model(self._db, model) or _NO_MODEL
+        # CROSS JOIN keeps the order: chunks by id, then each one's vector. SQLite would rather go
+        # through all vectors of the model.
         query = """
             SELECT chunks.id, vector FROM chunks
-            JOIN vectors ON model = ? AND vectors.text_hash = chunks.text_hash
+            CROSS JOIN vectors ON model = ? AND vectors.text_hash = chunks.text_hash
             WHERE chunks.id IN (*)"""
         wanted: list[int] = ids.tolist()
         found: dict[int, bytes] = dict(select_in(self._db, query, wanted, known.id))

@@ -189,9 +189,9 @@ class Analyzer:
         if seen != chunk:
             return _spread(self.word(seen), chunk)
         parts, compounds = split(chunk, glue=not self._code)
-        if not parts:
-            return Word()
         forms = tuple(form[:MAX_LENGTH] for form in _FORM.findall(fold(chunk)))
+        if not parts or not forms:
+            return Word()
         if not compounds:
             return self._simple(parts[0], forms)
         return self._compound(parts, compounds, forms, chunk)

@@ -107,18 +107,22 @@ def test_passages_missing_from_an_index_are_counted(vault):
     """An index that says it is of this revision, and is not."""
     opened = Vault.open(vault)
     from ragvault.engines import Engines
+    from ragvault.index.keyword import open_writer
 
     engines = Engines(opened.folder, opened.settings)
     with opened.catalogue() as catalogue:
-        index = engines.words("keyword", catalogue)
-        index.remove([], [int(catalogue.chunk_ids()[0])])
-        index.commit(catalogue.revision)
-        index.close()
+        cache = catalogue.cache("keyword")
+        home = catalogue.cache_folder(cache)
+        writer = open_writer(home, cache.engine, engines.config.keyword)
+        writer.remove([], [int(catalogue.chunk_ids()[0])])
+        writer.commit()
+        writer.close()
+        catalogue.stamp_cache(cache)
 
     code, parts = found()
 
     assert code == 3
-    assert parts["keyword index"]["said"].startswith("1 passages are missing and 0 are not")
+    assert parts["keyword index"]["said"].startswith("whoosh: 1 passages are missing and 0 are not")
     assert "--rebuild" in parts["keyword index"]["cure"]
     ragvault("index", vault, "--rebuild", "-q")
     assert found()[0] == 0

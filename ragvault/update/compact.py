@@ -17,15 +17,14 @@ from __future__ import annotations
 import time
 from contextlib import closing
 
-from ragvault.caches import bring_keyword, bring_vectors
 from ragvault.engines import Engines
 from ragvault.errors import EngineMissing, IndexUnusable
 from ragvault.models.load import same_model
 from ragvault.store.caches import KEYWORD
 from ragvault.store.catalogue import Catalogue
-from ragvault.write.answering import replaced
-from ragvault.write.notes import Report
-from ragvault.write.vocabulary import prune_vocabulary
+from ragvault.update.keyword import prune_vocabulary, refresh_keyword
+from ragvault.update.notes import Report
+from ragvault.update.vectors import refresh_vectors, replaced
 
 GRACE = 86_400.0  # seconds in which a text that comes back finds its vectors
 RUBBISH = 0.05  # share of removed passages from which edits are compacted too
@@ -79,14 +78,14 @@ def _scrub(catalogue: Catalogue) -> None:
 
 def compact_caches(catalogue: Catalogue, engines: Engines) -> None:
     """Write what held something removed again, in every cache."""
-    bring_keyword(catalogue, engines, rebuild=True)
+    refresh_keyword(catalogue, engines, rebuild=True)
     with closing(engines.keyword(catalogue)) as keyword:
         prune_vocabulary(catalogue, keyword)
     dims, models = catalogue.model_dims(), engines.models(catalogue)
     for model in models:
         if model in dims:
             better = "" if model == models[0] else models[0]
-            bring_vectors(model, catalogue, engines, better, clean=True)
+            refresh_vectors(model, catalogue, engines, better, clean=True)
 
 
 def _due(catalogue: Catalogue, engines: Engines, before: float) -> bool:

@@ -1,24 +1,28 @@
-"""Meanings: vectors follow the passages, one tier after the other.
+"""Vectors follow the passages, one tier after the other.
 
-    embed   every text without a vector of a model gets one, kept in the catalogue at once
-    update  the vector file of a model is written anew, when much has changed since it was
+    embed           every text without a vector of a model gets one, stored in the catalogue at once
+    update_vectors  the vector file of a model is written anew, when much has changed since it was
+    take_over       a model answers from now on in its tier; the one before it is replaced
 
-What was embedded before a crash is in the catalogue, and is not embedded again.
+What was embedded before a crash is in the catalogue, and is not embedded again. Which models once
+answered is recorded when another one takes over: a model on its way to answering is not replaced,
+however long it takes.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 
 from ragvault.config.settings import Vector
+from ragvault.engines import Engines
 from ragvault.models.embed import SLAB, embed_new
-from ragvault.ports import Embedder, OpensElsewhere
+from ragvault.ports import CacheBroken, Embedder, OpensElsewhere
 from ragvault.store.caches import Cache, vector_cache
 from ragvault.store.catalogue import Catalogue
-from ragvault.write.answering import begin
-from ragvault.write.elsewhere import embedded, new_texts
+from ragvault.update.embed_process import embedded, new_texts
 
 PAGE = 1024  # passages embedded between two looks at the clock and the keyboard
 # Passages to embed: below it a process of its own starts for longer than it helps.
@@ -140,3 +144,49 @@ def _is_due(
     removed = int(np.count_nonzero(unwanted))
     tail = catalogue.count_vectors_since(model, cache.revision, cache.upto)
     return is_due(len(held), tail, removed) or (clean and removed > 0)
+
+
+# --- With recovery from damage ---
+
+
+def refresh_vectors(
+    model: str, catalogue: Catalogue, engines: Engines, better: str = "", *, clean: bool = False
+) -> None:
+    """Write the vector file of one model anew where that is due, or where it is damaged."""
+    settings = engines.config.vector
+    rebuild = engines.must_rebuild(model) and catalogue.cache(vector_cache(model)) is not None
+    try:
+        if not rebuild:
+            engines.check_cache(vector_cache(model), catalogue)
+            update_vectors(catalogue, model, settings, better, clean=clean)
+    except CacheBroken as broken:
+        engines.talk.info(f"the vector index of {model}: {broken}; it is made again")
+        rebuild = True
+    if rebuild:
+        engines.remade.add("vectors")
+        update_vectors(catalogue, model, settings, better, rebuild=True)
+
+
+# --- Which model answers ---
+
+
+def take_over(catalogue: Catalogue, tier: str, model: str) -> None:
+    """From now on this model answers in the tier."""
+    before = catalogue.tier_model(tier)
+    if before and before != model:
+        catalogue.set_replaced_at(before, time.time())
+    catalogue.set_tier_model(tier, model)
+
+
+def begin(catalogue: Catalogue, model: str) -> None:
+    """Somebody wants this model's vectors, though another one may have taken its place."""
+    if catalogue.replaced_at(model):
+        catalogue.set_replaced_at(model, 0)
+
+
+def replaced(catalogue: Catalogue, before: float) -> list[str]:
+    """The models with vectors that answer no more, and last did before a moment."""
+    answering = (catalogue.tier_model("full"), catalogue.tier_model("static"))
+    since = {model: catalogue.replaced_at(model) for model in catalogue.model_dims()}
+    gone = [model for model, when in since.items() if 0 < when < before]
+    return [model for model in gone if model not in answering]

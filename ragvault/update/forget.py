@@ -15,16 +15,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragvault.caches import bring_keyword, bring_vectors
-from ragvault.compact import compact
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError
 from ragvault.named import NoSuchNote, find_notes
 from ragvault.notes.walk import walk
 from ragvault.store import access
 from ragvault.store.catalogue import Catalogue
-from ragvault.write.graph import LinkGraph
-from ragvault.write.notes import look_links_up
+from ragvault.update.compact import compact
+from ragvault.update.graph import LinkGraph
+from ragvault.update.keyword import refresh_keyword
+from ragvault.update.notes import look_links_up
+from ragvault.update.vectors import refresh_vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +91,10 @@ def _forget_sayings(catalogue: Catalogue, notes: Iterable[str]) -> None:
 
 
 def _follow(catalogue: Catalogue, engines: Engines) -> None:
-    bring_keyword(catalogue, engines)
+    refresh_keyword(catalogue, engines)
     models = engines.models(catalogue)
     for model in models:
-        bring_vectors(model, catalogue, engines, "" if model == models[0] else models[0])
+        refresh_vectors(model, catalogue, engines, "" if model == models[0] else models[0])
     LinkGraph(catalogue, engines.config.graph).update()
 
 

@@ -19,7 +19,7 @@ from ragvault.index.graph import Edge, Unit, backlinks, between_notes, link_shar
 from ragvault.index.graph_networkx import Ties
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.links import LinkStats
-from ragvault.write.processes import live_with_the_parent, starting
+from ragvault.update.workers import live_with_the_parent, starting
 
 REGROUP = 0.01  # of the links changed: a watcher computes communities again
 MANY = 5_000  # ties: communities of fewer are found before a process has started

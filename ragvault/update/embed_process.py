@@ -20,7 +20,7 @@ from ragvault.models.embed import longest_first
 from ragvault.notes.chunk import embedding_text
 from ragvault.ports import Embedder
 from ragvault.store.catalogue import Catalogue
-from ragvault.write.processes import live_with_the_parent, starting
+from ragvault.update.workers import live_with_the_parent, starting
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -26,7 +26,7 @@ from ragvault.notes.chunk import chunk, embedding_text
 from ragvault.notes.parse import parse
 from ragvault.notes.read import Read, read
 from ragvault.types import Chunk, File, Layout, Note, Section, Skipped
-from ragvault.write.processes import live_with_the_parent, starting
+from ragvault.update.workers import live_with_the_parent, starting
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

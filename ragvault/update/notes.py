@@ -10,25 +10,26 @@ is read that size and time vouch for, and the vault is only ever read.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from ragvault.config.settings import Config
 from ragvault.errors import VaultEmptied
-from ragvault.notes.diff import Changes, Known, diff
-from ragvault.notes.read import Read, digest
+from ragvault.notes import obsidian
+from ragvault.notes.dates import Daily, created_of, date_of, modified_of
+from ragvault.notes.diff import TICK_NS, Changes, Known, diff
+from ragvault.notes.git_dates import GitDates, git_dates, head
+from ragvault.notes.read import BINARY, Read, digest
 from ragvault.notes.resolve import Resolver
 from ragvault.notes.walk import Walked, walk
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.notes import IndexedFile
-from ragvault.types import File, Skipped
-from ragvault.write.binaries import remember_binaries, without_binaries
-from ragvault.write.dating import Dates, Dating, dating
-from ragvault.write.prepare import Prepared, cut, prepare_all, recipe
+from ragvault.types import Date, File, Skipped
+from ragvault.update.prepare import Prepared, cut, prepare_all, recipe
 
 # What is being done ("" is nothing but a chance to stop), how many are done, of how many.
 Tell = Callable[[str, int, int], None]
@@ -259,3 +260,91 @@ def _in_batches(items: Iterable[T]) -> Iterator[list[T]]:
     rest = iter(items)
     while some := list(islice(rest, COMMIT_EVERY)):
         yield some
+
+
+# --- Dates ---
+
+
+class Dates(TypedDict):
+    """The dates of a note, as the catalogue takes them."""
+
+    date: Date
+    created: float
+    modified: float
+
+
+@dataclass(frozen=True, slots=True)
+class Dating:
+    """The sources of dates in one vault; `git_head` names the commit that git's were read at."""
+
+    daily: Daily = field(default_factory=Daily)
+    git: GitDates = field(default_factory=GitDates)
+    git_head: str = ""
+    warnings: tuple[str, ...] = ()
+
+    def of(self, file: File, properties: Mapping[str, Any]) -> Dates:
+        """The dates of one note."""
+        last, first = self.git.last.get(file.path), self.git.first.get(file.path)
+        return Dates(
+            date=date_of(file.path, properties, mtime_ns=file.mtime_ns, git=last, daily=self.daily),
+            created=created_of(
+                file.path, properties, mtime_ns=file.mtime_ns, git=first, daily=self.daily
+            ),
+            modified=modified_of(properties, mtime_ns=file.mtime_ns, git=last),
+        )
+
+
+def dating(root: Path, config: Config, *, last_head: str, anything_new: bool) -> Dating:
+    """Gather the sources; git is run only where a note needs it or a commit was made since."""
+    daily, warnings = obsidian.daily(root)
+    now = head(root) if config.parse.git_dates else ""
+    ask_git = bool(now) and (anything_new or now != last_head)
+    git = git_dates(root) if ask_git else GitDates()
+    return Dating(daily, git, now if ask_git else last_head, tuple(warnings))
+
+
+# --- Files that hold no text ---
+
+
+def without_binaries(
+    catalogue: Catalogue, walked: Walked, notes: Container[str], recipe: str
+) -> Walked:
+    """The walk, with the files that are known to hold no text among the skipped ones.
+
+    A path that is a note in the catalogue stays, whatever the file is now.
+    """
+    known = catalogue.binary_files()
+    if known.get("recipe") != recipe:
+        return walked
+    stats = known["files"]
+    told = {skip.path: skip for skip in catalogue.skipped() if skip.reason == BINARY}
+    found = {
+        file.path
+        for file in walked.files
+        if file.path in told
+        and file.path not in notes
+        and stats.get(file.path) == [file.size, file.mtime_ns]
+    }
+    if not found:
+        return walked
+    files = tuple(file for file in walked.files if file.path not in found)
+    return replace(
+        walked, files=files, skipped=(*walked.skipped, *(told[path] for path in sorted(found)))
+    )
+
+
+def remember_binaries(
+    catalogue: Catalogue,
+    files: Iterable[File],
+    skipped: Iterable[Skipped],
+    recipe: str,
+    now_ns: int,
+) -> None:
+    """Keep what was read in vain; `now_ns` is the clock before anything was."""
+    binary = {skip.path for skip in skipped if skip.reason == BINARY}
+    stats = {
+        file.path: [file.size, file.mtime_ns]
+        for file in files
+        if file.path in binary and file.mtime_ns < now_ns - TICK_NS
+    }
+    catalogue.set_binary_files({"recipe": recipe, "files": stats} if stats else {})
