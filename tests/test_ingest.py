@@ -391,7 +391,7 @@ def test_the_old_model_answers_until_the_new_one_has_read_everything(vault, tmp_
 
     with vault.catalogue() as catalogue:
         assert catalogue.tier_model("full") == "newer@1"
-        assert [cache.name for cache in catalogue.caches()] == ["vector newer@1"]
+        assert [cache.name for cache in catalogue.caches()] == ["keyword", "vector newer@1"]
     folders = (vault.folder / "caches").glob("vector*")
     assert [folder.name.startswith("vector-newer@1-") for folder in folders] == [True]
     assert len(models["newer"].seen) == len(set(models["newer"].seen)) == passages(vault)
@@ -794,17 +794,6 @@ def test_a_first_index_is_written_in_one_go(vault, tmp_path, at_once, monkeypatc
     vault.index("keyword")
 
     assert len(commits) == 1
-
-
-def test_caches_of_another_catalogue_follow_nothing(vault, at_once):
-    vault.index()
-    (vault.folder / "stamp").write_bytes(b"another")
-    write(vault.root, {"0001.md": note(1, 1)})
-    heard = Heard()
-
-    vault.index(talk=heard)
-
-    assert sum("made again" in line for line in heard.lines) == 1
 
 
 # --- A disk that is not mounted ---

@@ -196,7 +196,6 @@ def test_words_are_counted_and_looked_up(shelf):
     assert (shelf.index.holders("rye"), shelf.index.holders("oats")) == (2, 0)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Whoosh's own file
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("how", ["absent", "empty", "garbage", "cut"])
 def test_what_cannot_be_read_is_a_broken_cache(engine, tmp_path, how):

@@ -10,7 +10,7 @@ import pytest
 from ragvault.index.keyword_reached import MANIFEST
 from write_kit import Heard, answers, models, notes, opened, write
 
-from ragvault import freshness
+from ragvault.answer import freshness
 from ragvault.cli.vaults import _rows as rows
 from ragvault.errors import IndexLocked, IndexUnusable, VaultUnreadable
 from ragvault.store import layout

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from write_kit import QUERIES, Heard, answers, models, notes, opened, write
 
-from ragvault.cli.pages import index_report
+from ragvault.cli.render.reports import index_report
 from ragvault.evaluate.doctor import check_index
 from tests.keyword_kit import ENGINES
 
@@ -222,7 +222,8 @@ def test_what_is_made_again_is_reported_and_not_called_nothing(vault, flags):
     report = vault.index(**flags)
 
     assert report.remade == (("code", "keyword", "vectors") if flags else ("code", "keyword"))
-    assert "made again; 6 unchanged" in index_report("notes", report)
+    rebuilt = f"rebuilt {', '.join(report.remade)}; 6 unchanged"
+    assert rebuilt in index_report("notes", report)
     assert vault.index().remade == ()
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ragvault import __version__
+from ragvault.answer.status import Status
 from ragvault.config import folders
 from ragvault.config.load import load_settings
 from ragvault.config.settings import Config, Walk
@@ -34,7 +35,6 @@ from ragvault.evaluate.signals import Signal, count_signals
 from ragvault.notes.rewalk import Rewalk
 from ragvault.opened import Opened
 from ragvault.ports import CacheBroken
-from ragvault.status import Status
 from ragvault.store.caches import KEYWORD, vector_cache
 from ragvault.store.catalogue import Catalogue
 from ragvault.vault import Vault

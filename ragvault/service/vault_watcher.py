@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ragvault.answer.freshness import is_empty, waiting
 from ragvault.config.settings import Walk
 from ragvault.errors import ConfigError, IndexLocked, IndexMissing, RagvaultError
-from ragvault.freshness import is_empty, waiting
 from ragvault.ingest import Tier
 from ragvault.models.load import ModelPool
 from ragvault.models.progress import Reporter, SilentReporter

@@ -43,6 +43,14 @@ def make_file(path: Path) -> None:
         raise refused(path.parent, error) from error
 
 
+def close_files(folder: Path) -> None:
+    """Take the files of a folder from others: an engine makes them with the umask's rights."""
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            if path.is_file() and path.stat().st_mode & 0o177:
+                path.chmod(0o600)
+
+
 def write_file(path: Path, contents: bytes) -> None:
     """Replace a file in one step: a reader sees the old contents or the new."""
     try:

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragvault.answer.note_lookup import NoSuchNote, find_notes
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError
-from ragvault.named import NoSuchNote, find_notes
 from ragvault.notes.walk import walk
 from ragvault.store import access
 from ragvault.store.catalogue import Catalogue

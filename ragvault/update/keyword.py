@@ -29,6 +29,7 @@ from ragvault.index.vocabulary import choose, concepts, plan
 from ragvault.ports import CacheBroken, Embedder, KeywordIndex, KeywordWriter
 from ragvault.store.caches import KEYWORD, Cache
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.files import close_files
 from ragvault.store.vectors import Chosen
 from ragvault.text.analyze import Analyzer
 from ragvault.text.fold import STOP_WORDS
@@ -93,6 +94,7 @@ def _write(
             writer.put([note_words(head.id, head) for head in catalogue.heads(page)], [])
         _put_passages(writer, catalogue, since, progress)
         writer.commit()
+    close_files(home)
 
 
 def _put_passages(

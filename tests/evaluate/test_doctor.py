@@ -7,7 +7,6 @@ import sqlite3
 from datetime import datetime, timezone
 from pathlib import Path
 
-import pytest
 from vault_kit import indexed_sample, ragvault, sample, vault
 
 from ragvault.config.settings import Config, Walk
@@ -32,7 +31,7 @@ def test_a_vault_in_which_all_is_well(sample):
     code, parts = found()
 
     assert code == 0
-    for part in ("libraries", "catalogue", "caches", "keyword index", "code index", "vector index"):
+    for part in ("libraries", "catalogue", "keyword index", "vector index"):
         assert parts[part]["state"] == "fine"
     for signal in ("vector", "keyword", "code", "graph", "aliases", "backlinks", "community"):
         assert parts[signal]["state"] == "fine", parts[signal]
@@ -78,17 +77,15 @@ def test_without_any_vault_the_machine_is_looked_at(tmp_path, monkeypatch):
     assert ragvault("doctor", "--vault", "nowhere").code == 2
 
 
-@pytest.mark.parametrize("cache", ["keyword", "code"])
-def test_a_cache_that_lost_its_files_is_found_and_index_cures_it(cache, vault):
-    for path in (folder_of(vault) / cache).rglob("*"):
-        if path.is_file() and path.suffix != ".json":
-            path.write_bytes(b"")
+def test_a_keyword_index_that_lost_its_files_is_found_and_index_cures_it(vault):
+    for path in (folder_of(vault) / "caches").glob("keyword-*/*"):
+        path.write_bytes(b"")
 
     code, parts = found()
 
     assert code in (3, 4)
-    assert parts[f"{cache} index"]["state"] in ("broken", "behind")
-    assert parts[f"{cache} index"]["cure"].startswith("ragvault index")
+    assert parts["keyword index"]["state"] in ("broken", "behind")
+    assert parts["keyword index"]["cure"].startswith("ragvault index")
     ragvault("index", vault, "-q")
     assert found()[0] == 0
 
@@ -110,7 +107,7 @@ def test_passages_missing_from_an_index_are_counted(vault):
     from ragvault.index.keyword import open_writer
 
     engines = Engines(opened.folder, opened.settings)
-    with opened.catalogue() as catalogue:
+    with opened.catalogue(write=True) as catalogue:
         cache = catalogue.cache("keyword")
         home = catalogue.cache_folder(cache)
         writer = open_writer(home, cache.engine, engines.config.keyword)

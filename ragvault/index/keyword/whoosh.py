@@ -8,7 +8,9 @@ passages that takes a few milliseconds, and the scores of the last queries are k
 
 from __future__ import annotations
 
+import gc
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -110,7 +112,16 @@ def open_engine(folder: Path, settings: Keyword) -> WhooshEngine:
     try:
         return WhooshEngine(index.open_dir(str(folder)), settings)
     except Exception as error:
-        raise CacheBroken(f"Whoosh cannot open the keyword index ({error})") from error
+        raise _broken(error) from None
+
+
+def _broken(error: Exception) -> CacheBroken:
+    """What Whoosh could not read. It leaves the file open, which is closed here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        error.with_traceback(None)
+        gc.collect()
+    return CacheBroken(f"Whoosh cannot open the keyword index ({error})")
 
 
 class WhooshEngine:
@@ -294,7 +305,7 @@ class WhooshWriter:
         except OSError:
             raise
         except Exception as error:
-            raise CacheBroken(f"Whoosh cannot open the keyword index ({error})") from error
+            raise _broken(error) from None
         self._make = Documents(settings, BETWEEN)
         self._put: dict[str, Callable[[], Document]] = {}
         self._gone: set[str] = set()

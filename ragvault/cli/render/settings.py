@@ -1,0 +1,67 @@
+"""What `ragvault config` prints: settings with their origin, and what a check found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ragvault.answer.json_output import encode
+from ragvault.cli.render.text import counted, printable
+from ragvault.config.load import Loaded
+from ragvault.errors import RagvaultError
+
+
+def settings_toml(loaded: Loaded, about: Mapping[str, str]) -> str:
+    """Every setting with its origin, as a TOML file with the same meaning."""
+    from ragvault.config import toml
+
+    lines = [f"# {name}: {printable(text)}" for name, text in about.items()]
+    table = ""
+    for key, value in _values(loaded).items():
+        above, _, name = key.rpartition(".")
+        if above != table:
+            table = above
+            lines += ["", f"[{table}]"]
+        lines.append(f"{name} = {toml.literal(value)}  # {printable(loaded.origin[key])}")
+    return "\n".join(lines)
+
+
+def settings_json(loaded: Loaded, about: Mapping[str, str]) -> str:
+    """The same for programs."""
+    settings = {
+        key: {"value": value, "origin": loaded.origin[key]}
+        for key, value in _values(loaded).items()
+    }
+    return encode({"settings": settings, "files": [str(path) for path in loaded.files], **about})
+
+
+def problems_json(error: RagvaultError) -> str:
+    """The problems that `config check` found, for programs."""
+    every = getattr(error, "problems", (error,))
+    return encode({"files": [], "problems": [{"said": str(e), "fix": e.fix} for e in every]})
+
+
+def no_problems(loaded: Loaded) -> str:
+    """What `config check` prints if it found no problem."""
+    changed = sum(origin != "default" for origin in loaded.origin.values())
+    lines = [f"{printable(str(path))}: no problems found" for path in loaded.files]
+    values = (
+        f"{counted(changed, 'setting')} changed from" if changed else "no settings changed from"
+    )
+    lines.append(f"{values} {'its default' if changed == 1 else 'their defaults'}")
+    return "\n".join(lines)
+
+
+def _values(loaded: Loaded) -> dict[str, Any]:
+    """Dotted key -> plain value, in the order of the tables."""
+    import msgspec
+
+    from ragvault.config.schema import settings
+
+    plain: dict[str, Any] = {}
+    for path, setting in settings().items():
+        value: Any = loaded.config
+        for name in path:
+            value = getattr(value, name)
+        plain[setting.key] = msgspec.to_builtins(value)
+    return plain
