@@ -60,6 +60,7 @@ class Status:
     root: str
     folder: str
     counts: Counts
+    engine: str  # of the keyword index; empty before there is one
     tiers: Mapping[str, int]  # passages by their best tier: full, static, keyword, none
     pending: Pending
     models: Sequence[ModelState]
@@ -82,6 +83,7 @@ def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Statu
             root=str(root),
             folder=str(catalogue.folder),
             counts=counts,
+            engine=_engine(catalogue),
             tiers=tiers,
             pending=pending(root, catalogue, config, counts, tiers, len(unworded)),
             models=models(catalogue, config.models),
@@ -91,6 +93,11 @@ def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Statu
             dangling=catalogue.dangling(),
             removed=catalogue.tombstones(catalogue.compacted_revision),
         )
+
+
+def _engine(catalogue: Catalogue) -> str:
+    cache = catalogue.cache(KEYWORD)
+    return cache.engine if cache else ""
 
 
 def _unworded(catalogue: Catalogue) -> set[int]:
