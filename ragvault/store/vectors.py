@@ -104,9 +104,10 @@ class Vectors(Database):
         import numpy as np
 
         known = _model(self._db, model) or _NO_MODEL
+        # CROSS: chunks first. SQLite would begin with all vectors of the model, 190 ms for 4,747.
         query = """
             SELECT chunks.id, vector FROM chunks
-            JOIN vectors ON model = ? AND vectors.text_hash = chunks.text_hash
+            CROSS JOIN vectors ON model = ? AND vectors.text_hash = chunks.text_hash
             WHERE chunks.id IN (*)"""
         wanted: list[int] = ids.tolist()
         found: dict[int, bytes] = dict(select_in(self._db, query, wanted, known.id))
