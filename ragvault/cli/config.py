@@ -93,7 +93,11 @@ def check(
         render.out(render.mistakes_json(mistakes))
         raise typer.Exit(mistakes.exit_code) from None
     if json:
-        render.out(render.as_json({"files": loaded.files, "problems": []}))
+        render.out(
+            render.as_json(
+                {"files": loaded.files, "problems": [], "notes": render.notes(loaded.config)}
+            )
+        )
     elif not quiet:
         render.out(render.verdict(loaded))
 

@@ -25,6 +25,7 @@ from ragvault.errors import RagvaultError
 
 if TYPE_CHECKING:
     from ragvault.config.load import Loaded
+    from ragvault.config.settings import Config
 
 _BREAKING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _STEERING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
@@ -138,11 +139,21 @@ def mistakes_json(error: RagvaultError) -> str:
     return as_json({"files": [], "problems": [{"said": str(e), "fix": e.fix} for e in every]})
 
 
+def notes(config: Config) -> list[str]:
+    """Settings that are right and have no effect, or not everywhere."""
+    keyword, default = config.keyword, type(config.keyword)()
+    if keyword.engine == "whoosh" or (keyword.k1, keyword.b) == (default.k1, default.b):
+        return []
+    where = "and keyword.engine is tantivy" if keyword.engine == "tantivy" else "not with tantivy"
+    return [f"keyword.k1 and keyword.b hold with Whoosh only, {where} (k1 = 1.2, b = 0.75)"]
+
+
 def verdict(loaded: Loaded) -> str:
     """What `config check` found right."""
     count = sum(origin != "default" for origin in loaded.origin.values())
     lines = [f"{printable(str(path))}: all is well" for path in loaded.files]
     lines.append(f"settings with a value of their own: {count}; the others have their defaults")
+    lines += [f"note: {note}" for note in notes(loaded.config)]
     return "\n".join(lines)
 
 
