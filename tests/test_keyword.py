@@ -11,10 +11,14 @@ from hypothesis import strategies as st
 
 from ragvault.config.settings import Boosts
 from ragvault.errors import UsageError
+from ragvault.index.keyword.evidence import Coverage
 from ragvault.index.keyword.fields import code_in, note_words, passage_words
-from ragvault.sought import AllOf, AnyOf, KeywordNote, Not, Phrase, Words
+from ragvault.sought import AllOf, AnyOf, Covered, KeywordNote, Not, Phrase, Words
+from ragvault.text.analyze import Analyzer
 from ragvault.types import Chunk, Note
 from tests.keyword_kit import ENGINES, Oracle, Shelf, note, passage
+
+ENGLISH = Analyzer()
 
 
 @pytest.fixture(params=ENGINES, scope="module")
@@ -543,3 +547,16 @@ def test_code_holds_code_only_and_is_not_among_words(coded):
 )
 def test_code_is_fences_and_inline_code(text, block, code):
     assert code_in(text, block) == code
+
+
+@given(st.lists(st.text("abcdegilnostyé-'C+", min_size=1, max_size=9), min_size=1, max_size=9))
+@example(["dying", "lying", "skies", "die", "lie", "sky"])
+def test_coverage_looks_at_every_word_that_may_hold_a_term(words):
+    for word in words:
+        terms = tuple(Covered(term, "", 1.0) for term in ENGLISH.terms(word))
+        covers = Coverage(terms, {"": ENGLISH})
+        share = covers.of(passage(1, 1, " ".join(words)), note(1))
+        assert share == pytest.approx(1.0 if terms else 0.0)
+        held = {t for t in ENGLISH.terms("dying skies flying") if t in {c.term for c in terms}}
+        alone = covers.of(passage(2, 1, "dying skies flying"), note(1))
+        assert alone == pytest.approx(len(held) / max(len(terms), 1))

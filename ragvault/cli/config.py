@@ -12,7 +12,13 @@ import typer
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
 from ragvault.cli.render import console
-from ragvault.cli.render.settings import no_problems, problems_json, settings_json, settings_toml
+from ragvault.cli.render.settings import (
+    no_problems,
+    problems_json,
+    settings_json,
+    settings_toml,
+    settings_without_effect,
+)
 from ragvault.config import folders, starter
 from ragvault.config.load import VAULT_FILE, Loaded, check_file, load_settings
 from ragvault.errors import ConfigError, UsageError, VaultNotFound
@@ -96,7 +102,8 @@ def check(
         console.out(problems_json(mistakes))
         raise typer.Exit(mistakes.exit_code) from None
     if json:
-        console.out(encode({"files": loaded.files, "problems": []}))
+        notes = settings_without_effect(loaded.config)
+        console.out(encode({"files": loaded.files, "problems": [], "notes": notes}))
     elif not quiet:
         console.out(no_problems(loaded))
 

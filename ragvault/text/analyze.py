@@ -120,7 +120,7 @@ class Analyzer:
         self._stem_word = stemmer(self.stemming)
         self.word = lru_cache(1 << 14)(self._word)
         self.stem = lru_cache(1 << 16)(self._stem)
-        self._terms = lru_cache(1 << 16)(self._terms_of)
+        self.chunk_terms = lru_cache(1 << 16)(self._chunk_terms)
 
     def prepare(self, texts: Sequence[str], between: str) -> Prepared:
         """The texts of one field; `between` is put between two of them."""
@@ -152,10 +152,11 @@ class Analyzer:
 
     def terms(self, text: str) -> set[str]:
         """Every term that a text can be found by."""
-        found: set[str] = set()
-        for chunk in set(chunker(text).findall(text)):
-            found |= self._terms(chunk)
-        return found
+        return {term for chunk in set(self.chunks(text)) for term in self.chunk_terms(chunk)}
+
+    def chunks(self, text: str) -> list[str]:
+        """The words of a text as they are written."""
+        return chunker(text).findall(text)
 
     def term_of(self, form: str) -> str:
         """The term that a simple word is looked up by: its stem, else itself."""
@@ -163,7 +164,7 @@ class Analyzer:
 
     # --- Inside ---
 
-    def _terms_of(self, chunk: str) -> frozenset[str]:
+    def _chunk_terms(self, chunk: str) -> frozenset[str]:
         word = self.word(chunk)
         simple = {*word.forms, *word.parts}
         return frozenset(simple | {self.term_of(term) for term in simple})

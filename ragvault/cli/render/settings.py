@@ -41,6 +41,15 @@ def problems_json(error: RagvaultError) -> str:
     return encode({"files": [], "problems": [{"said": str(e), "fix": e.fix} for e in every]})
 
 
+def settings_without_effect(config: Config) -> list[str]:
+    """Settings that are valid and have no effect, or not with every engine."""
+    keyword, default = config.keyword, type(config.keyword)()
+    if keyword.engine == "whoosh" or (keyword.k1, keyword.b) == (default.k1, default.b):
+        return []
+    where = "and keyword.engine is tantivy" if keyword.engine == "tantivy" else "not with tantivy"
+    return [f"keyword.k1 and keyword.b work with Whoosh only, {where} (k1 = 1.2, b = 0.75)"]
+
+
 def no_problems(loaded: Loaded) -> str:
     """What `config check` prints if it found no problem."""
     changed = sum(origin != "default" for origin in loaded.origin.values())
@@ -49,6 +58,7 @@ def no_problems(loaded: Loaded) -> str:
         f"{counted(changed, 'setting')} changed from" if changed else "no settings changed from"
     )
     lines.append(f"{values} {'its default' if changed == 1 else 'their defaults'}")
+    lines += [f"note: {note}" for note in settings_without_effect(loaded.config)]
     return "\n".join(lines)
 
 

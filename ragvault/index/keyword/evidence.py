@@ -6,11 +6,12 @@ candidates say what of the query is in them. Each term weighs its rarity, a gues
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ragvault.index.keyword.fields import CODE
-from ragvault.text.analyze import Analyzer
+from ragvault.text.analyze import STEM, Analyzer
 
 if TYPE_CHECKING:
     from ragvault.sought import Covered, KeywordNote, KeywordPassage
@@ -26,7 +27,12 @@ class Coverage:
         self._whole = sum(term.weight for term in terms if not term.near) or 1.0
         self._wanted = {term.term for term in terms}
         self._fields = {term.field for term in terms}
+        # A word begins like its stem, but for short ones (dying, die): few words are analyzed.
+        bare = {term.removeprefix(STEM) for term in self._wanted}
+        starts = {term[: 3 if len(term) > 3 else 1] for term in bare}
+        self._may_hold = re.compile("|".join(map(re.escape, starts)), re.IGNORECASE).search
         self._of_notes: dict[int, dict[str, set[str]]] = {}
+        self._chunks: dict[str, tuple[set[str], dict[str, frozenset[str]]]] = {}
 
     def of(self, passage: KeywordPassage, note: KeywordNote) -> float:
         """The share of the query that a passage and its note hold, from 0 to 1."""
@@ -46,8 +52,20 @@ class Coverage:
             if name not in self._fields and ("" not in self._fields or name == CODE):
                 continue
             analyzer = self._analyzers.get(name) or self._analyzers[""]
-            terms = {term for text in texts for term in analyzer.terms(text) & self._wanted}
+            terms = self._terms_in(texts, analyzer)
             held[name] = terms
             if name != CODE:
                 held[""] = held.get("", set()) | terms
         return held
+
+    def _terms_in(self, texts: Sequence[str], analyzer: Analyzer) -> set[str]:
+        """The terms of the query that stand in some texts. Most words of a vault come again."""
+        seen, holding = self._chunks.setdefault(analyzer.name, (set(), {}))
+        chunks = {chunk for text in texts for chunk in analyzer.chunks(text)}
+        for chunk in chunks - seen:
+            if chunk.isascii() and not self._may_hold(chunk):
+                continue
+            if held := analyzer.chunk_terms(chunk) & self._wanted:
+                holding[chunk] = held
+        seen |= chunks
+        return {term for chunk in chunks & holding.keys() for term in holding[chunk]}
