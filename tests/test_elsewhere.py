@@ -218,4 +218,4 @@ def test_ctrl_c_while_processes_start_says_one_line_and_no_traceback(tmp_path):
     _, said = began.communicate(timeout=60)
 
     assert began.returncode == 130
-    assert said == "stopped; what was done is kept, and the same command goes on from there\n"
+    assert said == "stopped; finished work is kept. Run the same command again to continue\n"

@@ -311,8 +311,7 @@ def test_where_no_index_could_answer_it_is_not_said_that_there_is_no_such_note(t
     vault.index("keyword")
     where = ["--vault", str(root)]
     assert typed("qqqzzz", *where).code == 1
-    for name in ("keyword", "code"):
-        shutil.rmtree(vault.folder / name)
+    shutil.rmtree(vault.folder / "caches")
 
     reply = typed("gluten", *where)
 
