@@ -811,7 +811,7 @@ def test_a_folder_without_a_single_note_empties_no_index(tmp_path, rebuild, left
     for name in left:
         (vault.root / name).touch()
 
-    with pytest.raises(VaultEmptied, match="is it mounted") as refused:
+    with pytest.raises(VaultEmptied, match="is its disk mounted") as refused:
         vault.index(rebuild=rebuild)
 
     assert refused.value.exit_code == 4
@@ -829,9 +829,9 @@ def test_a_search_of_an_empty_folder_asks_whether_it_is_mounted(tmp_path):
     shutil.rmtree(vault.root)
     vault.root.mkdir()
 
-    with pytest.raises(VaultUnreadable, match="is it mounted"):
+    with pytest.raises(VaultUnreadable, match="is its disk mounted"):
         vault.search("bread")
-    assert "is it mounted" in vault.status().pending.why
+    assert "is its disk mounted" in vault.status().pending.why
 
 
 def test_notes_that_are_gone_for_good_are_taken_over_when_that_is_said(tmp_path):
