@@ -178,7 +178,7 @@ def test_a_vault_that_cannot_be_reached_is_not_taken_for_gone(vault, tmp_path, m
     assert len(layout.known_vaults(home)) == 2
     assert {row.name: row.state for row in rows()} == {"vault": "unreadable", "copy": "ready"}
     with vault.catalogue() as catalogue, pytest.raises(VaultUnreadable, match="not connected"):
-        freshness.check(vault.root, catalogue)
+        freshness.check_vault(vault.root, catalogue)
 
 
 def test_an_index_that_is_being_written_is_waited_for_and_then_taken_over(vault, tmp_path, models):

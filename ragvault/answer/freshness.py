@@ -40,7 +40,7 @@ class Look:
 SAME, GONE, UNREADABLE = Look("same"), Look("gone"), Look("unreadable")
 
 
-def check(root: Path, catalogue: Catalogue) -> None:
+def check_vault(root: Path, catalogue: Catalogue) -> None:
     """Raises VaultUnreadable if the vault's folder is gone or empty.
 
     Its disk may not be mounted; that must not look like deleted notes.
@@ -66,7 +66,7 @@ class Disk:
     """The files of a vault; each is looked at once."""
 
     def __init__(self, root: Path, catalogue: Catalogue, config: Config) -> None:
-        check(root, catalogue)
+        check_vault(root, catalogue)
         self._root, self._catalogue, self._config = root, catalogue, config
         self._seen: dict[str, Look] = {}
 

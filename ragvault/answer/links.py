@@ -134,7 +134,7 @@ def link_path(root: Path, catalogue: Catalogue, named: str, other: str) -> LinkP
 def _step(root: Path, catalogue: Catalogue, note: str, to: str) -> Step:
     out, back = _links_between(catalogue, note, to), _links_between(catalogue, to, note)
     direction = "both" if out and back else "out" if out else "in"
-    return Step(note, to, direction, (*out, *back), is_gone(root, catalogue, to))
+    return Step(note, to, direction, (*out, *back), is_deleted(root, catalogue, to))
 
 
 def _links_between(catalogue: Catalogue, note: str, to: str) -> list[PathLink]:
@@ -145,7 +145,7 @@ def _links_between(catalogue: Catalogue, note: str, to: str) -> list[PathLink]:
     ]
 
 
-def is_gone(root: Path, catalogue: Catalogue, path: str) -> bool:
+def is_deleted(root: Path, catalogue: Catalogue, path: str) -> bool:
     """Whether a note's file is no longer in its vault; a vault that is not here says nothing."""
     return root.is_dir() and not (root / catalogue.stored(path).file.disk).is_file()
 
@@ -178,5 +178,5 @@ def _outgoing(link: Link, target: Target | None) -> Outgoing:
 
 
 def _incoming(root: Path, catalogue: Catalogue, path: str, link: Link, target: Target) -> Incoming:
-    gone = is_gone(root, catalogue, path)
+    gone = is_deleted(root, catalogue, path)
     return Incoming(path, link.line, spelling(link), link.kind, gone)

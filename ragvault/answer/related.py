@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragvault.answer.links import is_gone
+from ragvault.answer.links import is_deleted
 from ragvault.answer.note_lookup import find_note
 from ragvault.index.graph_neighbours import Neighbour, neighbours
 from ragvault.store.catalogue import Catalogue
@@ -205,7 +205,7 @@ def _shown(
     rank = 0
     for note in order:
         facts = catalogue.facts([note])
-        if not facts or is_gone(root, catalogue, facts[0].path):
+        if not facts or is_deleted(root, catalogue, facts[0].path):
             continue
         rank += 1
         each = found[note]

@@ -134,7 +134,7 @@ def _freshness(
     vault: V, index: Opened, count_pending: CountPending[V], policy: ComparePolicy
 ) -> tuple[int | None, str]:
     """How many files wait to be indexed, and which part of the index does not cover all notes."""
-    freshness.check(vault.root, index.catalogue)
+    freshness.check_vault(vault.root, index.catalogue)
     small = policy == "small" and index.catalogue.note_count() <= SMALL_VAULT
     if policy != "always" and not small:
         return None, ""

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragvault.answer.freshness import check, waiting
+from ragvault.answer.freshness import check_vault, waiting
 from ragvault.config import folders
 from ragvault.config.settings import Config, Models
 from ragvault.errors import RagvaultError
@@ -86,7 +86,7 @@ def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Statu
             engine=_engine(catalogue),
             tiers=tiers,
             pending=pending(root, catalogue, config, counts, tiers, len(unworded)),
-            models=models(catalogue, config.models),
+            models=index_models(catalogue, config.models),
             writer=writing.words(time.time()) if writing else "",
             skipped=catalogue.skipped(),
             warnings=dict(catalogue.warnings()),
@@ -138,7 +138,7 @@ def pending(
     links = counts.links.get("waiting", 0)
     try:
         files = waiting(root, catalogue, config)
-        check(root, catalogue)
+        check_vault(root, catalogue)
     except RagvaultError as error:
         return Pending(passages=passages, links=links, why=str(error), words=words)
     return Pending(*files, passages=passages, links=links, words=words)
@@ -149,7 +149,7 @@ def _wanted_tier(catalogue: Catalogue) -> str:
     return next((tier for tier in ("full", "static") if catalogue.tier_model(tier)), "keyword")
 
 
-def models(catalogue: Catalogue, settings: Models) -> list[ModelState]:
+def index_models(catalogue: Catalogue, settings: Models) -> list[ModelState]:
     """The models the index uses, or would use, and whether they are installed."""
     named = {
         "full": catalogue.tier_model("full") or settings.embedder,

@@ -43,13 +43,13 @@ def links(
 
     if path is not None:
         way = Vault.open(vault).link_path(note, path)
-        console.out(encode(way) if json else reports.link_path(way))
+        console.out(encode(way) if json else reports.link_path_text(way))
         if not way.notes:
             console.report(f"no links connect {way.note} and {way.to}")
             raise typer.Exit(1)
         return
     found = Vault.open(vault).links(note)
-    console.out(encode(found) if json else reports.links(found))
+    console.out(encode(found) if json else reports.links_text(found))
     if not found:
         console.report(f"{found.note} has no links, and no note links to it")
         raise typer.Exit(1)

@@ -35,7 +35,7 @@ def list_(json: options.Json = False) -> None:
     models_dir = folders.models_dir()
     rows = [_row(name, models_dir) for name in _registry().known_models()]
     console.out(
-        encode({"folder": str(models_dir), "models": rows}) if json else reports.models(rows)
+        encode({"folder": str(models_dir), "models": rows}) if json else reports.models_text(rows)
     )
 
 

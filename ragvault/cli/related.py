@@ -36,7 +36,7 @@ def related(
     from ragvault.vault import Vault
 
     found = Vault.open(vault).related(note, limit)
-    console.out(encode(found) if json else reports.related(found))
+    console.out(encode(found) if json else reports.related_text(found))
     for warning in found.warnings:
         console.report(f"warning: {warning}")
     if not found.related:

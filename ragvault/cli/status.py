@@ -40,4 +40,4 @@ def status(
         console.out(status_json(found, shown))
     else:
         words = watcher.describe() if watcher else ""
-        console.out(reports.status(found, words, full=console.is_verbose()))
+        console.out(reports.status_text(found, words, full=console.is_verbose()))

@@ -45,7 +45,7 @@ def list_(json: options.Json = False) -> None:
     ragvault vaults list
     """
     rows = _rows()
-    console.out(encode({"vaults": rows}) if json else reports.vaults(rows))
+    console.out(encode({"vaults": rows}) if json else reports.vaults_text(rows))
     if not rows:
         console.report("no vaults yet; to add one: ragvault index FOLDER")
 

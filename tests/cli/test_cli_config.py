@@ -246,6 +246,6 @@ def test_check_says_where_k1_and_b_have_no_effect(tmp_path):
     settings = tmp_path / "config.toml"
     settings.write_text("[keyword]\nk1 = 2.0\n", "utf-8")
     said = ragvault("config", "check", str(settings)).stdout
-    assert "keyword.k1 and keyword.b hold with Whoosh only" in said
+    assert "keyword.k1 and keyword.b work with Whoosh only" in said
     settings.write_text('[keyword]\nk1 = 2.0\nengine = "whoosh"\n', "utf-8")
     assert "note:" not in ragvault("config", "check", str(settings)).stdout

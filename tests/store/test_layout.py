@@ -168,4 +168,4 @@ def test_a_folder_that_cannot_be_made_says_so():
         place.chmod(0o500)
         with pytest.raises(IndexUnusable, match="Permission denied") as refused:
             make_folder(place / "deep" / "index")
-    assert "permissions" in refused.value.fix
+    assert "check free space and permissions" in refused.value.fix

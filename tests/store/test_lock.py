@@ -149,7 +149,7 @@ def test_a_read_only_folder_is_named_with_the_cure(index):
         lock = WriterLock(place / index, "ragvault index")
         with pytest.raises(IndexUnusable, match="Permission denied") as refused:
             lock.acquire()
-    assert "permissions" in refused.value.fix
+    assert "check free space and permissions" in refused.value.fix
 
 
 def test_a_lock_whose_record_cannot_be_written_is_not_kept(tmp_path, monkeypatch):

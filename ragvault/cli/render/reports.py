@@ -60,7 +60,7 @@ def forgotten(name: str, found: Forgotten) -> str:
     return "\n".join([head, *map(printable, found.notes)])
 
 
-def links(found: Links) -> str:
+def links_text(found: Links) -> str:
     """The links of a note, one per line, by their state."""
     lines = [printable(found.note)]
     lines += [f"outgoing  {_outgoing(link)}" for link in found.outgoing]
@@ -71,7 +71,7 @@ def links(found: Links) -> str:
     return "\n".join(lines)
 
 
-def link_path(found: LinkPath) -> str:
+def link_path_text(found: LinkPath) -> str:
     """The notes of a path, one per line, with the links that lead to each."""
     lines = [printable(note) for note in found.notes[:1]]
     for step in found.steps:
@@ -98,7 +98,7 @@ def _could_be(others: Sequence[str]) -> str:
     return f" (could be {', '.join(map(printable, others))})" if others else ""
 
 
-def related(found: Related) -> str:
+def related_text(found: Related) -> str:
     """Notes near a note: each path, and its reasons below it."""
     return "\n".join(line for near in found.related for line in _near(near))
 
@@ -110,7 +110,7 @@ def _near(near: Near) -> Iterator[str]:
         yield f"    {by}: {printable(reason.why)}"
 
 
-def status(found: Status, watcher: str, *, full: bool) -> str:
+def status_text(found: Status, watcher: str, *, full: bool) -> str:
     """An index in a dozen lines; with `full` also every skipped file and broken link."""
     held = found.counts
     rows = {
@@ -242,7 +242,7 @@ def watcher(found: WatcherRecord, state: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def vaults(rows: Sequence[VaultRow]) -> str:
+def vaults_text(rows: Sequence[VaultRow]) -> str:
     """The known vaults, one per line; a star marks the default."""
     widest = max((len(printable(row.name)) for row in rows), default=0)
     return "\n".join(_vault(row, widest) for row in rows)
@@ -259,7 +259,7 @@ def _vault(row: VaultRow, widest: int) -> str:
     return f"{star} {printable(row.name):{widest}}  {printable(row.root)}{states[row.state]}"
 
 
-def models(rows: Sequence[Mapping[str, Any]]) -> str:
+def models_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """Four lines per model: name, description, origin, and where it is."""
     lines = []
     for row in rows:

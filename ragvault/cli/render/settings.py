@@ -8,6 +8,7 @@ from typing import Any
 from ragvault.answer.json_output import encode
 from ragvault.cli.render.text import counted, printable
 from ragvault.config.load import Loaded
+from ragvault.config.settings import Config
 from ragvault.errors import RagvaultError
 
 
