@@ -28,8 +28,8 @@ import msgspec
 from benchmarks import data
 from ragvault.config.settings import Keyword
 from ragvault.index.keyword import open_index, open_writer
+from ragvault.plan import KeywordNote, KeywordPassage, Phrase, Words
 from ragvault.ports import KeywordIndex
-from ragvault.sought import KeywordNote, KeywordPassage, Phrase, Words
 
 ENGINES = ("whoosh", "tantivy")
 COLLECTIONS = ("xquad-zh", "xquad-de", "xquad-en", "cranfield", "cacm", "med", "mtrag-fiqa-pool")

@@ -6,23 +6,26 @@ when a stage looks them up. Belongs to the thread that opened its catalogue.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragvault.candidate import Exact, NoteFacts, Passage, Stretch
 from ragvault.index.graph import Edge, Unit
 from ragvault.index.keyword.fields import note_words
-from ragvault.lazy import Bodies, Lazy, LazyVectors, Said
 from ragvault.names import LENGTH, Names, names_in, names_of
-from ragvault.plan import QueryPlan
+from ragvault.plan import KeywordNote, KeywordPassage, QueryPlan
 from ragvault.ports import FetchVectors
-from ragvault.sought import KeywordNote, KeywordPassage
-from ragvault.spans import cut
 from ragvault.store.access import Accesses
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.links import LinkStats
 from ragvault.store.passages import PassagePlace
+from ragvault.text.spans import Span, cut
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 PLACES = 20_000  # of passages, kept from one search to the next: some 10 MB
 SECTIONS = 1 << 20  # more than any note has: a section's id is its note's times this, and its place
@@ -274,3 +277,104 @@ def blank(note: NoteFacts, text: str) -> Passage:
     id_ = -note.id * SECTIONS - 1
     lines = text.count("\n") + (not text.endswith("\n"))
     return Passage(id_, note, section=id_, lines=(1, lines))
+
+
+# --- Values that are read when they are asked for ---
+
+V = TypeVar("V")
+Whole = tuple[str, tuple[Span, ...]]
+Reading = Callable[[Sequence[int]], Mapping[int, Whole]]
+CHARACTERS = 4_000_000  # of notes, kept unpacked: as many as a thousand notes have
+
+
+class Said:
+    """What a passage says, read when it is first asked for."""
+
+    __slots__ = ("_id", "_read", "_text")
+
+    def __init__(self, read: Callable[[int], str], id_: int) -> None:
+        self._read, self._id = read, id_
+        self._text: str | None = None
+
+    def __call__(self) -> str:
+        if self._text is None:
+            self._text = self._read(self._id)
+        return self._text
+
+
+class Bodies:
+    """The texts of notes, of which the last few million characters are kept unpacked."""
+
+    def __init__(self, read: Reading, most: int = CHARACTERS) -> None:
+        self._read, self._room = read, most
+        self._kept: OrderedDict[int, Whole] = OrderedDict()
+
+    def __call__(self, note: int) -> Whole:
+        if note not in self._kept:
+            body = self._read([note])[note]
+            self._keep({note: body})
+            return body  # it may be too long to be kept
+        self._kept.move_to_end(note)
+        return self._kept[note]
+
+    def fetch(self, notes: Iterable[int]) -> None:
+        """Read these in one go: they will be asked for."""
+        self._keep(self._read([note for note in dict.fromkeys(notes) if note not in self._kept]))
+
+    def _keep(self, bodies: Mapping[int, Whole]) -> None:
+        self._kept.update(bodies)
+        self._room -= sum(len(text) for text, _ in bodies.values())
+        while self._room < 0:
+            self._room += len(self._kept.popitem(last=False)[1][0])
+
+
+class Lazy(Mapping[int, V]):
+    """Values that are made when they are asked for; None is not there."""
+
+    def __init__(self, make: Callable[[int], V | None]) -> None:
+        self._make = make
+        self._made: dict[int, V | None] = {}
+
+    def __getitem__(self, key: int) -> V:
+        if key not in self._made:
+            self._made[key] = self._make(key)
+        value = self._made[key]
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
+class LazyVectors(Mapping[int, "NDArray[np.float32]"]):
+    """Vectors of a fixed set of passages: some of them when they are fetched, else all at once."""
+
+    def __init__(self, read: FetchVectors, ids: Sequence[int]) -> None:
+        self._read, self._ids = read, list(ids)
+        self._known: dict[int, NDArray[np.float32] | None] = {}  # None: it has no vector
+
+    def fetch(self, ids: Sequence[int]) -> None:
+        import numpy as np
+
+        new = [id_ for id_ in ids if id_ not in self._known]
+        for id_, row in zip(new, self._read(np.array(new, np.int64)), strict=True):
+            self._known[id_] = None if np.isnan(row[0]) else row
+
+    def __getitem__(self, key: int) -> NDArray[np.float32]:
+        if key not in self._known:
+            self.fetch(self._ids)
+        found = self._known.get(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __iter__(self) -> Iterator[int]:
+        self.fetch(self._ids)
+        return (id_ for id_ in self._ids if self._known[id_] is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ragvault.sought import KeywordAnswer, KeywordNote, KeywordPassage, Sought
+    from ragvault.plan import KeywordAnswer, KeywordNote, KeywordPassage, Sought
     from ragvault.text.analyze import Analyzer
 
 Role = Literal["query", "passage"]

@@ -11,7 +11,7 @@ from ragvault.index.keyword import open_index, open_writer
 from ragvault.index.keyword.evidence import Coverage
 from ragvault.index.keyword.fields import CODE, NOTE_FIELDS
 from ragvault.index.keyword.index import Index
-from ragvault.sought import (
+from ragvault.plan import (
     AllOf,
     AnyOf,
     KeywordAnswer,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ragvault.config import settings as config
 from ragvault.notes.chunk import chunk, embedding_text
 from ragvault.notes.parse import parse
-from ragvault.spans import cut
+from ragvault.text.spans import cut
 from ragvault.types import Chunk, Note, Section
 
 DEFAULT = config.Chunk()

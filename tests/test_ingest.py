@@ -31,8 +31,7 @@ from ragvault.index import graph_networkx
 from ragvault.index.keyword.whoosh import WhooshWriter
 from ragvault.index.vector.tiers import Tiers
 from ragvault.models.fake import FakeEmbedder
-from ragvault.plan import Has
-from ragvault.sought import Words
+from ragvault.plan import Has, Words
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
 from ragvault.update import compact, keyword

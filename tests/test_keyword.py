@@ -13,7 +13,7 @@ from ragvault.config.settings import Boosts
 from ragvault.errors import UsageError
 from ragvault.index.keyword.evidence import Coverage
 from ragvault.index.keyword.fields import code_in, note_words, passage_words
-from ragvault.sought import AllOf, AnyOf, Covered, KeywordNote, Not, Phrase, Words
+from ragvault.plan import AllOf, AnyOf, Covered, KeywordNote, Not, Phrase, Words
 from ragvault.text.analyze import Analyzer
 from ragvault.types import Chunk, Note
 from tests.keyword_kit import ENGINES, Oracle, Shelf, note, passage

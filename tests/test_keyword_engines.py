@@ -15,8 +15,8 @@ import ragvault
 from ragvault.config.settings import Keyword
 from ragvault.errors import ConfigError
 from ragvault.index.keyword import DOWN, UP, choose_engine, open_index, open_writer, recipe
+from ragvault.plan import Phrase, Words
 from ragvault.ports import CacheBroken
-from ragvault.sought import Phrase, Words
 from tests.keyword_kit import ENGINES, Shelf, note, passage
 
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragvault.config.settings import Boosts
-from ragvault.sought import AnyOf, Phrase, Words
+from ragvault.plan import AnyOf, Phrase, Words
 from ragvault.text.spelling import distances, near
 from tests.keyword_kit import ENGINES, Shelf, note, passage
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.spans import back, cut
+from ragvault.text.spans import back, cut
 
 
 @st.composite

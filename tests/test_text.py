@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragvault.errors import ConfigError
-from ragvault.sought import AnyOf, Not, Phrase, Words
+from ragvault.plan import AnyOf, Not, Phrase, Words
 from ragvault.text.analyze import FORM, Analyzer
 from ragvault.text.fold import fold
 from ragvault.text.highlight import highlight

@@ -15,7 +15,7 @@ from ragvault.engines import Engines
 from ragvault.errors import ModelUnavailable, ModelUnusable
 from ragvault.models.fake import FakeEmbedder
 from ragvault.models.progress import SilentReporter
-from ragvault.sought import Words
+from ragvault.plan import Words
 from ragvault.vault import Vault
 
 MODELS = ("models.static=rough", "models.embedder=fine")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from ragvault.spans import Span
+from ragvault.text.spans import Span
 
 LENGTH = 240  # characters: three lines of a terminal
 # Share of the query's pieces. Up to this it is chance, and the first sentence is shown.

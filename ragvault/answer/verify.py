@@ -32,7 +32,7 @@ from ragvault.library import SECTIONS, blank
 from ragvault.opened import Opened
 from ragvault.rank.pipeline import SHOWING_STAGES, Outcome, run_stages, stage_name
 from ragvault.search import Asked, Response, read_shown
-from ragvault.spans import cut
+from ragvault.text.spans import cut
 from ragvault.types import Chunk, Section
 from ragvault.update.prepare import Prepared
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import platformdirs
 
-from ragvault.runtime import runtime_folder
+from ragvault.config.runtime import runtime_folder
 
 APP = "ragvault"
 

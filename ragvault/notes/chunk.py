@@ -16,7 +16,7 @@ from ragvault.config import settings as config
 from ragvault.notes.parse import Lines
 from ragvault.notes.pieces import Visible, pieces
 from ragvault.notes.segment import Piece, Wish, segment
-from ragvault.spans import cut
+from ragvault.text.spans import cut
 from ragvault.types import Block, Chunk, Held, Kind, Note, Said, Section
 
 _KINDS: tuple[Kind, ...] = ("prose", "list", "table", "code", "callout")  # ties go to the first

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from ragvault.config import settings as config
 from ragvault.notes import frontmatter, links, markdown, tags
-from ragvault.spans import Span, joined
+from ragvault.text.spans import Span, joined
 from ragvault.types import Heading, Layout, Link, Note
 
 # One that opens on a line of its own and is never closed reaches to the end, as in Obsidian.

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ragvault.config.settings import Expand
-from ragvault.plan import Expansion, QueryPlan
-from ragvault.sought import AllOf, AnyOf, Sought, Words
+from ragvault.plan import AllOf, AnyOf, Expansion, QueryPlan, Sought, Words
 
 
 def may_expand(plan: QueryPlan, settings: Expand) -> bool:

@@ -25,7 +25,6 @@ from functools import partial
 from typing import Literal, NamedTuple, cast
 
 from ragvault.errors import UsageError
-from ragvault.fences import languages
 from ragvault.plan import (
     PARTS,
     Comparison,
@@ -39,15 +38,18 @@ from ragvault.plan import (
     LinksTo,
     Named,
     NoteText,
+    Phrase,
     Property,
+    Sought,
     Tagged,
     Task,
     Under,
     Value,
+    Words,
     Written,
 )
 from ragvault.query.dates import NUMBERS, DateRange, moment, read_date_range
-from ragvault.sought import Phrase, Sought, Words
+from ragvault.text.languages import languages
 
 DATE_FORMS = 'a date is 2024, 2024-03, 2024-03-01, today, yesterday, "last week" or "3 days ago"'
 DATE_QUOTES = 'put a date of several words in quotes: since:"last week", modified:"3 days ago"'

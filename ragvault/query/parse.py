@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ragvault.errors import UsageError
+from ragvault.plan import AllOf, AnyOf, Not
 from ragvault.query.lex import Lexer, Token
 from ragvault.query.operators import (
     Condition,
@@ -23,7 +24,6 @@ from ragvault.query.operators import (
     property_filter,
     shorten,
 )
-from ragvault.sought import AllOf, AnyOf, Not
 
 MAX_DEPTH = 40  # of parentheses: nobody nests deeper, and the stack is limited
 

@@ -20,6 +20,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ragvault.plan import (
+    AllOf,
+    AnyOf,
     Comparison,
     Dated,
     Either,
@@ -32,17 +34,20 @@ from ragvault.plan import (
     LinksTo,
     Moment,
     Named,
+    Not,
+    Phrase,
     Property,
     QueryPlan,
+    Sought,
     Tagged,
     Task,
     Under,
     Value,
+    Words,
     Written,
     of_notes,
 )
 from ragvault.query.dates import iso_time, range_in_words
-from ragvault.sought import AllOf, AnyOf, Not, Phrase, Sought, Words
 
 # --- The plan as a sentence ---
 

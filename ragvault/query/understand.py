@@ -28,12 +28,26 @@ from typing import TypeVar
 
 from ragvault.config.settings import Query
 from ragvault.errors import UsageError
-from ragvault.plan import Either, Every, Except, Filter, Holds, QueryPlan, leaves
+from ragvault.plan import (
+    PICTURES,
+    AllOf,
+    AnyOf,
+    Either,
+    Every,
+    Except,
+    Filter,
+    Holds,
+    Not,
+    Phrase,
+    QueryPlan,
+    Sought,
+    Words,
+    leaves,
+)
 from ragvault.query.classify import classify, is_literal, type_weights
 from ragvault.query.operators import Condition, VaultName, shorten
 from ragvault.query.parse import Node, TypedPhrase, TypedWord, parse_query
 from ragvault.query.restate import plan_sentence
-from ragvault.sought import PICTURES, AllOf, AnyOf, Not, Phrase, Sought, Words
 
 MAX_CONDITIONS = 100  # SQLite takes a limited number of values in one statement
 _PICTURE = re.compile(PICTURES)

@@ -24,13 +24,12 @@ import numpy as np
 from ragvault.candidate import Candidate, Exact, Passage
 from ragvault.config.settings import Retrieve
 from ragvault.index.ids import among
-from ragvault.plan import QueryPlan
+from ragvault.plan import KeywordNote, KeywordPassage, QueryPlan
 from ragvault.ports import Allowed
 from ragvault.retrieve.ask import Leg, Run, ask
 from ragvault.retrieve.fill import fill, scored
 from ragvault.retrieve.legs import NAMES, Found
 from ragvault.retrieve.neighbours import Links, graph_hits
-from ragvault.sought import KeywordNote, KeywordPassage
 
 # Passages whose text is read with them, by what the vector leg brings: the stages look at three
 # times as many as are wanted, which is 30 of 70.

@@ -18,19 +18,19 @@ import numpy as np
 from ragvault.candidate import Hit
 from ragvault.index.keyword.evidence import Coverage
 from ragvault.index.vector.tiers import Tiers
-from ragvault.plan import QueryPlan
-from ragvault.ports import Allowed, Embedder, KeywordIndex
-from ragvault.retrieve.abreast import Scale, abreast
-from ragvault.sought import (
+from ragvault.plan import (
     AnyOf,
     KeywordAnswer,
     KeywordHit,
     KeywordNote,
     KeywordPassage,
     Phrase,
+    QueryPlan,
     Sought,
     Words,
 )
+from ragvault.ports import Allowed, Embedder, KeywordIndex
+from ragvault.retrieve.abreast import Scale, abreast
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -26,8 +26,8 @@ from filelock import FileLock, Timeout
 
 from ragvault import __version__
 from ragvault.config import folders
+from ragvault.config.runtime import runtime_folder
 from ragvault.errors import RagvaultError
-from ragvault.runtime import runtime_folder
 from ragvault.service import LOCK_FILE, PROTOCOL, RECORD_FILE
 from ragvault.service.client import WatcherUnavailable, watcher_connection
 from ragvault.store.files import make_folder, replace_file

@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from ragvault.spans import cut
 from ragvault.store import rows
 from ragvault.store.keys import EXTENSIONS, fold_case
 from ragvault.store.rows import INT64, Text, decompress, from_json, from_sql
+from ragvault.text.spans import cut
 
 # A task as the parser reads it; the character in the brackets is its state.
 _TASK = re.compile(r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[([^\]\n])\](?=[ \t])(.*)$", re.M)

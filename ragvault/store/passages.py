@@ -15,10 +15,10 @@ from sqlite3 import Connection
 from time import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ragvault.spans import Span, cut
 from ragvault.store import rows
 from ragvault.store.database import VARIABLES, Database, reading, select_in
 from ragvault.store.rows import decompress, from_json, from_spaced, from_sql, to_sql
+from ragvault.text.spans import Span, cut
 from ragvault.types import Chunk, Kind, Note, Said, Section
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from datetime import date, datetime, timezone
 from functools import lru_cache
 from typing import Any
 
-from ragvault.spans import Span, back, cut
 from ragvault.store.keys import fold_case, link_key
+from ragvault.text.spans import Span, back, cut
 from ragvault.types import Chunk, Heading, Link, Note, Section, Target
 
 Text = str | bytes

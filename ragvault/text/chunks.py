@@ -18,7 +18,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from ragvault.sought import PICTURES
+from ragvault.plan import PICTURES
 from ragvault.text.cjk import UNSPACED
 
 # Marks that are part of a word and that \w leaves out; and the Indic blocks, with marks for vowels.

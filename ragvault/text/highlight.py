@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragvault.sought import AllOf, AnyOf, Phrase, Sought, Words
+from ragvault.plan import AllOf, AnyOf, Phrase, Sought, Words
 from ragvault.text.analyze import Analyzer
 
 Marked = tuple[int, int]

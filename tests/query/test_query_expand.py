@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragvault.config.settings import Expand, Query
+from ragvault.plan import AllOf, AnyOf, Not, Words
 from ragvault.query.expand import expand_plan, least_cosine, may_expand
 from ragvault.query.understand import understand
-from ragvault.sought import AllOf, AnyOf, Not, Words
 
 NOW = datetime(2024, 3, 13)
 SEED = Expand(method="similarity")  # top 3 at cosine >= 0.5

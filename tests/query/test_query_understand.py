@@ -9,6 +9,8 @@ import pytest
 from ragvault.config.settings import Query
 from ragvault.errors import UsageError
 from ragvault.plan import (
+    AllOf,
+    AnyOf,
     Dated,
     Either,
     Every,
@@ -19,15 +21,17 @@ from ragvault.plan import (
     LinksTo,
     Moment,
     Named,
+    Not,
+    Phrase,
     Property,
     Tagged,
     Task,
     Under,
     Value,
+    Words,
     Written,
 )
 from ragvault.query.understand import understand
-from ragvault.sought import AllOf, AnyOf, Not, Phrase, Words
 
 FLOUR = Holds(Words("flour", "body", every=True))
 NOW = datetime(2024, 3, 13, 15, 0, tzinfo=timezone.utc)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from store_builders import chunks as stored_chunks
 from store_builders import cut_by_line, dates, digest, file, link, look_up, note, put
 
-from ragvault.spans import back, cut
 from ragvault.store.catalogue import Catalogue
+from ragvault.text.spans import back, cut
 from ragvault.types import Chunk, Date, File, Heading, Link, Note, Section
 
 # Half a surrogate pair and NUL are what SQLite and JSON like least.

@@ -16,10 +16,23 @@ from ragvault.config import profiles
 from ragvault.config.settings import Query
 from ragvault.engines import Engines
 from ragvault.opened import Opened
-from ragvault.plan import Either, Every, Except, Has, Holds, Named, Property, Tagged
+from ragvault.plan import (
+    AllOf,
+    AnyOf,
+    Either,
+    Every,
+    Except,
+    Has,
+    Holds,
+    Named,
+    Phrase,
+    Property,
+    Sought,
+    Tagged,
+    Words,
+)
 from ragvault.query.understand import understand
 from ragvault.search import Response
-from ragvault.sought import AllOf, AnyOf, Phrase, Sought, Words
 from ragvault.store.catalogue import Catalogue
 
 

@@ -14,7 +14,7 @@ from ragvault.index.keyword.fields import CODE
 from ragvault.text.analyze import STEM, Analyzer
 
 if TYPE_CHECKING:
-    from ragvault.sought import Covered, KeywordNote, KeywordPassage
+    from ragvault.plan import Covered, KeywordNote, KeywordPassage
 
 NEAR_COVERS = 0.5  # how much of a word a guessed spelling covers
 

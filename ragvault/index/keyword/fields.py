@@ -23,7 +23,7 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from ragvault.config.settings import Keyword
-from ragvault.sought import KeywordNote, KeywordPassage
+from ragvault.plan import KeywordNote, KeywordPassage
 from ragvault.text.analyze import Analyzer
 from ragvault.types import Chunk, Head, Note, Said
 

@@ -50,8 +50,8 @@ from ragvault.index.keyword.plan import (
     places_of,
     typos,
 )
+from ragvault.plan import Covered, KeywordAnswer, KeywordHit, Sought
 from ragvault.ports import CacheBroken
-from ragvault.sought import Covered, KeywordAnswer, KeywordHit, Sought
 from ragvault.text.analyze import Analyzer
 from ragvault.text.highlight import highlight
 from ragvault.text.spelling import near

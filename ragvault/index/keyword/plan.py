@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ragvault.errors import UsageError
 from ragvault.index.keyword.fields import CODE, FIELDS, PART, STEM
-from ragvault.sought import AllOf, Not, Phrase, Sought, Words
+from ragvault.plan import AllOf, Not, Phrase, Sought, Words
 from ragvault.text.analyze import Analyzer, Lookup, Word
 from ragvault.text.highlight import leaves
 from ragvault.text.spelling import SHORTEST

@@ -34,8 +34,8 @@ from ragvault.index.keyword.fields import (
     key_of,
 )
 from ragvault.index.keyword.index import NO_IDS, NOTHING, Boosted, Deadline, Leaf, Scored
+from ragvault.plan import KeywordNote, KeywordPassage
 from ragvault.ports import CacheBroken
-from ragvault.sought import KeywordNote, KeywordPassage
 from ragvault.text.analyze import FORM
 
 try:
