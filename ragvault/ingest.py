@@ -130,7 +130,7 @@ class _Run:
             stop()
             telling(done, total)
 
-        better = catalogue.fact("full")
+        better = catalogue.tier_model("full")
         new = embed(catalogue, embedder, tell, better=better, slab=PAGE)
         stop()
         refresh_vectors(
@@ -211,7 +211,7 @@ class _Run:
 
     def _retire_static(self) -> None:
         """Rough vectors of what has a good one answer nothing any more."""
-        static, full = self.catalogue.fact("static"), self.catalogue.fact("full")
+        static, full = self.catalogue.tier_model("static"), self.catalogue.tier_model("full")
         if static and static != full and self.catalogue.model_dims().get(static):
             refresh_vectors(static, self.catalogue, self.engines, full)
             self.catalogue.drop_superseded_vectors(static, full)
@@ -221,7 +221,7 @@ class _Run:
 
         Only what this run did not see to is asked for: that looks at every passage.
         """
-        full, static = self.catalogue.fact("full"), self.catalogue.fact("static")
+        full, static = self.catalogue.tier_model("full"), self.catalogue.tier_model("static")
         if self.reached == "full" or (full and not self.catalogue.is_lacking(full)):
             return "full"
         if self.reached == "static" or (static and not self.catalogue.is_lacking(static, full)):

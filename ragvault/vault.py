@@ -120,7 +120,7 @@ class Vault:
             if rebuild:
                 self._demand_notes(allow_empty)  # before anything is deleted
                 engines.demand_room()
-                say("all indexes are made again from the catalogue")
+                say("rebuilding all indexes from the catalogue")
                 engines.empty()
             _mend(self.folder, rebuild, say)
             how: dict[str, Any] = {"tell": tell, "say": say, "look": look, "regroup": regroup}

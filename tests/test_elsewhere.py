@@ -156,14 +156,14 @@ import sys
 from pathlib import Path
 from write_kit import Far, opened
 from ragvault.engines import Engines
-from ragvault.update import meanings
+from ragvault.update import vectors
 
 def tell(what, done, total):
     if what == "embedding (static)" and done:
         print("embedding", flush=True)
         sys.stdin.read()
 
-meanings.MANY, meanings.PAGE = 1, 4
+vectors.MANY, vectors.PAGE = 1, 4
 Engines.embedder = lambda self, name, offline=False: Far("rough")
 opened(Path(sys.argv[1]), Path(sys.argv[2])).index("static", tell=tell)
 """

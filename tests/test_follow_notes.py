@@ -282,7 +282,7 @@ def test_a_file_that_held_no_text_is_read_when_it_changes_and_forgotten_when_it_
 
     assert (report.added, report.removed, report.skipped) == (1, 0, ())
     with Catalogue.open(folder) as catalogue:
-        assert "c.md" not in catalogue.fact("binaries")
+        assert "c.md" not in catalogue.binary_files().get("files", {})
 
 
 def test_a_note_that_becomes_binary_is_told_in_every_run(vault, folder):

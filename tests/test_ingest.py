@@ -65,7 +65,7 @@ def tier_sizes(vault):
     engines = Engines(vault.folder, vault.settings)
     with vault.catalogue() as catalogue:
         dims = catalogue.model_dims()
-        models = {tier: catalogue.fact(tier) for tier in ("full", "static")}
+        models = {tier: catalogue.tier_model(tier) for tier in ("full", "static")}
         indexes = {
             tier: engines.vectors(model, dims[model], catalogue)
             for tier, model in models.items()
@@ -390,7 +390,7 @@ def test_the_old_model_answers_until_the_new_one_has_read_everything(vault, tmp_
     changed.index()
 
     with vault.catalogue() as catalogue:
-        assert catalogue.fact("full") == "newer@1"
+        assert catalogue.tier_model("full") == "newer@1"
         assert [cache.name for cache in catalogue.caches()] == ["keyword", "vector newer@1"]
     folders = (vault.folder / "caches").glob("vector*")
     assert [folder.name.startswith("vector-newer@1-") for folder in folders] == [True]

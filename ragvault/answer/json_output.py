@@ -86,6 +86,7 @@ def status_json(status: Status, watcher: Mapping[str, Any] | None) -> str:
             **counts,
             "passages": passages,
             "links": {LINK_STATES.get(state, state): n for state, n in status.counts.links.items()},
+            "keyword_engine": status.engine or None,
             "tiers": status.tiers,
             "removed": status.removed,
             "pending": asdict(status.pending) | {"files": files},

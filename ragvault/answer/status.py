@@ -60,6 +60,7 @@ class Status:
     root: str
     folder: str
     counts: Counts
+    engine: str  # of the keyword index; empty before there is one
     tiers: Mapping[str, int]  # passages by their best tier: full, static, keyword, none
     pending: Pending
     models: Sequence[ModelState]
@@ -82,6 +83,7 @@ def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Statu
             root=str(root),
             folder=str(catalogue.folder),
             counts=counts,
+            engine=_engine(catalogue),
             tiers=tiers,
             pending=pending(root, catalogue, config, counts, tiers, len(unworded)),
             models=index_models(catalogue, config.models),
@@ -89,8 +91,13 @@ def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Statu
             skipped=catalogue.skipped(),
             warnings=dict(catalogue.warnings()),
             dangling=catalogue.dangling(),
-            removed=catalogue.tombstones(int(catalogue.fact("compacted") or 0)),
+            removed=catalogue.tombstones(catalogue.compacted_revision),
         )
+
+
+def _engine(catalogue: Catalogue) -> str:
+    cache = catalogue.cache(KEYWORD)
+    return cache.engine if cache else ""
 
 
 def _unworded(catalogue: Catalogue) -> set[int]:
@@ -104,7 +111,7 @@ def by_tier(catalogue: Catalogue, total: int, unworded: AbstractSet[int]) -> dic
 
     `keyword`: without any vector; `none`: not in the keyword index either.
     """
-    full, static = catalogue.fact("full"), catalogue.fact("static")
+    full, static = catalogue.tier_model("full"), catalogue.tier_model("static")
     unread = len(catalogue.lacking(full)) if full else total
     lacking = catalogue.lacking(full, static) if full or static else catalogue.chunk_ids().tolist()
     wordy, none = len(lacking), len(unworded & set(lacking)) if unworded else 0
@@ -139,14 +146,14 @@ def pending(
 
 def _wanted_tier(catalogue: Catalogue) -> str:
     """The tier of the last run, finished or not."""
-    return next((tier for tier in ("full", "static") if catalogue.fact(tier)), "keyword")
+    return next((tier for tier in ("full", "static") if catalogue.tier_model(tier)), "keyword")
 
 
 def index_models(catalogue: Catalogue, settings: Models) -> list[ModelState]:
     """The models the index uses, or would use, and whether they are installed."""
     named = {
-        "full": catalogue.fact("full") or settings.embedder,
-        "static": catalogue.fact("static") or settings.static,
+        "full": catalogue.tier_model("full") or settings.embedder,
+        "static": catalogue.tier_model("static") or settings.static,
         "reranker": settings.reranker,
     }
     return [ModelState(use, name, _is_here(name)) for use, name in named.items()]

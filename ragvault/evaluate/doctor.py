@@ -116,7 +116,9 @@ def _diagnose_vault(vault: Vault, now: datetime) -> Iterator[Finding]:
         yield Finding("index", "broken", str(error), error.fix)
         return
     with catalogue:
-        needed = frozenset(name for tier in ("full", "static") if (name := catalogue.fact(tier)))
+        needed = frozenset(
+            name for tier in ("full", "static") if (name := catalogue.tier_model(tier))
+        )
     yield from check_machine(config, needed)
     yield from _diagnose_index(vault, now)
 

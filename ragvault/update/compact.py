@@ -29,7 +29,6 @@ from ragvault.update.vectors import refresh_vectors, replaced
 GRACE = 86_400.0  # seconds in which a text that comes back finds its vectors
 RUBBISH = 0.05  # share of removed passages from which edits are compacted too
 LITTLE = 4_000_000  # bytes: what one removed note may cost at once
-SCRUB = "scrub"  # the fact that what was removed may still be in the catalogue's files
 MANY = 400  # notes stored in one run: filling a file leaves copies in it, which are scrubbed once
 
 
@@ -46,14 +45,14 @@ def tidy(catalogue: Catalogue, engines: Engines, report: Report) -> None:
     dropped = _drop_old_vectors(catalogue, time.time() - GRACE)
     dropped += _drop_replaced(catalogue, engines, time.time() - GRACE)
     many = report.added + report.changed + report.recut >= MANY
-    if due or dropped or many or catalogue.fact(SCRUB) or catalogue.is_wasteful():
+    if due or dropped or many or catalogue.scrub_due or catalogue.is_wasteful():
         try:
             _scrub(catalogue)
         except IndexUnusable as error:  # while a search reads on; the next run does it
             report.warnings = (*report.warnings, f"{error} (fix: {error.fix})")
             return
     if due:
-        catalogue.set_fact("compacted", str(catalogue.revision))
+        catalogue.set_compacted_revision(catalogue.revision)
 
 
 def compact(catalogue: Catalogue, engines: Engines) -> None:
@@ -61,8 +60,8 @@ def compact(catalogue: Catalogue, engines: Engines) -> None:
     engines.drop_unused(catalogue)
     compact_caches(catalogue, engines)
     catalogue.drop_unused_vectors()
-    catalogue.set_fact(SCRUB, "due")  # first: once no tombstone is left, nothing else says so
-    catalogue.set_fact("compacted", str(catalogue.revision))
+    catalogue.set_scrub_due(True)  # first: once no tombstone is left, nothing else says so
+    catalogue.set_compacted_revision(catalogue.revision)
     catalogue.forget_tombstones(catalogue.revision)
     _scrub(catalogue)
 
@@ -72,9 +71,9 @@ def _scrub(catalogue: Catalogue) -> None:
 
     Raises IndexUnusable.
     """
-    catalogue.set_fact(SCRUB, "due")
+    catalogue.set_scrub_due(True)
     catalogue.compact()
-    catalogue.set_fact(SCRUB, "")
+    catalogue.set_scrub_due(False)
 
 
 def compact_caches(catalogue: Catalogue, engines: Engines) -> None:
@@ -91,7 +90,7 @@ def compact_caches(catalogue: Catalogue, engines: Engines) -> None:
 
 def _due(catalogue: Catalogue, engines: Engines, before: float) -> bool:
     """Whether what was removed goes now: there is much of it, or it is old, or it costs little."""
-    since = int(catalogue.fact("compacted") or 0)
+    since = catalogue.compacted_revision
     gone = len(catalogue.removed_since(since))
     if gone > RUBBISH * catalogue.chunk_count():
         return True
@@ -110,7 +109,7 @@ def _keyword_bytes(catalogue: Catalogue) -> int:
 def _drop_old_vectors(catalogue: Catalogue, before: float) -> int:
     """Forget the vectors of texts that did not come back, and that they were ever there."""
     dropped = catalogue.drop_unused_vectors(before)
-    compacted = int(catalogue.fact("compacted") or 0)
+    compacted = catalogue.compacted_revision
     catalogue.forget_tombstones(min(catalogue.removed_before(before), compacted))
     return dropped
 

@@ -47,7 +47,7 @@ class LinkGraph:
 
     def is_due(self, share: float) -> bool:
         """Whether at least this share of the links changed since communities were computed."""
-        if self.stamp == self.catalogue.fact("communities"):
+        if self.stamp == self.catalogue.communities_stamp:
             return False
         return graph_networkx.share_changed(self.catalogue.ties(), self.ties) >= share
 
@@ -59,7 +59,7 @@ class LinkGraph:
         self._store(graph_networkx.numbered(found, self.paths, self._known()))
         # Last: a run that is stopped before must compute them again.
         self.catalogue.set_ties(self.ties)
-        self.catalogue.set_fact("communities", self.stamp)
+        self.catalogue.set_communities_stamp(self.stamp)
 
     def _known(self) -> dict[int, int]:
         known = self.catalogue.link_stats().items()

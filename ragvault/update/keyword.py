@@ -23,6 +23,7 @@ from typing import TypeVar
 
 from ragvault.config.settings import Keyword
 from ragvault.engines import Engines
+from ragvault.errors import refused
 from ragvault.index.keyword import choose_engine, open_writer, recipe
 from ragvault.index.keyword.fields import note_words, passage_words
 from ragvault.index.vocabulary import choose, concepts, plan
@@ -61,7 +62,10 @@ def update_keyword(
         return True
     if cache.revision < wanted.revision:
         home = catalogue.cache_folder(cache)
-        _write(home, cache.engine, settings, catalogue, cache.revision, progress)
+        try:
+            _write(home, cache.engine, settings, catalogue, cache.revision, progress)
+        except OSError as error:
+            raise refused(catalogue.folder, error) from error
         catalogue.stamp_cache(cache._replace(revision=wanted.revision))
     return False
 
@@ -137,7 +141,7 @@ def refresh_keyword(
             engines.check_cache(KEYWORD, catalogue)
         rebuilt = update_keyword(catalogue, settings, progress, rebuild=rebuild)
     except CacheBroken as broken:
-        engines.talk.info(f"the keyword index: {broken}; it is rebuilt from the catalogue")
+        engines.talk.info(f"the keyword index: {broken}; rebuilding it")
         rebuilt = update_keyword(catalogue, settings, progress, rebuild=True)
     if rebuilt and (was is not None or catalogue.last_run()):
         engines.remade.add(KEYWORD)

@@ -9,7 +9,6 @@ is read that size and time vouch for, and the vault is only ever read.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -108,7 +107,7 @@ def follow_notes(
     if list(report.skipped) != catalogue.skipped():
         catalogue.set_skipped(report.skipped)
     remember_binaries(catalogue, found.files, report.skipped, how, now_ns)
-    catalogue.set_fact("git_head", dates.git_head)
+    catalogue.set_git_head(dates.git_head)
     return report
 
 
@@ -130,7 +129,7 @@ def _stale(seen: Mapping[str, IndexedFile], changes: Changes, wanted: str) -> li
 
 
 def _dating(root: Path, catalogue: Catalogue, config: Config, anything_new: bool) -> Dating:
-    return dating(root, config, last_head=catalogue.fact("git_head"), anything_new=anything_new)
+    return dating(root, config, last_head=catalogue.git_head, anything_new=anything_new)
 
 
 class _Source(NamedTuple):
@@ -306,8 +305,6 @@ def dating(root: Path, config: Config, *, last_head: str, anything_new: bool) ->
 
 # --- Files that hold no text ---
 
-FACT = "binaries"
-
 
 def without_binaries(
     catalogue: Catalogue, walked: Walked, notes: Container[str], recipe: str
@@ -316,7 +313,7 @@ def without_binaries(
 
     A path that is a note in the catalogue stays, whatever the file is now.
     """
-    known = json.loads(catalogue.fact(FACT) or "{}")
+    known = catalogue.binary_files()
     if known.get("recipe") != recipe:
         return walked
     stats = known["files"]
@@ -350,6 +347,4 @@ def remember_binaries(
         for file in files
         if file.path in binary and file.mtime_ns < now_ns - TICK_NS
     }
-    said = json.dumps({"recipe": recipe, "files": stats}) if stats else ""
-    if said != catalogue.fact(FACT):
-        catalogue.set_fact(FACT, said)
+    catalogue.set_binary_files({"recipe": recipe, "files": stats} if stats else {})

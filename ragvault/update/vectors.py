@@ -160,7 +160,7 @@ def refresh_vectors(
             engines.check_cache(vector_cache(model), catalogue)
             update_vectors(catalogue, model, settings, better, clean=clean)
     except CacheBroken as broken:
-        engines.talk.info(f"the vector index of {model}: {broken}; it is made again")
+        engines.talk.info(f"the vector index of {model}: {broken}; rebuilding it")
         rebuild = True
     if rebuild:
         engines.remade.add("vectors")
@@ -172,25 +172,21 @@ def refresh_vectors(
 
 def take_over(catalogue: Catalogue, tier: str, model: str) -> None:
     """From now on this model answers in the tier."""
-    before = catalogue.fact(tier)
+    before = catalogue.tier_model(tier)
     if before and before != model:
-        catalogue.set_fact(_since(before), str(time.time()))
-    catalogue.set_fact(tier, model)
+        catalogue.set_replaced_at(before, time.time())
+    catalogue.set_tier_model(tier, model)
 
 
 def begin(catalogue: Catalogue, model: str) -> None:
     """Somebody wants this model's vectors, though another one may have taken its place."""
-    if catalogue.fact(_since(model)):
-        catalogue.set_fact(_since(model), "")
+    if catalogue.replaced_at(model):
+        catalogue.set_replaced_at(model, 0)
 
 
 def replaced(catalogue: Catalogue, before: float) -> list[str]:
     """The models with vectors that answer no more, and last did before a moment."""
-    answering = (catalogue.fact("full"), catalogue.fact("static"))
-    since = {model: catalogue.fact(_since(model)) for model in catalogue.model_dims()}
-    gone = [model for model, when in since.items() if when and float(when) < before]
+    answering = (catalogue.tier_model("full"), catalogue.tier_model("static"))
+    since = {model: catalogue.replaced_at(model) for model in catalogue.model_dims()}
+    gone = [model for model, when in since.items() if 0 < when < before]
     return [model for model in gone if model not in answering]
-
-
-def _since(model: str) -> str:
-    return f"replaced {model}"
