@@ -500,7 +500,7 @@ class Index:
             return self._found(self._scored(only, asked, deadline), plan, asked, needed, deadline)
         fetch = max(FETCH, 2 * limit)
         while True:
-            ids, is_all = self._promising(asked, fetch, deadline)
+            ids, is_all = self._promising(needed, fetch, deadline)
             ids = ids if only is None else ids[np.isin(ids, only)]
             scored = self._scored(ids, asked, deadline)
             scored = self._found(scored, plan, asked, needed, deadline)
