@@ -18,8 +18,8 @@ from benchmarks import data
 from ragvault.config.settings import Graph
 from ragvault.index.graph import Edge
 from ragvault.index.graph_networkx import Ties, communities, link_graph, stamp, ties
+from ragvault.update.graph import LinkGraph
 from ragvault.vault import Vault
-from ragvault.write.graph import LinkGraph
 
 
 def main() -> None:

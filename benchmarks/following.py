@@ -41,7 +41,7 @@ from ragvault.vault import Vault
 
 NAMES = {"_walk": "look for what changed", "follow_notes": "the same, compare, read, store",
          "bring_words": "words, searchable",
-         "bring_vectors": "vectors", "follow_links": "links", "searched_by": "is all of it there",
+         "refresh_vectors": "vectors", "follow_links": "links", "searched_by": "is all of it there",
          "tidy": "tidy", "remember": "remember"}
 took = {}
 def timed(name, work):

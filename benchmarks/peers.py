@@ -55,7 +55,7 @@ def exported(corpus: Corpus, folder: Path) -> tuple[list[str], list[float]]:
     with vault.reading() as index:
         catalogue = index.catalogue
         ids = catalogue.chunk_ids()
-        rows = catalogue.chunk_vectors(catalogue.fact("full"), ids)
+        rows = catalogue.chunk_vectors(catalogue.tier_model("full"), ids)
         passages = catalogue.passages(ids.tolist())
         paths = {catalogue.note_id(path): path for path in catalogue.files()}
         embedder = index.embedders["full"]

@@ -43,9 +43,9 @@ STEPS = """
 import time; marks = [("", time.perf_counter())]
 def mark(name): marks.append((name, time.perf_counter()))
 import ragvault.cli.main; mark("import the command line")
-import ragvault.cli.search, ragvault.cli.ask, ragvault.vault, ragvault.cli.results
+import ragvault.cli.search, ragvault.vault, ragvault.cli.render.results
 mark("import the read path")
-import sys; from ragvault.cli.around import surroundings
+import sys; from ragvault.cli.caller import this_caller
 from ragvault.vault import Vault
 vault = Vault.open(sys.argv[1]); mark("settings and vault")
 index = vault.reading(); mark("open catalogue and indexes")
@@ -146,7 +146,7 @@ def where_cold(root: Path, environ: dict[str, str], runs: int) -> list[tuple[str
 
 def where_warm(root: Path, environ: dict[str, str], runs: int) -> list[tuple[str, float]]:
     bare = median(run([PYTHON, "-c", "pass"], environ).seconds for _ in range(runs))
-    client = "import ragvault.cli.start, ragvault.cli.around, ragvault.service.protocol"
+    client = "import ragvault.cli.start, ragvault.cli.caller, ragvault.service.protocol"
     loaded = median(
         run([PYTHON, "-c", f"{client}, ragvault.service.client"], environ).seconds
         for _ in range(runs)

@@ -26,7 +26,7 @@ from pathlib import Path
 from benchmarks import data
 from ragvault.config.settings import Config, Links
 from ragvault.store.catalogue import Catalogue
-from ragvault.write.notes import follow_notes
+from ragvault.update.notes import follow_notes
 
 # What must resolve, in percent of the links to notes; the sources of the figures are the vaults.
 WANTED = {

@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks import corpora, quality, record
 from benchmarks.corpora import Corpus
-from ragvault import related
+from ragvault.answer import related
 from ragvault.evaluate.metrics import recall, reciprocal_rank
 from ragvault.evaluate.report import bootstrap_interval
 
@@ -59,7 +59,7 @@ def lists(corpus: Corpus, count: int) -> Iterator[tuple[Lists, int]]:
             links = related._by_links(hidden, one)
             direct = {note: each for note, each in links.items() if each.value == 1}
             between = {note: each for note, each in links.items() if each.value > 1}
-            meaning, _ = related._by_meaning(hidden, engines, one)
+            meaning, _ = related._by_vector(hidden, engines, one)
             yield (direct, between, meaning, related._by_community(hidden, one)), other
 
 

@@ -36,16 +36,13 @@ from ragvault.config import folders
 # What is timed: (where it is called from, its name, what it is called here).
 STEPS = (
     ("ragvault.ingest", "follow_notes", "read, parse, cut, store"),
-    ("ragvault.write.notes", "look_links_up", "  of it: look links up"),
-    ("ragvault.caches", "follow_words", "words"),
-    ("ragvault.index.keyword.WhooshIndex", "put", "  of it: analyse"),
-    ("ragvault.index.keyword.WhooshIndex", "commit", "  of it: write"),
-    ("ragvault.index.tantivy_engine.TantivyIndex", "put", "  of it: analyse"),
-    ("ragvault.index.tantivy_engine.TantivyIndex", "commit", "  of it: write"),
+    ("ragvault.update.notes", "look_links_up", "  of it: look links up"),
+    ("ragvault.update.keyword", "update_keyword", "keyword"),
     ("ragvault.ingest", "embed", "embed (aside)"),
-    ("ragvault.caches", "update_vectors", "vectors"),
+    ("ragvault.update.vectors", "update_vectors", "vectors"),
     ("ragvault.ingest", "follow_vocabulary", "vocabulary"),
-    ("ragvault.ingest", "follow_links", "links"),
+    ("ragvault.update.graph.LinkGraph", "update", "links"),
+    ("ragvault.update.graph.LinkGraph", "update_communities", "communities"),
     ("ragvault.ingest", "tidy", "tidy"),
 )
 PARAGRAPH = "\n\nA paragraph about a zeppelinwright that was added a moment ago.\n"
@@ -185,19 +182,18 @@ class Followed:
         self.ends: list[float] = []
 
     def watch(self, *, meanwhile: bool) -> None:
-        caches = import_module("ragvault.caches")
+        keyword = import_module("ragvault.update.keyword")
         if not meanwhile:
-            caches.EVERY = float("inf")
-        real = caches.follow_words
+            keyword.EVERY = float("inf")
+        real = keyword.update_keyword
 
-        def follow(index: Any, catalogue: Any, taking: Any, *rest: Any) -> Any:
+        def follow(*args: Any, **options: Any) -> Any:
             try:
-                return real(index, catalogue, taking, *rest)
+                return real(*args, **options)
             finally:
-                if taking.note:  # words, and not code
-                    self.ends.append(time.perf_counter())
+                self.ends.append(time.perf_counter())
 
-        caches.follow_words = follow
+        keyword.update_keyword = follow
 
     def longest(self, began: float) -> float:
         return max((b - a for a, b in pairwise([began, *self.ends])), default=0.0)
@@ -257,7 +253,7 @@ def _stand_in(stops: bool) -> None:
 def _bare(vault: Any) -> dict[str, float]:
     """The same texts, each once, through the same model and nothing else."""
     from ragvault.notes.walk import walk
-    from ragvault.write.prepare import Prepared, embedding_text, prepare_all
+    from ragvault.update.prepare import Prepared, embedding_text, prepare_all
 
     config = vault.settings.config
     found = prepare_all(vault.root, walk(vault.root, config.walk).files, config)

@@ -132,7 +132,7 @@ class Engines:
 
     def models(self, catalogue: Catalogue) -> list[str]:
         """The models whose vectors answer, the best first."""
-        found = (catalogue.fact("full"), catalogue.fact("static"))
+        found = (catalogue.tier_model("full"), catalogue.tier_model("static"))
         return list(dict.fromkeys(filter(None, found)))
 
     def drop_unused(self, catalogue: Catalogue) -> None:
@@ -150,7 +150,7 @@ class Engines:
 
     def choice(self, catalogue: Catalogue) -> ModelChoice:
         """Which transformer a vault uses, and which one answers until then."""
-        stored = catalogue.fact("full") or None
+        stored = catalogue.tier_model("full") or None
         configured = self.config.models.embedder
         return choose_model(stored=stored, configured=configured, explicit=self._explicit)
 

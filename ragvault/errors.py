@@ -81,7 +81,7 @@ class VaultUnreadable(RagvaultError):
     def __init__(self, vault: Path, why: str) -> None:
         super().__init__(
             f"the vault {vault} cannot be read: {why}",
-            fix="check that the folder is mounted and that you may read it; the index is unchanged",
+            fix="check that its disk is mounted and that you can read it; the index is unchanged",
         )
 
 
@@ -90,8 +90,8 @@ class VaultEmptied(RagvaultError):
 
     def __init__(self, vault: Path, notes: int) -> None:
         super().__init__(
-            f"{vault} holds no note any more, and {notes:,} are indexed; is it mounted?",
-            fix=f"mount it; or, if they are gone for good: ragvault index {vault} --allow-empty, "
+            f"{vault} contains no notes, but {notes:,} are indexed; is its disk mounted?",
+            fix=f"mount it; or, if the notes are deleted: ragvault index {vault} --allow-empty, "
             f"or ragvault vaults remove {vault}",
         )
 
@@ -122,7 +122,7 @@ class IndexUnusable(RagvaultError):
     def __init__(self, index: Path, why: str, *, fix: str = "") -> None:
         super().__init__(
             f"the index in {index} cannot be used: {why}",
-            fix=fix or f"check the space and the rights of {index}, then run: ragvault index",
+            fix=fix or f"check free space and permissions of {index}, then run: ragvault index",
         )
 
 
@@ -159,8 +159,8 @@ class ModelUnknown(RagvaultError):
     def __init__(self, name: str, *, nearest: str = "") -> None:
         meant = f"did you mean {nearest}? " if nearest else ""
         super().__init__(
-            f"there is no model {name}",
-            fix=f"{meant}ragvault models list shows every name",
+            f"no model is called {name}",
+            fix=f"{meant}to list all models: ragvault models list",
         )
 
 
@@ -170,7 +170,7 @@ class ModelUnavailable(RagvaultError):
     def __init__(self, name: str, failures: Sequence[tuple[str, str]]) -> None:
         tried = "; ".join(f"{source}: {why}" for source, why in failures)
         super().__init__(
-            f"the model {name} is not here and could not be fetched ({tried or 'no source'})",
+            f"the model {name} is not installed and could not be fetched ({tried or 'no source'})",
             fix=f"go online and run: ragvault models pull {name}; or copy it from a machine that "
             f"has it and run: ragvault models pull {name} --from FOLDER",
         )

@@ -21,18 +21,16 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
-from ragvault.caches import Following, bring_keyword, bring_vectors
-from ragvault.compact import tidy
 from ragvault.engines import Engines
 from ragvault.errors import EngineMissing, ModelUnavailable, ModelUnusable, RagvaultError
 from ragvault.ports import Embedder
 from ragvault.store.catalogue import Catalogue
-from ragvault.write.answering import take_over
-from ragvault.write.aside import Stop, aside
-from ragvault.write.graph import REGROUP, LinkGraph
-from ragvault.write.meanings import PAGE, embed
-from ragvault.write.notes import Look, Report, Tell, follow_notes, remember
-from ragvault.write.vocabulary import follow_vocabulary, is_due
+from ragvault.update.compact import tidy
+from ragvault.update.graph import REGROUP, LinkGraph
+from ragvault.update.keyword import KeywordFollower, follow_vocabulary, is_due, refresh_keyword
+from ragvault.update.notes import Look, Report, Tell, follow_notes, remember
+from ragvault.update.vectors import PAGE, embed, refresh_vectors, take_over
+from ragvault.update.workers import Stop, aside
 
 # Pages of good vectors after which rough ones go: both tiers of a whole vault at once would make
 # the index half as large again.
@@ -59,7 +57,7 @@ def ingest(
     """
     began = time.perf_counter()
     engines.remade.clear()
-    following = Following(catalogue, engines)
+    following = KeywordFollower(catalogue, engines)
     report = follow_notes(
         root, catalogue, engines.config, tell, look, following, allow_empty=allow_empty
     )
@@ -96,7 +94,7 @@ class _Run:
 
     def words(self) -> None:
         try:
-            bring_keyword(self.catalogue, self.engines, self._telling("indexing keyword"))
+            refresh_keyword(self.catalogue, self.engines, self._telling("indexing keyword"))
         except EngineMissing as missing:
             self._go_without(missing)
             return
@@ -132,10 +130,10 @@ class _Run:
             stop()
             telling(done, total)
 
-        better = catalogue.fact("full")
+        better = catalogue.tier_model("full")
         new = embed(catalogue, embedder, tell, better=better, slab=PAGE)
         stop()
-        bring_vectors(
+        refresh_vectors(
             embedder.name, catalogue, self.engines, better if better != embedder.name else ""
         )
         return embedder.name, new
@@ -178,7 +176,7 @@ class _Run:
                 after_page=self._taking_over(embedder.name),
             )
             self.tell("", 0, 0)
-            bring_vectors(embedder.name, self.catalogue, self.engines)
+            refresh_vectors(embedder.name, self.catalogue, self.engines)
         except (EngineMissing, ModelUnavailable, ModelUnusable) as missing:
             self._go_without(missing)
             return
@@ -196,7 +194,7 @@ class _Run:
         try:
             for model, better in ((full, ""), *((model, full) for model in others)):
                 if model:
-                    bring_vectors(model, self.catalogue, self.engines, better)
+                    refresh_vectors(model, self.catalogue, self.engines, better)
         except EngineMissing as missing:
             self._go_without(missing)
 
@@ -205,7 +203,7 @@ class _Run:
         pages = count(1)
 
         def take_over() -> None:
-            bring_vectors(model, self.catalogue, self.engines)
+            refresh_vectors(model, self.catalogue, self.engines)
             if next(pages) % PAGES == 0:
                 self._retire_static()
 
@@ -213,9 +211,9 @@ class _Run:
 
     def _retire_static(self) -> None:
         """Rough vectors of what has a good one answer nothing any more."""
-        static, full = self.catalogue.fact("static"), self.catalogue.fact("full")
+        static, full = self.catalogue.tier_model("static"), self.catalogue.tier_model("full")
         if static and static != full and self.catalogue.model_dims().get(static):
-            bring_vectors(static, self.catalogue, self.engines, full)
+            refresh_vectors(static, self.catalogue, self.engines, full)
             self.catalogue.drop_superseded_vectors(static, full)
 
     def searched_by(self) -> Tier:
@@ -223,7 +221,7 @@ class _Run:
 
         Only what this run did not see to is asked for: that looks at every passage.
         """
-        full, static = self.catalogue.fact("full"), self.catalogue.fact("static")
+        full, static = self.catalogue.tier_model("full"), self.catalogue.tier_model("static")
         if self.reached == "full" or (full and not self.catalogue.is_lacking(full)):
             return "full"
         if self.reached == "static" or (static and not self.catalogue.is_lacking(static, full)):

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from ragvault.candidate import Exact, Passage
 from ragvault.plan import QueryPlan
-from ragvault.store.keys import fold, stem
+from ragvault.store.keys import file_stem, fold_case
 from ragvault.store.notes import NoteRow
 
 LENGTH = 300  # characters: a longer query is nobody's name
@@ -57,7 +57,7 @@ def names_of(note: NoteRow) -> frozenset[str]:
 
 
 def _own(note: NoteRow) -> frozenset[str]:
-    return frozenset((_plain(note.title), _plain(stem(note.path))))
+    return frozenset((_plain(note.title), _plain(file_stem(note.path))))
 
 
 def _aliases(note: NoteRow) -> frozenset[str]:
@@ -77,7 +77,7 @@ def _asked(query: str, text: str) -> frozenset[str]:
 
 
 def _plain(text: str) -> str:
-    return " ".join(fold(text).split())
+    return " ".join(fold_case(text).split())
 
 
 _folded = lru_cache(maxsize=64)(_plain)  # of the query itself, which is compared with many

@@ -187,7 +187,7 @@ class Opened:
     def _models(self) -> dict[str, tuple[str, int]]:
         """Which models the tiers are of, and how many numbers their vectors have."""
         dims = self.catalogue.model_dims()
-        found = ((tier, self.catalogue.fact(tier)) for tier in TIERS)
+        found = ((tier, self.catalogue.tier_model(tier)) for tier in TIERS)
         return {tier: (model, dims[model]) for tier, model in found if model in dims}
 
     def _open_tiers(self) -> None:

@@ -18,11 +18,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragvault.answer.verify import verified
 from ragvault.candidate import Candidate
 from ragvault.config import folders, profiles
 from ragvault.config.load import Loaded, load_settings
 from ragvault.engines import Engines
-from ragvault.errors import IndexMissing, IndexUnusable, VaultEmptied
+from ragvault.errors import (
+    IndexMissing,
+    IndexUnusable,
+    RagvaultError,
+    UsageError,
+    VaultEmptied,
+)
 from ragvault.models.embed import SLAB
 from ragvault.models.load import ModelPool
 from ragvault.models.progress import Reporter
@@ -30,16 +37,15 @@ from ragvault.opened import Opened
 from ragvault.search import Asked, Response, search
 from ragvault.store import access, layout
 from ragvault.store.catalogue import Catalogue
-from ragvault.verify import verified
 
 if TYPE_CHECKING:
-    from ragvault.forget import Forgotten
+    from ragvault.answer.links import LinkPath, Links
+    from ragvault.answer.related import Related
+    from ragvault.answer.status import Status
     from ragvault.ingest import Tier
-    from ragvault.linked import LinkPath, Links
     from ragvault.notes.walk import Walked
-    from ragvault.related import Related
-    from ragvault.status import Status
-    from ragvault.write.notes import Report, Tell
+    from ragvault.update.forget import Forgotten
+    from ragvault.update.notes import Report, Tell
 
 
 class Vault:
@@ -103,8 +109,8 @@ class Vault:
         while another process writes, VaultUnreadable, IndexUnusable.
         """
         from ragvault.ingest import ingest
-        from ragvault.moved import take_over
         from ragvault.store.lock import WriterLock
+        from ragvault.update.moved_vault import take_over
 
         engines = engines or self.engines(offline=offline, talk=talk)
         say = engines.talk.info
@@ -114,7 +120,7 @@ class Vault:
             if rebuild:
                 self._demand_notes(allow_empty)  # before anything is deleted
                 engines.demand_room()
-                say("all indexes are made again from the catalogue")
+                say("rebuilding all indexes from the catalogue")
                 engines.empty()
             _mend(self.folder, rebuild, say)
             how: dict[str, Any] = {"tell": tell, "say": say, "look": look, "regroup": regroup}
@@ -128,9 +134,9 @@ class Vault:
 
         Raises UsageError when it is not clear which is meant, IndexLocked, IndexUnusable.
         """
-        from ragvault.forget import forget
         from ragvault.store.lock import WriterLock
         from ragvault.store.repair import undo_unstarted_repair
+        from ragvault.update.forget import forget
 
         engines = self.engines(talk=talk)
         self._demand_index()  # before a lock makes a folder
@@ -182,7 +188,7 @@ class Vault:
 
     def links(self, note: str) -> Links:
         """The links of a note, in both directions. Raises UsageError, IndexMissing."""
-        from ragvault.linked import links
+        from ragvault.answer.links import links
 
         with self.catalogue() as catalogue, catalogue.snapshot():
             return links(self.root, catalogue, note)
@@ -192,14 +198,14 @@ class Vault:
 
         Raises UsageError, IndexMissing, and EngineMissing without NetworkX.
         """
-        from ragvault.linked import link_path
+        from ragvault.answer.links import link_path
 
         with self.catalogue() as catalogue, catalogue.snapshot():
             return link_path(self.root, catalogue, note, other)
 
     def related(self, note: str, limit: int = 10) -> Related:
         """The notes nearest to a note, with reasons. Raises UsageError, IndexMissing."""
-        from ragvault.related import related
+        from ragvault.answer.related import related
 
         engines = Engines(self.folder, self.settings)
         with self.catalogue() as catalogue, catalogue.snapshot():
@@ -207,7 +213,7 @@ class Vault:
 
     def status(self) -> Status:
         """What is indexed, skipped and pending. Loads no model and writes nothing."""
-        from ragvault.status import status
+        from ragvault.answer.status import status
 
         with self.catalogue() as catalogue:
             return status(self.name, self.root, catalogue, self.settings.config)
@@ -235,6 +241,61 @@ class Vault:
 def known(environ: Mapping[str, str] | None = None) -> list[layout.KnownVault]:
     """Every vault that has an index."""
     return layout.known_vaults(data_folder(environ))
+
+
+def vaults_to_search(
+    query: str,
+    named: Sequence[str] = (),
+    *,
+    now: datetime,
+    hypothesis: str | None = None,
+    flags: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+) -> list[Vault]:
+    """The vaults that a search means, each once: by name, by `in:` in the query, or the default.
+
+    Raises UsageError if `in:` names none of the named vaults, VaultNotFound, ConfigError.
+    """
+
+    def opened(where: str | Path | None) -> Vault:
+        return Vault.open(where, flags=flags, environ=environ, cwd=cwd)
+
+    mistake: UsageError | None = None
+    inside: list[layout.KnownVault] = []
+    if "in:" in query.casefold():
+        try:
+            names = _names_after_in(query, now, hypothesis)
+            data, here = data_folder(environ), folders.here() if cwd is None else Path(cwd)
+            inside = [layout.known_vault(name, data, here) for name in names]
+        except UsageError as error:
+            mistake = error
+    if named:
+        wanted = [opened(where) for where in named]
+    elif inside:
+        wanted = [opened(vault.root) for vault in inside]
+    else:
+        try:
+            wanted = [opened(None)]
+        except RagvaultError as error:  # a mistake in the query is reported first
+            raise mistake or error from None
+    roots = {vault.root for vault in inside}
+    kept = {vault.root: vault for vault in wanted if not roots or vault.root in roots}
+    if not kept:
+        searched = ", ".join(vault.name for vault in wanted)
+        raise UsageError(
+            f"in:{inside[0].name} is not one of the vaults to search ({searched})",
+            fix="leave out in: or --vault, or name the same vault with both",
+        )
+    return list(kept.values())
+
+
+def _names_after_in(query: str, now: datetime, hypothesis: str | None) -> Sequence[str]:
+    """The vaults that `in:` names. Raises UsageError if the query has a mistake."""
+    from ragvault.config.settings import Query
+    from ragvault.query.understand import understand
+
+    return understand(query, Query(), now=now, hypothesis=hypothesis).vaults
 
 
 def _mend(folder: Path, look: bool, say: Callable[[str], None]) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 # What a run imports where it is used: once here, and not once a run.
 NEEDED = (
     *("write_kit", "faiss", "networkx", "numpy.ma", "pyromark", "Stemmer"),
-    *("ragvault.index.graph_networkx", "ragvault.index.code"),
+    *("ragvault.index.graph_networkx", "ragvault.index.keyword.whoosh"),
     *("ragvault.index.keyword", "ragvault.index.vector.index"),
 )
 SILENT = 60.0  # seconds after which a run that says nothing is given up
@@ -76,7 +76,7 @@ def serve() -> None:
     for name in NEEDED:
         import_module(name)
     if sys.version_info >= (3, 11):
-        import_module("ragvault.index.tantivy_engine")
+        import_module("ragvault.index.keyword.tantivy")
     for line in sys.stdin:
         root, home, flags, log, dies_after = json.loads(line)
         began = time.perf_counter()
@@ -95,12 +95,11 @@ def serve() -> None:
 def _index(root: Path, home: Path, flags: list[str], log: Path) -> None:
     from write_kit import Counting, opened
 
-    from ragvault import caches
     from ragvault.engines import Engines
-    from ragvault.write import notes
+    from ragvault.update import keyword, notes
 
     # So that a run may also die while words follow, with some of the notes read.
-    caches.EVERY, notes.COMMIT_EVERY = 0.01, 4
+    keyword.EVERY, notes.COMMIT_EVERY = 0.01, 4
 
     class Logging(Counting):
         def embed(self, texts, kind):

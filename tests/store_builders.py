@@ -11,7 +11,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
-from ragvault.store.keys import key_of
+from ragvault.store.keys import link_key
 from ragvault.types import Chunk, Date, File, Heading, Link, Note, Section, Target
 
 NOBODY = 65534
@@ -92,10 +92,10 @@ def look_up(catalogue) -> int:
 def meaning(catalogue, notes, source: str, link: Link) -> Target:
     if not link.target:
         return at_anchor(catalogue, source, "self", link)
-    key = key_of(link.target)
-    named = sorted((path for path, stem, _ in notes if key_of(stem) == key), key=len)
+    key = link_key(link.target)
+    named = sorted((path for path, stem, _ in notes if link_key(stem) == key), key=len)
     here = [path for path in named if folder(path) == folder(source)]
-    also = [path for path, _, aliases in notes if key in map(key_of, aliases)]
+    also = [path for path, _, aliases in notes if key in map(link_key, aliases)]
     inside = posixpath.normpath(f"{folder(source)}/{link.target}/index.md".lstrip("/"))
     index = [path for path, _, _ in notes if path == inside]
     for via, found in (("folder", here), ("name", named), ("alias", also), ("path", index)):

@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from ragvault.store.catalogue import Catalogue
-from ragvault.write.aside import aside
+from ragvault.update.workers import aside
 
 
 class Left(Exception):
@@ -36,7 +36,7 @@ def test_work_that_writes_has_ended_when_the_caller_has_left(folder):
     def work(catalogue, _, stop):
         begun.set()
         leaving.wait()
-        catalogue.set_fact("last", "word")
+        catalogue.set_git_head("word")
         said.append("written")
         stop()
         said.append("went on")
@@ -48,7 +48,7 @@ def test_work_that_writes_has_ended_when_the_caller_has_left(folder):
 
     assert said == ["written"]
     with Catalogue.open(folder) as catalogue:
-        assert catalogue.fact("last") == "word"
+        assert catalogue.git_head == "word"
 
 
 def test_what_is_still_fetched_is_not_waited_for_and_nothing_is_written_after_it(folder):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ragvault.cli import render
+from ragvault.cli.render.settings import settings_toml
 from ragvault.config import schema, toml
 from ragvault.config.load import (
     Loaded,
@@ -530,7 +530,7 @@ some_settings = st.lists(st.sampled_from(sorted(schema.settings())), max_size=3)
 def test_what_show_prints_loads_to_the_same_settings(tmp_path_factory, chosen):
     first = outcome(Source("flag", list(chosen.items()), lambda path: "--set"))
     assume(isinstance(first, Loaded))
-    shown = render.settings_toml(first, {"user_file": "somewhere"})
+    shown = settings_toml(first, {"user_file": "somewhere"})
     path = write(tmp_path_factory.getbasetemp() / "shown.toml", shown)
 
     again = combine([from_file(path, "user file")])

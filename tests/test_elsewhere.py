@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from write_kit import Far, Mortal, Unusable, answers, models, note, notes, opened, write
 
-from ragvault.write.processes import starting
+from ragvault.update.workers import starting
 
 pytestmark = pytest.mark.usefixtures("models", "few_are_many")
 __all__ = ["models"]
@@ -24,8 +24,8 @@ __all__ = ["models"]
 
 @pytest.fixture
 def few_are_many(monkeypatch):
-    monkeypatch.setattr("ragvault.write.meanings.MANY", 1)
-    monkeypatch.setattr("ragvault.write.meanings.PAGE", 4)
+    monkeypatch.setattr("ragvault.update.vectors.MANY", 1)
+    monkeypatch.setattr("ragvault.update.vectors.PAGE", 4)
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_a_run_that_is_left_while_words_are_indexed_leaves_no_process(vault, mod
 def test_a_small_change_starts_no_process(vault, models, monkeypatch):
     models["rough"] = Far("rough")
     vault.index("static")
-    monkeypatch.setattr("ragvault.write.meanings.MANY", 1000)
+    monkeypatch.setattr("ragvault.update.vectors.MANY", 1000)
     monkeypatch.setattr(BaseProcess, "start", lambda _: pytest.fail("a process was started"))
     write(vault.root, {"new.md": note(99)})
 
@@ -156,14 +156,14 @@ import sys
 from pathlib import Path
 from write_kit import Far, opened
 from ragvault.engines import Engines
-from ragvault.write import meanings
+from ragvault.update import vectors
 
 def tell(what, done, total):
     if what == "embedding (static)" and done:
         print("embedding", flush=True)
         sys.stdin.read()
 
-meanings.MANY, meanings.PAGE = 1, 4
+vectors.MANY, vectors.PAGE = 1, 4
 Engines.embedder = lambda self, name, offline=False: Far("rough")
 opened(Path(sys.argv[1]), Path(sys.argv[2])).index("static", tell=tell)
 """
@@ -218,4 +218,4 @@ def test_ctrl_c_while_processes_start_says_one_line_and_no_traceback(tmp_path):
     _, said = began.communicate(timeout=60)
 
     assert began.returncode == 130
-    assert said == "stopped; what was done is kept, and the same command goes on from there\n"
+    assert said == "stopped; finished work is kept. Run the same command again to continue\n"

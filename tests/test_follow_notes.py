@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from ragvault.config.settings import Chunk, Config, Links
 from ragvault.store.catalogue import Catalogue
-from ragvault.write import notes as write_path
-from ragvault.write import prepare
-from ragvault.write.notes import Report, follow_notes
+from ragvault.update import notes as write_path
+from ragvault.update import prepare
+from ragvault.update.notes import Report, follow_notes
 
 SAMPLE = Path(__file__).parent.parent / "sample_vault"
 LONG_AGO = 1_600_000_000  # so that no file is as young as the clock's tick
@@ -282,7 +282,7 @@ def test_a_file_that_held_no_text_is_read_when_it_changes_and_forgotten_when_it_
 
     assert (report.added, report.removed, report.skipped) == (1, 0, ())
     with Catalogue.open(folder) as catalogue:
-        assert "c.md" not in catalogue.fact("binaries")
+        assert "c.md" not in catalogue.binary_files().get("files", {})
 
 
 def test_a_note_that_becomes_binary_is_told_in_every_run(vault, folder):

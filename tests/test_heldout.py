@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from rank_kit import candidate, context, ids, pools
 
 from benchmarks import heldout, relating
+from ragvault.answer.related import Reason
 from ragvault.evaluate.questions import Judged, Question
 from ragvault.evaluate.run import ScoredAnswer
 from ragvault.rank.fuse import fuse
-from ragvault.related import Reason
 
 
 class Told:

@@ -25,7 +25,6 @@ from write_kit import (
     write,
 )
 
-from ragvault import compact
 from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable, VaultEmptied, VaultUnreadable
 from ragvault.index import graph_networkx
@@ -36,7 +35,7 @@ from ragvault.plan import Has
 from ragvault.sought import Words
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
-from ragvault.write import keyword
+from ragvault.update import compact, keyword
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]
@@ -66,7 +65,7 @@ def tier_sizes(vault):
     engines = Engines(vault.folder, vault.settings)
     with vault.catalogue() as catalogue:
         dims = catalogue.model_dims()
-        models = {tier: catalogue.fact(tier) for tier in ("full", "static")}
+        models = {tier: catalogue.tier_model(tier) for tier in ("full", "static")}
         indexes = {
             tier: engines.vectors(model, dims[model], catalogue)
             for tier, model in models.items()
@@ -160,7 +159,7 @@ def test_what_has_a_good_vector_has_no_rough_one(vault):
 
 
 def test_a_half_finished_upgrade_finds_the_rest_by_its_rough_vectors(vault, models, monkeypatch):
-    monkeypatch.setattr("ragvault.write.meanings.PAGE", 10)
+    monkeypatch.setattr("ragvault.update.vectors.PAGE", 10)
 
     def stop(what, done, total):
         if what == "embedding" and done >= 20:
@@ -181,7 +180,7 @@ def test_a_half_finished_upgrade_finds_the_rest_by_its_rough_vectors(vault, mode
 
 
 def test_rough_vectors_make_room_while_good_ones_come(vault, monkeypatch):
-    monkeypatch.setattr("ragvault.write.meanings.PAGE", 4)
+    monkeypatch.setattr("ragvault.update.vectors.PAGE", 4)
     monkeypatch.setattr("ragvault.ingest.PAGES", 1)
 
     def stop(what, done, total):
@@ -391,7 +390,7 @@ def test_the_old_model_answers_until_the_new_one_has_read_everything(vault, tmp_
     changed.index()
 
     with vault.catalogue() as catalogue:
-        assert catalogue.fact("full") == "newer@1"
+        assert catalogue.tier_model("full") == "newer@1"
         assert [cache.name for cache in catalogue.caches()] == ["keyword", "vector newer@1"]
     folders = (vault.folder / "caches").glob("vector*")
     assert [folder.name.startswith("vector-newer@1-") for folder in folders] == [True]
@@ -600,7 +599,7 @@ def test_many_files_are_read_without_processes_where_those_cannot_be_started(vau
     def broken(*_):
         raise BrokenProcessPool
 
-    monkeypatch.setattr("ragvault.write.prepare.MANY", 2)
+    monkeypatch.setattr("ragvault.update.prepare.MANY", 2)
     monkeypatch.setattr(ProcessPoolExecutor, "submit", broken)
 
     assert vault.index("keyword").added == 12
@@ -647,7 +646,7 @@ def test_the_words_a_vault_is_about_are_kept_with_their_vectors(wordy):
 def test_a_small_edit_chooses_no_words_anew_and_a_large_one_embeds_only_new_words(
     wordy, models, monkeypatch
 ):
-    monkeypatch.setattr("ragvault.write.vocabulary.LAG", 0.05)
+    monkeypatch.setattr("ragvault.update.keyword.LAG", 0.05)
     wordy.index()
     with wordy.catalogue() as catalogue:
         chosen = catalogue.vocabulary_chosen()
@@ -722,8 +721,8 @@ def test_everything_an_index_holds_is_closed_to_others(tmp_path, engine):
 @pytest.fixture
 def at_once(monkeypatch):
     """Words follow after each note that is stored."""
-    monkeypatch.setattr("ragvault.caches.EVERY", 0.0)
-    monkeypatch.setattr("ragvault.write.notes.COMMIT_EVERY", 1)
+    monkeypatch.setattr("ragvault.update.keyword.EVERY", 0.0)
+    monkeypatch.setattr("ragvault.update.notes.COMMIT_EVERY", 1)
 
 
 def by_word(vault, word):
@@ -812,7 +811,7 @@ def test_a_folder_without_a_single_note_empties_no_index(tmp_path, rebuild, left
     for name in left:
         (vault.root / name).touch()
 
-    with pytest.raises(VaultEmptied, match="is it mounted") as refused:
+    with pytest.raises(VaultEmptied, match="is its disk mounted") as refused:
         vault.index(rebuild=rebuild)
 
     assert refused.value.exit_code == 4
@@ -830,9 +829,9 @@ def test_a_search_of_an_empty_folder_asks_whether_it_is_mounted(tmp_path):
     shutil.rmtree(vault.root)
     vault.root.mkdir()
 
-    with pytest.raises(VaultUnreadable, match="is it mounted"):
+    with pytest.raises(VaultUnreadable, match="is its disk mounted"):
         vault.search("bread")
-    assert "is it mounted" in vault.status().pending.why
+    assert "is its disk mounted" in vault.status().pending.why
 
 
 def test_notes_that_are_gone_for_good_are_taken_over_when_that_is_said(tmp_path):

@@ -19,9 +19,10 @@ def test_the_page_on_installing_names_what_is_there():
 
     assert 'requires-python = ">=3.10"' in project
     assert "Python 3.10 or newer" in page
-    for extra in ("sentence-transformers", "tantivy"):
-        assert f"\n{extra} = [" in project
-        assert f"ragvault[{extra}]" in page
+    assert "\nsentence-transformers = [" in project
+    assert "ragvault[sentence-transformers]" in page
+    assert '"tantivy>=' in project
+    assert "Python 3.11" in page
 
 
 @pytest.mark.slow
@@ -61,6 +62,6 @@ def test_the_program_runs_from_its_wheel(tmp_path):
     assert where.stdout.startswith(str(site))
     assert "index" in run("--help")
     assert run("config", "init").strip() == str(tmp_path / "home" / "config.toml")
-    assert "all is well" in run("config", "check")
+    assert "no problems found" in run("config", "check")
     assert "bge-small-en-v1.5" in run("models", "list")
     assert "[boost" in run("config", "show", "--set", "search.profile=lightrag")

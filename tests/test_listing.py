@@ -9,16 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from ragvault.cli.around import surroundings
-from ragvault.cli.ask import answer
-from ragvault.cli.reply import Reply
-from ragvault.cli.search import parse
+from ragvault.cli.caller import Reply, this_caller
+from ragvault.cli.search import answer_search, parse_search
 from ragvault.vault import Vault
 
 
 def ask(root: Path, *args: str) -> Reply:
-    where = surroundings()._replace(cwd=str(root))
-    return answer(parse(["search", *args], where), where)
+    where = this_caller()._replace(cwd=str(root))
+    return answer_search(parse_search(["search", *args], where), where)
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from ragvault.ports import CacheBroken
 from ragvault.store.caches import vector_cache
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.model_vectors import ModelVectors
-from ragvault.write.meanings import update_vectors
+from ragvault.update.vectors import update_vectors
 
 DIM = 16
 

@@ -132,7 +132,7 @@ import sys
 from pathlib import Path
 from ragvault.config.settings import Config
 from ragvault.notes.walk import walk
-from ragvault.write import prepare
+from ragvault.update import prepare
 
 prepare.MANY = prepare.BATCH = 2
 root = Path(sys.argv[1])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from write_kit import QUERIES, Heard, answers, models, notes, opened, write
 
-from ragvault.cli.pages import index_report
+from ragvault.cli.render.reports import index_report
 from ragvault.evaluate.doctor import check_index
 from tests.keyword_kit import ENGINES
 
@@ -59,16 +59,22 @@ def empty(path: Path) -> None:
 
 
 def caches(folder: Path, tier: str) -> list[str]:
-    """Every file that answers and can be made again, by its path in the index folder."""
-    held = [folder / "stamp", *(path for name in CACHES for path in (folder / name).rglob("*"))]
-    # Tantivy's locks are empty, and its list of managed files is about files to delete.
-    spared = (".tantivy-meta.lock", ".tantivy-writer.lock", ".managed.json")
+    """Every file that answers and can be rebuilt, by its path in the index folder."""
+    held = (folder / "caches").rglob("*")
+    # Locks are empty, and tantivy's list of managed files is about files to delete.
+    spared = ("MAIN_WRITELOCK", ".tantivy-meta.lock", ".tantivy-writer.lock", ".managed.json")
     names = [str(p.relative_to(folder)) for p in held if p.is_file() and p.name not in spared]
     # Rough vectors of passages that all have good ones answer nothing.
     return [name for name in names if tier == "static" or "rough" not in name]
 
 
-CACHES = ("keyword", "code", "caches")
+def cache_of(vault, name: str) -> Path:
+    """The folder of the keyword or the vector index."""
+    (found,) = (vault.folder / "caches").glob(f"{name}-*")
+    return found
+
+
+CACHES = ("keyword", "vector")
 
 
 HARM = [
@@ -80,9 +86,7 @@ HARM = [
 
 
 @pytest.mark.parametrize(("damage", "tier"), HARM)
-def test_a_damaged_cache_is_made_again_from_the_catalogue_with_one_line(
-    vault, models, damage, tier
-):
+def test_a_damaged_cache_is_rebuilt_from_the_catalogue_with_one_line(vault, models, damage, tier):
     vault.index(tier)
     before = answers(vault)
     saved = shutil.copytree(vault.folder, vault.folder.with_name("saved"))
@@ -96,20 +100,23 @@ def test_a_damaged_cache_is_made_again_from_the_catalogue_with_one_line(
 
         vault.index(tier, talk=heard)
 
-        said = [line for line in heard.lines if "made again" in line]
+        said = [line for line in heard.lines if "rebuilding" in line]
         if answers(vault) != before or models.seen or len(said) != 1:
             wrong.append((name, heard.lines, models.seen))
     assert wrong == []
 
 
-@pytest.mark.parametrize("name", ["keyword", "code"])
-def test_a_search_that_meets_damage_names_the_leg_and_the_next_index_mends_it(vault, name):
+# Whoosh does not close what it opened of a damaged index; the collector does, and complains.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+def test_a_search_that_meets_damage_names_the_leg_and_the_next_index_mends_it(vault):
     vault.index()
     before = {query: _found(vault, query) for query in QUERIES}
     saved = shutil.copytree(vault.folder, vault.folder.with_name("saved"))
-    files = sorted(path for path in (saved / name).rglob("*") if path.stat().st_size > 40)
+    held = cache_of(vault, "keyword").relative_to(vault.folder)
+    files = sorted(path for path in (saved / held).rglob("*") if path.stat().st_size > 40)
     wrong = []
-    for path in (each for each in files if each.is_file() and "manifest" not in each.name):
+    for path in (each for each in files if each.is_file()):
         for where in (0.0, 0.08, 0.5, 0.99):
             shutil.rmtree(vault.folder)
             shutil.copytree(saved, vault.folder)
@@ -118,7 +125,8 @@ def test_a_search_that_meets_damage_names_the_leg_and_the_next_index_mends_it(va
             failed = {leg for query in QUERIES for leg in vault.search(query).failed}
             vault.index()
 
-            if failed - {name} or {query: _found(vault, query) for query in QUERIES} != before:
+            known = failed <= {"keyword", "code"}
+            if not known or {query: _found(vault, query) for query in QUERIES} != before:
                 wrong.append((path.name, where, failed))
     assert wrong == []
 
@@ -128,10 +136,10 @@ def _found(vault, query):
     return [(each.note.path, each.passage.ordinal) for each in response.results], response.failed
 
 
-@pytest.mark.parametrize("name", ["keyword", "code"])
-def test_damage_is_told_with_the_name_of_the_index_and_found_by_the_doctor(vault, name):
+@pytest.mark.parametrize("name", CACHES)
+def test_damage_is_reported_with_the_name_of_the_index_and_found_by_the_doctor(vault, name):
     vault.index()
-    files = [path for path in (vault.folder / name).rglob("*") if path.suffix in (".pst", ".pos")]
+    files = [path for path in cache_of(vault, name).rglob("*") if path.is_file()]
     corrupt(max(files, key=lambda path: path.stat().st_size))
     with vault.catalogue() as catalogue:
         found = list(check_index(catalogue, vault.engines(), vault.status()))
@@ -141,16 +149,15 @@ def test_damage_is_told_with_the_name_of_the_index_and_found_by_the_doctor(vault
 
     assert [each.part for each in found if each.state == "broken"] == [f"{name} index"]
     assert len(heard.lines) == 1
-    assert heard.lines[0].startswith(f"the {name} index: ")
+    assert heard.lines[0].startswith(f"the {name} index")
 
 
 @pytest.mark.parametrize("name", CACHES)
-@pytest.mark.parametrize("deep", [False, True])
-def test_a_file_where_a_cache_should_be_makes_room_for_it(vault, models, name, deep):
+def test_a_file_where_a_cache_should_be_makes_room_for_it(vault, models, name):
     vault.index()
     before = answers(vault)
     models.forget()
-    path = next((vault.folder / name).iterdir()) if deep else vault.folder / name
+    path = cache_of(vault, name)
     shutil.rmtree(path)
     path.write_text("no folder")
     heard = Heard()
@@ -159,15 +166,28 @@ def test_a_file_where_a_cache_should_be_makes_room_for_it(vault, models, name, d
 
     assert answers(vault) == before
     assert models.seen == []
-    assert sum("made again" in line for line in heard.lines) == 1
+    assert sum("rebuilding" in line for line in heard.lines) == 1
+
+
+def test_a_file_in_place_of_all_caches_makes_room_for_them(vault, models):
+    vault.index()
+    before = answers(vault)
+    models.forget()
+    shutil.rmtree(vault.folder / "caches")
+    (vault.folder / "caches").write_text("no folder")
+
+    vault.index()
+
+    assert answers(vault) == before
+    assert models.seen == []
 
 
 def test_a_folder_where_a_file_should_be_makes_room_for_it(vault, models):
     vault.index()
     before = answers(vault)
     models.forget()
-    for name in ("stamp", "keyword/*/manifest", "code/*/manifest", "caches/*/vectors.faiss"):
-        for path in vault.folder.glob(name):
+    for name in CACHES:
+        for path in [path for path in cache_of(vault, name).rglob("*") if path.is_file()]:
             path.unlink()
             (path / "within").mkdir(parents=True)
 
@@ -177,37 +197,53 @@ def test_a_folder_where_a_file_should_be_makes_room_for_it(vault, models):
     assert models.seen == []
 
 
-@pytest.mark.parametrize("gone", [*CACHES, "stamp"])
-def test_a_cache_that_is_gone_as_a_whole_is_made_again(vault, models, gone):
+@pytest.mark.parametrize("name", CACHES)
+def test_a_cache_that_is_gone_is_rebuilt(vault, models, name):
     vault.index()
     before = answers(vault)
     models.forget()
-    path = vault.folder / gone
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.rmtree(cache_of(vault, name))
     heard = Heard()
 
     vault.index(talk=heard)
 
     assert answers(vault) == before
     assert models.seen == []
-    assert sum("made again" in line for line in heard.lines) == 1
+    assert sum("rebuilding" in line for line in heard.lines) == 1
+
+
+def test_when_all_caches_are_gone_each_is_rebuilt_and_named(vault, models):
+    vault.index()
+    before = answers(vault)
+    models.forget()
+    shutil.rmtree(vault.folder / "caches")
+    heard = Heard()
+
+    vault.index(talk=heard)
+
+    assert answers(vault) == before
+    assert models.seen == []
+    assert [line.partition(":")[0].split(" of ")[0] for line in heard.lines] == [
+        "the keyword index",
+        "the vector index",
+    ]
 
 
 def test_an_index_whose_first_run_was_stopped_before_its_words_is_not_called_lost(
     vault, monkeypatch
 ):
-    def stop(*_):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("ragvault.caches.follow_words", stop)
+        patched.setattr("ragvault.update.keyword.update_keyword", stop)
         with pytest.raises(KeyboardInterrupt):
             vault.index()
     heard = Heard()
 
     vault.index(talk=heard)
 
-    assert [line for line in heard.lines if "made again" in line] == []
+    assert [line for line in heard.lines if "rebuilding" in line] == []
 
 
 @pytest.mark.parametrize("flags", [{"rebuild": True}, {}])
@@ -221,8 +257,9 @@ def test_what_is_made_again_is_reported_and_not_called_nothing(vault, flags):
 
     report = vault.index(**flags)
 
-    assert report.remade == (("code", "keyword", "vectors") if flags else ("code", "keyword"))
-    assert "made again; 6 unchanged" in index_report("notes", report)
+    assert report.remade == (("keyword", "vectors") if flags else ("keyword",))
+    rebuilt = f"rebuilt {', '.join(report.remade)}; 6 unchanged"
+    assert rebuilt in index_report("notes", report)
     assert vault.index().remade == ()
 
 
@@ -230,7 +267,7 @@ def test_a_rebuild_says_once_what_it_does_and_nothing_of_what_it_deleted(vault):
     vault.index()
     heard = Heard()
     vault.index(rebuild=True, talk=heard)
-    assert heard.lines == ["all indexes are made again from the catalogue"]
+    assert heard.lines == ["rebuilding all indexes from the catalogue"]
 
 
 # --- A full disk ---

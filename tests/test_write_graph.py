@@ -10,8 +10,8 @@ from watch_kit import SMALL, Watched, soon
 from write_kit import models, opened, write
 
 from ragvault.index import graph_networkx
-from ragvault.write import graph
-from ragvault.write.graph import REGROUP, LinkGraph
+from ragvault.update import graph
+from ragvault.update.graph import REGROUP, LinkGraph
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]

@@ -1,4 +1,4 @@
-"""ragvault config: start a settings file, show what is in effect, check it."""
+"""ragvault config: create a config file, show the settings in effect, check them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from typing import Annotated, Optional
 
 import typer
 
-from ragvault.cli import options, render
+from ragvault.answer.json_output import encode
+from ragvault.cli import options
+from ragvault.cli.render import console
+from ragvault.cli.render.settings import (
+    no_problems,
+    notes,
+    problems_json,
+    settings_json,
+    settings_toml,
+)
 from ragvault.config import folders, starter
 from ragvault.config.load import VAULT_FILE, Loaded, check_file, load_settings
 from ragvault.errors import ConfigError, UsageError, VaultNotFound
@@ -21,30 +30,30 @@ Vault = Annotated[
         "--vault",
         metavar="PATH|NAME",
         autocompletion=options.vault_names,
-        help="With the settings of this vault.",
+        help="Include the settings of this vault.",
     ),
 ]
 
-app = typer.Typer(help="Your settings: start a file, show what is in effect, check it.")
+app = typer.Typer(help="Manage settings: create a config file, show or check settings.")
 
 
 @app.command()
 def init(
     force: Annotated[
-        bool, typer.Option("--force", help="Replace the file; the old one is kept beside it.")
+        bool, typer.Option("--force", help="Replace an existing file; keeps a copy of it.")
     ] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write a config file that explains every setting and changes none.
+    """Write a config file that explains the settings and changes none.
 
     ragvault config init
     """
     path = folders.user_file()
     kept = starter.write_starter(path, force=force)
     if kept:
-        render.talk(f"the old file is now {kept}")
-    render.out(render.as_json({"file": path, "kept": kept}) if json else str(path))
+        console.report(f"the old file was renamed to {kept}")
+    console.out(encode({"file": path, "kept": kept}) if json else str(path))
 
 
 @app.command()
@@ -53,7 +62,7 @@ def show(
     set_: options.Set = None,
     json: options.Json = False,
 ) -> None:
-    """Print every setting, its value and where it came from.
+    """Print every setting with its value and where it comes from.
 
     ragvault config show
 
@@ -61,49 +70,46 @@ def show(
     """
     folder = _folder(vault)
     loaded = load_settings(folder, tuned=_tuned(folder, set_ or ()), flags=set_ or ())
-    shown = render.settings_json if json else render.settings_toml
-    render.out(shown(loaded, _about(loaded, folder)))
+    formatted = settings_json if json else settings_toml
+    console.out(formatted(loaded, _about(loaded, folder)))
 
 
 @app.command()
 def check(
     file: Annotated[
         Optional[Path],  # noqa: UP045 - read by Typer at run time
-        typer.Argument(metavar="[FILE]", help="One file alone, instead of all that is in effect."),
+        typer.Argument(metavar="[FILE]", help="Check only this file."),
     ] = None,
     vault: Vault = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Say what is wrong with your settings, and how to mend it. Exit 2 when something is.
+    """Check your settings, and show how to fix problems. Exits with 2 if there are any.
 
     ragvault config check
 
     ragvault config check --vault sample_vault --json
     """
     if file and vault:
-        raise UsageError("a file is checked alone", fix="leave out FILE or --vault")
+        raise UsageError("FILE and --vault cannot be combined", fix="leave one of them out")
     try:
         folder = None if file else _folder(vault)
         loaded = check_file(file) if file else load_settings(folder, tuned=_tuned(folder))
     except ConfigError as mistakes:
         if not json:
             raise
-        # Here mistakes are the answer, and not what kept us from one.
-        render.out(render.mistakes_json(mistakes))
+        # The problems are the result of this command, not a failure of it.
+        console.out(problems_json(mistakes))
         raise typer.Exit(mistakes.exit_code) from None
     if json:
-        render.out(
-            render.as_json(
-                {"files": loaded.files, "problems": [], "notes": render.notes(loaded.config)}
-            )
-        )
+        found = {"files": loaded.files, "problems": [], "notes": notes(loaded.config)}
+        console.out(encode(found))
     elif not quiet:
-        render.out(render.verdict(loaded))
+        console.out(no_problems(loaded))
 
 
 def _folder(vault: str | None) -> Path | None:
-    """The folder of a vault, by path or by the name it is known by."""
+    """The folder of a vault, given by path or name."""
     if vault is None:
         return None
     path = Path(vault).expanduser()
@@ -113,26 +119,26 @@ def _folder(vault: str | None) -> Path | None:
     named = [known.root for known in layout.known_vaults(data) if known.name == vault]
     if not named:
         raise VaultNotFound(
-            f"there is no folder {vault}, and no vault of that name",
-            fix="name the folder that holds the notes",
+            f"no folder and no known vault is called {vault}",
+            fix="give the folder that contains the notes",
         )
     return named[0]
 
 
 def _tuned(vault: Path | None, flags: Sequence[str] = ()) -> Path | None:
-    """Where `ragvault tune` keeps what it found for a vault and the profile in use."""
+    """The file with the weights that `ragvault tune` found for a vault and the profile in use."""
     if vault is None:
         return None
     profile = load_settings(vault, flags=flags).config.search.profile
     data = folders.data_dir(override=load_settings().config.paths.data)
     try:
         return layout.tuned_file(layout.index_folder(vault, data), profile)
-    except ConfigError:  # no index can be there, and settings must be shown all the same
+    except ConfigError:  # no index is possible there; settings are shown all the same
         return None
 
 
 def _about(loaded: Loaded, vault: Path | None) -> dict[str, str]:
-    """Where the settings were looked for, and where ragvault writes because of them."""
+    """Which files settings are read from, and where ragvault writes."""
     files = {"user_file": folders.user_file()}
     if vault is not None:
         files["vault_file"] = vault / VAULT_FILE

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from ragvault.cli import options, render
+from ragvault.answer.json_output import encode
+from ragvault.cli import options
+from ragvault.cli.render import console
 
 app = typer.Typer()
 
@@ -29,14 +31,14 @@ def doctor(
     """
     from datetime import datetime
 
-    from ragvault.cli import pages
+    from ragvault.cli.render import reports
     from ragvault.evaluate.doctor import diagnose, exit_code
 
     name, found = diagnose(vault, datetime.now().astimezone())
     code = exit_code(found)
     if json:
-        render.out(render.as_json({"vault": name, "exit": code, "findings": found}))
+        console.out(encode({"vault": name, "exit": code, "findings": found}))
     else:
-        render.out(pages.findings(found, quiet=render.is_quiet(), full=render.is_verbose()))
+        console.out(reports.findings(found, quiet=console.is_quiet(), full=console.is_verbose()))
     if code:
         raise typer.Exit(code)

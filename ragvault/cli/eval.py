@@ -1,4 +1,4 @@
-"""ragvault eval: how good the answers are, on judged questions or on probes of the vault."""
+"""ragvault eval: search quality, on judged questions or on probes of the vault."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from ragvault.cli import options, render
+from ragvault.answer.json_output import encode
+from ragvault.cli import options
+from ragvault.cli.render import console
 from ragvault.errors import UsageError
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ def evaluate(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Measure how good the answers are, on judged questions or probes.
+    """Measure search quality, on judged questions or probes.
 
     Without questions, probes are made of the vault itself: titles, aliases, headings, sentences,
     misspelt titles and the words around links must find their notes; nonsense must find nothing.
@@ -70,7 +72,7 @@ def evaluate(
     names = _named(profiles, opened)
     asked = _questions(questions, opened, probes, seed, write)
     if not asked:
-        render.talk("nothing to ask: no note of this vault has a title, heading or sentence")
+        console.report("nothing to ask: no note of this vault has a title, heading or sentence")
         raise typer.Exit(1)
     now = datetime.now().astimezone()
     evaluator = Evaluator(
@@ -79,7 +81,7 @@ def evaluate(
     source = {"file": str(questions)} if questions else {"probes": len(asked), "seed": seed}
     about = {"vault": opened.name, "now": now.isoformat(timespec="seconds"), "questions": source}
     found = about | evaluate_profiles(
-        evaluator, names, ablate=ablate, signals=questions is None, progress=render.detail
+        evaluator, names, ablate=ablate, signals=questions is None, progress=console.detail
     )
     _show(found, plot, json)
 
@@ -116,24 +118,24 @@ def _questions(
     with opened.catalogue() as catalogue:
         made = probes(catalogue, count, seed=seed)
     if len(made) < count:
-        render.talk(f"the vault is too small for {count} probes; using {len(made)}")
+        console.report(f"the vault is too small for {count} probes; using {len(made)}")
     if write is not None:
         write_questions(write, made)
-        render.talk(f"saved {len(made)} questions in {write}")
+        console.report(f"saved {len(made)} questions in {write}")
     return made
 
 
 def _show(found: dict[str, Any], plot: Path | None, json: bool) -> None:
-    from ragvault.cli import scores
+    from ragvault.cli.render import evaluation
 
-    render.out(render.as_json(found) if json else scores.as_text(found, full=render.is_verbose()))
-    for line in scores.about(found):
-        render.talk(line)
+    console.out(encode(found) if json else evaluation.evaluation(found, full=console.is_verbose()))
+    for line in evaluation.warnings(found):
+        console.report(line)
     if plot:
         from ragvault.evaluate.plot import draw_report
 
         draw_report(found, plot)
-        render.talk(f"drew {plot}")
+        console.report(f"drew {plot}")
 
 
 def _check_plot(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""ragvault forget: take a note out of the index, with nothing left behind."""
+"""ragvault forget: remove a note from the index and from every index file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Annotated, Optional
 
 import typer
 
-from ragvault.cli import options, render
+from ragvault.answer.json_output import encode
+from ragvault.cli import options
+from ragvault.cli.render import console
 
 app = typer.Typer()
 
@@ -18,22 +20,24 @@ def forget(
         typer.Argument(
             metavar="PATH|NOTE",
             autocompletion=options.note_names,
-            help="A note by path or name, or a folder.",
+            help="Path or name of a note, or a folder.",
             show_default=False,
         ),
     ] = None,
     removed: Annotated[
         bool,
-        typer.Option("--removed", help="Only what is no longer in your notes, and in files still."),
+        typer.Option(
+            "--removed", help="Only erase leftovers of notes you already deleted or edited."
+        ),
     ] = False,
     vault: options.VaultName = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Take a note out of the index, with every byte of it.
+    """Remove a note from the index and from every index file.
 
-    The file itself is not touched. One that is still in the vault comes back with the next index,
-    unless a line in .ragignore keeps it out. What you deleted or edited away earlier goes as well.
+    Does not touch the note itself. If it is still in the vault, the next index adds it again,
+    unless .ragignore excludes it. Also erases leftovers of notes you deleted or edited earlier.
 
     ragvault forget Journal/2024-11-03.md
 
@@ -41,23 +45,23 @@ def forget(
 
     ragvault forget --removed
     """
-    from ragvault.cli import pages
+    from ragvault.cli.render import reports
     from ragvault.errors import UsageError
-    from ragvault.forget import ignore_line
     from ragvault.models.progress import stderr_reporter
     from ragvault.service.process import pause_watcher
+    from ragvault.update.forget import ignore_line
     from ragvault.vault import Vault
 
     if (note is None) != removed:
-        raise UsageError("name a note, or say --removed", fix="ragvault forget --help")
+        raise UsageError("name a note, or use --removed", fix="ragvault forget --help")
     opened = Vault.open(vault)
     with pause_watcher(opened.root):
-        forgotten = opened.forget(note, talk=stderr_reporter(quiet=render.is_quiet()))
+        forgotten = opened.forget(note, talk=stderr_reporter(quiet=console.is_quiet()))
     if note is not None and not forgotten.notes:
-        render.talk(f"{note} is not in the index any more")
-    render.out(render.as_json(forgotten) if json else pages.forgotten(opened.name, forgotten))
+        console.report(f"{note} is no longer in the index")
+    console.out(encode(forgotten) if json else reports.forgotten(opened.name, forgotten))
     for path in forgotten.still_there:
-        render.talk(
-            f"{path} is still in the vault: the next index brings it back, unless .ragignore "
-            f"at the top of the vault has the line {ignore_line(path)}"
+        console.report(
+            f"{path} is still in the vault, so the next index will add it again; to exclude it, "
+            f"add this line to .ragignore at the top of the vault: {ignore_line(path)}"
         )

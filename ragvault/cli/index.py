@@ -1,4 +1,4 @@
-"""ragvault index: read a vault into its index, or bring the index up to date."""
+"""ragvault index: index a vault, or update its index."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from ragvault.cli import options, render
+from ragvault.answer.json_output import encode
+from ragvault.cli import options
 from ragvault.cli.progress import progress
+from ragvault.cli.render import console
 
 app = typer.Typer()
 
 
 class Tier(str, Enum):
-    """How far an index goes."""
+    """How far a vault is indexed."""
 
     keyword = "keyword"
     static = "static"
@@ -28,21 +30,27 @@ def index(
         typer.Argument(
             metavar="[VAULT]",
             autocompletion=options.vault_names,
-            help="The folder of notes; left out, the vault around this folder.",
+            help="Folder with notes. Default: the vault around the current folder.",
         ),
     ] = None,
     tier: Annotated[
-        Tier, typer.Option("--tier", help="How far to go: words, rough meaning, or all of it.")
+        Tier,
+        typer.Option(
+            "--tier", help="Keywords only, with quick static vectors, or with full vectors."
+        ),
     ] = Tier.full,
     no_vectors: Annotated[
-        bool, typer.Option("--no-vectors", help="The same as --tier keyword.")
+        bool, typer.Option("--no-vectors", help="Same as --tier keyword.")
     ] = False,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Make all indexes again; embeds nothing known.")
+        bool, typer.Option("--rebuild", help="Rebuild all indexes, reusing stored embeddings.")
     ] = False,
     allow_empty: Annotated[
         bool,
-        typer.Option("--allow-empty", help="Take over that no note is left; else it is refused."),
+        typer.Option(
+            "--allow-empty",
+            help="Accept an empty vault (otherwise treated as an unmounted disk).",
+        ),
     ] = False,
     model: Annotated[
         Optional[str],  # noqa: UP045
@@ -50,28 +58,28 @@ def index(
             "--model",
             metavar="NAME",
             autocompletion=options.model_names,
-            help="The model to embed with from now on.",
+            help="Embed with this model from now on.",
         ),
     ] = None,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Fetch nothing; go on with the models that are here.")
+        bool, typer.Option("--offline", help="Download nothing; use the installed models.")
     ] = False,
     set_: options.Set = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Index a vault, or bring its index up to date.
+    """Index a vault, or update its index.
 
-    Only what changed is read, and only new text is embedded. The vault itself is never written
-    to. It can be searched as soon as the first tier is done; Ctrl-C keeps what is there, and the
-    same command goes on from there.
+    Reads only files that changed and embeds only new text. Never writes to the vault. You can
+    search as soon as the first tier is done. Ctrl-C keeps what is done; run the same command again
+    to continue.
 
     ragvault index sample_vault
 
     ragvault index sample_vault --tier static --offline
     """
-    from ragvault.cli import pages
+    from ragvault.cli.render import reports
     from ragvault.models.progress import stderr_reporter
     from ragvault.service.process import pause_watcher
     from ragvault.vault import Vault
@@ -80,18 +88,18 @@ def index(
     opened = Vault.open(vault, flags=flags)
     how_far: Any = "keyword" if no_vectors else tier.value
     try:
-        with pause_watcher(opened.root) as watcher, progress() as tell:
+        with pause_watcher(opened.root) as watcher, progress() as report_progress:
             if watcher:
-                render.talk(f"the watcher (pid {watcher.pid}) lets this run write, then goes on")
-            talk = stderr_reporter(quiet=render.is_quiet())
+                console.report(f"pausing the watcher (pid {watcher.pid}) during this run")
+            talk = stderr_reporter(quiet=console.is_quiet())
             how: Any = {"rebuild": rebuild, "allow_empty": allow_empty, "offline": offline}
-            report = opened.index(how_far, tell=tell, talk=talk, **how)
+            report = opened.index(how_far, tell=report_progress, talk=talk, **how)
     except KeyboardInterrupt:
-        render.talk("stopped; what was done is kept, and the same command goes on from there")
+        console.report("stopped; finished work is kept. Run the same command again to continue")
         raise
-    render.out(render.as_json(report) if json else pages.index_report(opened.name, report))
+    console.out(encode(report) if json else reports.index_report(opened.name, report))
     for warning in report.warnings:
-        render.talk(f"warning: {warning}")
+        console.report(f"warning: {warning}")
     for skip in report.skipped:
         why = ", ".join(filter(None, (skip.reason, skip.detail)))
-        render.detail(f"skipped {skip.path}: {why}")
+        console.detail(f"skipped {skip.path}: {why}")

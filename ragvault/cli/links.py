@@ -1,4 +1,4 @@
-"""ragvault links: where a note's links lead, which lead to it, and how two notes are connected."""
+"""ragvault links: the links of a note, in both directions, and how two notes are connected."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ragvault.cli import options, render
+from ragvault.answer.json_output import encode
+from ragvault.cli import options
+from ragvault.cli.render import console
 
 app = typer.Typer()
 
@@ -24,10 +26,10 @@ def links(
 ) -> None:
     """List the links of a note: outgoing, incoming, broken and ambiguous.
 
-    With --path, show how it is connected to another note: the shortest way over links, followed in
-    both directions.
+    With --path, shows how it is connected to another note: the shortest path over links, followed
+    in both directions.
 
-    Exit 1 when it has no links at all, or the two are not connected. Loads no model and writes
+    Exits with 1 if there are no links, or the notes are not connected. Loads no model and writes
     nothing.
 
     ragvault links "Sourdough Starter"
@@ -36,18 +38,18 @@ def links(
 
     ragvault links Steam --path "Rye Loaf"
     """
-    from ragvault.cli import pages
+    from ragvault.cli.render import reports
     from ragvault.vault import Vault
 
     if path is not None:
         way = Vault.open(vault).link_path(note, path)
-        render.out(render.as_json(way) if json else pages.link_path(way))
+        console.out(encode(way) if json else reports.link_path(way))
         if not way.notes:
-            render.talk(f"no links connect {way.note} and {way.to}")
+            console.report(f"no links connect {way.note} and {way.to}")
             raise typer.Exit(1)
         return
     found = Vault.open(vault).links(note)
-    render.out(render.as_json(found) if json else pages.links(found))
+    console.out(encode(found) if json else reports.links(found))
     if not found:
-        render.talk(f"{found.note} has no links, and no note links to it")
+        console.report(f"{found.note} has no links, and no note links to it")
         raise typer.Exit(1)

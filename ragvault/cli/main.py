@@ -1,13 +1,13 @@
 """The program: which commands there are, and how each of them ends.
 
 To add a command, write ragvault/cli/NAME.py with a Typer `app` in it and add one line to COMMANDS:
-its name, and the first line of its help. A file with one @app.command() becomes a plain command, a
-file with a callback or several becomes a group (`ragvault config show`). The file is imported only
-when its command is called, so `ragvault --help` never waits for what another command needs. Shared
-options are in options.py; whatever a command prints is formatted in render.py.
+its name and the first line of its help. A file with one @app.command() becomes a plain command, a
+file with several becomes a group (`ragvault config show`). The file is imported only when its
+command is called, so `ragvault --help` never waits for what a command needs. Shared options are in
+options.py; all text that a command prints is formatted in render/.
 
-A command returns when it is done, raises typer.Exit(1) when it found nothing, and otherwise raises
-a RagvaultError. Nothing but `main` catches those, and nothing else prints an error.
+A command returns when it is done, raises typer.Exit(1) if it found nothing, and raises a
+RagvaultError if it failed. Only `main` catches those and prints an error.
 """
 
 from __future__ import annotations
@@ -22,32 +22,33 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ragvault import __version__
-from ragvault.cli import options, render
+from ragvault.cli import options
+from ragvault.cli.render import console
 from ragvault.errors import RagvaultError
 
 COMMANDS = {
-    "index": "Index a vault, or bring its index up to date.",
-    "search": "Search your notes, by meaning, by word and by link.",
-    "watch": "Keep indexes up to date while files change, and answer searches faster.",
-    "status": "Tell what is indexed, skipped, broken and pending.",
-    "doctor": "Check that every part works and every signal is alive; say the cure.",
+    "index": "Index a vault, or update its index.",
+    "search": "Search your notes with vectors, keywords and links.",
+    "watch": "Update indexes as files change, and keep models loaded for fast searches.",
+    "status": "Show what is indexed, skipped, broken and pending.",
+    "doctor": "Check that every part works, and show how to fix what does not.",
     "links": "List the links of a note: outgoing, incoming, broken and ambiguous.",
-    "related": "Find notes near this one: by links, by community and by meaning.",
-    "forget": "Take a note out of the index, with every byte of it.",
+    "related": "Find notes near this one: by links, community and vectors.",
+    "forget": "Remove a note from the index and from every index file.",
     "purge": "Remove everything ragvault has written, after listing it.",
-    "eval": "Measure how good the answers are, on judged questions or probes.",
-    "tune": "Search better weights for a vault, and keep them only with a receipt.",
-    "config": "Your settings: start a file, show what is in effect, check it.",
-    "vaults": "The vaults it knows: list them, remove one, choose the default.",
-    "models": "The models: which there are, fetching and checking them.",
+    "eval": "Measure search quality, on judged questions or probes.",
+    "tune": "Find better ranking weights for a vault, and keep them only if they prove better.",
+    "config": "Manage settings: create a config file, show or check settings.",
+    "vaults": "Manage known vaults: list, remove, set the default.",
+    "models": "List, fetch and verify models.",
 }
 
-# The class of every "called wrongly" that Typer raises; it has no public name of its own.
+# The base class of all usage errors that Typer raises; it has no public name.
 _Misuse: type[Any] = typer.BadParameter.__mro__[1]
 
 
 class Commands(TyperGroup):
-    """The commands by name, each a stand-in that knows its summary until it is called."""
+    """The commands by name: placeholders with a summary, imported when they are called."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -61,7 +62,7 @@ class Commands(TyperGroup):
 def _imported(name: str) -> Any:
     called: typer.Typer = import_module(f"ragvault.cli.{name}").app
     called.rich_markup_mode = app.rich_markup_mode
-    called._add_completion = False  # offered once, by ragvault itself
+    called._add_completion = False  # ragvault itself offers it
     command = typer.main.get_command(called)
     command.name = name
     return command
@@ -70,7 +71,7 @@ def _imported(name: str) -> Any:
 app = typer.Typer(
     name="ragvault",
     cls=Commands,
-    # Plain lines, on a terminal as in a pipe: importing Rich to draw boxes doubles the wait.
+    # No Rich: importing it to draw boxes doubles the time of --help.
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
@@ -90,30 +91,30 @@ def ragvault(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_version, help="Say which release.")
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version.")
     ] = False,
 ) -> None:
-    """Search your Markdown notes: by meaning, by word and by link, on this machine only."""
+    """Search your Markdown notes with vectors, keywords and links, all on this machine."""
     if ctx.invoked_subcommand is None:
-        render.out(ctx.get_help())
+        console.out(ctx.get_help())
 
 
 def main(args: Sequence[str]) -> int:
-    """Run one command line and return its exit code. Errors become two lines, never a traceback."""
-    render.reset()
+    """Run one command line and return its exit code. Errors are two lines, not a traceback."""
+    console.reset()
     try:
         code = _call(args)
-        if sys.stdout:  # None when it was closed: `>&-`
+        if sys.stdout:  # None if it was closed: `>&-`
             sys.stdout.flush()
     except BrokenPipeError:
         return reader_left()
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except RagvaultError as error:
-        render.error(error)
+        console.error(error)
         return error.exit_code
     except Exception as error:
-        render.unexpected(error)
+        console.unexpected(error)
         return 4
     return code
 
@@ -123,10 +124,10 @@ def _call(args: Sequence[str]) -> int:
     try:
         code = command.main(list(args), prog_name="ragvault", standalone_mode=False)
     except _Misuse as misuse:
-        render.misuse(misuse)
+        console.misuse(misuse)
         return 2
     except SystemExit as leaving:
-        # Typer meets a closed pipe with exit 1, which here means that nothing was found.
+        # Typer exits with 1 on a closed pipe, but 1 means "nothing found" here.
         if isinstance(leaving.__context__, BrokenPipeError):
             raise leaving.__context__ from None
         raise
@@ -134,7 +135,7 @@ def _call(args: Sequence[str]) -> int:
 
 
 def reader_left() -> int:
-    """`| head` has read enough: that is no failure, and the interpreter must not flush again."""
+    """The reader closed the pipe (`| head`): not an error, and Python must not flush again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -7,7 +7,9 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from ragvault.cli import options, render
+from ragvault.answer.json_output import encode
+from ragvault.cli import options
+from ragvault.cli.render import console, reports
 from ragvault.config import folders
 from ragvault.config.load import load_settings
 from ragvault.errors import ModelUnavailable, ModelUnusable
@@ -32,8 +34,8 @@ def list_(json: options.Json = False) -> None:
     """
     models_dir = folders.models_dir()
     rows = [_row(name, models_dir) for name in _registry().known_models()]
-    render.out(
-        render.as_json({"folder": str(models_dir), "models": rows}) if json else _table(rows)
+    console.out(
+        encode({"folder": str(models_dir), "models": rows}) if json else reports.models(rows)
     )
 
 
@@ -66,16 +68,16 @@ def pull(
 
     settings = load_settings().config.models
     copies = [path.expanduser() for path in (source, Path(settings.folder)) if path and path.name]
-    reporter = stderr_reporter(quiet=render.is_quiet())
+    reporter = stderr_reporter(quiet=console.is_quiet())
     how = InstallOptions(offline or settings.offline, copies, reporter)
     wanted = names or [settings.embedder, settings.static, settings.reranker]
     pulled = []
     for name in wanted:
         pulled.append({"name": name, "path": _pulled(name, how)})
         if not json:
-            render.out(str(pulled[-1]["path"]))
+            console.out(str(pulled[-1]["path"]))
     if json:
-        render.out(render.as_json({"models": pulled}))
+        console.out(encode({"models": pulled}))
 
 
 @app.command()
@@ -105,12 +107,12 @@ def verify(
     faults = {each: weights.faults(build, models_dir) for each, build in found if build}
     if json:
         rows = [{"name": each, "faults": wrong} for each, wrong in faults.items()]
-        render.out(render.as_json({"models": rows}))
+        console.out(encode({"models": rows}))
     wrong = [(each, said) for each, all_of_it in faults.items() for said in all_of_it]
     if wrong:
         raise ModelUnusable(wrong[0][0], "; ".join(said for _, said in wrong))
     if not quiet and not json:
-        render.out("\n".join(f"{each}: verified" for each in faults))
+        console.out("\n".join(f"{each}: verified" for each in faults))
 
 
 @app.command()
@@ -132,7 +134,7 @@ def path(name: Name, json: options.Json = False) -> None:
 
 
 def _print_path(name: str, path: Path, json: bool) -> None:
-    render.out(render.as_json({"name": name, "path": path}) if json else str(path))
+    console.out(encode({"name": name, "path": path}) if json else str(path))
 
 
 def _pulled(name: str, how: Any) -> Path:
@@ -178,21 +180,6 @@ def _row(name: str, models_dir: Path) -> dict[str, Any]:
         "full_name": build.full_name if build else None,
         "path": str(weights.build_folder(build, models_dir)) if build else None,
     }
-
-
-def _table(rows: list[dict[str, Any]]) -> str:
-    """Four lines per model: what it is, who made it, where it is or how large to fetch."""
-    lines = []
-    for row in rows:
-        sources = ", ".join(row["sources"])
-        here = row["path"] or f"not installed; {row['download_bytes'] / 1e6:.0f} MB to fetch"
-        lines += [
-            f"{row['name']}  ({row['kind']}, {row['engine']})",
-            f"    {row['about']}",
-            f"    made by {row['origin']}, licence {row['licence']}; from {sources}",
-            f"    {here}",
-        ]
-    return "\n".join(lines)
 
 
 def _registry() -> Any:

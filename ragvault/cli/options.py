@@ -2,7 +2,7 @@
 
     def status(vault: options.VaultName = None, json: options.Json = False) -> None: ...
 
-Quiet and Verbose act by being declared: render.talk and render.detail obey them.
+Declaring Quiet and Verbose is enough: console.report and console.detail obey them.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import Annotated, Optional
 
 import typer
 
-from ragvault.cli import render
+from ragvault.cli.render import console
 
 
 def _quiet(wanted: bool) -> bool:
     if wanted:
-        render.be_quiet()
+        console.be_quiet()
     return wanted
 
 
 def _verbose(wanted: bool) -> bool:
     if wanted:
-        render.be_verbose()
+        console.be_verbose()
     return wanted
 
 
 def vault_names(incomplete: str) -> list[str]:
-    """The known vaults whose names begin so, for the shell; the shell adds folders by itself."""
+    """Completion: known vaults that begin with the text; the shell itself adds folders."""
     from ragvault.config import folders
     from ragvault.config.load import load_settings
     from ragvault.errors import RagvaultError
     from ragvault.store import layout
 
-    # Somebody is in the middle of a line: a mistake in the settings is told when it is entered.
+    # No errors in the middle of typing: the command itself reports mistakes in the settings.
     with suppress(RagvaultError, OSError):
         data = folders.data_dir(override=load_settings().config.paths.data)
         names = [vault.name for vault in layout.known_vaults(data)]
@@ -45,7 +45,7 @@ def vault_names(incomplete: str) -> list[str]:
 
 
 def note_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The notes whose paths begin so, for the shell."""
+    """Completion: notes whose paths begin with the text."""
     from ragvault.errors import RagvaultError
     from ragvault.vault import Vault
 
@@ -57,27 +57,27 @@ def note_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _typed(names: list[str]) -> list[str]:
-    """As one would type them: bash takes a completion as it is, other shells quote it."""
+    """Quoted for bash, which inserts completions as they are; other shells quote by themselves."""
     if os.environ.get("_RAGVAULT_COMPLETE") != "complete_bash":
         return names
     return [re.sub(r"([^\w./@%+=:,-])", r"\\\1", name) for name in names]
 
 
 def model_names(incomplete: str) -> list[str]:
-    """The models of the registry whose names begin so, for the shell."""
+    """Completion: models of the registry that begin with the text."""
     from ragvault.models import registry
 
     return [name for name in registry.known_models() if name.startswith(incomplete)]
 
 
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", callback=_quiet, help="Say nothing but results and errors.")
+    bool, typer.Option("--quiet", "-q", callback=_quiet, help="Print only results and errors.")
 ]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", callback=_verbose, help="Say more on the way.")
+    bool, typer.Option("--verbose", "-v", callback=_verbose, help="Print more details.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 # Optional and not `| None`: Typer reads these at run time, on Python 3.10 as well.
 VaultName = Annotated[
     Optional[str],  # noqa: UP045
@@ -85,16 +85,14 @@ VaultName = Annotated[
         "--vault",
         metavar="PATH|NAME",
         autocompletion=vault_names,
-        help="The vault; left out, the one around this folder, else the only or the default one.",
+        help="Default: the vault around the current folder, else the only one, else the default.",
     ),
 ]
 Note = Annotated[
     str,
-    typer.Argument(
-        metavar="NOTE", autocompletion=note_names, help="A note by its path or its name."
-    ),
+    typer.Argument(metavar="NOTE", autocompletion=note_names, help="Path or name of a note."),
 ]
 Set = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option("--set", metavar="KEY=VALUE", help="One setting for this run; repeatable."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a setting for this run; repeatable."),
 ]

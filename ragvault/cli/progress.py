@@ -1,4 +1,4 @@
-"""Progress on long work: bars for a person at a terminal, silence everywhere else."""
+"""Progress bars on a terminal; nothing anywhere else."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ragvault.cli import render
+from ragvault.cli.render import console
 
-Tell = Callable[[str, int, int], None]
+ReportProgress = Callable[[str, int, int], None]
 
 
 @contextmanager
-def progress() -> Iterator[Tell]:
-    """A function to tell progress to: what is being done, how many are done, of how many (or 0)."""
-    if render.is_quiet() or not sys.stderr.isatty():
+def progress() -> Iterator[ReportProgress]:
+    """A function that shows progress: the step, how many are done, of how many (0: unknown)."""
+    if console.is_quiet() or not sys.stderr.isatty():
         yield lambda *_: None
         return
     from rich.console import Console
@@ -37,9 +37,9 @@ def progress() -> Iterator[Tell]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         tasks: dict[str, TaskID] = {}
 
-        def tell(what: str, done: int, total: int) -> None:
+        def report(what: str, done: int, total: int) -> None:
             if not what:
-                return  # for those who may want to stop
+                return  # only a chance to cancel, between steps
             if what not in tasks:
                 tasks[what] = bars.add_task(what, total=total or None, rate="")
             task = tasks[what]
@@ -48,4 +48,4 @@ def progress() -> Iterator[Tell]:
                 task, completed=done, total=total or None, rate=f"{speed:,.0f}/s" if speed else ""
             )
 
-        yield tell
+        yield report

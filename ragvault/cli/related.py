@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ragvault.cli import options, render
+from ragvault.answer.json_output import encode
+from ragvault.cli import options
+from ragvault.cli.render import console
 
 app = typer.Typer()
 
@@ -14,26 +16,29 @@ app = typer.Typer()
 @app.command()
 def related(
     note: options.Note,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many notes.")] = 10,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, help="Maximum number of notes.")
+    ] = 10,
     vault: options.VaultName = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Find notes near this one: by links, by community and by meaning.
+    """Find notes near this one: by links, community and vectors.
 
-    Each is told with its reasons. Exit 1 when there is none. Loads no model and writes nothing.
+    Shows the reasons for each note. Exits with 1 if there is none. Loads no model and writes
+    nothing.
 
     ragvault related "Sourdough Starter" -n 5
 
     ragvault related Technique/Steam.md --vault sample_vault --json
     """
-    from ragvault.cli import pages
+    from ragvault.cli.render import reports
     from ragvault.vault import Vault
 
     found = Vault.open(vault).related(note, limit)
-    render.out(render.as_json(found) if json else pages.related(found))
+    console.out(encode(found) if json else reports.related(found))
     for warning in found.warnings:
-        render.talk(f"warning: {warning}")
+        console.report(f"warning: {warning}")
     if not found.related:
-        render.talk(f"nothing is near {found.note}")
+        console.report(f"no notes are related to {found.note}")
         raise typer.Exit(1)

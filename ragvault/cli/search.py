@@ -1,28 +1,48 @@
-"""ragvault search: find passages, and show the sections they are in.
+"""ragvault search: parse the command line, search, and print the results.
 
-`asked` is the command line and nothing else: it makes an Ask of what was typed. The command answers
-it here; `parse` is for a process that answers searches typed in others.
+    arguments        the command line as a SearchArguments, and nothing else
+    answer_search    SearchArguments + Caller -> Reply; reads nothing from its own process
+    parse_search     for a watcher: the arguments of a search that was typed in another process
+
+A query may begin with a minus, as options do:
+
+    ragvault search "-tag:inbox bread"      the query
+    ragvault search -n5 -qv bread           options
+
+An argument with one dash is the query unless it has exactly the form of an option: it is the query
+if it has a space, a letter that no option has, or letters where -n expects a number. What could be
+both is an option; after `--` nothing is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from contextvars import copy_context
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache, wraps
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
+from typer.core import TyperCommand
 
-from ragvault.cli import options, render
-from ragvault.cli.around import Surroundings, surroundings
-from ragvault.cli.ask import Ask, found
-from ragvault.cli.dashes import Queried
-from ragvault.cli.reply import write
-from ragvault.errors import UsageError
+from ragvault.cli import options
+from ragvault.cli.caller import Caller, Reply, this_caller, write_reply
+from ragvault.cli.render import console
+from ragvault.cli.render.text import printable
+from ragvault.errors import RagvaultError, UsageError
+
+if TYPE_CHECKING:
+    from ragvault.answer.respond import ComparePolicy, CountPending, OpenIndex
+    from ragvault.answer.results import SearchAnswer
+    from ragvault.vault import Vault
 
 app = typer.Typer()
+
+HELP = {"-h": False, "--help": False}  # options even where help is left to another process
+# Formats that go to a model as they are: the budget covers everything they write.
+FOR_MODELS = ("context", "markdown")
 
 
 class Format(str, Enum):
@@ -37,67 +57,111 @@ class Format(str, Enum):
     context = "context"
 
 
-def asked(
-    query: Annotated[str, typer.Argument(help="A question, words you remember, or operators.")],
+@dataclass(frozen=True, slots=True)
+class SearchArguments:
+    """A search as it was typed; `flags` are settings, as key=value."""
+
+    query: str
+    vaults: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    limit: int | None = None
+    hypothesis: str | None = None
+    format: str = "text"
+    explain: bool = False
+    nul: bool = False
+    require_fresh: bool = False
+    quiet: bool = False
+    verbose: bool = False
+
+
+class QueryCommand(TyperCommand):
+    """A command whose one argument is a query, which may begin with a dash."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        takes_value = HELP | {
+            name: not getattr(param, "is_flag", True)
+            for param in self.get_params(ctx)
+            for name in (*param.opts, *param.secondary_opts)
+        }
+        rest: list[str] = super().parse_args(
+            ctx, args if ctx.resilient_parsing else _query_last(args, takes_value)
+        )
+        return rest
+
+
+def arguments(
+    query: Annotated[
+        str, typer.Argument(help="A question, some words, or operators such as tag:recipe.")
+    ],
     vaults: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(
             "--vault",
             metavar="PATH|NAME",
             autocompletion=options.vault_names,
-            help="A vault, repeatable; left out, the one around this folder, else the only or the "
-            "default one.",
+            help="Vault to search; repeatable. Default: the vault around the current folder, else "
+            "the only one, else the default vault.",
         ),
     ] = None,
     limit: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option("--limit", "-n", min=1, help="How many results."),
+        typer.Option("--limit", "-n", min=1, help="Maximum number of results."),
     ] = None,
     profile: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--profile", metavar="NAME", help="A ranking by name."),
+        typer.Option("--profile", metavar="NAME", help="Ranking profile to use."),
     ] = None,
     set_: options.Set = None,
     rerank: Annotated[
         Optional[bool],  # noqa: UP045
-        typer.Option("--rerank/--no-rerank", help="Have a second model read the best results."),
+        typer.Option("--rerank/--no-rerank", help="Rerank the best results with a second model."),
     ] = None,
     hypothesis: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--hypothesis", metavar="TEXT", help="A likely answer, to search by it."),
+        typer.Option(
+            "--hypothesis",
+            metavar="TEXT",
+            help="Text of a likely answer; its vector is searched (HyDE).",
+        ),
     ] = None,
     budget: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option("--budget", metavar="TOKENS", min=1, help="Return what fits into so many."),
+        typer.Option(
+            "--budget", metavar="TOKENS", min=1, help="Return only what fits into this many tokens."
+        ),
     ] = None,
     per_note: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option("--per-note", metavar="N", min=1, help="At most so many passages a note."),
+        typer.Option("--per-note", metavar="N", min=1, help="At most N passages per note."),
     ] = None,
     passages: Annotated[
         Optional[bool],  # noqa: UP045
-        typer.Option("--passages/--sections", help="Show what matched, or its section."),
+        typer.Option(
+            "--passages/--sections", help="Show the matching passage, or its whole section."
+        ),
     ] = None,
     neighbours: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option("--neighbours", metavar="N", min=0, help="Join what stands before and after."),
+        typer.Option(
+            "--neighbours", metavar="N", min=0, help="Add N passages before and after each one."
+        ),
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show why, stage by stage.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show how each result got its score.")
+    ] = False,
     require_fresh: Annotated[
         bool,
-        typer.Option("--require-fresh", help="Exit 3 when files changed since they were indexed."),
+        typer.Option("--require-fresh", help="Exit 3 if files have changed since the last index."),
     ] = False,
-    format_: Annotated[
-        Format, typer.Option("--format", help="How results are written.")
-    ] = Format.text,
+    format_: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.text,
     nul: Annotated[
-        bool, typer.Option("-0", help="Paths, each ended by NUL, for xargs -0.")
+        bool, typer.Option("-0", help="Print paths separated by NUL, for xargs -0.")
     ] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
-) -> Ask:
-    """Search your notes, by meaning, by word and by link.
+) -> SearchArguments:
+    """Search your notes with vectors, keywords and links.
 
     ragvault search "why is my loaf dense?"
 
@@ -113,12 +177,12 @@ def asked(
         *([f"search.profile={profile}"] if profile else ()),
         *([f"rerank.enabled={str(rerank).lower()}"] if rerank is not None else ()),
         *(["budget.enabled=true", f"budget.tokens={budget}"] if budget else ()),
-        *(_few_a_note(per_note) if per_note else ()),
-        *(_of_stage("parents", unit=_UNITS[passages]) if passages is not None else ()),
-        *(_of_stage("parents", neighbours=neighbours) if neighbours is not None else ()),
+        *(_per_note_flags(per_note) if per_note else ()),
+        *(_stage_flags("parents", unit=_UNITS[passages]) if passages is not None else ()),
+        *(_stage_flags("parents", neighbours=neighbours) if neighbours is not None else ()),
         *(set_ or ()),
     ]
-    return Ask(
+    return SearchArguments(
         query=query,
         vaults=tuple(vaults or ()),
         flags=tuple(flags),
@@ -136,12 +200,12 @@ def asked(
 _UNITS = {True: "passage", False: "section"}
 
 
-def _few_a_note(most: int) -> list[str]:
-    return _of_stage("diversify", method="per-note", per_note=most, relax="false")
+def _per_note_flags(most: int) -> list[str]:
+    return _stage_flags("diversify", method="per-note", per_note=most, relax="false")
 
 
-def _of_stage(stage: str, **settings: Any) -> list[str]:
-    """Settings of a stage, which a profile may have switched off."""
+def _stage_flags(stage: str, **settings: Any) -> list[str]:
+    """Settings of a stage, which is turned on: a profile may have turned it off."""
     pairs = {"enabled": "true", **settings}
     return [f"{stage}.{key}={value}" for key, value in pairs.items()]
 
@@ -149,49 +213,170 @@ def _of_stage(stage: str, **settings: Any) -> list[str]:
 def _format(named: Format, json: bool, nul: bool) -> str:
     wanted = Format.json if json else named
     if nul and wanted not in (Format.text, Format.paths):
-        raise UsageError(f"-0 ends paths, and --format is {wanted.value}", fix="leave one out")
+        raise UsageError(
+            f"-0 prints paths, but --format is {wanted.value}", fix="leave one of them out"
+        )
     return Format.paths.value if nul else wanted.value
 
 
-@app.command(cls=Queried)
-@wraps(asked)
+@app.command(cls=QueryCommand)
+@wraps(arguments)
 def search(**typed: Any) -> None:
-    reply = found(_as_loud(asked(**typed)), surroundings())
-    write(reply)
+    reply = _answer(_with_volume(arguments(**typed)), this_caller())
+    write_reply(reply)
     if reply.code:
         raise typer.Exit(reply.code)
 
 
-def parse(args: Sequence[str], around: Surroundings) -> Ask | None:
-    """What `ragvault ARGS` asks; None for anything but a plain search that can be meant.
+def answer_search(
+    typed: SearchArguments,
+    caller: Caller,
+    open_index: OpenIndex[Vault] | None = None,
+    count_pending: CountPending[Vault] | None = None,
+) -> Reply:
+    """The whole search, its errors included, for any process that answers it."""
+    try:
+        return _answer(typed, caller, open_index, count_pending)
+    except RagvaultError as error:
+        return Reply("", tuple(console.error_lines(error)), error.exit_code)
 
-    Help, mistakes and a wish for tracebacks are for the process in which they were typed.
+
+def _answer(
+    typed: SearchArguments,
+    caller: Caller,
+    open_index: OpenIndex[Vault] | None = None,
+    count_pending: CountPending[Vault] | None = None,
+) -> Reply:
+    from ragvault.answer.respond import count_by_walk, open_once, record_access, respond
+    from ragvault.cli.render.results import Page, formatted, nul_paths
+    from ragvault.search import Asked
+    from ragvault.vault import vaults_to_search
+
+    def written(answer: SearchAnswer) -> str:
+        return formatted(Page(answer, caller), typed.format)
+
+    now = caller.local_time()
+    vaults = vaults_to_search(
+        typed.query,
+        typed.vaults,
+        now=now,
+        hypothesis=typed.hypothesis,
+        flags=typed.flags,
+        environ=caller.environ,
+        cwd=caller.cwd,
+    )
+    answer = respond(
+        vaults,
+        Asked(typed.query, now, typed.limit, typed.hypothesis),
+        open_index or open_once(),
+        count_pending or count_by_walk,
+        compare=_compare(typed),
+        require_fresh=typed.require_fresh,
+        written=written if typed.format in FOR_MODELS else None,
+    )
+    if typed.format == "context":
+        record_access(vaults, answer, caller.now)
+    page = Page(answer, caller, typed.explain)
+    out = nul_paths(page) if typed.nul else formatted(page, typed.format)
+    notices = () if typed.quiet else tuple(map(printable, answer.notices()))
+    return Reply(out, notices, answer.exit_code)
+
+
+def _compare(typed: SearchArguments) -> ComparePolicy:
+    """JSON always says whether an index is behind; text says it where finding out is cheap."""
+    if typed.format == "json":
+        return "always"
+    return "never" if typed.quiet else "small"
+
+
+def parse_search(args: Sequence[str], caller: Caller) -> SearchArguments | None:
+    """What `ragvault ARGS` searches for; None if the caller's own process must answer.
+
+    It must answer everything but a search, help, mistakes, and a request for tracebacks.
     """
-    if not args or args[0] != "search" or around.environ.get("RAGVAULT_DEBUG"):
+    if not args or args[0] != "search" or caller.environ.get("RAGVAULT_DEBUG"):
         return None
     try:
-        # A copy of the context: how loud this process is stays as it is.
+        # In a copy of the context: the volume of this process stays as it is.
         return copy_context().run(_parsed, args[1:])
     except Exception:
         return None
 
 
-def _parsed(args: Sequence[str]) -> Ask | None:
-    render.reset()
-    ask = _parser().main(list(args), "search", standalone_mode=False)
-    return _as_loud(ask) if isinstance(ask, Ask) else None
+def _parsed(args: Sequence[str]) -> SearchArguments | None:
+    console.reset()
+    typed = _parser().main(list(args), "search", standalone_mode=False)
+    return _with_volume(typed) if isinstance(typed, SearchArguments) else None
 
 
-def _as_loud(ask: Ask) -> Ask:
-    """Of -q and -v, wherever they stand, the last one counts."""
-    return replace(ask, quiet=render.is_quiet(), verbose=render.is_verbose())
+def _with_volume(typed: SearchArguments) -> SearchArguments:
+    """-q and -v may stand anywhere; the last one counts."""
+    return replace(typed, quiet=console.is_quiet(), verbose=console.is_verbose())
 
 
 @cache
 def _parser() -> Any:
-    """The same command line without its help, which would be printed here."""
+    """The same command without --help, which would be printed here."""
     plain = typer.Typer(add_completion=False)
-    plain.command(cls=Queried)(asked)
+    plain.command(cls=QueryCommand)(arguments)
     command = typer.main.get_command(plain)
     command.add_help_option = False
     return command
+
+
+# --- a query that begins with a dash ---
+
+
+def _query_last(args: Sequence[str], takes_value: dict[str, bool]) -> list[str]:
+    """The same arguments, with a query that begins with a dash moved behind `--`."""
+    options, words = _options_and_words(args, takes_value)
+    dashed = [word for word in words if word.startswith("-")]
+    if not dashed:
+        return list(args)
+    if len(words) > 1:
+        query = shlex.quote(" ".join(words))
+        raise UsageError(
+            f"{dashed[0]} is neither an option nor the query",
+            fix=f"quote the query: ragvault search -- {query}",
+        )
+    return [*options, "--", *words]
+
+
+def _options_and_words(
+    args: Sequence[str], takes_value: dict[str, bool]
+) -> tuple[list[str], list[str]]:
+    """Options with their values, and everything else."""
+    options: list[str] = []
+    words: list[str] = []
+    rest = iter(args)
+    for arg in rest:
+        if arg == "--":
+            words += rest
+        elif _is_option(arg, takes_value):
+            options.append(arg)
+            options += _value(arg, takes_value, rest)
+        else:
+            words.append(arg)
+    return options, words
+
+
+def _is_option(arg: str, takes_value: dict[str, bool]) -> bool:
+    if arg.startswith("--"):  # an unknown one is a mistake, unless it is a sentence
+        return arg.partition("=")[0] in takes_value or not any(map(str.isspace, arg))
+    if len(arg) < 2 or not arg.startswith("-"):
+        return False
+    for at, letter in enumerate(arg[1:], 2):
+        if f"-{letter}" not in takes_value:
+            return False
+        if takes_value[f"-{letter}"]:  # the rest is its value, which is a number here
+            return not any(map(str.isalpha, arg[at:]))
+    return True
+
+
+def _value(arg: str, takes_value: dict[str, bool], rest: Iterator[str]) -> list[str]:
+    """The value of an option if it is the next argument."""
+    last = arg if arg.startswith("--") else f"-{arg[-1]}"
+    if not takes_value.get(last):
+        return []
+    value = next(rest, None)
+    return [] if value is None else [value]

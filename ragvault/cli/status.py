@@ -1,4 +1,4 @@
-"""ragvault status: what is indexed, skipped and pending."""
+"""ragvault status: what is indexed, skipped, broken and pending."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import asdict
 
 import typer
 
-from ragvault.cli import options, render
+from ragvault.cli import options
+from ragvault.cli.render import console
 
 app = typer.Typer()
 
@@ -18,16 +19,16 @@ def status(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Tell what is indexed, skipped, broken and pending.
+    """Show what is indexed, skipped, broken and pending.
 
-    Loads no model and writes nothing. With -v every skipped file, warning and broken link is
-    listed.
+    Loads no model and writes nothing. -v also lists every skipped file, warning and broken link.
 
     ragvault status
 
     ragvault status --vault sample_vault -v
     """
-    from ragvault.cli import pages
+    from ragvault.answer.json_output import status_json
+    from ragvault.cli.render import reports
     from ragvault.service.process import watcher_of
     from ragvault.vault import Vault
 
@@ -35,8 +36,8 @@ def status(
     found, watcher = opened.status(), watcher_of(opened.root)
     if json:
         hidden = ("token", "started")
-        told = {k: v for k, v in asdict(watcher).items() if k not in hidden} if watcher else None
-        render.out(pages.status_json(found, told))
+        shown = {k: v for k, v in asdict(watcher).items() if k not in hidden} if watcher else None
+        console.out(status_json(found, shown))
     else:
-        said = watcher.describe() if watcher else ""
-        render.out(pages.status(found, said, full=render.is_verbose()))
+        words = watcher.describe() if watcher else ""
+        console.out(reports.status(found, words, full=console.is_verbose()))

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from ragvault.cli import options, render
+from ragvault.answer.json_output import encode
+from ragvault.cli import options
+from ragvault.cli.render import console
 from ragvault.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,11 +54,11 @@ def tune(
         _revert(vault, questions, json)
         return
     if questions is None:
-        raise UsageError("questions are missing", fix="ragvault tune QUESTIONS.jsonl")
+        raise UsageError("no questions were given", fix="ragvault tune QUESTIONS.jsonl")
     receipt = _tuned(questions, vault, seed, dry_run, set_ or [])
-    from ragvault.cli import scores
+    from ragvault.cli.render import evaluation
 
-    render.out(render.as_json(receipt) if json else scores.tuning(receipt))
+    console.out(encode(receipt) if json else evaluation.tuning(receipt))
     if not receipt["accepted"]:
         raise typer.Exit(1)
 
@@ -73,12 +75,12 @@ def _tuned(
     asked = read_questions(path)
     check_questions(asked, opened.settings.config)
     now = datetime.now(timezone.utc)
-    render.detail(f"asking {len(asked)} questions of {opened.name}")
+    console.detail(f"asking {len(asked)} questions of {opened.name}")
     with opened.reading() as index:
         revision = index.catalogue.revision
         ranking = Replay(asked, index, now)
         found: Tuning = tune(
-            asked, ranking, index.config, seed=seed, fixed=_fixed(opened), progress=render.detail
+            asked, ranking, index.config, seed=seed, fixed=_fixed(opened), progress=console.detail
         )
     about = {
         "vault": opened.name,
@@ -114,6 +116,6 @@ def _revert(vault: str | None, questions: Path | None, json: bool) -> None:
     folder = layout.index_folder(layout.find_vault(vault, data, folders.here()), data)
     settings = revert_tuning(folder, datetime.now(timezone.utc).isoformat(timespec="seconds"))
     if json:
-        render.out(render.as_json({"reverted": settings}))
+        console.out(encode({"reverted": settings}))
     else:
-        render.out("\n".join(f"removed {key} = {value}" for key, value in settings.items()))
+        console.out("\n".join(f"removed {key} = {value}" for key, value in settings.items()))

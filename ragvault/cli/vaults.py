@@ -1,32 +1,33 @@
-"""ragvault vaults: which vaults are known, forgetting one, choosing the one meant by default."""
+"""ragvault vaults: list known vaults, remove one, set the default."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
-from ragvault.cli import options, render
+from ragvault.answer.json_output import encode
+from ragvault.cli import options
+from ragvault.cli.render import console, reports
+from ragvault.cli.render.text import printable, size
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.presence import is_gone, trouble
 
-app = typer.Typer(help="The vaults it knows: list them, remove one, choose the default.")
+app = typer.Typer(help="Manage known vaults: list, remove, set the default.")
 
 Name = Annotated[
     str,
     typer.Argument(
-        metavar="VAULT", autocompletion=options.vault_names, help="A vault by name or by folder."
+        metavar="VAULT", autocompletion=options.vault_names, help="Name or folder of a vault."
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One known vault. `state` is ready, not indexed, gone (its folder is not there) or unreadable
-    (its folder cannot be reached now)."""
+class VaultRow:
+    """One known vault. `state` is ready, not indexed, gone (no such folder) or unreadable."""
 
     name: str
     root: str
@@ -39,14 +40,14 @@ class Row:
 
 @app.command("list")
 def list_(json: options.Json = False) -> None:
-    """Every vault that was indexed: its name, its folder, and whether that is there.
+    """List every known vault: its name, its folder, and whether the folder exists.
 
     ragvault vaults list
     """
     rows = _rows()
-    render.out(render.as_json({"vaults": rows}) if json else _table(rows))
+    console.out(encode({"vaults": rows}) if json else reports.vaults(rows))
     if not rows:
-        render.talk("no vault is known yet; ragvault index FOLDER makes one known")
+        console.report("no vaults yet; to add one: ragvault index FOLDER")
 
 
 @app.command()
@@ -56,13 +57,13 @@ def default(
         typer.Argument(
             metavar="[VAULT]",
             autocompletion=options.vault_names,
-            help="A vault by name or by folder; left out, the one chosen is told.",
+            help="Name or folder of a vault. Without it, shows the current default.",
         ),
     ] = None,
-    none: Annotated[bool, typer.Option("--none", help="Choose none any more.")] = False,
+    none: Annotated[bool, typer.Option("--none", help="Unset the default.")] = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Choose the vault that is meant outside of all vaults, or tell which it is.
+    """Set or show the default vault.
 
     ragvault vaults default sample_vault
     """
@@ -72,28 +73,28 @@ def default(
 
     if none:
         if vault:
-            raise UsageError("a vault and --none contradict each other", fix="leave one out")
+            raise UsageError("VAULT and --none cannot be combined", fix="leave one of them out")
         layout.unset_default_vault(data_folder())
         return
     if vault:
         layout.set_default_vault(layout.known_vault(vault, data_folder(), folders.here()))
     chosen = layout.default_vault(data_folder())
     if chosen is None:
-        render.talk("no default vault is chosen; ragvault vaults default VAULT chooses one")
+        console.report("no default vault is set; to set one: ragvault vaults default VAULT")
         raise typer.Exit(1)
-    render.out(f"{chosen.name}: {render.printable(str(chosen.root))}")
+    console.out(f"{chosen.name}: {printable(str(chosen.root))}")
 
 
 @app.command()
 def remove(
     vault: Name,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Keep the index for later; only forget the vault.")
+        bool, typer.Option("--keep", help="Keep the index; only forget the vault.")
     ] = False,
     yes: options.Yes = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Forget a vault and delete its index. The notes are not touched.
+    """Forget a vault and delete its index. Does not touch the notes.
 
     ragvault vaults remove sample_vault
     """
@@ -104,21 +105,22 @@ def remove(
 
     known = layout.known_vault(vault, data_folder(), folders.here())
     _refuse_watched(known.root)
-    name, folder = render.printable(known.name), render.printable(str(known.folder))
-    question = f"delete the index of {name} ({render.size(_bytes(known.folder))} in {folder})?"
-    if not keep and not yes and not _agreed(question):
-        render.talk("nothing was removed")
+    name, folder = printable(known.name), printable(str(known.folder))
+    question = f"delete the index of {name} ({size(_bytes(known.folder))} in {folder})?"
+    fix = "add --yes, or --keep to keep the index"
+    if not keep and not yes and not console.confirm(question, fix=fix):
+        console.report("nothing was removed")
         raise typer.Exit(1)
-    # Held for a moment, to know that nobody is writing: the lock itself goes with the folder.
+    # Held for a moment, to make sure nobody is writing. The lock is deleted with the folder.
     with WriterLock(known.folder, "ragvault vaults remove"):
         pass
     layout.remove_vault(known, keep=keep)
-    left = f"its index stays in {folder}" if keep else "its index is deleted"
-    render.out(f"{name} is forgotten; {left}; the notes in {known.root} are as they were")
+    left = f"its index is still in {folder}" if keep else "its index was deleted"
+    console.out(f"removed {name}; {left}; the notes in {known.root} were not changed")
 
 
 def _refuse_watched(root: Path) -> None:
-    """A watcher would make the index again as soon as a note changes."""
+    """A watcher would create the index again as soon as a note changes."""
     from ragvault.service.process import running_watcher
 
     watcher = running_watcher()
@@ -128,20 +130,14 @@ def _refuse_watched(root: Path) -> None:
         )
 
 
-def _agreed(question: str) -> bool:
-    if not sys.stdin or not sys.stdin.isatty():
-        raise UsageError("nobody is here to be asked", fix="say --yes, or --keep to delete nothing")
-    return typer.confirm(question, err=True)
-
-
-def _rows() -> list[Row]:
+def _rows() -> list[VaultRow]:
     from ragvault.store import layout
     from ragvault.vault import data_folder
 
     data = data_folder()
     chosen = layout.default_vault(data)
     return [
-        Row(
+        VaultRow(
             name=vault.name,
             root=str(vault.root),
             index=str(vault.folder),
@@ -166,22 +162,3 @@ def _bytes(folder: Path) -> int:
     from ragvault.store.catalogue import file_sizes
 
     return sum(file_sizes(folder).values())
-
-
-def _table(rows: list[Row]) -> str:
-    if not rows:
-        return ""
-    widest = max(len(render.printable(row.name)) for row in rows)
-    return "\n".join(_line(row, widest) for row in rows)
-
-
-def _line(row: Row, widest: int) -> str:
-    name = render.printable(row.name)
-    told = {
-        "ready": "",
-        "gone": "  (its folder is gone)",
-        "unreadable": "  (its folder cannot be read now)",
-        "not indexed": "  (not indexed)",
-    }
-    star = "*" if row.default else " "
-    return f"{star} {name:{widest}}  {render.printable(row.root)}{told[row.state]}"

@@ -1,4 +1,4 @@
-"""ragvault watch: keep indexes up to date while files change, and answer searches meanwhile."""
+"""ragvault watch: update indexes as files change, and answer searches meanwhile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from ragvault.cli import options, render
+from ragvault.answer.json_output import encode
+from ragvault.cli import options
+from ragvault.cli.render import console
 
 if TYPE_CHECKING:
     from ragvault.service.process import WatcherRecord
@@ -53,7 +55,7 @@ def watch(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Keep indexes up to date while files change, and answer searches faster.
+    """Update indexes as files change, and keep models loaded for fast searches.
 
     A change can be searched within two seconds. While the watcher runs, it also answers
     `ragvault search`, with the models already in memory. Ctrl-C ends it; nothing is lost.
@@ -70,7 +72,7 @@ def watch(
         from ragvault.service.process import LOGIN_UNITS
 
         roots = [vault.root for vault in _open_vaults(vaults or ())]
-        render.out(LOGIN_UNITS[print_unit.value](roots))
+        console.out(LOGIN_UNITS[print_unit.value](roots))
     elif daemon:
         _start(_open_vaults(vaults or ()), json)
     else:
@@ -82,7 +84,7 @@ def _run(vaults: Sequence[Vault]) -> None:
     from ragvault.service.watcher import run_watcher
 
     size = vaults[0].settings.config.watch.log_bytes
-    log = WatchLog(watch_log_path(), size, echo=not render.is_quiet())
+    log = WatchLog(watch_log_path(), size, echo=not console.is_quiet())
     try:
         run_watcher(vaults, _answer, log)
     finally:
@@ -96,20 +98,19 @@ def _answer(
     pending: PendingCounter,
 ) -> Mapping[str, Any] | None:
     """Answer a search typed in another process; None: that process answers by itself."""
-    from ragvault.cli.around import Surroundings
-    from ragvault.cli.ask import answer
-    from ragvault.cli.search import parse
+    from ragvault.cli.caller import Caller
+    from ragvault.cli.search import answer_search, parse_search
 
-    where = Surroundings(**around)
-    ask = parse(args, where) if _has_our_folders(where.environ) else None
-    return None if ask is None else answer(ask, where, indexes, pending)._asdict()
+    caller = Caller(**around)
+    typed = parse_search(args, caller) if _has_our_folders(caller.environ) else None
+    return None if typed is None else answer_search(typed, caller, indexes, pending)._asdict()
 
 
 def _has_our_folders(environ: Mapping[str, str]) -> bool:
     """Whether the other process has its indexes and settings in the same folders."""
-    from ragvault.cli.around import surroundings
+    from ragvault.cli.caller import this_caller
 
-    ours = surroundings().environ
+    ours = this_caller().environ
     return all(ours.get(name) == environ.get(name) for name in PLACES)
 
 
@@ -122,7 +123,7 @@ def _open_vaults(named: Sequence[str]) -> list[Vault]:
         Vault.open(vault.root) for vault in known() if vault.root.is_dir()
     ]
     if not vaults:
-        raise VaultNotFound("no vault is known yet", fix="ragvault watch FOLDER")
+        raise VaultNotFound("no vaults yet", fix="ragvault watch FOLDER")
     return list({vault.root: vault for vault in vaults}.values())
 
 
@@ -131,21 +132,21 @@ def _start(vaults: Sequence[Vault], json: bool) -> None:
     from ragvault.service.process import start_watcher
 
     found = start_watcher([vault.root for vault in vaults])
-    render.out(render.as_json(_card(found)) if json else f"watching: {found.describe()}")
-    render.talk(f"log: {watch_log_path()}")
+    console.out(encode(_card(found)) if json else f"watching: {found.describe()}")
+    console.report(f"log: {watch_log_path()}")
 
 
 def _show_status(json: bool) -> None:
-    from ragvault.cli import pages
+    from ragvault.cli.render import reports
     from ragvault.service.process import running_watcher
 
     found = running_watcher()
     if found is None:
-        render.out(render.as_json({"running": False}) if json else "")
-        render.talk("no watcher runs")
+        console.out(encode({"running": False}) if json else "")
+        console.report("no watcher is running")
         raise typer.Exit(1)
     state = _state()
-    render.out(render.as_json(_card(found) | state) if json else pages.watcher(found, state))
+    console.out(encode(_card(found) | state) if json else reports.watcher(found, state))
 
 
 def _state() -> dict[str, Any]:
@@ -178,9 +179,9 @@ def _stop(json: bool) -> None:
 
     found = running_watcher()
     if found is None:
-        render.talk("no watcher runs")
+        console.report("no watcher is running")
     else:
         stop_watcher(found)
-        render.talk(f"stopped the watcher (pid {found.pid})")
+        console.report(f"stopped the watcher (pid {found.pid})")
     if json:
-        render.out(render.as_json({"stopped": found.pid if found else None}))
+        console.out(encode({"stopped": found.pid if found else None}))

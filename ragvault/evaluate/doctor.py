@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ragvault import __version__
+from ragvault.answer.status import Status
 from ragvault.config import folders
 from ragvault.config.load import load_settings
 from ragvault.config.settings import Config, Walk
@@ -34,7 +35,6 @@ from ragvault.evaluate.signals import Signal, count_signals
 from ragvault.notes.rewalk import Rewalk
 from ragvault.opened import Opened
 from ragvault.ports import CacheBroken
-from ragvault.status import Status
 from ragvault.store.caches import KEYWORD, vector_cache
 from ragvault.store.catalogue import Catalogue
 from ragvault.vault import Vault
@@ -116,7 +116,9 @@ def _diagnose_vault(vault: Vault, now: datetime) -> Iterator[Finding]:
         yield Finding("index", "broken", str(error), error.fix)
         return
     with catalogue:
-        needed = frozenset(name for tier in ("full", "static") if (name := catalogue.fact(tier)))
+        needed = frozenset(
+            name for tier in ("full", "static") if (name := catalogue.tier_model(tier))
+        )
     yield from check_machine(config, needed)
     yield from _diagnose_index(vault, now)
 

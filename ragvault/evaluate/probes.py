@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from ragvault.evaluate.questions import Judged, Question
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.keys import fold
+from ragvault.store.keys import fold_case
 
 KINDS = ("title", "alias", "heading", "sentence", "typo", "link", "nonsense")
 MAX_SHARED = 3  # notes; a heading that more notes have ("Method") is no question
@@ -64,7 +64,7 @@ class _Probe:
 
     @property
     def asked(self) -> str:
-        return fold(self.query)
+        return fold_case(self.query)
 
 
 def probes(catalogue: Catalogue, count: int = 500, *, seed: int = 0) -> list[Question]:
@@ -97,7 +97,7 @@ def _pools(catalogue: Catalogue, seed: int) -> _Pools:
     for path in sorted(random.Random(seed).sample(paths, min(MAX_NOTES, len(paths)))):
         note = catalogue.note(path)
         text = note_prose(note.text, note.body)
-        pools.words.update(fold(text).split())
+        pools.words.update(fold_case(text).split())
         pools["title"] += _asked([note.title], path)
         pools["alias"] += _asked(note.aliases, path)
         pools["typo"] += _asked([_misspelt(note.title, f"{seed}/{path}")], path)
@@ -118,7 +118,7 @@ def notes_by_name(names: Iterable[tuple[str, str, tuple[str, ...]]]) -> dict[str
     paths: dict[str, set[str]] = {}
     for path, stem, aliases in names:
         for name in {stem, path, *_endings(path.rpartition(".")[0]), *aliases}:
-            paths.setdefault(fold(name), set()).add(path)
+            paths.setdefault(fold_case(name), set()).add(path)
     return {name: next(iter(of)) for name, of in paths.items() if len(of) == 1}
 
 
@@ -135,7 +135,7 @@ def _asked(texts: Iterable[str], path: str) -> list[_Probe]:
 
 def _around_links(sentence: Sentence, path: str, by_name: Mapping[str, str]) -> Iterator[_Probe]:
     for target, left in sentence.without_links():
-        found = by_name.get(fold(target))
+        found = by_name.get(fold_case(target))
         query = typed_query(left)
         if found and found != path and is_sentence(query):
             yield _Probe(query, found, without=path)

@@ -49,7 +49,7 @@ from ragvault.rank.pipeline import Outcome, outcome_of
 from ragvault.rank.recency import note_age, tier_factor
 from ragvault.search import Prepared
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.keys import fold
+from ragvault.store.keys import fold_case
 from ragvault.types import Note
 
 SignalState = Literal["alive", "idle", "dead", "failed", "off"]
@@ -391,7 +391,7 @@ def _recent(catalogue: Catalogue, settings: Recency, now: datetime) -> list[str]
 
 def _links(text: str, path: str, by_name: dict[str, str]) -> list[tuple[str, str]]:
     """The paths of the notes that a text links to by an unambiguous name, with that name."""
-    written = ((fold(name), name) for name in wikilink_targets(text))
+    written = ((fold_case(name), name) for name in wikilink_targets(text))
     found = [(by_name[key], name) for key, name in written if key in by_name]
     return [(target, name) for target, name in found if target != path]
 

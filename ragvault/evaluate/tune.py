@@ -34,7 +34,7 @@ from ragvault.evaluate.metrics import average
 from ragvault.evaluate.questions import Question
 from ragvault.evaluate.report import METRIC, Difference, by_kind, difference
 from ragvault.evaluate.run import ScoredAnswer
-from ragvault.store.files import write_file
+from ragvault.store.files import replace_file
 from ragvault.store.layout import RECEIPTS, tuned_file
 
 MIN_QUESTIONS = 20  # judged ones: with fewer, each half is too small
@@ -311,7 +311,7 @@ def keep_tuning(folder: Path, receipt: Mapping[str, Any]) -> Path:
         *(f"{key} = {toml.literal(number)}" for key, number in sorted(settings.items())),
     ]
     _append_receipt(folder, receipt)
-    write_file(path, ("\n".join(lines) + "\n").encode())
+    replace_file(path, ("\n".join(lines) + "\n").encode())
     return path
 
 
@@ -349,4 +349,4 @@ def _flat(tree: Mapping[str, Any], above: str) -> list[tuple[str, Any]]:
 def _append_receipt(folder: Path, receipt: Mapping[str, Any]) -> None:
     path = folder / RECEIPTS
     before = path.read_bytes() if path.exists() else b""
-    write_file(path, before + json.dumps(receipt).encode() + b"\n")
+    replace_file(path, before + json.dumps(receipt).encode() + b"\n")

@@ -30,7 +30,7 @@ from ragvault.errors import RagvaultError
 from ragvault.runtime import runtime_folder
 from ragvault.service import LOCK_FILE, PROTOCOL, RECORD_FILE
 from ragvault.service.client import WatcherUnavailable, watcher_connection
-from ragvault.store.files import make_folder, write_file
+from ragvault.store.files import make_folder, replace_file
 from ragvault.store.lock import process_start
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class WatcherLock:
         """From now on other processes can find this watcher."""
         pid, roots = os.getpid(), tuple(str(root.resolve()) for root in vaults)
         me = WatcherRecord(pid, process_start(pid), self._since, __version__, roots, address, token)
-        write_file(self.folder / RECORD_FILE, json.dumps(asdict(me)).encode())
+        replace_file(self.folder / RECORD_FILE, json.dumps(asdict(me)).encode())
 
     def __exit__(self, *failure: object) -> None:
         (self.folder / RECORD_FILE).unlink(missing_ok=True)

@@ -380,6 +380,6 @@ def _is_current(resident: _Resident, folder: Path) -> bool:
 def _stamp(folder: Path, catalogue: Catalogue) -> tuple[object, ...]:
     """What must stay the same for an open index to be used again: its file and its models."""
     file = (folder / layout.CATALOGUE).stat()
-    models = (catalogue.fact("full"), catalogue.fact("static"))
+    models = (catalogue.tier_model("full"), catalogue.tier_model("static"))
     dims = catalogue.model_dims()
     return file.st_dev, file.st_ino, catalogue.identity, *((m, dims.get(m)) for m in models)

@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ragvault.answer.freshness import is_empty, waiting
 from ragvault.config.settings import Walk
 from ragvault.errors import ConfigError, IndexLocked, IndexMissing, RagvaultError
-from ragvault.freshness import is_empty, waiting
 from ragvault.ingest import Tier
 from ragvault.models.load import ModelPool
 from ragvault.models.progress import Reporter, SilentReporter
@@ -29,10 +29,10 @@ from ragvault.opened import Opened
 from ragvault.presence import trouble
 from ragvault.service.events import NativeEvents, NoNativeEvents, PathFilter, Poller
 from ragvault.service.log import describe_unexpected
+from ragvault.update.graph import REGROUP
+from ragvault.update.notes import Report
+from ragvault.update.prepare import recipe
 from ragvault.vault import Vault
-from ragvault.write.graph import REGROUP
-from ragvault.write.notes import Report
-from ragvault.write.prepare import recipe
 
 RETRY_SOON = 1.0  # seconds until the next try while another process writes, or settings are edited
 RETRY_LATER = 30.0  # seconds until the next try after any other error

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from ragvault.errors import refused
 from ragvault.ports import CacheBroken
 from ragvault.store.database import Database, reading, writing
 from ragvault.store.files import discard, make_folder
@@ -94,6 +95,9 @@ class Caches(Database):
             build(home)
             finished = _with_files(home, numbered)
             self.set_cache(finished)
+        except OSError as error:
+            discard(home)
+            raise refused(self.folder, error) from error
         except BaseException:
             discard(home)
             raise

@@ -34,8 +34,7 @@ from ragvault.store.vectors import Vectors
 class Counts:
     """How much of everything an index has, at one revision.
 
-    `bytes` has one entry for each file and folder of the index folder; a folder counts everything
-    in it.
+    `bytes` has one entry for each file of the index folder and each kind of cache.
     """
 
     notes: int
@@ -84,13 +83,18 @@ class Catalogue(Notes, Passages, Links, Filters, Vectors, History, Caches):
         return {from_sql(word): number for word, number in self._db.execute(query)}
 
 
+_KINDS = {"keyword": "keyword", "vector": "vectors"}
+
+
 def file_sizes(folder: Path) -> dict[str, int]:
-    """Bytes of each file in a folder, and of each folder in it with everything inside."""
-    found = {}
+    """Bytes of each file of an index folder; its caches by kind: `keyword` and `vectors`."""
+    found: dict[str, int] = {}
     for entry in sorted(folder.iterdir()):
-        inside = entry.rglob("*") if entry.is_dir() else [entry]
-        found[entry.name] = sum(_size(path) for path in inside)
-    return found
+        for path in entry.rglob("*") if entry.is_dir() else [entry]:
+            inside = path.relative_to(folder).parts
+            name = _KINDS.get(inside[1].partition("-")[0], "caches") if inside[1:] else entry.name
+            found[name] = found.get(name, 0) + _size(path)
+    return dict(sorted(found.items()))
 
 
 def _size(path: Path) -> int:

@@ -4,7 +4,7 @@ In WAL mode a reader sees the last finished transaction while the writer works, 
 for the other. A reader's connection cannot write, even by mistake. A connection belongs to the
 thread that opened it: another thread opens its own, which takes less than a millisecond.
 
-    open_writer, open_reader         connections
+    connect_writer, connect_reader   connections
     snapshot, batch, transaction     what one moment or one commit is
     translated_errors                SQLite's errors as IndexUnusable, with the fix
 """
@@ -31,7 +31,7 @@ CACHE_KIB = 64 * 1024  # holds the SQLite indexes of a large vault
 MAPPED = 1 << 30  # bytes
 
 
-def open_writer(folder: Path) -> Connection:
+def connect_writer(folder: Path) -> Connection:
     """Open for writing; creates a missing catalogue and upgrades an older one."""
     make_folder(folder)
     make_file(folder / CATALOGUE)  # SQLite gives -wal and -shm the rights of this file
@@ -49,7 +49,7 @@ def open_writer(folder: Path) -> Connection:
     return db
 
 
-def open_reader(folder: Path, *, shared: bool = False) -> Connection:
+def connect_reader(folder: Path, *, shared: bool = False) -> Connection:
     """Open for reading; threads that share the connection must take turns.
 
     Raises IndexMissing when nothing has been indexed.
@@ -239,7 +239,7 @@ _EXPLAINED = (
     (
         "unable to open",
         "catalogue.sqlite cannot be opened",
-        "check the rights of {folder} and the files in it",
+        "check the permissions of {folder} and the files in it",
     ),
     (
         "I/O error",

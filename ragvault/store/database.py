@@ -69,8 +69,8 @@ class Database:
         or IndexUnusable.
         """
         if write:
-            return cls(folder, connection.open_writer(folder))
-        return cls(folder, connection.open_reader(folder, shared=shared))
+            return cls(folder, connection.connect_writer(folder))
+        return cls(folder, connection.connect_reader(folder, shared=shared))
 
     def close(self) -> None:
         self._db.close()

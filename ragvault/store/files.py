@@ -51,7 +51,7 @@ def close_files(folder: Path) -> None:
                 path.chmod(0o600)
 
 
-def write_file(path: Path, contents: bytes) -> None:
+def replace_file(path: Path, contents: bytes) -> None:
     """Replace a file in one step: a reader sees the old contents or the new."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600

@@ -16,7 +16,7 @@ import msgspec
 
 from ragvault.spans import cut
 from ragvault.store import rows
-from ragvault.store.keys import EXTENSIONS, fold
+from ragvault.store.keys import EXTENSIONS, fold_case
 from ragvault.store.rows import INT64, Text, decompress, from_json, from_sql
 
 # A task as the parser reads it; the character in the brackets is its state.
@@ -51,7 +51,7 @@ def register_functions(db: Connection) -> None:
 @lru_cache(maxsize=256)
 def _pieces(pattern: Text) -> _Pieces:
     """A pattern, folded, split at its stars."""
-    return tuple(re.split(r"\*+", fold(from_sql(pattern))))
+    return tuple(re.split(r"\*+", fold_case(from_sql(pattern))))
 
 
 def _contains(whole: str, wanted: _Pieces) -> bool:
@@ -78,24 +78,24 @@ def _matches(whole: str, wanted: _Pieces) -> bool:
 
 
 def text_holds(value: Text, pattern: Text) -> bool:
-    return _contains(fold(from_sql(value)), _pieces(pattern))
+    return _contains(fold_case(from_sql(value)), _pieces(pattern))
 
 
 def text_is(value: Text | None, pattern: Text) -> bool:
-    return value is not None and _matches(fold(from_sql(value)), _pieces(pattern))
+    return value is not None and _matches(fold_case(from_sql(value)), _pieces(pattern))
 
 
 def path_holds(path: Text, pattern: Text) -> bool:
     """The path begins with a slash here, so that /journal means the folder at the root."""
-    return _contains("/" + fold(from_sql(path)), _pieces(pattern))
+    return _contains("/" + fold_case(from_sql(path)), _pieces(pattern))
 
 
 def file_holds(path: Text, pattern: Text) -> bool:
-    return _contains(fold(from_sql(path)).rpartition("/")[2], _pieces(pattern))
+    return _contains(fold_case(from_sql(path)).rpartition("/")[2], _pieces(pattern))
 
 
 def alias_holds(aliases: str, pattern: Text) -> bool:
-    return any(_contains(fold(alias), _pieces(pattern)) for alias in from_json(aliases))
+    return any(_contains(fold_case(alias), _pieces(pattern)) for alias in from_json(aliases))
 
 
 def tag_is(key: Text, pattern: Text) -> bool:
@@ -107,15 +107,15 @@ def tag_is(key: Text, pattern: Text) -> bool:
 
 def is_named(path: Text, title: Text, aliases: str, wanted: Text) -> bool:
     """Whether a note has this path, end of path, title or alias."""
-    name = fold(from_sql(wanted)).strip("/")
-    if _ends_in(fold(from_sql(path)), name) or fold(from_sql(title)) == name:
+    name = fold_case(from_sql(wanted)).strip("/")
+    if _ends_in(fold_case(from_sql(path)), name) or fold_case(from_sql(title)) == name:
         return True
-    return aliases != "[]" and any(fold(alias) == name for alias in from_json(aliases))
+    return aliases != "[]" and any(fold_case(alias) == name for alias in from_json(aliases))
 
 
 def target_is(target: Text, wanted: Text) -> bool:
     """Whether the target of a broken link is this name."""
-    return _ends_in(fold(from_sql(target)), fold(from_sql(wanted)).strip("/"))
+    return _ends_in(fold_case(from_sql(target)), fold_case(from_sql(wanted)).strip("/"))
 
 
 def anchor_is(anchor: str, wanted: Text) -> bool:
@@ -125,7 +125,7 @@ def anchor_is(anchor: str, wanted: Text) -> bool:
 
 
 def _bare(heading: str) -> str:
-    folded = fold(heading)
+    folded = fold_case(heading)
     return folded if folded.startswith("^") else re.sub(r"[\W_]+", "", folded) or folded
 
 
@@ -156,7 +156,7 @@ def heading_ranges(headings: str, pattern: Text) -> str:
     """
     wanted, found = _pieces(pattern), _heads(headings)
     ranges = []
-    for i in [i for i, head in enumerate(found) if _contains(fold(head[0]), wanted)]:
+    for i in [i for i, head in enumerate(found) if _contains(fold_case(head[0]), wanted)]:
         level, start = found[i][1], found[i][3]
         later = (head[3] for head in found[i + 1 :] if head[1] <= level)
         ranges.append(f"[{start},{next(later, INT64)}]")
@@ -183,7 +183,7 @@ def has_task(
     text = from_sql(own) if own is not None else cut(_unpacked(blob), start, stop, _spans(excluded))
     for mark, line in _TASK.findall(text):
         fits = state == "any" or (mark == " ") == (state == "todo")
-        if fits and _contains(fold(line), _pieces(pattern)):
+        if fits and _contains(fold_case(line), _pieces(pattern)):
             return True
     return False
 

@@ -34,7 +34,7 @@ from ragvault.plan import (
 )
 from ragvault.store.database import Database, reading
 from ragvault.store.filter_functions import heading_needle, register_functions
-from ragvault.store.keys import fold, key_of
+from ragvault.store.keys import fold_case, link_key
 from ragvault.store.rows import to_sql
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ _ZONED = "(text GLOB '*[+-][0-9][0-9]:[0-9][0-9]')"
 
 
 def _tagged(leaf: Tagged) -> Sql:
-    key = fold(leaf.tag.strip("#/ "))
+    key = fold_case(leaf.tag.strip("#/ "))
     if "*" in key:
         return Sql("n.id IN (SELECT note_id FROM tags WHERE tag_is(key, ?))", (to_sql(key),))
     # "0" is the character after "/": between the two lies all that is below the tag.
@@ -179,7 +179,7 @@ def _links_to(leaf: LinksTo) -> Sql:
     """By links that were looked up, and by broken links with this name."""
     there = " AND anchor_is(anchor, ?)" if leaf.anchor else ""
     place = (to_sql("#".join(leaf.anchor)),) if leaf.anchor else ()
-    values = (to_sql(leaf.note), *place, to_sql(key_of(leaf.note)), to_sql(leaf.note), *place)
+    values = (to_sql(leaf.note), *place, to_sql(link_key(leaf.note)), to_sql(leaf.note), *place)
     return Sql(
         "n.id IN (SELECT note_id FROM links WHERE note_id != target_note_id AND target_note_id IN"
         f" (SELECT id FROM notes WHERE is_named(path, title, aliases, ?)){there}"
@@ -200,7 +200,7 @@ def _linked_by(leaf: LinkedBy) -> Sql:
 def _property(leaf: Property) -> Sql:
     test = _test(leaf)
     query = "n.id IN (SELECT note_id FROM fields WHERE key = ?"
-    return Sql(f"{query} AND ({test.text}))", (to_sql(fold(leaf.name)), *test.values))
+    return Sql(f"{query} AND ({test.text}))", (to_sql(fold_case(leaf.name)), *test.values))
 
 
 def _test(leaf: Property) -> Sql:
@@ -222,7 +222,7 @@ def _test(leaf: Property) -> Sql:
 
 def _equal(value: Value) -> Sql:
     """As text, also as the only link of a property; as a number; as a date within a range."""
-    same = fold(value.text)
+    same = fold_case(value.text)
     texts = Sql("text IN (?, ?)", (to_sql(same), to_sql(f"[[{same}]]")))
     if "*" in same:
         texts = Sql("text_is(text, ?)", (to_sql(same),))

@@ -126,13 +126,70 @@ class History(Database):
     def set_last_run(self, report: Mapping[str, Any]) -> None:
         set_meta(self._db, "last_run", json.dumps(report))
 
-    def fact(self, key: str) -> str:
-        """Something small that a step of the write path remembers; empty before it is set."""
-        return str(self._meta(f"fact {key}") or "")
+    # What steps of the write path remember; empty, zero or False before it is set.
+
+    def tier_model(self, tier: str) -> str:
+        """The model whose vectors are searched in a tier (full or static)."""
+        return str(self._meta(f"fact {tier}") or "")
 
     @writing
-    def set_fact(self, key: str, value: str) -> None:
-        set_meta(self._db, f"fact {key}", value)
+    def set_tier_model(self, tier: str, model: str) -> None:
+        set_meta(self._db, f"fact {tier}", model)
+
+    def replaced_at(self, model: str) -> float:
+        """When another model took the place of this one in its tier, in seconds since 1970."""
+        return float(self._meta(f"fact replaced {model}") or 0)
+
+    @writing
+    def set_replaced_at(self, model: str, when: float) -> None:
+        """0: the model is in use again."""
+        set_meta(self._db, f"fact replaced {model}", str(when) if when else "")
+
+    @property
+    def compacted_revision(self) -> int:
+        """The revision up to which removed passages are gone from the caches."""
+        return int(self._meta("fact compacted") or 0)
+
+    @writing
+    def set_compacted_revision(self, revision: int) -> None:
+        set_meta(self._db, "fact compacted", str(revision))
+
+    @property
+    def scrub_due(self) -> bool:
+        """Whether bytes of removed content may still be in the catalogue's files."""
+        return bool(self._meta("fact scrub"))
+
+    @writing
+    def set_scrub_due(self, due: bool) -> None:
+        set_meta(self._db, "fact scrub", "due" if due else "")
+
+    @property
+    def git_head(self) -> str:
+        """The commit that the dates of notes were last read at."""
+        return str(self._meta("fact git_head") or "")
+
+    @writing
+    def set_git_head(self, commit: str) -> None:
+        set_meta(self._db, "fact git_head", commit)
+
+    @reading
+    def binary_files(self) -> Mapping[str, Any]:
+        """What the walk remembers of files without text (update/notes.py)."""
+        found: dict[str, Any] = json.loads(self._meta("fact binaries") or "{}")
+        return found
+
+    @writing
+    def set_binary_files(self, files: Mapping[str, Any]) -> None:
+        set_meta(self._db, "fact binaries", json.dumps(files) if files else "")
+
+    @property
+    def communities_stamp(self) -> str:
+        """A fingerprint of the links and settings that communities were computed from."""
+        return str(self._meta("fact communities") or "")
+
+    @writing
+    def set_communities_stamp(self, stamp: str) -> None:
+        set_meta(self._db, "fact communities", stamp)
 
 
 def meta(db: Connection, key: str) -> Any:

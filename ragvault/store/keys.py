@@ -16,7 +16,7 @@ FOLDER_PAGES = {"index", "readme", "_index"}  # what a link to a folder opens
 UPWARDS = ("/", ".", "..")  # `[up](..)` names a folder without saying its name
 
 
-def fold(text: str) -> str:
+def fold_case(text: str) -> str:
     """The same for texts that differ only in case or in how accents are encoded."""
     if text.isascii():
         return text.lower()
@@ -25,25 +25,25 @@ def fold(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)  # a vault links to the same few names over and over
-def key_of(name: str) -> str:
+def link_key(name: str) -> str:
     """The last part of a path, link target or alias, folded, without a Markdown extension.
 
     The vault's own folder is `/`; an empty name, which is a link into its own note, stays empty.
     """
-    key = fold(name).replace("\\", "/").strip("/ ").rpartition("/")[2].strip()
+    key = fold_case(name).replace("\\", "/").strip("/ ").rpartition("/")[2].strip()
     if key.endswith(EXTENSIONS):
         return key.rpartition(".")[0]
     return key or ("/" if name else "")
 
 
-def stem(path: str) -> str:
+def file_stem(path: str) -> str:
     """The file name of a note without its extension, whatever that is."""
     name = path.rpartition("/")[2]
     return name.rpartition(".")[0] or name
 
 
-def keys_of(path: str, aliases: Iterable[str]) -> set[str]:
+def link_keys(path: str, aliases: Iterable[str]) -> set[str]:
     """Every key under which a link could mean this note, which may be the page of its folder."""
     folder = path.rpartition("/")[0] or "/"
-    own = {key_of(path), key_of(stem(path)), *map(key_of, aliases)}
-    return own | {key_of(folder), *UPWARDS} if own & FOLDER_PAGES else own
+    own = {link_key(path), link_key(file_stem(path)), *map(link_key, aliases)}
+    return own | {link_key(folder), *UPWARDS} if own & FOLDER_PAGES else own

@@ -31,7 +31,7 @@ from os import fsencode
 from pathlib import Path
 
 from ragvault.errors import ConfigError, VaultNotFound, refused
-from ragvault.store.files import make_folder, write_file
+from ragvault.store.files import make_folder, replace_file
 
 CATALOGUE = "catalogue.sqlite"
 VAULT = "vault.json"
@@ -85,7 +85,7 @@ def register_vault(root: Path, data: Path, name: str = "") -> KnownVault:
     now = KnownVault(_free_name(wanted, others), real, folder, created)
     if now != before:
         card = {"root": str(now.root), "name": now.name, "created": now.created}
-        write_file(folder / VAULT, json.dumps(card, indent=1).encode())
+        replace_file(folder / VAULT, json.dumps(card, indent=1).encode())
     return now
 
 
@@ -185,7 +185,7 @@ def default_vault(data: Path) -> KnownVault | None:
 
 
 def set_default_vault(vault: KnownVault) -> None:
-    write_file(vault.folder.parent / DEFAULT, vault.folder.name.encode())
+    replace_file(vault.folder.parent / DEFAULT, vault.folder.name.encode())
 
 
 def unset_default_vault(data: Path) -> None:

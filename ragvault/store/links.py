@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from ragvault.store import rows
 from ragvault.store.database import Database, reading, select_in, writing
 from ragvault.store.history import next_revision
-from ragvault.store.keys import key_of, stem
+from ragvault.store.keys import file_stem, link_key
 from ragvault.store.rows import from_json, from_sql, to_json, to_sql
 from ragvault.types import Heading, Link, Target
 
@@ -68,7 +68,7 @@ class Links(Database):
         """(path, stem, aliases) of every note, by path: what links are looked up in."""
         found = self._db.execute("SELECT path, aliases FROM notes ORDER BY path")
         paths = ((from_sql(path), from_json(aliases)) for path, aliases in found)
-        return [(path, stem(path), aliases) for path, aliases in paths]
+        return [(path, file_stem(path), aliases) for path, aliases in paths]
 
     @reading
     def anchors(self, path: str) -> tuple[tuple[Heading, ...], dict[str, int]]:
@@ -163,7 +163,7 @@ class Links(Database):
         query = "SELECT id, supersedes FROM notes WHERE supersedes != '[]'"
         found: dict[int, set[int]] = {}
         for id_, stored in self._db.execute(query).fetchall():
-            keys = {key_of(name.strip().strip("[]").split("|")[0]) for name in from_json(stored)}
+            keys = {link_key(name.strip().strip("[]").split("|")[0]) for name in from_json(stored)}
             links = self._db.execute(
                 "SELECT target_key, target_note_id FROM links"
                 " WHERE note_id = ? AND kind = 'property' AND target_note_id IS NOT NULL",

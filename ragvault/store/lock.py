@@ -19,7 +19,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ragvault.errors import IndexLocked, refused
-from ragvault.store.files import make_folder, write_file
+from ragvault.store.files import make_folder, replace_file
 
 LOCK = "writer.lock"
 OWNER = "writer.json"
@@ -72,7 +72,7 @@ class WriterLock:
         except OSError as error:
             raise refused(self.folder, error) from error
         try:
-            write_file(self.folder / OWNER, json.dumps(asdict(_me(self.command))).encode())
+            replace_file(self.folder / OWNER, json.dumps(asdict(_me(self.command))).encode())
         except BaseException:
             self._lock.release()
             raise

@@ -48,8 +48,10 @@ class ModelVectors:
 
     def since(self, revision: int, upto: int) -> VectorChanges:
         with self._own.snapshot():
-            new = self._own.vectors_since(self.model, revision, upto)
-            return VectorChanges(*new, *self.moment())
+            ids, vectors = self._own.vectors_since(self.model, revision, upto)
+            if vectors.shape[1] != self.dim:
+                raise CacheBroken("its vectors have been deleted")
+            return VectorChanges(ids, vectors, *self.moment())
 
     def gone(self, ids: NDArray[np.int64], revision: int) -> NDArray[np.bool_]:
         return self._own.gone(ids, revision)

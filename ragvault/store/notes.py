@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from ragvault.store import links, rows
 from ragvault.store.database import Database, reading, select_in, writing
 from ragvault.store.history import next_revision
-from ragvault.store.keys import fold, keys_of
+from ragvault.store.keys import fold_case, link_keys
 from ragvault.store.passages import id_of, put_passages, remove_passages
 from ragvault.store.rows import clamped, from_json, from_sql, property_rows, to_sql, value_from_json
 from ragvault.types import Chunk, Date, File, Head, Note, Section, Skipped
@@ -105,7 +105,7 @@ class Notes(Database):
         body = rows.body_row(note)
         if old is None:
             note_id = _insert(db, "notes", columns, row)
-            links.names_changed(db, keys_of(note.path, note.aliases))
+            links.names_changed(db, link_keys(note.path, note.aliases))
         else:
             note_id = old.id
             db.execute(f"UPDATE notes SET {_assigned(columns)} WHERE id = ?", (*row, note_id))
@@ -125,7 +125,9 @@ class Notes(Database):
         self._db.execute("UPDATE notes SET path = ? WHERE id = ?", (to_sql(path), old.id))
         # Its own links too: what a name means depends on the folder of the note that has the link.
         links.look_up_from(self._db, old.id)
-        links.names_changed(self._db, keys_of(old_path, old.aliases) | keys_of(path, old.aliases))
+        links.names_changed(
+            self._db, link_keys(old_path, old.aliases) | link_keys(path, old.aliases)
+        )
 
     @writing
     def touch(
@@ -153,7 +155,7 @@ class Notes(Database):
         if old is None:
             return False
         links.look_up_to(db, old.id)
-        links.names_changed(db, keys_of(path, old.aliases))
+        links.names_changed(db, link_keys(path, old.aliases))
         ids = db.execute("SELECT id FROM chunks WHERE note_id = ?", (old.id,)).fetchall()
         remove_passages(db, revision, [chunk_id for (chunk_id,) in ids])
         db.execute("INSERT INTO removed_notes VALUES (?, ?)", (old.id, revision))
@@ -360,7 +362,7 @@ def _mark_links(db: Connection, old: _OldNote, note: Note, body: tuple[Any, ...]
     A hub with thousands of incoming links is edited daily and almost never renamed.
     """
     if old.aliases != note.aliases:
-        links.names_changed(db, keys_of(note.path, (*old.aliases, *note.aliases)))
+        links.names_changed(db, link_keys(note.path, (*old.aliases, *note.aliases)))
     if old.anchors != body[3:5]:
         links.look_up_to(db, old.id)
 
@@ -374,7 +376,7 @@ def _insert_parts(
     db: Connection, note_id: int, note: Note, body: tuple[Any, ...], sections: Sequence[Section]
 ) -> None:
     _insert(db, "bodies", f"note_id, {rows.BODY}", (note_id, *body))
-    tags = {fold(tag): tag for tag in reversed(note.tags)}  # of two spellings the first
+    tags = {fold_case(tag): tag for tag in reversed(note.tags)}  # of two spellings the first
     _insert_all(db, "tags", "key, tag", note_id, [(to_sql(k), to_sql(t)) for k, t in tags.items()])
     fields = [(i, key, *field) for i, (key, field) in enumerate(property_rows(note.properties))]
     _insert_all(db, "fields", "ordinal, key, text, number, date", note_id, fields)

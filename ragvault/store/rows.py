@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import Any
 
 from ragvault.spans import Span, back, cut
-from ragvault.store.keys import fold, key_of
+from ragvault.store.keys import fold_case, link_key
 from ragvault.types import Chunk, Heading, Link, Note, Section, Target
 
 Text = str | bytes
@@ -109,7 +109,7 @@ def link_row(link: Link) -> tuple[Any, ...]:
         to_sql(link.text),
         link.line,
         link.start,
-        to_sql(key_of(link.target)),
+        to_sql(link_key(link.target)),
     )
 
 
@@ -269,7 +269,7 @@ def value_from_json(stored: str) -> Any:
 def property_rows(properties: Mapping[str, Any]) -> Iterator[tuple[Text, Field]]:
     """Properties as filters compare them: folded, one row a value."""
     for name, value in properties.items():
-        key = to_sql(fold(str(name)))
+        key = to_sql(fold_case(str(name)))
         for single in _singles(value):
             yield key, _field(single)
 
@@ -346,8 +346,8 @@ def _field(value: Any) -> Field:
         return value.isoformat(), None, _timestamp(value.isoformat())
     if isinstance(value, str):
         at = _timestamp(value) if DATE.fullmatch(value) else None
-        return to_sql(fold(value)), None, at
-    return to_sql(fold(value_to_json(value))), None, None
+        return to_sql(fold_case(value)), None, at
+    return to_sql(fold_case(value_to_json(value))), None, None
 
 
 def _timestamp(iso: str) -> float | None:

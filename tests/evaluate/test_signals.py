@@ -7,12 +7,12 @@ import sqlite3
 
 import pytest
 from evaluate_kit import GARDEN, NOW, vault_of
-from ragvault.index.analyze import Analyzer
 
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.signals import count_signals, non_latin_scripts
 from ragvault.index.vector.tiers import Tiers
 from ragvault.rank import boost
+from ragvault.text import analyze
 from ragvault.vault import Vault
 
 
@@ -114,7 +114,7 @@ def test_recency_without_a_young_note_is_idle(tmp_path):
 
 def test_an_analyzer_blind_to_chinese_is_caught(tmp_path, monkeypatch):
     latin = re.compile(r"[A-Za-z0-9_]+")
-    monkeypatch.setattr(Analyzer, "chunks", lambda self, text: latin)
+    monkeypatch.setattr(analyze, "chunker", lambda text: latin)
 
     found = signals(vault_of(tmp_path / "garden", GARDEN))
 

@@ -56,6 +56,6 @@ def test_every_part_a_passage_can_have_is_documented(part):
 
 
 def test_text_that_is_said_to_stay_text_does():
-    said = PAGE.split("stays text:")[1].split("Where it was")[0]
+    said = PAGE.split("searched as text:")[1].split("If it may have")[0]
     for text in re.findall(r"`([^`]+)`", said):
         assert understand(text, Query(), now=NOW).filter is None

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ragvault import freshness
-from ragvault.freshness import waiting
+from ragvault.answer import freshness
+from ragvault.answer.freshness import waiting
 from ragvault.models.load import ModelPool
 from ragvault.service.events import NativeEvents
 from ragvault.service.vault_watcher import PendingCounter, VaultWatcher

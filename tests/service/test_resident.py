@@ -18,9 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from ragvault.cli.around import Surroundings, surroundings
-from ragvault.cli.ask import answer
-from ragvault.cli.search import parse
+from ragvault.cli.caller import Caller, this_caller
+from ragvault.cli.search import answer_search, parse_search
 from ragvault.runtime import runtime_folder
 from ragvault.service import PROTOCOL, RECORD_FILE, SOCKET_FILE, protocol
 from ragvault.service.client import WatcherUnavailable, ask_watcher
@@ -68,10 +67,10 @@ class Home:
         """What the watcher tells of the one vault."""
         return dict(ask_watcher(self.run, {"op": "status"})["vaults"][0])
 
-    def around(self) -> Surroundings:
+    def around(self) -> Caller:
         kept = ("RAGVAULT_", "XDG_", "HOME")
         ours = {name: value for name, value in self.env.items() if name.startswith(kept)}
-        return surroundings()._replace(cwd=str(self.root), environ=ours)
+        return this_caller()._replace(cwd=str(self.root), environ=ours)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +111,7 @@ def timeless(output: str) -> str:
 def test_the_watcher_gives_the_bytes_of_a_process_that_answers_by_itself(warm, format_, args):
     typed = ("why is my loaf dense?", "-n", "3", "--format", format_, *args)
     told, around = warm.asked(*typed), warm.around()
-    alone = answer(parse(["search", *typed], around), around)
+    alone = answer_search(parse_search(["search", *typed], around), around)
 
     assert timeless(str(told["out"])) == timeless(alone.out)
     assert tuple(told["err"]) == alone.err
@@ -177,7 +176,7 @@ def test_nothing_found_is_exit_1_with_its_line(warm):
     found = warm.search("tag:nothing-has-this-tag")
 
     assert found.returncode == 1
-    assert b"nothing found" in found.stderr
+    assert b"no results for notes tagged #nothing-has-this-tag" in found.stderr
 
 
 @pytest.mark.parametrize(
@@ -223,7 +222,7 @@ def test_index_works_while_a_watcher_runs(warm):
     found = ragvault(warm.env, "index", str(warm.root), "--tier", "static")
 
     assert found.returncode == 0
-    assert b"lets this run write" in found.stderr
+    assert b"pausing the watcher (pid " in found.stderr
 
 
 def test_a_watcher_writes_nothing_while_another_has_its_turn(warm):

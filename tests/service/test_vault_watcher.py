@@ -222,7 +222,7 @@ def test_a_burst_is_one_batch(watched):
 def test_every_passage_has_its_vector_in_the_end(watched):
     assert soon(watched.is_done)
     with watched.vault_watcher.vault.catalogue() as catalogue:
-        assert not catalogue.lacking(catalogue.fact("full"))
+        assert not catalogue.lacking(catalogue.tier_model("full"))
 
 
 def test_a_vault_that_goes_and_comes_back_is_taken_up_again(watched):

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ragvault.cli.around import surroundings
-from ragvault.cli.ask import answer
-from ragvault.cli.search import parse
+from ragvault.cli.caller import this_caller
+from ragvault.cli.search import answer_search, parse_search
 from ragvault.config import profiles
 from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable
@@ -40,9 +39,9 @@ def ask(vault: Vault, query: str, *flags: str) -> Response:
 
 
 def type_(vault: Vault, *args: str) -> None:
-    around = surroundings()
-    ask = parse(["search", *args, "--vault", str(vault.root), "-q"], around)
-    assert answer(ask, around).code == 0
+    around = this_caller()
+    ask = parse_search(["search", *args, "--vault", str(vault.root), "-q"], around)
+    assert answer_search(ask, around).code == 0
 
 
 def test_each_recording_counts_once_more_and_is_a_revision(tmp_path):
@@ -109,8 +108,9 @@ def test_only_what_is_handed_over_is_counted_and_only_where_it_is_wanted(vault, 
 
 def test_a_vault_may_not_ask_to_record(vault):
     (vault.root / ".ragvault.toml").write_text("[access]\nrecord = true\n")
-    around = surroundings()
-    reply = answer(parse(["search", "gluten", "--vault", str(vault.root)], around), around)
+    around = this_caller()
+    typed = parse_search(["search", "gluten", "--vault", str(vault.root)], around)
+    reply = answer_search(typed, around)
     assert reply.code == 2
     assert "access" in reply.err[0]
 

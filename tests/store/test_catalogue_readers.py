@@ -226,7 +226,7 @@ def test_a_catalogue_copied_without_its_end_is_refused_rather_than_read_in_part(
         copy.chmod(0o500)
         with pytest.raises(IndexUnusable) as refused:
             Catalogue.open(copy)
-    assert "rights" in refused.value.fix or "writable" in refused.value.fix
+    assert "permissions" in refused.value.fix or "writable" in refused.value.fix
 
 
 def test_a_folder_with_an_odd_name_is_opened(tmp_path):

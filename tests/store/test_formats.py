@@ -49,7 +49,7 @@ def test_an_old_index_opens_with_everything_in_it(old):
         assert catalogue.check() == ""
         assert sorted(catalogue.files()) == sorted(NOTES)
         assert catalogue.note("Bread.md").text == NOTES["Bread.md"]
-        assert catalogue.lacking(catalogue.fact("full")) == []
+        assert catalogue.lacking(catalogue.tier_model("full")) == []
 
 
 def test_an_old_index_is_brought_up_to_date_without_embedding_and_answers(old):

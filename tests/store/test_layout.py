@@ -11,7 +11,7 @@ import pytest
 from store_builders import unprivileged
 
 from ragvault.errors import ConfigError, IndexUnusable
-from ragvault.store.files import make_folder, write_file
+from ragvault.store.files import make_folder, replace_file
 from ragvault.store.layout import index_folder, known_vaults, register_vault, vault_of
 
 
@@ -92,7 +92,7 @@ def test_a_remembered_vault_is_known(vault, tmp_path):
 def test_remembering_again_keeps_the_name_and_the_day(vault, tmp_path):
     first = register_vault(vault, tmp_path / "data", "diary")
     card = json.loads((first.folder / "vault.json").read_text())
-    write_file(first.folder / "vault.json", json.dumps({**card, "created": "2001"}).encode())
+    replace_file(first.folder / "vault.json", json.dumps({**card, "created": "2001"}).encode())
 
     assert register_vault(vault, tmp_path / "data").created == "2001"
     assert register_vault(vault, tmp_path / "data").name == "diary"
@@ -149,11 +149,11 @@ def test_an_index_folder_that_was_open_to_others_is_closed(vault, tmp_path):
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
-    write_file(tmp_path / "card", b"old")
+    replace_file(tmp_path / "card", b"old")
     monkeypatch.setattr(os, "fsync", fails)
 
     with pytest.raises(IndexUnusable, match="the disk is full"):
-        write_file(tmp_path / "card", b"new")
+        replace_file(tmp_path / "card", b"new")
 
     assert [path.name for path in tmp_path.iterdir()] == ["card"]
     assert (tmp_path / "card").read_bytes() == b"old"
@@ -168,4 +168,4 @@ def test_a_folder_that_cannot_be_made_says_so():
         place.chmod(0o500)
         with pytest.raises(IndexUnusable, match="Permission denied") as refused:
             make_folder(place / "deep" / "index")
-    assert "rights" in refused.value.fix
+    assert "permissions" in refused.value.fix

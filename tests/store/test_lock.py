@@ -149,7 +149,7 @@ def test_a_read_only_folder_is_named_with_the_cure(index):
         lock = WriterLock(place / index, "ragvault index")
         with pytest.raises(IndexUnusable, match="Permission denied") as refused:
             lock.acquire()
-    assert "rights" in refused.value.fix
+    assert "permissions" in refused.value.fix
 
 
 def test_a_lock_whose_record_cannot_be_written_is_not_kept(tmp_path, monkeypatch):
@@ -157,7 +157,7 @@ def test_a_lock_whose_record_cannot_be_written_is_not_kept(tmp_path, monkeypatch
         raise IndexUnusable(tmp_path, "no space")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ragvault.store.lock.write_file", fails)
+        patch.setattr("ragvault.store.lock.replace_file", fails)
         with pytest.raises(IndexUnusable, match="no space"):
             take(tmp_path)
     take(tmp_path)

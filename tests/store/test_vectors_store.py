@@ -141,3 +141,31 @@ def test_any_number_of_texts_in_any_order(tmp_path_factory, wanted):
         there = [i for i in wanted if i < 2000]
         assert catalogue.have("m", [digest(str(i)) for i in wanted]) == {known[i] for i in there}
         assert catalogue.get_vectors("m", [known[i] for i in there]).ravel().tolist() == there
+
+
+def test_what_a_search_or_a_refresh_asks_takes_no_look_at_every_vector(catalogue):
+    """Counted in steps of SQLite: a plan that goes through a whole table takes thousands."""
+    texts = [f"text {number}" for number in range(9000)]
+    put(catalogue, note("many.md", "\n".join(texts)))
+    catalogue.put_vectors("m", 8, [digest(text) for text in texts], unit(len(texts)))
+    ids = catalogue.chunk_ids()
+    revision, last = catalogue.revision, catalogue.last_vector()
+    put(catalogue, note("new.md", "new\ntext 7"))
+    catalogue.put_vectors("m", 8, [digest("new")], unit(1))
+    for analysed in (False, True):
+        if analysed:
+            catalogue._db.execute("ANALYZE")
+        asked = {
+            "fetch": lambda: catalogue.chunk_vectors("m", ids[::1800]),
+            "fetch many": lambda: catalogue.chunk_vectors("m", ids[:850]),
+            "since": lambda: catalogue.vectors_since("m", revision, last - 2),
+            "count": lambda: catalogue.count_vectors_since("m", revision, last - 2),
+            "moment": catalogue.last_vector,
+        }
+        for what, ask in asked.items():
+            steps = []
+            catalogue._db.set_progress_handler(lambda steps=steps: steps.append(1) and None, 100)
+            ask()
+            catalogue._db.set_progress_handler(None, 0)
+            assert len(steps) < (200 if what == "fetch many" else 10), (what, analysed, len(steps))
+    assert len(catalogue.vectors_since("m", revision, last - 2)[0]) == 4

@@ -7,7 +7,9 @@ give the same segments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from errno import ENOSPC
 from functools import cached_property
 from itertools import chain
 from math import log
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 BETWEEN = " \x1f "  # between two texts of a field: a word that is left out, and keeps its place
 ABSENT = "\x1e"  # a word for a field that a document does not have: it counts as one word long
 HEAP = 128_000_000  # bytes that the writer may take before it writes a segment
+FEW = 4_096  # documents fetched at first where all are wanted
 TERMS = 1_024  # of one query: there is no time limit, so a query may not be endless
 LONGEST = 65_000  # bytes of a term
 LANGUAGES = (
@@ -238,12 +241,13 @@ class TantivyEngine:
         return Query.term_set_query(self._schema, name, ids.tolist())
 
     def _all(self, asked: Query, *names: str) -> list[Ids]:
-        """The values of every document that is found."""
+        """The values of every document that is found: few, mostly, and a small heap is fast."""
         unscored = Query.const_score_query(asked, 1.0)
-        most = max(1, int(self._searcher.num_docs))
-        addresses = [
-            each for _, each in self._searcher.search(unscored, limit=most, count=False).hits
-        ]
+        for most in (FEW, max(1, int(self._searcher.num_docs))):
+            hits = self._searcher.search(unscored, limit=most, count=False).hits
+            if len(hits) < most:
+                break
+        addresses = [address for _, address in hits]
         return [self._values(name, addresses) for name in names]
 
     def _values(self, name: str, addresses: list[Any]) -> Ids:
@@ -265,6 +269,17 @@ def _commit(folder: Path) -> tuple[int, int, int]:
     return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Turn tantivy's ValueError into OSError for a full disk, and into CacheBroken otherwise."""
+    try:
+        yield
+    except ValueError as error:
+        if "No space left" in str(error):
+            raise OSError(ENOSPC, "No space left on device") from error
+        raise CacheBroken(f"tantivy cannot write the keyword index ({error})") from error
+
+
 class TantivyWriter:
     """Keeps the promises of `KeywordWriter` with tantivy's own writer."""
 
@@ -273,10 +288,8 @@ class TantivyWriter:
         self._schema = self._index.schema
         self._make = Documents(settings, BETWEEN)
         self._stemmed = settings.stemming != "none"
-        try:
+        with _writing():
             self._writer = self._index.writer(HEAP, num_threads=1)
-        except ValueError as error:
-            raise CacheBroken(f"tantivy cannot write the keyword index ({error})") from error
         self._is_new = not self._index.searcher().num_docs
         self._known: set[str] = set()
         self._is_changed = False
@@ -288,7 +301,8 @@ class TantivyWriter:
             if not self._is_new or document.key in self._known:
                 self._delete([document.key])
             self._known.add(document.key)
-            self._writer.add_document(_document(document, self._stemmed))
+            with _writing():
+                self._writer.add_document(_document(document, self._stemmed))
 
     def remove(self, notes: Iterable[int], passages: Iterable[int]) -> None:
         self._delete(
@@ -299,18 +313,21 @@ class TantivyWriter:
         # By query: by term, an id as a number deletes nothing and says nothing.
         if keys:
             wanted = Query.term_set_query(self._schema, "key", keys)
-            self._writer.delete_documents_by_query(wanted)
+            with _writing():
+                self._writer.delete_documents_by_query(wanted)
             self._is_changed = True
 
     def commit(self) -> None:
-        self._writer.commit()
+        with _writing():
+            self._writer.commit()
         self._is_changed = False
 
     def close(self) -> None:
         """What was not committed is dropped; merges that are under way are finished."""
-        if self._is_changed:
-            self._writer.rollback()
-        self._writer.wait_merging_threads()
+        with suppress(ValueError):  # after a failed write there is nothing left to undo
+            if self._is_changed:
+                self._writer.rollback()
+            self._writer.wait_merging_threads()
 
 
 def _document(document: Document, stemmed: bool) -> tantivy.Document:

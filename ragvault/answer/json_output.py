@@ -1,0 +1,235 @@
+"""JSON for programs: the one place that turns answers into the JSON of the contract.
+
+    search_json    one object, as `ragvault search --json` writes it
+    search_jsonl   one result per line
+    status_json    `ragvault status --json`
+    encode         any other value, as it is
+
+Callers send these strings unchanged, so the command line, HTTP and MCP give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ragvault.answer.results import SearchAnswer, SearchResult, VaultAnswer
+    from ragvault.answer.status import Status
+    from ragvault.candidate import Candidate, Step
+    from ragvault.plan import QueryPlan
+    from ragvault.search import Response
+
+_C1 = re.compile(r"[\x7f-\x9f]")
+TIERS = ("keyword", "static", "full")  # lowest first
+# The catalogue calls a link unresolved; users call it broken.
+LINK_STATES = {"resolved": "resolved", "unresolved": "broken", "ambiguous": "ambiguous"}
+
+
+def encode(value: Any) -> str:
+    """One line of JSON. Not by msgspec: a file name may contain bytes that are not Unicode."""
+    import msgspec
+
+    return json.dumps(msgspec.to_builtins(value, enc_hook=os.fspath), ensure_ascii=False)
+
+
+def search_json(answer: SearchAnswer, *, explain: bool = False) -> str:
+    """A search as one object, as in the contract."""
+    first = answer.answers[0]
+    plan, config = first.response.plan, first.config
+    failed = [
+        {"vault": each.vault, "leg": leg, "why": why}
+        for each in answer.answers
+        for leg, why in each.response.failed.items()
+    ]
+    found: dict[str, Any] = {
+        "query": plan.query,
+        "vaults": [each.vault for each in answer.answers],
+        "profile": config.search.profile,
+        "took_ms": round(sum(each.response.took_ms for each in answer.answers), 1),
+        "plan": _plan(answer, plan),
+        "index": _index_of_all(answer),
+        "results": [_result(*pair, explain) for pair in enumerate(answer.results, 1)],
+        "legs_failed": failed,
+        "left_out": answer.left_out,
+        "warnings": list(answer.warnings),
+    }
+    if answer.several:
+        found["indexes"] = {each.vault: _index(each) for each in answer.answers}
+    if explain:
+        found["explain"] = _by_vault(answer, _stages)
+        found["legs"] = _by_vault(answer, _legs)
+    return _escaped(encode(found))
+
+
+def search_jsonl(answer: SearchAnswer, *, explain: bool = False) -> str:
+    """The objects of `results`, one per line."""
+    pairs = enumerate(answer.results, 1)
+    return _escaped("\n".join(encode(_result(*pair, explain)) for pair in pairs))
+
+
+def status_json(status: Status, watcher: Mapping[str, Any] | None) -> str:
+    """The state of an index, with every skipped file, warning and broken link."""
+    counts = asdict(status.counts)
+    passages = counts.pop("chunks")
+    files = None if status.pending.why else status.pending.files
+    return encode(
+        {
+            "vault": status.name,
+            "root": status.root,
+            "folder": status.folder,
+            **counts,
+            "passages": passages,
+            "links": {LINK_STATES.get(state, state): n for state, n in status.counts.links.items()},
+            "keyword_engine": status.engine or None,
+            "tiers": status.tiers,
+            "removed": status.removed,
+            "pending": asdict(status.pending) | {"files": files},
+            "models": {each.use: {"name": each.name, "here": each.here} for each in status.models},
+            "watcher": watcher,
+            "writer": status.writer or None,
+            "skipped_files": status.skipped,
+            "warnings": status.warnings,
+            "dangling": [
+                link._asdict() | {"status": LINK_STATES.get(link.status, link.status)}
+                for link in status.dangling
+            ],
+        }
+    )
+
+
+def _result(rank: int, result: SearchResult, explain: bool) -> dict[str, Any]:
+    each = result.candidate
+    found: dict[str, Any] = {
+        "rank": rank,
+        "vault": result.answer.vault,
+        "note": each.note.path,
+        "title": each.note.title,
+        "headings": list(each.headings),
+        "lines": list(each.lines),
+        "score": each.score,
+        "confidence": each.confidence,
+        "band": each.band,
+        "kind": each.passage.kind,
+        "tier": result.answer.response.tiers.get(each.id, "keyword"),
+        "stale": result.stale,
+        "text": each.text,
+        "passage": each.passage.text,
+        "snippet": result.snippet.text,
+        "line": result.line,
+        "uri": result.uri,
+        "modified": _utc(each.note.modified),
+        "legs": {
+            leg: {"rank": place, "score": each.scores.get(leg)} for leg, place in each.ranks.items()
+        },
+    }
+    if explain:
+        found["steps"] = [_step(step) for step in each.steps]
+    return found
+
+
+def _plan(answer: SearchAnswer, plan: QueryPlan) -> dict[str, Any]:
+    from ragvault.query.restate import filter_json
+
+    plans = [each.response.plan for each in answer.answers]
+    terms = [expansion.term for each in plans for expansion in each.expansions]
+    return {
+        "type": plan.type,
+        "text": plan.text,
+        "filters": filter_json(plan.filter),
+        "expansions": list(dict.fromkeys(terms)),
+        "weights": dict(plan.weights),
+        "parse": plan.parse,
+    }
+
+
+def _index(answer: VaultAnswer) -> dict[str, Any]:
+    return {
+        "revision": answer.response.revision,
+        "fresh": answer.fresh,
+        "pending": answer.pending,
+        "tier": answer.response.tier,
+    }
+
+
+def _index_of_all(answer: SearchAnswer) -> dict[str, Any]:
+    """The newest revision, the lowest tier and the sum of what is pending."""
+    each = [_index(one) for one in answer.answers]
+    counts = [one["pending"] for one in each]
+    pending = None if None in counts else sum(counts)
+    return {
+        "revision": max(one["revision"] for one in each),
+        "fresh": None if pending is None else all(one["fresh"] for one in each),
+        "pending": pending,
+        "tier": min((one["tier"] for one in each), key=TIERS.index),
+    }
+
+
+def _by_vault(
+    answer: SearchAnswer, lines_of: Callable[[Response], list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Lines of every response; with several vaults each line names its vault."""
+    return [
+        {**({"vault": each.vault} if answer.several else {}), **line}
+        for each in answer.answers
+        for line in lines_of(each.response)
+    ]
+
+
+def _stages(response: Response) -> list[dict[str, Any]]:
+    """What each stage kept and removed."""
+    return [
+        {
+            "stage": outcome.stage,
+            "kept": len(outcome.ranked),
+            "removed": [
+                {
+                    "passage": _place(removal.candidate),
+                    "reason": removal.reason,
+                    "by": _place(removal.by) if removal.by else None,
+                }
+                for removal in outcome.ranked.removed
+            ],
+        }
+        for outcome in response.stages
+    ]
+
+
+def _legs(response: Response) -> list[dict[str, Any]]:
+    """When each leg ran, in seconds since retrieval began, and how many hits it had."""
+    return [asdict(run) for run in response.runs]
+
+
+def _step(step: Step) -> dict[str, Any]:
+    terms = [
+        {"name": t.name, "value": t.value, "weight": t.weight, "how": t.how, "why": t.why}
+        for t in step.terms
+    ]
+    return {
+        "stage": step.stage,
+        "before": step.before,
+        "score": step.score,
+        "terms": terms,
+        "why": step.why,
+    }
+
+
+def _place(candidate: Candidate) -> str:
+    return f"{candidate.note.path}:{candidate.lines[0]}"
+
+
+def _utc(seconds: float | None) -> str:
+    moment = datetime.fromtimestamp(seconds or 0.0, timezone.utc)
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _escaped(text: str) -> str:
+    """JSON that can always be written: lone surrogates become JSON escapes."""
+    plain = text.encode("utf-8", "backslashreplace").decode()
+    # So do C1 control characters, which JSON allows and a terminal may obey.
+    return _C1.sub(lambda found: f"\\u{ord(found[0]):04x}", plain)

@@ -1,0 +1,214 @@
+"""Related: notes near a note, and why.
+
+    links       a link in either direction; through one other note it counts half
+    community   both are in the same community of the link graph
+    meaning     their passages are near the mean vector of its passages
+
+Links and vectors give ranked lists, which are fused by rank as in a search: a note in both lists
+comes before a note in one. A community has no order, so it adds the same amount to each of its
+notes, less than any rank does. Uses the stored vectors and loads no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragvault.answer.links import is_gone
+from ragvault.answer.note_lookup import find_note
+from ragvault.index.graph_neighbours import Neighbour, neighbours
+from ragvault.store.catalogue import Catalogue
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ragvault.engines import Engines
+    from ragvault.index.graph import Edge
+
+K = 60  # of reciprocal rank fusion, as in a search
+DEPTH = 2  # links away: two notes that link to the same note share a topic
+BETWEEN = 0.5  # weight of a link through another note, as in the graph leg of a search
+PASSAGES = 200  # nearest passages that are read to find the nearest notes
+NOTES = 20  # nearest notes by vector: with more, every note of a small vault would be near
+# What a shared community adds: less than the 1/80 of the 20th note by vector.
+COMMUNITY = 0.2 / (K + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a note is near. `by` is links, community or meaning, `why` says it in words.
+
+    `value` is the number of links between them, the size of the community, or the cosine.
+    """
+
+    by: str
+    value: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A related note; `score` orders this list only."""
+
+    rank: int
+    note: str
+    title: str
+    score: float
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """The notes near a note, best first, and warnings about what could not be used."""
+
+    note: str
+    related: tuple[Near, ...]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Found:
+    score: float = 0.0
+    reasons: list[Reason] = field(default_factory=list)
+
+
+def related(
+    root: Path, catalogue: Catalogue, engines: Engines, named: str, limit: int = 10
+) -> Related:
+    """The notes nearest to the one that `named` means. Raises UsageError."""
+    path = find_note(root, sorted(catalogue.files()), named)
+    own = catalogue.note_id(path)
+    found: dict[int, _Found] = {}
+    joined = _by_links(catalogue, own)
+    _rank(found, {note: reason for note, reason in joined.items() if reason.value == 1})
+    _rank(found, {note: reason for note, reason in joined.items() if reason.value > 1}, BETWEEN)
+    near, warnings = _by_vector(catalogue, engines, own)
+    _rank(found, near)
+    _add(found, _by_community(catalogue, own), COMMUNITY)
+    order = sorted(found, key=lambda note: (-found[note].score, note))
+    return Related(path, tuple(_shown(root, catalogue, order, found, limit)), warnings)
+
+
+def _rank(found: dict[int, _Found], reasons: Mapping[int, Reason], weight: float = 1.0) -> None:
+    """Add weight / (K + rank) for each note of a list, best first."""
+    for rank, (note, reason) in enumerate(reasons.items(), 1):
+        _add(found, {note: reason}, weight / (K + rank))
+
+
+def _add(found: dict[int, _Found], reasons: Mapping[int, Reason], score: float) -> None:
+    for note, reason in reasons.items():
+        entry = found.setdefault(note, _Found())
+        entry.score += score
+        entry.reasons.append(reason)
+
+
+def _by_links(catalogue: Catalogue, own: int) -> dict[int, Reason]:
+    edges = _edges(catalogue, [own])
+    between = sorted({note for edge in edges for note in edge[:2]})
+    lists: Any = catalogue.link_lists()
+    found = neighbours(_edges(catalogue, between), {own: 1}, DEPTH, lists)
+    direct = {each.note for each in found if each.steps == 1}
+    both = {edge.source for edge in edges} & {edge.target for edge in edges}
+    return {each.note: _link_reason(each, each.note in both & direct) for each in found}
+
+
+def _edges(catalogue: Catalogue, notes: Sequence[int]) -> list[Edge]:
+    from ragvault.index.graph import Edge
+
+    return [Edge(*row) for row in catalogue.link_rows_of(notes)]  # type: ignore[arg-type]
+
+
+def _link_reason(each: Neighbour, mutual: bool) -> Reason:
+    if each.steps > 1:
+        others = f"{each.shared} other notes" if each.shared > 1 else "another note"
+        return Reason("links", each.steps, f"linked through {others}")
+    ways = {"out": "this note links to it", "in": "it links to this note"}
+    return Reason("links", 1, "they link to each other" if mutual else ways[each.direction])
+
+
+def _by_community(catalogue: Catalogue, own: int) -> dict[int, Reason]:
+    stats = catalogue.link_stats()
+    mine = stats[own].community if own in stats else None
+    if mine is None:
+        return {}
+    members = [note for note, place in stats.items() if place.community == mine]
+    reason = Reason("community", len(members), f"same community ({len(members):,} notes)")
+    return {note: reason for note in members if note != own}
+
+
+def _by_vector(
+    catalogue: Catalogue, engines: Engines, own: int
+) -> tuple[dict[int, Reason], tuple[str, ...]]:
+    """The nearest notes by the vectors of the best model that has embedded this note."""
+    from ragvault.errors import EngineMissing
+    from ragvault.ports import CacheBroken
+
+    ids, dims = catalogue.chunk_ids_of(own), catalogue.model_dims()
+    for model in engines.models(catalogue):
+        mean = _mean(catalogue, model, ids) if model in dims else None
+        if mean is None:
+            continue
+        try:
+            vectors = engines.vectors(model, dims[model], catalogue)
+        except (CacheBroken, EngineMissing) as broken:
+            return {}, (f"vectors were not used: {broken}; run: {broken.fix}",)
+        try:
+            nearest, cosines = vectors.search(mean, limit=PASSAGES, without=_sorted(ids))
+            return _nearest_notes(catalogue, nearest.tolist(), cosines.tolist()), ()
+        finally:
+            vectors.close()
+    return {}, ("vectors were not used: this note has none; run: ragvault index",)
+
+
+def _mean(catalogue: Catalogue, model: str, ids: Sequence[int]) -> NDArray[np.float32] | None:
+    """The mean vector of a note, of length 1; None if this model has not embedded it."""
+    import numpy as np
+
+    rows = catalogue.chunk_vectors(model, np.array(ids, np.int64))
+    known = rows[~np.isnan(rows).any(axis=1)]
+    length = float(np.linalg.norm(known.sum(axis=0))) if len(known) else 0.0
+    if not length:
+        return None
+    mean: NDArray[np.float32] = (known.sum(axis=0) / length).astype(np.float32)
+    return mean
+
+
+def _sorted(ids: Sequence[int]) -> NDArray[np.int64]:
+    import numpy as np
+
+    return np.array(sorted(ids), np.int64)
+
+
+def _nearest_notes(
+    catalogue: Catalogue, nearest: Sequence[int], cosines: Sequence[float]
+) -> dict[int, Reason]:
+    """Each note once, with its nearest passage, best first."""
+    passages = catalogue.passages(nearest)
+    found: dict[int, Reason] = {}
+    for chunk, cosine in zip(nearest, cosines, strict=True):
+        if chunk in passages and passages[chunk].note_id not in found:
+            where = " > ".join(passages[chunk].chunk.headings)
+            line = passages[chunk].chunk.lines[0]
+            why = f"nearest at line {line}" + (f", {where}" if where else "")
+            found[passages[chunk].note_id] = Reason("meaning", cosine, why)
+        if len(found) == NOTES:
+            break
+    return found
+
+
+def _shown(
+    root: Path, catalogue: Catalogue, order: Iterable[int], found: dict[int, _Found], limit: int
+) -> Iterable[Near]:
+    rank = 0
+    for note in order:
+        facts = catalogue.facts([note])
+        if not facts or is_gone(root, catalogue, facts[0].path):
+            continue
+        rank += 1
+        each = found[note]
+        yield Near(rank, facts[0].path, facts[0].title, each.score, tuple(each.reasons))
+        if rank == limit:
+            return

@@ -1,0 +1,133 @@
+"""The answer to one search: everything that JSON, text and other formats print.
+
+    SearchAnswer   results in order, the vaults they come from, warnings
+    VaultAnswer    what one vault returned, with snippets and how fresh its index is
+    SearchResult   one result and its vault
+
+Values only: whatever needs an open index or a file was asked before (respond.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+from ragvault.answer.snippet import Snippet
+from ragvault.candidate import Candidate
+from ragvault.config.settings import Config
+from ragvault.search import Response
+
+
+@dataclass(frozen=True, slots=True)
+class VaultAnswer:
+    """What one vault returned. `pending` is None when the vault's files were not compared."""
+
+    vault: str
+    root: Path
+    config: Config
+    response: Response
+    pending: int | None
+    partial: str  # which part of the index does not cover all notes; empty if none
+    unfinished: str  # why notes may never have been indexed; empty if the first run finished
+    snippets: Mapping[int, tuple[Snippet, int]]  # passage id -> its snippet, and the file's line
+    count_tokens: Callable[[str], int] | None = None
+    disk_names: Mapping[str, str] = field(default_factory=dict)  # path -> its spelling on disk
+
+    @property
+    def fresh(self) -> bool | None:
+        """Whether the index covers the whole vault as it is now; None if that was not checked."""
+        return None if self.pending is None else not self.pending and not self.partial
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """One result: a ranked candidate and the vault it comes from."""
+
+    answer: VaultAnswer
+    candidate: Candidate
+
+    @property
+    def path(self) -> Path:
+        path = self.candidate.note.path
+        return self.answer.root / self.answer.disk_names.get(path, path)
+
+    @property
+    def snippet(self) -> Snippet:
+        return self.answer.snippets[self.candidate.id][0]
+
+    @property
+    def line(self) -> int:
+        """The line of the file in which the snippet begins."""
+        return self.answer.snippets[self.candidate.id][1]
+
+    @property
+    def stale(self) -> bool:
+        return self.candidate.id in self.answer.response.stale
+
+    @property
+    def uri(self) -> str:
+        """A link that opens the note: output.editor if set, else Obsidian's, else file://."""
+        path = quote(self.path.as_posix())
+        template = self.answer.config.output.editor
+        if template:
+            for name, value in self._template_values(path).items():
+                template = template.replace(f"{{{name}}}", value)
+            return template
+        if (self.answer.root / ".obsidian").is_dir():
+            return f"obsidian://open?path={quote(str(self.path), safe='')}"
+        return f"file://{path}"
+
+    def _template_values(self, path: str) -> dict[str, str]:
+        note, vault = quote(self.candidate.note.path), quote(self.answer.vault, safe="")
+        return {"path": path, "line": str(self.line), "vault": vault, "note": note}
+
+
+@dataclass(frozen=True, slots=True)
+class SearchAnswer:
+    """The results of one search, best first, and the answers of the vaults they come from."""
+
+    results: tuple[SearchResult, ...]
+    answers: tuple[VaultAnswer, ...]
+    left_out: int = 0
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def several(self) -> bool:
+        """Whether more than one vault was searched."""
+        return len(self.answers) > 1
+
+    @property
+    def exit_code(self) -> int:
+        """0 for results, 1 for none, 3 if there are none because no leg could answer."""
+        if self.results:
+            return 0
+        responses = [answer.response for answer in self.answers]
+        # The graph leg does not count: it only adds neighbours of what other legs found.
+        runs = [run for response in responses for run in response.runs if run.leg != "graph"]
+        answered = any(not run.failed for run in runs)
+        return 1 if answered or not any(response.failed for response in responses) else 3
+
+    def notices(self) -> Iterator[str]:
+        """What the reader must know beside the results, one line each."""
+        for answer in self.answers:
+            label = f"{answer.vault}: " if self.several else ""
+            for part, why in answer.response.failed.items():
+                yield f"{label}{part} did not answer: {why}"
+            if answer.pending:
+                yield f"{label}{changed_files(answer.pending)}; run: ragvault index"
+        yield from self.warnings
+        if not self.results:
+            yield f"no results for {self.answers[0].response.plan.parse}"
+            for answer in self.answers:
+                if answer.unfinished:
+                    yield f"{answer.vault}: {answer.unfinished}"
+        elif all(result.candidate.band == "noise" for result in self.results):
+            yield "no good match; these are the closest notes"
+
+
+def changed_files(number: int) -> str:
+    """How far an index is behind, in words."""
+    files = "1 file has" if number == 1 else f"{number:,} files have"
+    return f"{files} changed since the last index"

@@ -1,0 +1,170 @@
+"""Status: what an index contains, and what the next `index` would do.
+
+Walks the vault without reading a note. Loads no model, opens no cache and writes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragvault.answer.freshness import check, waiting
+from ragvault.config import folders
+from ragvault.config.settings import Config, Models
+from ragvault.errors import RagvaultError
+from ragvault.store.caches import KEYWORD
+from ragvault.store.catalogue import Catalogue, Counts
+from ragvault.store.links import Dangling
+from ragvault.store.lock import lock_owner
+from ragvault.types import Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What `index` would do. `why` says why the vault's files could not be compared."""
+
+    new: int = 0
+    changed: int = 0  # by size and time alone
+    gone: int = 0
+    recut: int = 0  # chunked with other settings
+    passages: int = 0  # without a vector of the configured model
+    links: int = 0  # not resolved yet
+    why: str = ""
+    words: int = 0  # passages that the keyword index does not have yet
+
+    @property
+    def files(self) -> int:
+        return self.new + self.changed + self.gone + self.recut
+
+    def __bool__(self) -> bool:
+        return bool(self.files or self.passages or self.links or self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelState:
+    """A model that the settings or the index name; `here` is None if it is in no registry."""
+
+    use: str  # full, static or reranker
+    name: str
+    here: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """An index at one moment."""
+
+    name: str
+    root: str
+    folder: str
+    counts: Counts
+    engine: str  # of the keyword index; empty before there is one
+    tiers: Mapping[str, int]  # passages by their best tier: full, static, keyword, none
+    pending: Pending
+    models: Sequence[ModelState]
+    writer: str
+    skipped: Sequence[Skipped]
+    warnings: Mapping[str, Sequence[str]]
+    dangling: Sequence[Dangling]
+    removed: int  # deleted passages and notes whose text is still in some index file
+
+
+def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Status:
+    """Everything that `ragvault status` shows."""
+    writing = lock_owner(catalogue.folder)
+    with catalogue.snapshot():
+        counts = catalogue.counts()
+        unworded = _unworded(catalogue)
+        tiers = by_tier(catalogue, counts.chunks, unworded)
+        return Status(
+            name=name,
+            root=str(root),
+            folder=str(catalogue.folder),
+            counts=counts,
+            engine=_engine(catalogue),
+            tiers=tiers,
+            pending=pending(root, catalogue, config, counts, tiers, len(unworded)),
+            models=models(catalogue, config.models),
+            writer=writing.words(time.time()) if writing else "",
+            skipped=catalogue.skipped(),
+            warnings=dict(catalogue.warnings()),
+            dangling=catalogue.dangling(),
+            removed=catalogue.tombstones(catalogue.compacted_revision),
+        )
+
+
+def _engine(catalogue: Catalogue) -> str:
+    cache = catalogue.cache(KEYWORD)
+    return cache.engine if cache else ""
+
+
+def _unworded(catalogue: Catalogue) -> set[int]:
+    """Passages that are not in the keyword index yet: a run was stopped before, or is at work."""
+    cache = catalogue.cache(KEYWORD)
+    return {chunk.id for chunk in catalogue.chunks_since(cache.revision if cache else 0)}
+
+
+def by_tier(catalogue: Catalogue, total: int, unworded: AbstractSet[int]) -> dict[str, int]:
+    """How many passages each tier covers.
+
+    `keyword`: without any vector; `none`: not in the keyword index either.
+    """
+    full, static = catalogue.tier_model("full"), catalogue.tier_model("static")
+    unread = len(catalogue.lacking(full)) if full else total
+    lacking = catalogue.lacking(full, static) if full or static else catalogue.chunk_ids().tolist()
+    wordy, none = len(lacking), len(unworded & set(lacking)) if unworded else 0
+    return {
+        "full": total - unread,
+        "static": unread - wordy,
+        "keyword": wordy - none,
+        "none": none,
+    }
+
+
+def pending(
+    root: Path,
+    catalogue: Catalogue,
+    config: Config,
+    counts: Counts,
+    tiers: Mapping[str, int],
+    words: int,
+) -> Pending:
+    """What `index` would do, with the tier this vault was last indexed with."""
+    wordy = tiers["keyword"] + tiers["none"]
+    wanted = {"full": tiers["static"] + wordy, "static": wordy}
+    passages = wanted.get(_wanted_tier(catalogue), 0)
+    links = counts.links.get("waiting", 0)
+    try:
+        files = waiting(root, catalogue, config)
+        check(root, catalogue)
+    except RagvaultError as error:
+        return Pending(passages=passages, links=links, why=str(error), words=words)
+    return Pending(*files, passages=passages, links=links, words=words)
+
+
+def _wanted_tier(catalogue: Catalogue) -> str:
+    """The tier of the last run, finished or not."""
+    return next((tier for tier in ("full", "static") if catalogue.tier_model(tier)), "keyword")
+
+
+def models(catalogue: Catalogue, settings: Models) -> list[ModelState]:
+    """The models the index uses, or would use, and whether they are installed."""
+    named = {
+        "full": catalogue.tier_model("full") or settings.embedder,
+        "static": catalogue.tier_model("static") or settings.static,
+        "reranker": settings.reranker,
+    }
+    return [ModelState(use, name, _is_here(name)) for use, name in named.items()]
+
+
+def _is_here(name: str) -> bool | None:
+    """Whether the folder of a model of the registry is there; its bytes are not looked at."""
+    from ragvault.models import registry, weights
+
+    try:
+        builds = registry.find_model(name)[1]
+    except RagvaultError:
+        return None
+    return weights.installed(builds, folders.models_dir()) is not None

@@ -1,0 +1,1 @@
+"""Text for people: the only formatting of the command line."""

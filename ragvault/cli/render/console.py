@@ -1,0 +1,114 @@
+"""Writing to stdout and stderr, as loud as --quiet and --verbose say.
+
+    out       data, to stdout
+    report    a line about what is going on, to stderr; silent with --quiet
+    detail    the same, only with --verbose
+    error     what went wrong and how to fix it, to stderr
+
+Every command imports this file, so what only one of them needs is imported inside its function.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import typer
+
+from ragvault.cli.render.text import printable
+from ragvault.errors import RagvaultError, UsageError
+
+# 0 with --quiet, 2 with --verbose. A thread that answers another process has its own value.
+_volume: ContextVar[int] = ContextVar("volume", default=1)
+
+
+def reset() -> None:
+    """Normal volume; stdout escapes characters that its encoding lacks."""
+    _volume.set(1)
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure:
+        reconfigure(errors="backslashreplace")
+
+
+def be_quiet() -> None:
+    _volume.set(0)
+
+
+def be_verbose() -> None:
+    _volume.set(2)
+
+
+def is_quiet() -> bool:
+    return _volume.get() < 1
+
+
+def is_verbose() -> bool:
+    return _volume.get() > 1
+
+
+def out(text: str) -> None:
+    if text:
+        typer.echo(text)
+
+
+def report(text: str) -> None:
+    if _volume.get() >= 1:
+        typer.echo(printable(text), err=True)
+
+
+def detail(text: str) -> None:
+    if _volume.get() >= 2:
+        typer.echo(printable(text), err=True)
+
+
+def confirm(question: str, *, fix: str) -> bool:
+    """Ask before something is deleted. Raises UsageError if nobody can answer."""
+    if not sys.stdin or not sys.stdin.isatty():
+        raise UsageError("refusing to delete without confirmation (not a terminal)", fix=fix)
+    return typer.confirm(question, err=True)
+
+
+def error(error: RagvaultError) -> None:
+    """Two lines for each problem; with RAGVAULT_DEBUG=1 the traceback above them."""
+    _traceback()
+    for line in error_lines(error):
+        typer.echo(line, err=True)
+
+
+def error_lines(error: RagvaultError) -> Iterator[str]:
+    """The lines that `error` writes."""
+    for each in getattr(error, "problems", (error,)):
+        yield from _two_lines(str(each), each.fix)
+
+
+def misuse(error: Any) -> None:
+    """A command line that Typer refused."""
+    words = " ".join(error.format_message().split()).rstrip(".")
+    path = error.ctx.command_path if error.ctx else "ragvault"
+    for line in _two_lines(words[:1].lower() + words[1:], f"{path} --help"):
+        typer.echo(line, err=True)
+
+
+def unexpected(error: Exception) -> None:
+    """A bug in ragvault: asks the user to report it."""
+    _traceback()
+    message = " ".join(str(error).split())
+    fix = "please report this, with the output of RAGVAULT_DEBUG=1; your vault was not changed"
+    for line in _two_lines(f"unexpected {type(error).__name__}: {message}", fix):
+        typer.echo(line, err=True)
+
+
+def _two_lines(message: str, fix: str) -> Iterator[str]:
+    yield f"ragvault: {printable(message)}"
+    if fix:
+        yield f"     fix: {printable(fix)}"
+
+
+def _traceback() -> None:
+    if os.environ.get("RAGVAULT_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exc()

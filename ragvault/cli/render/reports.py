@@ -1,0 +1,278 @@
+"""What commands print for people: index, status, links, related, forget, doctor, purge, watch,
+vaults and models. With --json they print the value itself (answer/json_output.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ragvault.answer.json_output import LINK_STATES
+from ragvault.cli.render.text import counted, printable, size
+
+if TYPE_CHECKING:
+    from ragvault.answer.links import Incoming, LinkPath, Links, Outgoing
+    from ragvault.answer.related import Near, Related
+    from ragvault.answer.status import ModelState, Pending, Status
+    from ragvault.cli.purge import WrittenItem
+    from ragvault.cli.vaults import VaultRow
+    from ragvault.evaluate.doctor import Finding
+    from ragvault.service.process import WatcherRecord
+    from ragvault.update.forget import Forgotten
+    from ragvault.update.notes import Report
+
+
+GONE = " (file deleted; run: ragvault index)"
+ARROWS = {"out": "->", "in": "<-", "both": "<->"}
+
+
+def index_report(name: str, report: Report) -> str:
+    """What an index run did, in one line, and what it skipped in a second."""
+    words = {"added": "added", "changed": "changed", "moved": "moved", "removed": "removed"}
+    words["recut"] = "chunked again"
+    done = [
+        f"{getattr(report, key):,} {word}" for key, word in words.items() if getattr(report, key)
+    ]
+    rebuilt = f"rebuilt {', '.join(report.remade)}" if report.remade else ""
+    # Counted per tier: a passage that gets a static and a full vector counts twice.
+    embedded = f"{counted(report.embedded, 'vector')} computed" if report.embedded else ""
+    did = "; ".join(filter(None, (", ".join(done), rebuilt, embedded)))
+    same = report.unchanged + report.touched
+    if not did and not same and not report.kept:
+        did = "no notes indexed" if report.skipped else "no Markdown files found"
+    did = did or "up to date"
+    unchanged = f"; {same:,} unchanged" if same else ""
+    lines = [f"{printable(name)}: {did}{unchanged} ({report.seconds:.1f} s)"]
+    if report.skipped:
+        reasons = Counter(skip.reason for skip in report.skipped)
+        lines.append(f"skipped {_counts(reasons)}; to list them: ragvault status -v")
+    return "\n".join(lines)
+
+
+def forgotten(name: str, found: Forgotten) -> str:
+    """What was forgotten: one line, then one line per note."""
+    if not found.notes:
+        return f"{printable(name)}: erased what was left of deleted notes and edits"
+    notes, passages = counted(len(found.notes), "note"), counted(found.passages, "passage")
+    head = f"{printable(name)}: forgot {notes} ({passages}); nothing is left in any file"
+    return "\n".join([head, *map(printable, found.notes)])
+
+
+def links(found: Links) -> str:
+    """The links of a note, one per line, by their state."""
+    lines = [printable(found.note)]
+    lines += [f"outgoing  {_outgoing(link)}" for link in found.outgoing]
+    lines += [f"incoming  {_incoming(link)}" for link in found.incoming]
+    lines += [f"broken    {_outgoing(link)}" for link in found.broken]
+    lines += [f"ambiguous {_outgoing(link)}" for link in found.ambiguous]
+    lines += [f"waiting   {_outgoing(link)}" for link in found.waiting]
+    return "\n".join(lines)
+
+
+def link_path(found: LinkPath) -> str:
+    """The notes of a path, one per line, with the links that lead to each."""
+    lines = [printable(note) for note in found.notes[:1]]
+    for step in found.steps:
+        links = ", ".join(printable(f"{link.note}:{link.line}") for link in step.links)
+        gone = GONE if step.gone else ""
+        lines.append(f"{ARROWS[step.direction]:3} {printable(step.to)} ({links}){gone}")
+    return "\n".join(lines)
+
+
+def _outgoing(link: Outgoing) -> str:
+    text = f"line {link.line}: {printable(link.target)}"
+    if link.note:
+        text += f" -> {printable(link.note)}"
+    if not link.heading_found:
+        text += " (no such heading)"
+    return text + _could_be(link.others)
+
+
+def _incoming(link: Incoming) -> str:
+    return f"{printable(link.note)}:{link.line}{GONE if link.gone else ''}"
+
+
+def _could_be(others: Sequence[str]) -> str:
+    return f" (could be {', '.join(map(printable, others))})" if others else ""
+
+
+def related(found: Related) -> str:
+    """Notes near a note: each path, and its reasons below it."""
+    return "\n".join(line for near in found.related for line in _near(near))
+
+
+def _near(near: Near) -> Iterator[str]:
+    yield printable(near.note)
+    for reason in near.reasons:
+        by = f"meaning {reason.value:.2f}" if reason.by == "meaning" else reason.by
+        yield f"    {by}: {printable(reason.why)}"
+
+
+def status(found: Status, watcher: str, *, full: bool) -> str:
+    """An index in a dozen lines; with `full` also every skipped file and broken link."""
+    held = found.counts
+    rows = {
+        "vault": f"{printable(found.name)} ({printable(found.root)})",
+        "notes": f"{held.notes:,}",
+        "passages": f"{held.chunks:,} in {counted(held.sections, 'section')}",
+        "keyword": found.engine or "not indexed yet",
+        "vectors": _vectors(found),
+        "links": _counts({LINK_STATES.get(word, word): n for word, n in held.links.items()})
+        or "none",
+        "skipped": _counts(held.skipped) or "none",
+        "warnings": counted(held.warned, "note") if held.warned else "none",
+        "pending": _pending(found.pending),
+        "size": _parts(held.bytes),
+        "folder": printable(found.folder),
+        "revision": f"{held.revision} (format {held.format})",
+        "models": ", ".join(map(_model, found.models)),
+        "last run": _last_run(held.last_run),
+        "watcher": printable(watcher) or "none",
+    }
+    if found.removed:
+        rows["removed"] = (
+            "deleted text is still in index files; to erase it: ragvault forget --removed"
+        )
+    if found.writer:
+        rows["writer"] = printable(found.writer)
+    lines = [f"{word:9} {text}" for word, text in rows.items()]
+    return "\n".join([*lines, *_details(found)] if full else lines)
+
+
+def _vectors(found: Status) -> str:
+    """How many passages have which kind of vector."""
+    words = {
+        "full": "full",
+        "static": "static",
+        "keyword": "keyword only",
+        "none": "not indexed yet",
+    }
+    parts = [f"{number:,} {words[tier]}" for tier, number in found.tiers.items() if number]
+    return ", ".join(parts) or "none"
+
+
+def _pending(found: Pending) -> str:
+    files = {"new": found.new, "changed": found.changed, "deleted": found.gone}
+    files["to chunk again"] = found.recut
+    parts = [f"{number:,} {word}" for word, number in files.items() if number]
+    if found.why:
+        parts = [f"files unknown ({printable(found.why)})"]
+    if found.words:
+        parts.append(f"{counted(found.words, 'passage')} to add to the keyword index")
+    if found.passages:
+        parts.append(f"{counted(found.passages, 'passage')} to embed")
+    if found.links:
+        parts.append(f"{counted(found.links, 'link')} to resolve")
+    return f"{', '.join(parts)}; run: ragvault index" if parts else "nothing"
+
+
+def _parts(sizes: Mapping[str, int]) -> str:
+    """The total, and the parts of at least 1 kB."""
+    parts: Counter[str] = Counter()
+    for name, number in sizes.items():
+        parts[name.partition(".")[0]] += number  # catalogue.sqlite together with its journal
+    named = [f"{part} {size(number)}" for part, number in sorted(parts.items()) if number >= 1000]
+    return f"{size(parts.total())} ({', '.join(named)})"
+
+
+def _model(model: ModelState) -> str:
+    missing = " (not installed)" if model.here is False else ""
+    return f"{model.use} {printable(model.name)}{missing}"
+
+
+def _last_run(run: Mapping[str, Any]) -> str:
+    if not run:
+        return "never finished"
+    ended = datetime.fromtimestamp(run["ended"]).astimezone()
+    return f"{ended:%Y-%m-%d %H:%M}, {run['seconds']:.1f} s"
+
+
+def _details(found: Status) -> Iterator[str]:
+    for skip in found.skipped:
+        why = ", ".join(filter(None, (skip.reason, printable(skip.detail))))
+        yield f"skipped   {printable(skip.path)}: {why}"
+    for path, warnings in found.warnings.items():
+        yield from (f"warning   {printable(path)}: {printable(text)}" for text in warnings)
+    for link in found.dangling:
+        where = f"{printable(link.path)}:{link.line}: {printable(link.target)}"
+        yield f"{LINK_STATES.get(link.status, link.status):9} {where}{_could_be(link.others)}"
+
+
+def findings(found: Sequence[Finding], *, quiet: bool, full: bool) -> str:
+    """What the checks found: problems first, each with its fix, then a summary."""
+    order = ("broken", "behind", "note", "fine")
+    shown = order if full else order[:2] if quiet else order[:3]
+    lines = [
+        line for state in shown for each in found if each.state == state for line in _finding(each)
+    ]
+    passed = sum(each.state in ("fine", "note") for each in found)
+    if not quiet:
+        all_passed = f"all {len(found)} checks passed"
+        some = f"{passed} of {len(found)} checks passed"
+        lines.append(all_passed if passed == len(found) else some)
+    return "\n".join(lines)
+
+
+def _finding(each: Finding) -> Iterator[str]:
+    yield f"{each.state:7} {each.part}: {printable(each.said)}"
+    if each.cure:
+        yield f"        fix: {printable(each.cure)}"
+
+
+def purge_list(found: Sequence[WrittenItem]) -> str:
+    """What purge would remove, one line each, and the total size."""
+    lines = [f"{each.what:8} {size(each.bytes):>9}  {printable(str(each.path))}" for each in found]
+    total = size(sum(each.bytes for each in found))
+    return "\n".join([*lines, f"{total} in total"] if found else ["ragvault has written nothing"])
+
+
+def watcher(found: WatcherRecord, state: Mapping[str, Any]) -> str:
+    """The state of the watcher, one line per vault."""
+    lines = [f"watching: {printable(found.describe())}"]
+    if "unanswered" in state:
+        lines.append(f"it does not answer: {printable(state['unanswered'])}")
+    else:
+        lines.append(f"searches answered: {state['answered']:,}")
+    for vault in state["vaults"]:
+        doing = vault["away"] or ("working" if vault["waiting"] else "up to date")
+        heard = f"polling: {vault['why']}" if vault["why"] else "native events"
+        lines.append(printable(f"{vault['name']}: {doing}, {heard}"))
+    return "\n".join(lines)
+
+
+def vaults(rows: Sequence[VaultRow]) -> str:
+    """The known vaults, one per line; a star marks the default."""
+    widest = max((len(printable(row.name)) for row in rows), default=0)
+    return "\n".join(_vault(row, widest) for row in rows)
+
+
+def _vault(row: VaultRow, widest: int) -> str:
+    states = {
+        "ready": "",
+        "gone": "  (folder not found)",
+        "unreadable": "  (folder cannot be read)",
+        "not indexed": "  (not indexed)",
+    }
+    star = "*" if row.default else " "
+    return f"{star} {printable(row.name):{widest}}  {printable(row.root)}{states[row.state]}"
+
+
+def models(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Four lines per model: name, description, origin, and where it is."""
+    lines = []
+    for row in rows:
+        sources = ", ".join(row["sources"])
+        installed = row["path"] or f"not installed; {row['download_bytes'] / 1e6:.0f} MB to fetch"
+        lines += [
+            f"{row['name']}  ({row['kind']}, {row['engine']})",
+            f"    {row['about']}",
+            f"    made by {row['origin']}, licence {row['licence']}; from {sources}",
+            f"    {installed}",
+        ]
+    return "\n".join(lines)
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} {word}" for word, number in sorted(counts.items()))

@@ -1,0 +1,264 @@
+"""Search results as text, paths, grep lines, Markdown and context. docs/output.md has the formats.
+
+JSON is made in answer/json_output.py. Escape codes for colour and links are written here and
+nowhere else: importing Rich takes longer than a whole search that a watcher answers.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from ragvault.answer.json_output import search_json, search_jsonl
+from ragvault.answer.results import SearchAnswer, SearchResult
+from ragvault.candidate import Candidate, Term
+from ragvault.cli.caller import Caller
+from ragvault.cli.render.text import harmless, one_line, printable
+from ragvault.search import Response
+
+INDENT = "    "
+DAY = 86400  # seconds
+# From how many days on an age is given in which unit, and the length of the unit in days.
+UNITS = ((730, "year", 365), (60, "month", 30), (14, "week", 7), (2, "day", 1))
+BOLD, FAINT, GREEN, YELLOW, CYAN = "1", "2", "32", "33", "36"
+MATCH = "1;33"
+BANDS = {"excellent": GREEN, "good": GREEN, "moderate": YELLOW}
+
+
+class Page(NamedTuple):
+    """An answer, and how it is to be printed."""
+
+    answer: SearchAnswer
+    caller: Caller
+    explain: bool = False
+
+    def place(self, result: SearchResult) -> str:
+        """A path that works in the caller's folder."""
+        here = Path(self.caller.cwd)
+        inside = result.path.is_relative_to(here)
+        return str(result.path.relative_to(here) if inside else result.path)
+
+
+def formatted(page: Page, format_: str) -> str:
+    """An answer in one of the formats, with its last line ended."""
+    text = FORMATS[format_](page)
+    return f"{text}\n" if text else ""
+
+
+def nul_paths(page: Page) -> str:
+    """Paths that end in NUL, for `xargs -0`."""
+    return "".join(f"{path}\0" for path in _paths(page))
+
+
+# --- for people ---
+
+
+def as_text(page: Page) -> str:
+    """Results with a blank line between them; with --explain, how they were found."""
+    answer = page.answer
+    links = all(each.config.output.links for each in answer.answers)
+    style = style_for(page.caller, links)
+    parts = [_result(page, rank, each, style) for rank, each in enumerate(answer.results, 1)]
+    lines = list(chain.from_iterable((*part, "") for part in parts))
+    if page.explain:
+        for each in answer.answers:
+            lines += [f"{each.vault}:"] if answer.several else []
+            lines += map(printable, _trace(each.response))
+    return "\n".join(lines).rstrip()
+
+
+def _result(page: Page, rank: int, result: SearchResult, style: Style) -> Iterator[str]:
+    title = printable(" > ".join(_headings(result.candidate)))
+    yield (
+        f"{style.styled(f'{rank:2}', FAINT)}  {style.styled(title, BOLD)}"
+        f"{_facts(page, result, style)}"
+    )
+    place = printable(f"{page.place(result)}:{result.line}")
+    yield INDENT + style.linked(style.styled(place, CYAN), result.uri)
+    if result.snippet.text:  # a note that is all frontmatter has none
+        yield from style.marked(same_length(result.snippet.text), result.snippet.marks, INDENT)
+    if page.explain:
+        yield from (f"      {printable(line)}" for line in _reasons(result.candidate))
+
+
+def _headings(candidate: Candidate) -> list[str]:
+    """The title and the headings below it, without a first heading that repeats the title."""
+    title = candidate.note.title or candidate.note.path
+    headings = list(candidate.headings)
+    return [title, *(headings[1:] if headings[:1] == [title] else headings)]
+
+
+def _facts(page: Page, result: SearchResult, style: Style) -> str:
+    candidate, facts = result.candidate, []
+    if candidate.confidence is not None:
+        confidence = f"{candidate.band} {candidate.confidence:.2f}"
+        facts.append(style.styled(confidence, BANDS.get(candidate.band, FAINT)))
+    if candidate.note.modified is not None:
+        facts.append(style.styled(age_in_words(page.caller.now - candidate.note.modified), FAINT))
+    if page.answer.several:
+        facts.append(printable(result.answer.vault))
+    if result.stale:
+        facts.append("changed since it was indexed")
+    return "  " + ", ".join(facts) if facts else ""
+
+
+def age_in_words(seconds: float) -> str:
+    """How long ago. A file from the future counts as today: clocks differ."""
+    days = int(seconds // DAY)
+    for least, name, length in UNITS:
+        if days >= least:
+            return f"{days // length} {name}s ago"
+    return "yesterday" if days == 1 else "today"
+
+
+def same_length(text: str) -> str:
+    """Printable, with one character for each one, so that marks stay in place."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+# --- --explain ---
+
+
+def _reasons(candidate: Candidate) -> Iterator[str]:
+    """Every reason for a score, in the order of the stages."""
+    legs = ", ".join(f"{leg} {rank}" for leg, rank in sorted(candidate.ranks.items()))
+    yield f"found by: {legs or 'the filter'}"  # without a leg it is in a list by filter alone
+    for step in candidate.steps:
+        terms = " ".join(_term(term) for term in step.terms)
+        why = " ".join(part for part in (terms, step.why) if part)
+        yield f"{step.stage:9} {step.score:.4f}  {why}".rstrip()
+
+
+def _term(term: Term) -> str:
+    amount = f"x{1 + term.amount:.3f}" if term.how == "multiply" else f"{term.amount:+.4f}"
+    return f"{term.name} {amount}{f' ({term.why})' if term.why else ''}"
+
+
+def _trace(response: Response) -> Iterator[str]:
+    """How the query was understood, what each leg found and when, and what each stage kept."""
+    yield f"understood as: {response.plan.parse}"
+    for run in response.runs:
+        what = run.failed or f"{run.hits} hits"
+        yield f"{run.leg:9} {run.start * 1000:6.1f} to {run.end * 1000:6.1f} ms  {what}"
+    for outcome in response.stages:
+        removed = f", {len(outcome.ranked.removed)} removed" if outcome.ranked.removed else ""
+        yield f"{outcome.stage:9} {len(outcome.ranked)} kept{removed}"
+
+
+# --- for pipes, editors and prompts ---
+
+
+def as_paths(page: Page) -> str:
+    """Every note once, best first."""
+    return "\n".join(_paths(page))
+
+
+def _paths(page: Page) -> list[str]:
+    safe = printable if page.caller.terminal else str
+    return list(dict.fromkeys(safe(page.place(each)) for each in page.answer.results))
+
+
+def as_grep(page: Page) -> str:
+    """`path:line: text`, with the line in which the snippet begins."""
+    safe = printable if page.caller.terminal else str
+    return "\n".join(
+        f"{safe(page.place(each))}:{each.line}: "
+        f"{printable(each.snippet.line_in(each.candidate.passage.text))}"
+        for each in page.answer.results
+    )
+
+
+def as_markdown(page: Page) -> str:
+    """Sections, each under a heading with its place."""
+    parts = []
+    for each in page.answer.results:
+        title = one_line(each.candidate.note.title or each.candidate.note.path)
+        text = each.candidate.text.strip()  # empty for a note that is all frontmatter
+        parts.append(f"## {title} ({_citation(page, each)})\n" + (f"\n{text}\n" if text else ""))
+    return _note_text(page, "\n".join(parts).rstrip("\n"))
+
+
+def as_context(page: Page) -> str:
+    """Sections with numbered citations, ready for a model's prompt."""
+    parts = []
+    for number, each in enumerate(page.answer.results, 1):
+        heading = one_line(" > ".join(each.candidate.headings) or each.candidate.note.title)
+        head = f"[{number}] {_citation(page, each)} | {heading}"
+        parts.append(f"{head}\n{each.candidate.text.strip()}".rstrip() + "\n")
+    return _note_text(page, "\n".join(parts).rstrip("\n"))
+
+
+def _citation(page: Page, result: SearchResult) -> str:
+    first, last = result.candidate.lines
+    vault = f"{result.answer.vault}: " if page.answer.several else ""
+    # On one line, whatever the name: the text begins on the next one.
+    return one_line(f"{vault}{result.candidate.note.path}:{first}-{last}")
+
+
+def _note_text(page: Page, text: str) -> str:
+    """Text of notes: unchanged for a program, without control characters on a terminal."""
+    return harmless(text) if page.caller.terminal else text
+
+
+FORMATS: Mapping[str, Callable[[Page], str]] = {
+    "text": as_text,
+    "json": lambda page: search_json(page.answer, explain=page.explain),
+    "jsonl": lambda page: search_jsonl(page.answer, explain=page.explain),
+    "paths": as_paths,
+    "grep": as_grep,
+    "markdown": as_markdown,
+    "context": as_context,
+}
+
+
+# --- colour and links ---
+
+
+class Style(NamedTuple):
+    """What the terminal supports; `width` 0 means that lines are not wrapped."""
+
+    colour: bool = False
+    links: bool = False
+    width: int = 0
+
+    def styled(self, text: str, style: str) -> str:
+        return f"\x1b[{style}m{text}\x1b[0m" if self.colour and text else text
+
+    def linked(self, text: str, uri: str) -> str:
+        return f"\x1b]8;;{uri}\x1b\\{text}\x1b]8;;\x1b\\" if self.links and uri else text
+
+    def marked(self, text: str, marks: Sequence[tuple[int, int]], indent: str) -> list[str]:
+        """Wrapped lines of the text, with its marks highlighted."""
+        at, lines = 0, []
+        for line in self._wrapped(text, len(indent)):
+            at = text.index(line, at)
+            lines.append(indent + self._highlighted(line, at, marks))
+            at += len(line)
+        return lines
+
+    def _wrapped(self, text: str, indent: int) -> list[str]:
+        if not self.width:
+            return [text]
+        # Not below 20: nobody reads a window that narrow.
+        room = max(self.width - indent, 20)
+        return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
+
+    def _highlighted(self, line: str, at: int, marks: Sequence[tuple[int, int]]) -> str:
+        done, parts = 0, []
+        for start, end in marks:
+            first, last = max(start - at, 0), min(end - at, len(line))
+            if first < last:
+                parts += [line[done:first], self.styled(line[first:last], MATCH)]
+                done = last
+        return "".join([*parts, line[done:]])
+
+
+def style_for(caller: Caller, links: bool) -> Style:
+    """Colour and links on a terminal; nothing in a pipe."""
+    if not caller.terminal:
+        return Style()
+    dumb = caller.environ.get("TERM") == "dumb"
+    return Style(caller.colour, links and not dumb, caller.columns)

@@ -1,0 +1,125 @@
+"""Graph: what links say about each note, written into the catalogue.
+
+Backlinks and lists of links are counted in every run. Communities take seconds in a large vault and
+move under small edits, so they are computed again by `index` when links changed, and by a watcher
+when 1 % of the links did, after what was edited can be found. Until then a new note has the
+community of most of its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from multiprocessing.connection import Connection
+
+from ragvault.config import settings as config
+from ragvault.index import graph_networkx
+from ragvault.index.graph import Edge, Unit, backlinks, between_notes, link_share, list_weights
+from ragvault.index.graph_networkx import Ties
+from ragvault.store.catalogue import Catalogue
+from ragvault.store.links import LinkStats
+from ragvault.update.workers import live_with_the_parent, starting
+
+REGROUP = 0.01  # of the links changed: a watcher computes communities again
+MANY = 5_000  # ties: communities of fewer are found before a process has started
+
+
+class LinkGraph:
+    """The links of a vault as they are now."""
+
+    def __init__(self, catalogue: Catalogue, settings: config.Graph) -> None:
+        self.catalogue, self.settings = catalogue, settings
+        self.edges = [Edge(*row) for row in catalogue.link_rows()]  # type: ignore[arg-type]
+        shares = _shares(catalogue, self.edges, settings.list_links)
+        self.lists = list_weights(self.edges, shares, settings)
+        self.ties = graph_networkx.ties(self.edges, self.lists)
+        self.paths = dict(catalogue.notes_since(0))
+
+    def update(self) -> int:
+        """Bring backlinks, lists and the communities of new notes up to date; how many changed."""
+        self.catalogue.set_link_lists(self.lists)
+        return self._store(graph_networkx.majority(self.ties, self._known()))
+
+    @cached_property
+    def stamp(self) -> str:
+        return str(graph_networkx.stamp(self.ties, self.paths, self.settings))
+
+    def is_due(self, share: float) -> bool:
+        """Whether at least this share of the links changed since communities were computed."""
+        if self.stamp == self.catalogue.communities_stamp:
+            return False
+        return graph_networkx.share_changed(self.catalogue.ties(), self.ties) >= share
+
+    def update_communities(self, checkpoint: Callable[[], None]) -> None:
+        """Compute all communities. Raises EngineMissing, and whatever `checkpoint` raises."""
+        if self.ties:
+            graph_networkx.demand_networkx()
+        found = _communities(self.ties, self.paths, self.settings, checkpoint)
+        self._store(graph_networkx.numbered(found, self.paths, self._known()))
+        # Last: a run that is stopped before must compute them again.
+        self.catalogue.set_ties(self.ties)
+        self.catalogue.set_communities_stamp(self.stamp)
+
+    def _known(self) -> dict[int, int]:
+        known = self.catalogue.link_stats().items()
+        return {note: place.community for note, place in known if place.community is not None}
+
+    def _store(self, groups: Mapping[int, int]) -> int:
+        linked = backlinks(self.edges)
+        notes = sorted(linked.keys() | {note for pair in self.ties for note in pair})
+        return self.catalogue.set_link_stats(
+            {
+                note: LinkStats(
+                    linked[note].notes if note in linked else 0,
+                    linked[note].links if note in linked else 0,
+                    groups.get(note),
+                )
+                for note in notes
+            }
+        )
+
+
+def _shares(catalogue: Catalogue, edges: Sequence[Edge], at_least: int) -> dict[Unit, float]:
+    """How much of each note and section is links, where it has enough of them to be a list."""
+    targets: dict[Unit, set[int]] = defaultdict(set)
+    for edge in between_notes(edges):
+        targets[edge.source, None].add(edge.target)
+        targets[edge.source, edge.source_section].add(edge.target)
+    shares: dict[Unit, float] = {}
+    for note, section in (unit for unit, found in targets.items() if len(found) > at_least):
+        text = catalogue.unit_text(note, section)
+        shares[note, section] = link_share(text)
+    return shares
+
+
+def _communities(
+    ties: Ties, paths: Mapping[int, str], settings: config.Graph, checkpoint: Callable[[], None]
+) -> list[set[str]]:
+    """Many in a process of their own: searches go on meanwhile, and the work can be left."""
+    if len(ties) < MANY:
+        return graph_networkx.communities(ties, paths, settings)
+    from multiprocessing import get_context
+
+    context = get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_send, args=(there, ties, paths, settings), daemon=True)
+    with starting():
+        process.start()
+    try:
+        there.close()
+        while not here.poll(0.1):
+            checkpoint()
+        found: list[set[str]] = here.recv()
+        return found
+    except EOFError:  # it was killed, or could not be started
+        return graph_networkx.communities(ties, paths, settings)
+    finally:
+        process.kill()
+        process.join()
+        here.close()
+
+
+def _send(there: Connection, ties: Ties, paths: Mapping[int, str], settings: config.Graph) -> None:
+    live_with_the_parent()
+    there.send(graph_networkx.communities(ties, paths, settings))

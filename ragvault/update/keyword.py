@@ -1,0 +1,211 @@
+"""The keyword index follows the catalogue, and the vocabulary follows the keyword index.
+
+    update    what changed since its revision goes into the current index, in one commit
+    rebuild   a new index is built beside the current one, and the catalogue switches to it
+
+It is rebuilt when it is missing or damaged, when its recipe (engine, format, stemming) is another
+one, or when the catalogue no longer knows what was removed since. Replaying an update is harmless:
+documents are replaced by id.
+
+The vocabulary holds the words a vault is about, with vectors of the static model. It hardly changes
+by one edit, so it is chosen again only when a share of the passages has changed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+
+from ragvault.config.settings import Keyword
+from ragvault.engines import Engines
+from ragvault.errors import refused
+from ragvault.index.keyword import choose_engine, open_writer, recipe
+from ragvault.index.keyword.fields import note_words, passage_words
+from ragvault.index.vocabulary import choose, concepts, plan
+from ragvault.ports import CacheBroken, Embedder, KeywordIndex, KeywordWriter
+from ragvault.store.caches import KEYWORD, Cache
+from ragvault.store.catalogue import Catalogue
+from ragvault.store.files import close_files
+from ragvault.store.vectors import Chosen
+from ragvault.text.analyze import Analyzer
+from ragvault.text.fold import STOP_WORDS
+
+PAGE = 2_000  # passages read at a time
+COMMIT = 20_000  # passages between two commits of a rebuild: what the writer holds in memory
+T = TypeVar("T")
+
+
+def update_keyword(
+    catalogue: Catalogue,
+    settings: Keyword,
+    progress: Callable[[int, int], None] = lambda *_: None,
+    *,
+    rebuild: bool = False,
+) -> bool:
+    """Bring the keyword index up to date; whether it was rebuilt.
+
+    Raises CacheBroken when the current index cannot be written to: then rebuild it.
+    """
+    cache = catalogue.cache(KEYWORD)
+    wanted = wanted_cache(catalogue, settings, cache)
+    if rebuild or cache is None or not can_update(catalogue, cache, wanted):
+
+        def build(home: Path) -> None:
+            _write(home, wanted.engine, settings, catalogue, 0, progress)
+
+        catalogue.rebuild_cache(wanted, build)
+        return True
+    if cache.revision < wanted.revision:
+        home = catalogue.cache_folder(cache)
+        try:
+            _write(home, cache.engine, settings, catalogue, cache.revision, progress)
+        except OSError as error:
+            raise refused(catalogue.folder, error) from error
+        catalogue.stamp_cache(cache._replace(revision=wanted.revision))
+    return False
+
+
+def wanted_cache(catalogue: Catalogue, settings: Keyword, cache: Cache | None) -> Cache:
+    """The index as it should be now; its number is not chosen yet."""
+    current = cache.engine if cache is not None else ""
+    engine = choose_engine(settings.engine, catalogue.chunk_count(), current)
+    return Cache(KEYWORD, 0, engine, recipe(engine, settings), catalogue.revision)
+
+
+def can_update(catalogue: Catalogue, cache: Cache, wanted: Cache) -> bool:
+    """Whether the current index can take in what changed, instead of being rebuilt."""
+    same = cache.recipe == wanted.recipe and cache.revision > 0
+    return same and catalogue.can_catch_up(catalogue.identity, cache.revision)
+
+
+def _write(
+    home: Path,
+    engine: str,
+    settings: Keyword,
+    catalogue: Catalogue,
+    since: int,
+    progress: Callable[[int, int], None],
+) -> None:
+    with closing(open_writer(home, engine, settings)) as writer, catalogue.snapshot():
+        if since:
+            writer.remove(catalogue.removed_notes_since(since), catalogue.removed_since(since))
+        for page in _pages([id_ for id_, _ in catalogue.notes_since(since)], PAGE):
+            writer.put([note_words(head.id, head) for head in catalogue.heads(page)], [])
+        _put_passages(writer, catalogue, since, progress)
+        writer.commit()
+    close_files(home)
+
+
+def _put_passages(
+    writer: KeywordWriter, catalogue: Catalogue, since: int, progress: Callable[[int, int], None]
+) -> None:
+    wanted = [chunk.id for chunk in catalogue.chunks_since(since)]
+    done = 0
+    for page in _pages(wanted, PAGE):
+        writer.put([], [passage_words(p.id, p.note_id, p) for p in catalogue.said(page)])
+        done += len(page)
+        if not since and done % COMMIT == 0:
+            writer.commit()
+        progress(done, len(wanted))
+
+
+def _pages(items: Sequence[T], size: int) -> Iterator[list[T]]:
+    rest = iter(items)
+    while page := list(islice(rest, size)):
+        yield page
+
+
+# --- With recovery from damage ---
+
+EVERY = 2.0  # seconds of reading after which words follow, so that a changed note is soon found
+
+
+def refresh_keyword(
+    catalogue: Catalogue,
+    engines: Engines,
+    progress: Callable[[int, int], None] = lambda *_: None,
+    *,
+    rebuild: bool = False,
+) -> None:
+    """Bring the keyword index up to date, and rebuild it where that is due."""
+    settings = engines.config.keyword
+    rebuild = engines.must_rebuild(KEYWORD) or rebuild
+    was = catalogue.cache(KEYWORD)
+    try:
+        if not rebuild:
+            engines.check_cache(KEYWORD, catalogue)
+        rebuilt = update_keyword(catalogue, settings, progress, rebuild=rebuild)
+    except CacheBroken as broken:
+        engines.talk.info(f"the keyword index: {broken}; rebuilding it")
+        rebuilt = update_keyword(catalogue, settings, progress, rebuild=True)
+    if rebuilt and (was is not None or catalogue.last_run()):
+        engines.remade.add(KEYWORD)
+
+
+class KeywordFollower:
+    """Words follow while notes are still being read: call it now and then.
+
+    A note whose passages were replaced is in no answer until its words have followed. Where no
+    index answers yet there is nothing to miss, and words are written in one go when all is read.
+    """
+
+    def __init__(self, catalogue: Catalogue, engines: Engines) -> None:
+        self._catalogue, self._engines = catalogue, engines
+        self._last = time.monotonic()
+
+    def __call__(self) -> None:
+        if time.monotonic() - self._last >= EVERY and self._is_missed:
+            refresh_keyword(self._catalogue, self._engines)
+            self._last = time.monotonic()
+
+    @cached_property
+    def _is_missed(self) -> bool:
+        cache = self._catalogue.cache(KEYWORD)
+        if cache is None:
+            return False
+        wanted = wanted_cache(self._catalogue, self._engines.config.keyword, cache)
+        return can_update(self._catalogue, cache, wanted)
+
+
+# --- The vocabulary ---
+
+LAG = 0.02  # share of the passages that may change before terms are chosen again
+
+
+def is_due(catalogue: Catalogue, model: str) -> bool:
+    """Whether enough has changed since the terms were chosen."""
+    last = catalogue.vocabulary_chosen()
+    if last.model != model:
+        return True
+    if last.revision == catalogue.revision:
+        return False
+    added, now = len(catalogue.chunks_since(last.revision)), catalogue.chunk_count()
+    gone = last.passages + added - now
+    return added + gone > LAG * now
+
+
+def follow_vocabulary(
+    catalogue: Catalogue, index: KeywordIndex, embedder: Embedder, stemming: str
+) -> int:
+    """Choose the terms anew and embed those that are new; how many those were."""
+    passages = catalogue.chunk_count()
+    known = concepts(index.words(), Analyzer(stemming).term_of, STOP_WORDS)
+    have, old = catalogue.terms(), catalogue.vocabulary_chosen().model
+    change = plan(choose(known, passages), have if old == embedder.name else ())
+    gone = change.forget if old == embedder.name else have
+    vectors = embedder.embed(change.embed, "passage")
+    now = Chosen(catalogue.revision, passages, embedder.name)
+    catalogue.change_vocabulary(now, change.embed, vectors, gone)
+    return len(change.embed)
+
+
+def prune_vocabulary(catalogue: Catalogue, index: KeywordIndex) -> None:
+    """Forget the terms that stand nowhere; `index` is the keyword index, and is compact."""
+    gone = [term for term in catalogue.terms() if not index.holders(term)]
+    if gone:
+        catalogue.drop_terms(gone)

@@ -1,0 +1,241 @@
+"""The commands: all documented, with examples that work, quick to ask for help, completed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vault_kit import FAKE, SAMPLE, indexed_sample, ragvault, sample
+
+from ragvault.cli import main
+
+__all__ = ["indexed_sample", "sample"]
+PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text("utf-8")
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command of the program that can be called, with its parameters."""
+    for name in main.COMMANDS:
+        command = main._imported(name)
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            yield name, command
+        else:
+            yield from ((f"{name} {each}", below) for each, below in inner.items())
+
+
+def options(command: Any) -> set[str]:
+    found = [each for each in command.params if each.param_type_name == "option"]
+    return {name for each in found for name in (*each.opts, *each.secondary_opts)}
+
+
+PROGRAM = dict(commands())
+
+
+@pytest.mark.parametrize("name", PROGRAM)
+def test_every_command_and_option_is_documented(name):
+    below = PAGE.split(f"\n## ragvault {name.split()[0]}\n")[1].split("\n## ")[0]
+
+    if " " in name:
+        assert f"`ragvault {name}" in below
+    for option in options(PROGRAM[name]):
+        assert re.search(rf"`{re.escape(option)}[` ]", below), option
+
+
+@pytest.mark.parametrize("name", PROGRAM)
+def test_every_option_is_explained_and_the_help_has_an_example(name):
+    said = ragvault(*name.split(), "--help")
+
+    assert said.code == 0
+    assert f"\n  ragvault {name}" in said.out
+    for each in PROGRAM[name].params:
+        assert getattr(each, "help", "") or each.param_type_name == "argument", each.name
+
+
+# They wait for events, fetch from the network, or take long; their own tests run them.
+ELSEWHERE = ("watch", "doctor", "models pull", "models path", "eval", "tune")
+DELETING = ("forget", "vaults remove", "purge")
+
+
+def examples(names: Iterable[str]) -> list[str]:
+    """The example lines of the help of these commands."""
+    pages = [ragvault(*name.split(), "--help").out for name in names]
+    return [line for page in pages for line in re.findall(r"(?m)^  (ragvault .+)$", page)]
+
+
+def test_the_examples_of_the_help_work_on_the_sample_vault(tmp_path, monkeypatch):
+    shutil.copytree(SAMPLE, tmp_path / "sample_vault")
+    monkeypatch.chdir(tmp_path)
+    for name, value in {**FAKE, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
+        monkeypatch.setenv(name, value)
+    assert ragvault("index", "sample_vault", "-q").code == 0
+    harmless = (name for name in PROGRAM if name not in (*ELSEWHERE, *DELETING))
+    for line in [*examples(harmless), *examples(name for name in DELETING if name in PROGRAM)]:
+        words = shlex.split(line.partition(" | ")[0])[1:]
+        asks = words[0] == "purge" or words[:2] == ["vaults", "remove"]
+
+        said = ragvault(*words, *(["--yes"] if asks else ()))
+
+        assert (said.code, "Traceback" in said.err) in ((0, False), (1, False)), (line, said)
+
+
+@pytest.mark.parametrize("name", ["", *main.COMMANDS])
+def test_help_loads_nothing_heavy(name):
+    script = (
+        "import sys; from ragvault.cli.main import main; main(sys.argv[1:]);"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", script, *name.split(), "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    heavy = {"numpy", "faiss", "whoosh", "networkx", "onnxruntime", "tokenizers", "torch", "rich"}
+    assert not set(done.stderr.split()) & heavy
+
+
+def test_plain_output_never_imports_rich(sample):
+    script = (
+        "import sys; from ragvault.cli.main import main\n"
+        "for line in sys.argv[1:]: main(line.split())\n"
+        "print('rich' in sys.modules, file=sys.stderr)"
+    )
+    lines = ["index -q", "search bread -q", "status", "links Steam", "related Steam", "models list"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *lines], capture_output=True, text=True, cwd=sample
+    )
+
+    assert done.stderr.splitlines()[-1] == "False"
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_a_leg_that_hangs_does_not_keep_the_command_from_ending(sample):
+    script = (
+        "import threading; from ragvault.cli.start import run\n"
+        "from ragvault.retrieve.legs import CodeLeg\n"
+        "CodeLeg.search = lambda *asked: threading.Event().wait()\n"
+        "run()"
+    )
+    line = ["search", "bread", "--set", "retrieve.seconds=0.2", "--format", "paths"]
+    command = [sys.executable, "-c", script, *line]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=sample, timeout=60)
+
+    assert done.returncode == 0
+    assert done.stdout.splitlines()
+    assert "code did not answer: no answer within 0.2 s" in done.stderr
+
+
+# Completion
+
+
+def completed(line: str, shell: str = "bash") -> list[str]:
+    """What a shell would offer at the end of a line."""
+    words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+    environ = os.environ | words | {"_RAGVAULT_COMPLETE": f"complete_{shell}"}
+    command = [sys.executable, "-c", "from ragvault.cli.start import run; run()"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
+    assert done.stderr == ""
+    return done.stdout.split("\n")[:-1] if done.stdout.strip() else []
+
+
+def test_a_shell_completes_commands_and_options():
+    assert completed("ragvault st") == ["status"]
+    assert completed("ragvault config ch") == ["check"]
+    assert completed("ragvault index --reb") == ["--rebuild"]
+
+
+def test_a_shell_completes_the_names_of_vaults(sample):
+    assert completed("ragvault status --vault ") == ["vault"]
+    assert completed("ragvault status --vault va") == ["vault"]
+    assert completed("ragvault status --vault x") == []
+
+
+def test_a_shell_completes_notes_and_models(sample):
+    assert completed("ragvault links Tech")[:2] == [
+        "Technique/Autolyse.md",
+        r"Technique/Bulk\ Fermentation.md",
+    ]
+    assert completed("ragvault models verify ms") == ["ms-marco-MiniLM-L-12-v2"]
+
+
+def test_a_mistake_in_the_settings_does_not_disturb_completion(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path))
+    (tmp_path / "config.toml").write_text("nonsense")
+
+    assert completed("ragvault status --vault ") == []
+    assert completed("ragvault links ") == []
+
+
+@pytest.mark.parametrize(
+    ("shell", "file", "line"),
+    [
+        ("bash", ".bash_completions/ragvault.sh", "complete -o default -F _ragvault_completion"),
+        ("zsh", ".zfunc/_ragvault", "compdef _ragvault_completion ragvault"),
+        ("fish", ".config/fish/completions/ragvault.fish", "complete --command ragvault"),
+    ],
+)
+def test_what_is_installed_for_a_shell_asks_ragvault(tmp_path, shell, file, line):
+    # The shell is told and not detected: a test has none around it.
+    how = {"HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    command = [sys.executable, "-m", "ragvault", "--install-completion", shell]
+    subprocess.run(command, capture_output=True, check=True, env=os.environ | how)
+    script = (tmp_path / file).read_text()
+
+    assert line in script
+    assert f"_RAGVAULT_COMPLETE=complete_{shell}" in script
+
+
+def offered(shell: str, line: str) -> str:
+    """What zsh or fish is told to offer at the end of a line, asked as its script asks."""
+    how = {"_TYPER_COMPLETE_ARGS": line, "_RAGVAULT_COMPLETE": f"complete_{shell}"}
+    environ = os.environ | how | {"_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    command = [sys.executable, "-c", "from ragvault.cli.start import run; run()"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_complete_commands_options_and_names(shell, sample):
+    assert "status" in offered(shell, "ragvault st")
+    assert "search" not in offered(shell, "ragvault st")
+    assert "--rebuild" in offered(shell, "ragvault index --reb")
+    assert "vault" in offered(shell, "ragvault status --vault va")
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (["status", "--vault", "vault"], 0),
+        (["links", "Steam"], 0),
+        (["vaults", "remove", "nowhere"], 2),
+    ],
+)
+def test_a_command_works_from_a_folder_that_was_deleted(sample, tmp_path, monkeypatch, args, code):
+    (tmp_path / "deleted").mkdir()
+    monkeypatch.chdir(tmp_path / "deleted")
+    (tmp_path / "deleted").rmdir()
+
+    assert ragvault(*args).code == code
+
+
+@pytest.mark.parametrize(
+    "args", [["vaults", "remove", "~no-such-user"], ["links", "~no-such-user"]]
+)
+def test_a_name_with_a_tilde_that_means_nobody_is_a_mistake_and_not_ours(sample, args):
+    said = ragvault(*args)
+
+    assert said.code == 2
+    assert "unexpected" not in said.err
+
+
+def test_an_empty_name_is_not_the_current_folder(sample, monkeypatch):
+    monkeypatch.chdir(sample / "Technique")
+
+    assert ragvault("forget", "").code == 2

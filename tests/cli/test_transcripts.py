@@ -1,0 +1,200 @@
+"""Transcripts: what a person types, and what they see.
+
+    # A comment.
+    $ ragvault config check --vault sample_vault
+    sample_vault/.ragvault.toml: no problems found      stdout
+    ! ragvault: the message                       stderr, after stdout
+    (exit 2)                                      when it is not 0
+
+Each file in tests/transcripts runs in a folder of its own, with a copy of sample_vault in it and
+RAGVAULT_HOME beside it; `<here>` and `<home>` stand for the two. Notes were written on 1 February
+2026, and it is 1 March for a plain command; times that were measured are `<n>`. A line of output
+that could be mistaken for something else is shown behind `| `. Lines that are not a plain ragvault
+command go to the shell. `pytest --update-transcripts` rewrites the files with what is printed now.
+
+In a file whose name ends in `-terminal` commands run on a terminal of 100 columns, in colour and
+with the real clock. What stands there at the end is shown, both streams in one: a bar that was
+drawn and wiped away is not. A line `> y` under such a command is typed when it asks.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from ragvault import __version__
+from ragvault.cli.main import main
+
+FOLDER = Path(__file__).parents[1] / "transcripts"
+SAMPLE = Path(__file__).parents[2] / "sample_vault"
+MARKS = ("$ ", "# ", "! ", "| ", "> ", "(exit ")
+SHELL = set("|<>;&`*") | {"$("}
+WRITTEN, NOW = (datetime(2026, month, 1, tzinfo=timezone.utc).timestamp() for month in (2, 3))
+MEASURED = re.compile(r"\(([0-9.]+) s\)|( *[0-9.]+ to +[0-9.]+) ms|\(([0-9.]+ [kM]B) in ")
+MARK = re.compile(r"(vaults/[a-z0-9-]+-)[0-9a-f]{8}")  # made of the vault's path
+RUNS = (  # what else differs between two runs of the same commands
+    (r"\d{4}-\d\d-\d\d \d\d:\d\d, \d+\.\d s", "<time>, <n> s"),
+    (r'"(seconds|ended|took_ms)": [0-9.e+-]+', r'"\1": <n>'),
+    (r" *\b\d+(\.\d)? (kB|MB|GB|bytes)\b", " <size>"),
+    (r'("bytes": )(\d+|\{[^}]*\})', r"\1<n>"),
+)
+TERMINAL = "-terminal"
+CURSOR = re.compile(r"\x1b\[(\?25[hl]|2K|\d*A)|\r")
+Run = Callable[[str, "Room", str], tuple[str, str, int]]
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where a transcript runs."""
+
+    here: Path
+    home: Path
+
+    @property
+    def environ(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
+        scripts = str(Path(sys.executable).parent)
+        path = os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])
+        fixed = {"COLUMNS": "100", "TZ": "UTC", "NO_COLOR": "1", "HOME": str(self.here.parent)}
+        return kept | fixed | {"PATH": path, "RAGVAULT_HOME": str(self.home)}
+
+    def normal(self, text: str) -> str:
+        """The same on every machine and for every release."""
+        for found, name in ((self.here, "<here>"), (self.home, "<home>")):
+            text = text.replace(str(found), name)
+        text = MEASURED.sub(lambda found: found[0].replace(found[found.lastindex], "<n>"), text)
+        text = MARK.sub(r"\1<mark>", text)
+        for pattern, name in RUNS:
+            text = re.sub(pattern, name, text)
+        return text.replace(f"ragvault {__version__}", "ragvault <version>")
+
+
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Room:
+    room = Room(tmp_path / "here", tmp_path / "home")
+    room.here.mkdir()
+    shutil.copytree(SAMPLE, room.here / "sample_vault")
+    for note in room.here.rglob("*.md"):
+        os.utime(note, (WRITTEN, WRITTEN))
+    monkeypatch.setattr("ragvault.cli.caller.clock", lambda: NOW)
+    monkeypatch.chdir(room.here)
+    for name, value in room.environ.items():
+        monkeypatch.setenv(name, value)
+    return room
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.txt")), ids=lambda path: path.stem)
+def test_transcript(path: Path, room: Room, request: pytest.FixtureRequest) -> None:
+    expected = path.read_text("utf-8")
+    on = on_a_terminal if path.stem.endswith(TERMINAL) else run
+
+    actual = "".join(f"{line}\n" for line in replay(expected, room, on))
+
+    if request.config.getoption("--update-transcripts"):
+        path.write_text(actual, "utf-8")
+    else:
+        assert actual == expected
+
+
+def replay(transcript: str, room: Room, on: Run | None = None) -> Iterator[str]:
+    """The transcript again, with the output that its commands have now."""
+    lines = transcript.splitlines()
+    for at, line in enumerate(lines):
+        if line.startswith("$ "):
+            typed = [each for each in lines[at + 1 : at + 2] if each.startswith("> ")]
+            yield from (line, *typed)
+            yield from shown(*(on or run)(line[2:], room, "".join(typed)[2:]), room)
+        elif line.startswith("# ") or not line:
+            yield line
+
+
+def shown(out: str, err: str, code: int, room: Room) -> Iterator[str]:
+    for line in room.normal(out).splitlines():
+        yield f"| {line}".rstrip() if not line or line.startswith(MARKS) else line
+    for line in room.normal(err).splitlines():
+        yield f"! {line}".rstrip()
+    if code:
+        yield f"(exit {code})"
+
+
+def run(command: str, room: Room, typed: str = "") -> tuple[str, str, int]:
+    """Run a plain ragvault command in this process, which is quick; the rest in a shell."""
+    words = shlex.split(command)
+    if not words or words[0] != "ragvault" or any(mark in command for mark in SHELL):
+        done = subprocess.run(
+            command, shell=True, capture_output=True, text=True, env=room.environ, check=False
+        )
+        return done.stdout, done.stderr, done.returncode
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(words[1:])
+    return out.getvalue(), err.getvalue(), code
+
+
+def on_a_terminal(command: str, room: Room, typed: str = "") -> tuple[str, str, int]:
+    """Run a command in a shell whose three streams are one terminal."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 100, 0, 0))
+    environ = {**room.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    del environ["NO_COLOR"]
+    with subprocess.Popen(
+        command, shell=True, stdin=theirs, stdout=theirs, stderr=theirs, env=environ
+    ) as child:
+        os.close(theirs)
+        said = b""
+        with suppress(OSError):  # how Linux tells that the other end is closed
+            while piece := os.read(ours, 65536):
+                said += piece
+                if typed and said.endswith(b": "):
+                    os.write(ours, f"{typed}\n".encode())
+                    typed = ""
+        os.close(ours)
+    return at_the_end(said.decode().replace("\r\n", "\n")), "", child.returncode
+
+
+def at_the_end(said: str) -> str:
+    """What stands on a terminal when everything was written, drawn over and wiped away."""
+    lines, row = [""], 0
+    for part in re.split(r"(\n|" + CURSOR.pattern.replace("(", "(?:") + ")", said):
+        if part == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif part.endswith("A") and CURSOR.fullmatch(part):
+            row = max(row - int(part[2:-1] or 1), 0)
+        elif part.endswith("2K"):
+            lines[row] = ""
+        elif not CURSOR.fullmatch(part):
+            lines[row] += part
+    return "\n".join(lines).rstrip("\n")
+
+
+def test_a_transcript_notices_when_the_output_changes(room):
+    wrong = "$ ragvault --version\nragvault 0\n"
+
+    assert list(replay(wrong, room)) == ["$ ragvault --version", "ragvault <version>"]
+
+
+def test_output_that_looks_like_a_transcript_is_marked(room):
+    command = "$ printf '# a\\n\\n$ b\\n(exit 9)\\n'; echo oops >&2; exit 3"
+
+    lines = list(replay(command, room))[1:]
+
+    assert lines == ["| # a", "|", "| $ b", "| (exit 9)", "! oops", "(exit 3)"]
+    assert list(replay("\n".join([command, *lines]), room)) == [command, *lines]
