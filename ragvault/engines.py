@@ -60,6 +60,10 @@ class Engines:
 
     def own(self, catalogue: Catalogue) -> None:
         """Delete what an index of format 1 has left; caches are rows of the catalogue now."""
+        if any((self.folder / name).is_dir() for name in OLD_CACHES):
+            self.talk.info(
+                "the index has an older format; rebuilding it (nothing is embedded again)"
+            )
         for name in OLD_CACHES:
             discard(self.folder / name)
         if (self.folder / "caches").is_file():

@@ -14,7 +14,15 @@ import pytest
 import ragvault
 from ragvault.config.settings import Keyword
 from ragvault.errors import ConfigError
-from ragvault.index.keyword import DOWN, UP, choose_engine, open_index, open_writer, recipe
+from ragvault.index.keyword import (
+    DOWN,
+    UP,
+    choose_engine,
+    lacks_tantivy,
+    open_index,
+    open_writer,
+    recipe,
+)
 from ragvault.plan import Phrase, Words
 from ragvault.ports import CacheBroken
 from tests.keyword_kit import ENGINES, Shelf, note, passage
@@ -310,3 +318,12 @@ def test_a_whole_page_as_a_query_answers(shelf):
 def test_files_are_the_owners_alone(shelf):
     shelf.put(note(1, "t"), passage(1, 1, "rye"))
     assert stat.S_IMODE(shelf.folder.stat().st_mode) == 0o700
+
+
+def test_auto_misses_tantivy_only_in_a_large_vault_without_it(monkeypatch):
+    monkeypatch.setattr("ragvault.index.keyword.find_spec", lambda name: None)
+    assert lacks_tantivy("auto", 10_000)
+    assert not lacks_tantivy("auto", 9_999)
+    assert not lacks_tantivy("whoosh", 10_000)
+    monkeypatch.setattr("ragvault.index.keyword.find_spec", lambda name: object())
+    assert not lacks_tantivy("auto", 10_000)

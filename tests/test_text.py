@@ -235,3 +235,11 @@ def test_what_is_not_wanted_is_not_marked():
 
 def test_chinese_is_marked_by_its_characters():
     assert marked("我说黑豹队赢了", Words("黑豹队")) == ["黑豹队"]
+
+
+@ANALYZERS
+@given(text=texts)
+def test_a_chunk_is_cut_as_its_word_says(analyzer, text):
+    for chunk in analyzer.chunks(text):
+        word = analyzer.word(chunk)
+        assert analyzer.cut(chunk) == (word.forms, word.parts)

@@ -24,7 +24,7 @@ from typing import TypeVar
 from ragvault.config.settings import Keyword
 from ragvault.engines import Engines
 from ragvault.errors import refused
-from ragvault.index.keyword import choose_engine, open_writer, recipe
+from ragvault.index.keyword import choose_engine, lacks_tantivy, open_writer, recipe
 from ragvault.index.keyword.fields import note_words, passage_words
 from ragvault.index.vocabulary import choose, concepts, plan
 from ragvault.ports import CacheBroken, Embedder, KeywordIndex, KeywordWriter
@@ -143,6 +143,10 @@ def refresh_keyword(
     except CacheBroken as broken:
         engines.talk.info(f"the keyword index: {broken}; rebuilding it")
         rebuilt = update_keyword(catalogue, settings, progress, rebuild=True)
+    if rebuilt and lacks_tantivy(settings.engine, catalogue.chunk_count()):
+        engines.talk.info(
+            "this vault is large; tantivy would search it faster: pip install tantivy"
+        )
     if rebuilt and (was is not None or catalogue.last_run()):
         engines.remade.add(KEYWORD)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from vault_kit import FAKE, ragvault
+from write_kit import Heard
 
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
@@ -60,6 +61,18 @@ def test_an_old_index_is_brought_up_to_date_without_embedding_and_answers(old):
     assert best(old, "lang:py") == "Oven.md"
     assert ragvault("links", "Oven", "--json").json["broken"][0]["target"] == "Nobody"
     assert ragvault("doctor", "-q").code == 0
+
+
+@pytest.mark.parametrize("old", KEPT[:1], indirect=True)
+def test_an_index_of_the_first_format_is_rebuilt_with_one_line(old):
+    heard = Heard()
+
+    old.index(talk=heard)
+
+    assert [line for line in heard.lines if "older format" in line] == [
+        "the index has an older format; rebuilding it (nothing is embedded again)"
+    ]
+    assert not any((old.folder / name).exists() for name in ("keyword", "code", "vectors"))
 
 
 @pytest.mark.parametrize("old", KEPT[-1:], indirect=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ragvault.index.keyword.index import Index
     from ragvault.ports import KeywordWriter
 
-FORMAT = 1  # of our documents: fields, kinds and keys
+FORMAT = 2  # of our documents: fields, kinds and keys
 EngineName = Literal["whoosh", "tantivy"]
 # Passages from which a vault gets tantivy, and below which it goes back: not at every edit.
 UP, DOWN = 10_000, 7_000
@@ -45,6 +45,11 @@ def choose_engine(
         return "tantivy"
     large = passages >= (DOWN if current == "tantivy" else UP)
     return "tantivy" if large and able else "whoosh"
+
+
+def lacks_tantivy(wanted: str, passages: int) -> bool:
+    """Whether `auto` would choose tantivy for so many passages if it were installed."""
+    return wanted == "auto" and passages >= UP and find_spec("tantivy") is None
 
 
 def recipe(engine: str, settings: Keyword) -> str:

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int64]
 
 FETCH = 1_000  # documents fetched at first, best first; more when a filter leaves too few
-NOTES = 200  # best notes whose passages take part
+NOTES = 50  # best notes, by title and by other fields, whose passages take part
 FEW = 2_000  # up to so many allowed passages, each is scored
 SPELL_SHARE = 0.5  # of the time: what was spelt well must be looked up in the rest
 
@@ -500,7 +500,7 @@ class Index:
             return self._found(self._scored(only, asked, deadline), plan, asked, needed, deadline)
         fetch = max(FETCH, 2 * limit)
         while True:
-            ids, is_all = self._promising(asked, fetch, deadline)
+            ids, is_all = self._promising(needed, fetch, deadline)
             ids = ids if only is None else ids[np.isin(ids, only)]
             scored = self._scored(ids, asked, deadline)
             scored = self._found(scored, plan, asked, needed, deadline)

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 BETWEEN = " \x1f "  # between two texts of a field: a word that is left out, and keeps its place
 ABSENT = "\x1e"  # a word for a field that a document does not have: it counts as one word long
 HEAP = 128_000_000  # bytes that the writer may take before it writes a segment
+FEW = 4_096  # documents fetched at first where all are wanted
 TERMS = 1_024  # of one query: there is no time limit, so a query may not be endless
 LONGEST = 65_000  # bytes of a term
 LANGUAGES = (
@@ -61,6 +62,7 @@ LANGUAGES = (
 )  # fmt: skip
 
 
+OF = "of"  # the note of a passage
 _MOSTLY_ABSENT = tuple(name for name in FIELDS if name not in (MAIN, CODE))
 
 
@@ -69,8 +71,8 @@ def schema(settings: Keyword) -> tantivy.Schema:
     own = tantivy.SchemaBuilder()
     own.add_text_field("key", tokenizer_name="raw", index_option="basic")
     own.add_text_field(HAS, tokenizer_name="whitespace", index_option="basic")
-    own.add_unsigned_field("id", indexed=True, fast=True)
-    own.add_unsigned_field("note", indexed=True, fast=True)
+    for name in (NOTE, PASSAGE, OF):
+        own.add_unsigned_field(name, indexed=True, fast=True)
     for name in FIELDS:
         parts = "names" if name == CODE else "parts"
         own.add_text_field(name, tokenizer_name="forms", index_option="position")
@@ -168,7 +170,7 @@ class TantivyEngine:
             for name, text, boost in terms[:TERMS]
         ]
         if only is not None:
-            among = Query.const_score_query(self._ids("id", only), 0.0)
+            among = Query.const_score_query(self._ids(kind, only), 0.0)
             wanted = [(Occur.Must, Query.boolean_query(wanted)), (Occur.Must, among)]
         asked = Query.boolean_query(wanted)
         while True:
@@ -177,7 +179,7 @@ class TantivyEngine:
             if len(hits) < limit or hits[limit // 10][0] > hits[-1][0] or only is not None:
                 break
             limit *= 8
-        ids = self._values("id", [address for _, address in hits])
+        ids = self._values(kind, [address for _, address in hits])
         scores = np.fromiter((score for score, _ in hits), np.float64, len(hits))
         return Scored(ids, scores, is_all=len(hits) < limit)
 
@@ -194,27 +196,18 @@ class TantivyEngine:
         if not wanted:
             return NO_IDS
         asked = Query.boolean_query([(Occur.Should, each) for each in wanted[:TERMS]])
-        return np.unique(self._all(asked, "id")[0])
+        return np.unique(self._all(asked, kind)[0])
 
     def passages(self, notes: Ids | None = None) -> tuple[Ids, Ids]:
         if notes is None:
             return self._table
-        asked = [(Occur.Must, self._ids("note", notes)), (Occur.Must, self._term(HAS, PASSAGE))]
-        ids, own = self._all(Query.boolean_query(asked), "id", "note")
-        order = np.argsort(ids)
-        return ids[order], own[order]
+        return self._with_notes(self._ids(OF, notes))
 
     def notes_of(self, passages: Ids) -> Ids:
         if "_table" in self.__dict__:
             known, notes = self._table
         else:
-            asked = [
-                (Occur.Must, self._ids("id", passages)),
-                (Occur.Must, self._term(HAS, PASSAGE)),
-            ]
-            ids, own = self._all(Query.boolean_query(asked), "id", "note")
-            order = np.argsort(ids)
-            known, notes = ids[order], own[order]
+            known, notes = self._with_notes(self._ids(PASSAGE, passages))
         if not len(known):
             return np.full(len(passages), -1)
         at = np.minimum(np.searchsorted(known, passages), len(known) - 1)
@@ -223,7 +216,11 @@ class TantivyEngine:
     @cached_property
     def _table(self) -> tuple[Ids, Ids]:
         """Every passage and its note."""
-        ids, notes = self._all(self._term(HAS, PASSAGE), "id", "note")
+        return self._with_notes(self._term(HAS, PASSAGE))
+
+    def _with_notes(self, asked: Query) -> tuple[Ids, Ids]:
+        """The passages that are found, ascending, and their notes."""
+        ids, notes = self._all(asked, PASSAGE, OF)
         order = np.argsort(ids)
         return ids[order], notes[order]
 
@@ -240,12 +237,13 @@ class TantivyEngine:
         return Query.term_set_query(self._schema, name, ids.tolist())
 
     def _all(self, asked: Query, *names: str) -> list[Ids]:
-        """The values of every document that is found."""
+        """The values of every document that is found: few, mostly, and a small heap is fast."""
         unscored = Query.const_score_query(asked, 1.0)
-        most = max(1, int(self._searcher.num_docs))
-        addresses = [
-            each for _, each in self._searcher.search(unscored, limit=most, count=False).hits
-        ]
+        for most in (FEW, max(1, int(self._searcher.num_docs))):
+            hits = self._searcher.search(unscored, limit=most, count=False).hits
+            if len(hits) < most:
+                break
+        addresses = [address for _, address in hits]
         return [self._values(name, addresses) for name in names]
 
     def _values(self, name: str, addresses: list[Any]) -> Ids:
@@ -332,8 +330,9 @@ def _document(document: Document, stemmed: bool) -> tantivy.Document:
     made = tantivy.Document()
     made.add_text("key", document.key)
     made.add_text(HAS, document.has)
-    made.add_unsigned("id", document.id)
-    made.add_unsigned("note", document.note)
+    made.add_unsigned(document.kind, document.id)
+    if document.kind == PASSAGE:
+        made.add_unsigned(OF, document.note)
     for name, text in document.texts.items():
         made.add_text(name, text)
     for name in _MOSTLY_ABSENT:
