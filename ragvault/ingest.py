@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from typing import Literal
@@ -24,6 +25,7 @@ from typing import Literal
 from ragvault.engines import Engines
 from ragvault.errors import EngineMissing, ModelUnavailable, ModelUnusable, RagvaultError
 from ragvault.ports import Embedder
+from ragvault.store.caches import KEYWORD
 from ragvault.store.catalogue import Catalogue
 from ragvault.update.compact import tidy
 from ragvault.update.graph import REGROUP, LinkGraph
@@ -139,14 +141,15 @@ class _Run:
         return embedder.name, new
 
     def _vocabulary(self, model: str) -> None:
-        if is_due(self.catalogue, model):
-            self.tell("choosing words", 0, 0)
-            index = self.engines.keyword(self.catalogue)
-            try:
+        if self.catalogue.cache(KEYWORD) is None or not is_due(self.catalogue, model):
+            return
+        self.tell("choosing words", 0, 0)
+        try:
+            with closing(self.engines.keyword(self.catalogue)) as index:
                 stemming = self.engines.config.keyword.stemming
                 follow_vocabulary(self.catalogue, index, self.engines.embedder(model), stemming)
-            finally:
-                index.close()
+        except EngineMissing:
+            return  # `words` has warned of it
 
     def links(self, regroup: float) -> None:
         """Backlinks, and communities where enough links have changed."""

@@ -25,6 +25,7 @@ from ragvault.index.keyword import (
 )
 from ragvault.plan import Phrase, Words
 from ragvault.ports import CacheBroken
+from ragvault.vault import Vault
 from tests.keyword_kit import ENGINES, Shelf, note, passage
 
 
@@ -327,3 +328,21 @@ def test_auto_misses_tantivy_only_in_a_large_vault_without_it(monkeypatch):
     assert not lacks_tantivy("whoosh", 10_000)
     monkeypatch.setattr("ragvault.index.keyword.find_spec", lambda name: object())
     assert not lacks_tantivy("auto", 10_000)
+
+
+def test_without_whoosh_an_index_warns_and_vectors_answer(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "whoosh", None)
+    monkeypatch.delitem(sys.modules, "ragvault.index.keyword.whoosh", raising=False)
+    for name in ("EMBEDDER", "STATIC"):
+        monkeypatch.setenv(f"RAGVAULT_MODELS__{name}", "fake")
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault" / "rye.md").write_text("# Rye\n\nRye bread is dense.")
+    vault = Vault.open(tmp_path / "vault")
+
+    report = vault.index()
+    found = vault.search("dense rye bread")
+
+    assert ["pip install whoosh3" in line for line in report.warnings] == [True]
+    assert [each.note.path for each in found.results] == ["rye.md"]
+    assert "keyword" in found.failed
