@@ -17,7 +17,7 @@ from write_kit import Models, answers, note, notes, opened, write
 from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable
 
-RESTS = (0, 50_000, 100_000, 500_000)  # bytes left on the disk; tantivy needs little
+RESTS = (0, 20_000, 50_000, 500_000)  # bytes left on the disk; tantivy needs little
 
 
 def fill(home: Path, rest: int) -> Path:
