@@ -3,7 +3,7 @@
     keyword    rebuilt from the catalogue
     vectors    a file that holds a removed passage is written anew
     vocabulary words that stand nowhere any more go
-    catalogue  SQLite's pages and journal are scrubbed, in place
+    catalogue  written anew by SQLite's VACUUM, and its journal truncated
 
 It runs by itself at the end of an indexing run: at once after a note was removed where that writes
 little, as in most vaults, and in a large one when much was removed or a day has passed. An edit of
@@ -29,7 +29,6 @@ from ragvault.update.vectors import refresh_vectors, replaced
 GRACE = 86_400.0  # seconds in which a text that comes back finds its vectors
 RUBBISH = 0.05  # share of removed passages from which edits are compacted too
 LITTLE = 4_000_000  # bytes: what one removed note may cost at once
-MANY = 400  # notes stored in one run: filling a file leaves copies in it, which are scrubbed once
 
 
 def tidy(catalogue: Catalogue, engines: Engines, report: Report) -> None:
@@ -44,8 +43,7 @@ def tidy(catalogue: Catalogue, engines: Engines, report: Report) -> None:
             return
     dropped = _drop_old_vectors(catalogue, time.time() - GRACE)
     dropped += _drop_replaced(catalogue, engines, time.time() - GRACE)
-    many = report.added + report.changed + report.recut >= MANY
-    if due or dropped or many or catalogue.scrub_due or catalogue.is_wasteful():
+    if due or dropped or catalogue.scrub_due or catalogue.is_wasteful():
         try:
             _scrub(catalogue)
         except IndexUnusable as error:  # while a search reads on; the next run does it
