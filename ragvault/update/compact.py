@@ -45,7 +45,7 @@ def tidy(catalogue: Catalogue, engines: Engines, report: Report) -> None:
     dropped += _drop_replaced(catalogue, engines, time.time() - GRACE)
     if due or dropped or catalogue.scrub_due or catalogue.is_wasteful():
         try:
-            _scrub(catalogue)
+            _vacuum(catalogue)
         except IndexUnusable as error:  # while a search reads on; the next run does it
             report.warnings = (*report.warnings, f"{error} (fix: {error.fix})")
             return
@@ -61,10 +61,10 @@ def compact(catalogue: Catalogue, engines: Engines) -> None:
     catalogue.set_scrub_due(True)  # first: once no tombstone is left, nothing else says so
     catalogue.set_compacted_revision(catalogue.revision)
     catalogue.forget_tombstones(catalogue.revision)
-    _scrub(catalogue)
+    _vacuum(catalogue)
 
 
-def _scrub(catalogue: Catalogue) -> None:
+def _vacuum(catalogue: Catalogue) -> None:
     """The catalogue's own files; when a search reads on, or this is stopped, the next run's to do.
 
     Raises IndexUnusable.
