@@ -98,6 +98,6 @@ def real_vectors(names: Sequence[str]) -> Matrix:
     found = []
     for name in names:
         with corpora.corpus(name).index().catalogue() as catalogue:
-            rows = catalogue.chunk_vectors(catalogue.tier_model("full"), catalogue.chunk_ids())
+            rows = catalogue.passage_vectors(catalogue.tier_model("full"), catalogue.passage_ids())
         found.append(rows[~np.isnan(rows[:, 0])])
     return unit(np.concatenate(found))

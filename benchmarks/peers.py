@@ -54,15 +54,15 @@ def exported(corpus: Corpus, folder: Path) -> tuple[list[str], list[float]]:
     vault = corpus.vault()
     with vault.reading() as index:
         catalogue = index.catalogue
-        ids = catalogue.chunk_ids()
-        rows = catalogue.chunk_vectors(catalogue.tier_model("full"), ids)
+        ids = catalogue.passage_ids()
+        rows = catalogue.passage_vectors(catalogue.tier_model("full"), ids)
         passages = catalogue.passages(ids.tolist())
         paths = {catalogue.note_id(path): path for path in catalogue.files()}
         embedder = index.embedders["full"]
         asked = [each.query for each in corpus.questions]
         queries, times = _embedded(embedder, asked)
     chosen = [passages[int(id_)] for id_ in ids]
-    texts = ["\n".join((*each.chunk.headings, each.chunk.text)) for each in chosen]
+    texts = ["\n".join((*each.passage.headings, each.passage.text)) for each in chosen]
     np.save(folder / "vectors.npy", np.nan_to_num(rows))
     np.save(folder / "queries.npy", queries)
     (folder / "texts.json").write_text(json.dumps({"passages": texts, "queries": asked}))

@@ -97,10 +97,10 @@ def indexed(root: Path, flags: Sequence[str]) -> Opened:
 def queries(index: Opened, count: int) -> list[str]:
     """Two to eight words in a row, from passages all over the corpus: some rare, some common."""
     chance = random.Random(1)
-    ids = sorted(chance.sample(index.catalogue.chunk_ids().tolist(), count))
+    ids = sorted(chance.sample(index.catalogue.passage_ids().tolist(), count))
     found = []
     for passage in index.catalogue.passages(ids).values():
-        words = [word for word in passage.chunk.text.split() if word.isalpha()] or ["canvas"]
+        words = [word for word in passage.passage.text.split() if word.isalpha()] or ["canvas"]
         length = chance.randint(2, 8)
         start = chance.randint(0, max(0, len(words) - length))
         found.append(" ".join(words[start : start + length]))
@@ -162,7 +162,7 @@ def main(arguments: list[str] | None = None) -> None:
     for notes in map(int, chosen.notes.split(",")):
         with indexed(part_of_corpus(notes), [f"keyword.engine={chosen.engine}"]) as index:
             results[notes] = measured(index, queries(index, chosen.queries))
-            count = len(index.catalogue.chunk_ids())
+            count = len(index.catalogue.passage_ids())
             print(f"{notes:,} notes, {count:,} passages, {chosen.engine}", flush=True)
     print(table(results))
 

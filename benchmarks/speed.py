@@ -57,7 +57,7 @@ def grown(size: int, tier: str, runs: int, queries: int) -> dict[str, Any]:
     with writing.scene(size, corpus=source) as (root, home), _at_home(home):
         written = _written(root, home, HOW[tier])
         with Vault.open(root).reading() as index:
-            count = min(queries, len(index.catalogue.chunk_ids()))
+            count = min(queries, len(index.catalogue.passage_ids()))
             times = searching.measured(index, searching.queries(index, count))
         environ = process.environ_of(home, None) | {"RAGVAULT_WATCH__TIER": tier}
         cold = process.searches(root, environ, runs)

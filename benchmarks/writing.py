@@ -147,7 +147,7 @@ def one(root: Path, flag: str, how: str) -> None:
         counts = catalogue.counts()
     told |= {
         "notes": counts.notes,
-        "passages": counts.chunks,
+        "passages": counts.passages,
         "missed": followed.longest(began),
         "keyword": heard.since(began, "by keyword"),
         "clock": time.time() - (time.perf_counter() - began),
@@ -258,7 +258,7 @@ def _bare(vault: Any) -> dict[str, float]:
     config = vault.settings.config
     found = prepare_all(vault.root, walk(vault.root, config.walk).files, config)
     made = (each for each in found if isinstance(each, Prepared))
-    texts = {embedding_text(passage): None for each in made for passage in each.chunks}
+    texts = {embedding_text(passage): None for each in made for passage in each.passages}
     embedder = vault.engines().embedder(config.models.embedder)
     ordered = sorted(texts, key=len, reverse=True)
     embedder.embed(ordered[-8:], "passage")

@@ -39,7 +39,7 @@ Key = tuple[float, str, int, int]
 class Hit(Struct, frozen=True, gc=False):
     """One passage as one leg found it; `rank` counts from 1, `score` is in the leg's own units."""
 
-    chunk: int
+    passage: int
     rank: int
     score: float
 
@@ -60,7 +60,7 @@ class NoteFacts(Struct, frozen=True, gc=False):
     superseded_by: tuple[int, ...] = ()  # ids of the notes that say they replace it
 
 
-class Passage(Struct, frozen=True):
+class PassageFacts(Struct, frozen=True):
     """What was matched: a chunk, with the note it is of.
 
     `source` is its text, or what reads it: of the hundreds that are found few are ever looked at.
@@ -141,7 +141,7 @@ class Candidate(Struct, frozen=True):
     query and means nothing between two; `confidence` may be compared.
     """
 
-    passage: Passage
+    passage: PassageFacts
     ranks: Mapping[str, int] = field(default_factory=dict)
     scores: Mapping[str, float] = field(default_factory=dict)
     evidence: Mapping[str, float] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragvault.candidate import Exact, NoteFacts, Passage, Stretch
+from ragvault.candidate import Exact, NoteFacts, PassageFacts, Stretch
 from ragvault.index.graph import Edge, Unit
 from ragvault.index.keyword.fields import note_words
 from ragvault.names import LENGTH, Names, names_in, names_of
@@ -58,7 +58,7 @@ class Library:
         if vectors:
             self._read_vectors(ids)
 
-    def candidates(self, ids: Sequence[int], soon: Sequence[int] = ()) -> dict[int, Passage]:
+    def candidates(self, ids: Sequence[int], soon: Sequence[int] = ()) -> dict[int, PassageFacts]:
         """The passages of these ids, with the facts of their notes; one that is gone is absent.
 
         What those of `soon` say is read at once, what others say when it is asked for.
@@ -69,7 +69,7 @@ class Library:
         early = set(soon)
         self._bodies.fetch(place.note_id for place in found if place.id in early)
         return {
-            place.id: Passage(
+            place.id: PassageFacts(
                 place.id,
                 facts[place.note_id],
                 place.ordinal,
@@ -84,16 +84,16 @@ class Library:
             if place.note_id in facts
         }
 
-    def firsts(self, firsts: Mapping[int, int | None]) -> list[Passage]:
+    def firsts(self, firsts: Mapping[int, int | None]) -> list[PassageFacts]:
         """One passage of each of these notes; None is a note without any, which says nothing."""
-        empty = [note for note, chunk in firsts.items() if chunk is None]
+        empty = [note for note, passage in firsts.items() if passage is None]
         self._read_notes(empty)
         self._bodies.fetch(empty)
-        known = self.candidates([chunk for chunk in firsts.values() if chunk is not None])
+        known = self.candidates([passage for passage in firsts.values() if passage is not None])
         return [
-            blank(self._facts[note], self._bodies(note)[0]) if chunk is None else known[chunk]
-            for note, chunk in firsts.items()
-            if chunk is None or chunk in known
+            blank(self._facts[note], self._bodies(note)[0]) if passage is None else known[passage]
+            for note, passage in firsts.items()
+            if passage is None or passage in known
         ]
 
     def said(self, id_: int) -> str:
@@ -104,13 +104,13 @@ class Library:
             if self._catalogue.data_version == self._version and id_ in self._places:
                 return self._said(self._places[id_])
             found = self._catalogue.passages([id_])
-        return found[id_].chunk.text if id_ in found else ""
+        return found[id_].passage.text if id_ in found else ""
 
     def _said(self, place: PassagePlace) -> str:
         return place.text(*self._bodies(place.note_id))
 
     def words_of(
-        self, passages: Sequence[Passage]
+        self, passages: Sequence[PassageFacts]
     ) -> dict[int, tuple[KeywordPassage, KeywordNote]]:
         """What passages and their notes can be found by, by the passages' ids."""
         new = {passage.note.id for passage in passages} - self._note_words.keys()
@@ -132,9 +132,9 @@ class Library:
 
     def notes_of(self, ids: Sequence[int]) -> dict[int, int]:
         """The note of each passage."""
-        return self._catalogue.notes_of_chunks(ids)
+        return self._catalogue.notes_of_passages(ids)
 
-    def exact(self, plan: QueryPlan, passage: Passage) -> Exact:
+    def exact(self, plan: QueryPlan, passage: PassageFacts) -> Exact:
         """Whether the query is the very name of a passage's note, or a phrase that stands in it."""
         return self._names.exact(plan, passage)
 
@@ -185,11 +185,11 @@ class Library:
         return self._catalogue.successors()
 
     def passage_ids(self, note: int) -> list[int]:
-        return self._catalogue.chunk_ids_of(note)
+        return self._catalogue.passage_ids_of(note)
 
     def passages_of(self, units: Sequence[Unit]) -> list[list[int]]:
         """The passages of each note, or of the section of it that is named, in order."""
-        found = self._catalogue.chunk_ids_by_note([note for note, _ in units])
+        found = self._catalogue.passage_ids_by_note([note for note, _ in units])
         return [
             [id_ for id_, own in found.get(note, ()) if section in (None, own)]
             for note, section in units
@@ -236,13 +236,13 @@ class Library:
         found = self._catalogue.passages([id_]).get(id_)
         if found is None:
             return None
-        ids = self._catalogue.chunk_ids_of(found.note_id)
+        ids = self._catalogue.passage_ids_of(found.note_id)
         at = ids.index(id_)
         return Stretch(
             id_,
-            found.chunk.text,
-            found.chunk.lines,
-            found.chunk.headings,
+            found.passage.text,
+            found.passage.lines,
+            found.passage.headings,
             ids[at - 1] if at else None,
             ids[at + 1] if at + 1 < len(ids) else None,
         )
@@ -269,14 +269,14 @@ class Library:
             self._names.learn(fact)
 
 
-def blank(note: NoteFacts, text: str) -> Passage:
+def blank(note: NoteFacts, text: str) -> PassageFacts:
     """A note without a passage, as one that says nothing and has all of its lines.
 
     Its id is below 0, as that of every passage the catalogue does not have (verify.py).
     """
     id_ = -note.id * SECTIONS - 1
     lines = text.count("\n") + (not text.endswith("\n"))
-    return Passage(id_, note, section=id_, lines=(1, lines))
+    return PassageFacts(id_, note, section=id_, lines=(1, lines))
 
 
 # --- Values that are read when they are asked for ---

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from functools import cache
 
-from ragvault.candidate import Candidate, Passage
+from ragvault.candidate import Candidate, PassageFacts
 from ragvault.opened import Opened
 from ragvault.plan import QueryPlan
 from ragvault.retrieve.gather import Gathered
@@ -33,21 +33,21 @@ def listing(plan: QueryPlan, index: Opened, limit: int | None, matching: Matchin
 
 def _firsts(
     notes: Sequence[int], index: Opened, permitted: Container[int] | None, most: int
-) -> list[Passage]:
+) -> list[PassageFacts]:
     """The first passage of each note that is kept, or the note itself where it has none."""
     library = index.library()
     firsts: dict[int, int | None] = {}
     for note in notes:
-        chunks = library.passage_ids(note)
-        kept = [id_ for id_ in chunks if permitted is None or id_ in permitted]
-        if kept or not chunks:
+        passages = library.passage_ids(note)
+        kept = [id_ for id_ in passages if permitted is None or id_ in permitted]
+        if kept or not passages:
             firsts[note] = kept[0] if kept else None
         if len(firsts) == most:
             break
     return library.firsts(firsts)
 
 
-def tiers_of(passages: Sequence[Passage], index: Opened) -> dict[int, str]:
+def tiers_of(passages: Sequence[PassageFacts], index: Opened) -> dict[int, str]:
     """The tier of each passage; a note without one waits for none."""
     import numpy as np
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ragvault.candidate import Exact, Passage
+from ragvault.candidate import Exact, PassageFacts
 from ragvault.plan import QueryPlan
 from ragvault.store.keys import file_stem, fold_case
 from ragvault.store.notes import NoteRow
@@ -36,7 +36,7 @@ class Names:
         """Is the query, as it was typed or without its quotes, a name of this note?"""
         return not names_in(query).isdisjoint(self.of(note))
 
-    def exact(self, plan: QueryPlan, passage: Passage) -> Exact:
+    def exact(self, plan: QueryPlan, passage: PassageFacts) -> Exact:
         """Whether the query is the very name of a passage's note, or a phrase that stands in it."""
         asked, note = _asked(plan.query, plan.text), passage.note.id
         if not asked.isdisjoint(self._own[note]):
@@ -45,7 +45,7 @@ class Names:
             return "alias"
         return "phrase" if plan.phrases and self._holds(plan, passage) else ""
 
-    def _holds(self, plan: QueryPlan, passage: Passage) -> bool:
+    def _holds(self, plan: QueryPlan, passage: PassageFacts) -> bool:
         """Does each phrase stand in the passage, or name its note?"""
         text, names = _plain(passage.text), self.of(passage.note.id)
         return all(each in text or each in names for each in map(_folded, plan.phrases))

@@ -154,7 +154,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class Passage:
     """A child: a stretch of one section, [start, end), that is embedded and looked up.
 
     `headings` is the path of the heading that all of it stands under. Short sections share a

@@ -13,7 +13,7 @@ from typing import Any
 
 from store_builders import digest
 
-from ragvault.types import Chunk, Date, File, Heading, Link, Note, Section, Target
+from ragvault.types import Date, File, Heading, Link, Note, Passage, Section, Target
 
 FOLDERS = ("", "journal/", "journal/2024/", "Recipes/", "work/Projects/", "Écrits/")
 NAMES = ("bread", "Rye", "Meeting notes", "Home", "Straße", "plan", "2024-03-01", "naïve", "API")
@@ -224,14 +224,14 @@ def _put(catalogue: Any, spec: Spec) -> int:
         indexed_ns=1,
         recipe="r",
         sections=[Section(0, (), 0, len(spec.text), (1, 1))],
-        chunks=[_chunk(number, piece) for number, piece in enumerate(spec.pieces)],
+        passages=[_chunk(number, piece) for number, piece in enumerate(spec.pieces)],
         hashes=[digest(f"{spec.path} {number}") for number in range(len(spec.pieces))],
     )
 
 
-def _chunk(number: int, piece: Piece) -> Chunk:
+def _chunk(number: int, piece: Piece) -> Passage:
     span, has = (piece.start, piece.end), frozenset(piece.has)
-    return Chunk(
+    return Passage(
         number,
         0,
         (),

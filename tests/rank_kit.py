@@ -10,7 +10,7 @@ import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from ragvault.candidate import Candidate, Context, NoteFacts, Passage
+from ragvault.candidate import Candidate, Context, NoteFacts, PassageFacts
 from ragvault.config import profiles
 from ragvault.config.settings import Config
 from ragvault.types import Date
@@ -47,7 +47,7 @@ def candidate(
     number = facts.id * 1000 + ordinal if id is None else id
     about: dict[str, Any] = {"section": number, **(passage or {})}
     about["source"] = about.pop("text", f"the text of {name} {ordinal}")
-    found = Passage(number, facts, ordinal, **about)
+    found = PassageFacts(number, facts, ordinal, **about)
     return Candidate(found, ranks, scores or {}, evidence or {}, exact, score)
 
 
@@ -122,7 +122,7 @@ def _drawn(draw: Any, at: int, ranks: dict[str, int], scored: bool) -> Candidate
     scores = {"vector": draw(unit), "keyword": 20 * draw(unit)}
     evidence = {name: draw(unit) for name in ("coverage", "passage", "note", "title")}
     exact = draw(st.sampled_from(["", "", "", "title", "alias", "phrase"]))
-    passage = Passage(
+    passage = PassageFacts(
         at, facts, at, at // 2, ("Overview",), "prose", draw(_texts), (at + 1, at + 1)
     )
     score = draw(unit) if scored else 0.0

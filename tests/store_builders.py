@@ -12,7 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from ragvault.store.keys import link_key
-from ragvault.types import Chunk, Date, File, Heading, Link, Note, Section, Target
+from ragvault.types import Date, File, Heading, Link, Note, Passage, Section, Target
 
 NOBODY = 65534
 NONE: frozenset[str] = frozenset()
@@ -37,20 +37,20 @@ def note(path: str, text: str = "one\ntwo", *links: Link, **fields) -> Note:
 
 
 def cut_by_line(note: Note) -> dict:
-    """Sections of two lines, chunks of one, and their hashes: the arguments of `put`."""
-    chunks, sections, at = [], [], 0
+    """Sections of two lines, passages of one, and their hashes: the arguments of `put`."""
+    passages, sections, at = [], [], 0
     lines = note.text.split("\n")
     for i, line in enumerate(lines):
         span = (at, at + len(line))
-        chunk = Chunk(i, i // 2, (), "prose", NONE, NONE, *span, (i + 1,) * 2, (1, 1), line)
-        chunks.append(chunk)
+        passage = Passage(i, i // 2, (), "prose", NONE, NONE, *span, (i + 1,) * 2, (1, 1), line)
+        passages.append(passage)
         at = span[1] + 1
     for i in range(0, len(lines), 2):
-        pair = chunks[i : i + 2]
+        pair = passages[i : i + 2]
         span = (pair[0].start, pair[-1].end)
         sections.append(Section(i // 2, (note.title,), *span, (i + 1, i + len(pair))))
-    hashes = [digest(chunk.text) for chunk in chunks]
-    return {"sections": sections, "chunks": chunks, "hashes": hashes}
+    hashes = [digest(passage.text) for passage in passages]
+    return {"sections": sections, "passages": passages, "hashes": hashes}
 
 
 def file(path: str, mtime_ns: int = 1) -> File:
@@ -71,8 +71,8 @@ def move(catalogue, old: str, new: str) -> int:
     return put(catalogue, replace(catalogue.note(old), path=new), was=old)
 
 
-def chunks(catalogue, path: str) -> list[Chunk]:
-    return [passage.chunk for passage in catalogue.passages_of(path)]
+def passages(catalogue, path: str) -> list[Passage]:
+    return [passage.passage for passage in catalogue.passages_of(path)]
 
 
 def look_up(catalogue) -> int:

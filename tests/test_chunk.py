@@ -13,7 +13,7 @@ from ragvault.config import settings as config
 from ragvault.notes.chunk import chunk, embedding_text
 from ragvault.notes.parse import parse
 from ragvault.text.spans import cut
-from ragvault.types import Chunk, Note, Section
+from ragvault.types import Note, Passage, Section
 
 DEFAULT = config.Chunk()
 SMALL = config.Chunk(parent_min=60, parent_max=120, child_min=10, child_target=30, child_max=60)
@@ -23,7 +23,7 @@ def note(text: str) -> Note:
     return parse("a.md", text, config.Parse(), config.Links())
 
 
-def cut_up(text: str, settings: config.Chunk = DEFAULT) -> tuple[list[Section], list[Chunk]]:
+def cut_up(text: str, settings: config.Chunk = DEFAULT) -> tuple[list[Section], list[Passage]]:
     return chunk(note(text), settings)
 
 

@@ -41,7 +41,7 @@ from ragvault.notes.parse import parse
 from ragvault.notes.read import Read, read
 from ragvault.notes.resolve import Resolver
 from ragvault.notes.walk import walk
-from ragvault.types import Chunk, Date, Link, Note, Skipped
+from ragvault.types import Date, Link, Note, Passage, Skipped
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -146,11 +146,11 @@ class Vault:
         listed = [*self.case.get("files", {}), *self.case.get("files_hex", {})]
         return str(self.case["expect"].get("note", listed[0]))
 
-    def chunks(self, path: str) -> list[Chunk]:
+    def passages(self, path: str) -> list[Passage]:
         return chunk(self.notes[path], self.config.chunk)[1] if path in self.notes else []
 
     def text(self, path: str) -> str:
-        return "\n".join(passage.text for passage in self.chunks(path))
+        return "\n".join(passage.text for passage in self.passages(path))
 
     def line(self, path: str | None, offset: int | None) -> int | None:
         if path is None or offset is None:
@@ -265,9 +265,9 @@ GOT: dict[str, Callable[[Vault, str, Any], Any]] = {
     "links": links,
     "indexed_text": indexed,
     "not_indexed": not_indexed,
-    "kinds": lambda vault, path, expected: [c.kind for c in vault.chunks(path)],
-    "lang": lambda vault, path, expected: [" ".join(sorted(c.lang)) for c in vault.chunks(path)],
-    "has": lambda vault, path, expected: sorted({h for c in vault.chunks(path) for h in c.has}),
+    "kinds": lambda vault, path, expected: [c.kind for c in vault.passages(path)],
+    "lang": lambda vault, path, expected: [" ".join(sorted(c.lang)) for c in vault.passages(path)],
+    "has": lambda vault, path, expected: sorted({h for c in vault.passages(path) for h in c.has}),
     "date": dated,
     "date_source": lambda vault, path, expected: vault.date(path).source,
 }

@@ -45,7 +45,9 @@ def answers(folder: Path) -> dict[str, object]:
             "notes": [catalogue.note(path) for path in paths],
             "dates": [(s.file, s.date, s.created, s.modified) for s in catalogue.all_stored()],
             "sections": [catalogue.sections(path) for path in paths],
-            "chunks": [[(p.hash, p.chunk) for p in catalogue.passages_of(path)] for path in paths],
+            "passages": [
+                [(p.hash, p.passage) for p in catalogue.passages_of(path)] for path in paths
+            ],
             "outgoing": [catalogue.outgoing(path) for path in paths],
             "incoming": [sorted(map(repr, catalogue.incoming(path))) for path in paths],
             "skipped": catalogue.skipped(),
@@ -169,13 +171,13 @@ def test_only_the_changed_file_is_read(vault, folder, monkeypatch):
 def test_a_touched_file_keeps_its_passages(vault, folder):
     write(vault, {"a.md": "one"})
     index(vault, folder)
-    before = answers(folder)["chunks"]
+    before = answers(folder)["passages"]
     os.utime(vault / "a.md", (LONG_AGO + 9, LONG_AGO + 9))
 
     report = index(vault, folder)
 
     assert (report.touched, report.changed) == (1, 0)
-    assert answers(folder)["chunks"] == before
+    assert answers(folder)["passages"] == before
     assert index(vault, folder).touched == 0
 
 

@@ -115,7 +115,7 @@ def test_scores_that_do_not_come_are_told_and_left_out(stuck, pool):
     trouble = {}
     fill(found, "score", LEGS, trouble, pool, 0.05)
     assert trouble == {"keyword": "no scores of what other legs found within 0.05 s"}
-    assert [hit.chunk for hit in found["vector"].more] == [2, 3]
+    assert [hit.passage for hit in found["vector"].more] == [2, 3]
     assert found["keyword"].more == ()
 
 
@@ -145,7 +145,7 @@ def filled(how, legs):
 def test_a_leg_that_is_filled_by_rank_ranks_every_candidate_and_equal_scores_share_a_place():
     found = filled("rank", ["vector"])
 
-    assert [(hit.chunk, hit.rank) for hit in found["vector"].hits] == [
+    assert [(hit.passage, hit.rank) for hit in found["vector"].hits] == [
         (1, 1),
         (4, 2),
         (2, 3),
@@ -156,15 +156,15 @@ def test_a_leg_that_is_filled_by_rank_ranks_every_candidate_and_equal_scores_sha
 def test_a_list_that_is_not_filled_ends_where_it_ends():
     found = filled("rank", ["vector"])
 
-    assert [(hit.chunk, hit.rank) for hit in found["keyword"].hits] == [(3, 1), (4, 2)]
+    assert [(hit.passage, hit.rank) for hit in found["keyword"].hits] == [(3, 1), (4, 2)]
     assert found["keyword"].more == ()
 
 
 def test_filled_by_score_no_list_gets_longer():
     found = filled("score", ["vector", "keyword"])
 
-    assert [hit.chunk for hit in found["vector"].hits] == [1, 2]
-    assert [(hit.chunk, hit.score) for hit in found["keyword"].more] == [(1, 2.0), (2, 0.0)]
+    assert [hit.passage for hit in found["vector"].hits] == [1, 2]
+    assert [(hit.passage, hit.score) for hit in found["keyword"].more] == [(1, 2.0), (2, 0.0)]
 
 
 # Lists

@@ -75,7 +75,7 @@ def tier_sizes(vault):
 
 def passages(vault):
     with vault.catalogue() as catalogue:
-        return len(catalogue.chunk_ids())
+        return len(catalogue.passage_ids())
 
 
 def test_an_index_that_knew_one_language_a_passage_learns_the_others_and_embeds_nothing(
@@ -117,7 +117,7 @@ def test_an_index_that_lost_the_headings_of_short_sections_learns_them_and_embed
     with vault.catalogue() as catalogue:
         (passage,) = catalogue.passages_of("short.md")
         (said,) = catalogue.said([passage.id])
-    assert passage.chunk.subheadings == said.subheadings == ("Kind axolotl", "Kind capybara")
+    assert passage.passage.subheadings == said.subheadings == ("Kind axolotl", "Kind capybara")
     assert vault.search("capybara").results[0].note.path == "short.md"
 
 

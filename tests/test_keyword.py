@@ -15,7 +15,7 @@ from ragvault.index.keyword.evidence import Coverage
 from ragvault.index.keyword.fields import code_in, note_words, passage_words
 from ragvault.plan import AllOf, AnyOf, Covered, KeywordNote, Not, Phrase, Words
 from ragvault.text.analyze import Analyzer
-from ragvault.types import Chunk, Note
+from ragvault.types import Note, Passage
 from tests.keyword_kit import ENGINES, Oracle, Shelf, note, passage
 
 ENGLISH = Analyzer()
@@ -160,8 +160,10 @@ def test_the_values_of_properties_are_found(shelf):
 
 
 def test_a_passage_is_found_by_its_headers_and_its_text():
-    chunk = Chunk(0, 0, ("A", "B"), "prose", frozenset(), frozenset(), 0, 4, (1, 1), (1, 4), "text")
-    assert passage_words(7, 1, chunk).fields == {"headers": ("A", "B"), "body": ("text",)}
+    passage = Passage(
+        0, 0, ("A", "B"), "prose", frozenset(), frozenset(), 0, 4, (1, 1), (1, 4), "text"
+    )
+    assert passage_words(7, 1, passage).fields == {"headers": ("A", "B"), "body": ("text",)}
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def found(lists, cosines):
 
 
 def scores(hits):
-    return {hit.chunk: hit.score for hit in hits}
+    return {hit.passage: hit.score for hit in hits}
 
 
 def test_what_only_the_rough_tier_holds_is_scored_where_a_filter_leaves_nothing_else():

@@ -33,11 +33,11 @@ def hits(notes, allowed, limit):
     links = Links(notes)
 
     def nearest(groups):
-        return [next((chunk for chunk in ids if chunk in allowed), None) for ids in groups]
+        return [next((passage for passage in ids if passage in allowed), None) for ids in groups]
 
     found = graph_hits(links, {HUB: 1}, nearest, depth=1, limit=limit)
     assert [hit.rank for hit in found] == list(range(1, len(found) + 1))
-    return [hit.chunk for hit in found], links.asked
+    return [hit.passage for hit in found], links.asked
 
 
 def test_all_neighbours_are_asked_for_at_once():
@@ -56,6 +56,6 @@ def test_a_neighbour_that_may_not_enter_takes_no_place():
 @given(st.sets(st.integers(2, 30)), st.sets(st.integers(20, 320)), st.integers(1, 9))
 def test_it_is_the_first_of_those_that_may_enter_whatever_is_asked_at_once(notes, allowed, limit):
     entering = ([c for c in range(10 * n, 10 * n + 3) if c in allowed] for n in sorted(notes))
-    expected = [chunks[0] for chunks in entering if chunks]
+    expected = [passages[0] for passages in entering if passages]
 
     assert hits(notes, allowed, limit)[0] == expected[:limit]

@@ -377,7 +377,7 @@ def test_a_filter_that_keeps_one_passage_in_a_thousand_leaves_the_vector_leg_exa
         hits = leg.search(QueryPlan("sour dough", text="sour dough"), 10, kept).hits
         best = brute_force({int(id_): rows[id_] for id_ in kept}, query, 10)
         assert len(best) == 10
-        assert [hit.chunk for hit in hits] == [id_ for id_, _ in best]
+        assert [hit.passage for hit in hits] == [id_ for id_, _ in best]
         assert [hit.score for hit in hits] == pytest.approx([score for _, score in best], abs=1e-6)
 
 

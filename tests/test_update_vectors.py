@@ -57,7 +57,7 @@ def reader(catalogue, model="m"):
 
 def truth(catalogue, model="m"):
     ids = catalogue.embedded(model)
-    return dict(zip(ids.tolist(), catalogue.chunk_vectors(model, ids), strict=True))
+    return dict(zip(ids.tolist(), catalogue.passage_vectors(model, ids), strict=True))
 
 
 def check(catalogue, index, model="m"):
@@ -269,9 +269,9 @@ def test_any_history_of_a_catalogue_is_followed(tmp_path_factory, history):
 def test_pages_are_streamed(catalogue, monkeypatch):
     monkeypatch.setattr("ragvault.index.vector.file.PAGE", 7)
     store(catalogue, "a.md", words(0, 30))
-    read, whole = [], type(catalogue).chunk_vectors
+    read, whole = [], type(catalogue).passage_vectors
     monkeypatch.setattr(
-        type(catalogue), "chunk_vectors", lambda s, m, i: read.append(len(i)) or whole(s, m, i)
+        type(catalogue), "passage_vectors", lambda s, m, i: read.append(len(i)) or whole(s, m, i)
     )
     update_vectors(catalogue, "m", Vector())
     assert read == [30, 7, 7, 7, 7, 2]  # a sample first

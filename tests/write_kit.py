@@ -126,14 +126,14 @@ def answers(vault: Vault, exact: bool = True) -> dict[str, object]:
     with vault.catalogue() as catalogue:
         paths = sorted(catalogue.files())
         places = {
-            passage.id: (path, passage.chunk.ordinal)
+            passage.id: (path, passage.passage.ordinal)
             for path in paths
             for passage in catalogue.passages_of(path)
         }
         found: dict[str, object] = {
             "notes": [catalogue.note(path) for path in paths],
             "passages": [
-                [(p.hash, p.chunk) for p in catalogue.passages_of(path)] for path in paths
+                [(p.hash, p.passage) for p in catalogue.passages_of(path)] for path in paths
             ],
             "links": [catalogue.outgoing(path) for path in paths],
             "backlinks": {

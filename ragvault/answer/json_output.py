@@ -76,7 +76,6 @@ def search_jsonl(answer: SearchAnswer, *, explain: bool = False) -> str:
 def status_json(status: Status, watcher: Mapping[str, Any] | None) -> str:
     """The state of an index, with every skipped file, warning and broken link."""
     counts = asdict(status.counts)
-    passages = counts.pop("chunks")
     files = None if status.pending.why else status.pending.files
     return encode(
         {
@@ -84,7 +83,6 @@ def status_json(status: Status, watcher: Mapping[str, Any] | None) -> str:
             "root": status.root,
             "folder": status.folder,
             **counts,
-            "passages": passages,
             "links": {LINK_STATES.get(state, state): n for state, n in status.counts.links.items()},
             "keyword_engine": status.engine or None,
             "tiers": status.tiers,

@@ -146,7 +146,7 @@ def _by_vector(
     from ragvault.errors import EngineMissing
     from ragvault.ports import CacheBroken
 
-    ids, dims = catalogue.chunk_ids_of(own), catalogue.model_dims()
+    ids, dims = catalogue.passage_ids_of(own), catalogue.model_dims()
     for model in engines.models(catalogue):
         mean = _mean(catalogue, model, ids) if model in dims else None
         if mean is None:
@@ -167,7 +167,7 @@ def _mean(catalogue: Catalogue, model: str, ids: Sequence[int]) -> NDArray[np.fl
     """The mean vector of a note, of length 1; None if this model has not embedded it."""
     import numpy as np
 
-    rows = catalogue.chunk_vectors(model, np.array(ids, np.int64))
+    rows = catalogue.passage_vectors(model, np.array(ids, np.int64))
     known = rows[~np.isnan(rows).any(axis=1)]
     length = float(np.linalg.norm(known.sum(axis=0))) if len(known) else 0.0
     if not length:
@@ -188,12 +188,12 @@ def _nearest_notes(
     """Each note once, with its nearest passage, best first."""
     passages = catalogue.passages(nearest)
     found: dict[int, Reason] = {}
-    for chunk, cosine in zip(nearest, cosines, strict=True):
-        if chunk in passages and passages[chunk].note_id not in found:
-            where = " > ".join(passages[chunk].chunk.headings)
-            line = passages[chunk].chunk.lines[0]
+    for passage, cosine in zip(nearest, cosines, strict=True):
+        if passage in passages and passages[passage].note_id not in found:
+            where = " > ".join(passages[passage].passage.headings)
+            line = passages[passage].passage.lines[0]
             why = f"nearest at line {line}" + (f", {where}" if where else "")
-            found[passages[chunk].note_id] = Reason("meaning", cosine, why)
+            found[passages[passage].note_id] = Reason("meaning", cosine, why)
         if len(found) == NOTES:
             break
     return found

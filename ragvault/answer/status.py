@@ -77,7 +77,7 @@ def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Statu
     with catalogue.snapshot():
         counts = catalogue.counts()
         unworded = _unworded(catalogue)
-        tiers = by_tier(catalogue, counts.chunks, unworded)
+        tiers = by_tier(catalogue, counts.passages, unworded)
         return Status(
             name=name,
             root=str(root),
@@ -103,7 +103,7 @@ def _engine(catalogue: Catalogue) -> str:
 def _unworded(catalogue: Catalogue) -> set[int]:
     """Passages that are not in the keyword index yet: a run was stopped before, or is at work."""
     cache = catalogue.cache(KEYWORD)
-    return {chunk.id for chunk in catalogue.chunks_since(cache.revision if cache else 0)}
+    return {passage.id for passage in catalogue.passages_since(cache.revision if cache else 0)}
 
 
 def by_tier(catalogue: Catalogue, total: int, unworded: AbstractSet[int]) -> dict[str, int]:
@@ -113,7 +113,9 @@ def by_tier(catalogue: Catalogue, total: int, unworded: AbstractSet[int]) -> dic
     """
     full, static = catalogue.tier_model("full"), catalogue.tier_model("static")
     unread = len(catalogue.lacking(full)) if full else total
-    lacking = catalogue.lacking(full, static) if full or static else catalogue.chunk_ids().tolist()
+    lacking = (
+        catalogue.lacking(full, static) if full or static else catalogue.passage_ids().tolist()
+    )
     wordy, none = len(lacking), len(unworded & set(lacking)) if unworded else 0
     return {
         "full": total - unread,

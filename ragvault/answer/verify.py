@@ -27,13 +27,21 @@ from typing import cast
 from msgspec.structs import replace as changed
 
 from ragvault.answer.freshness import Disk
-from ragvault.candidate import Candidate, Context, Passage, Ranked, Removal, Stretch, best_first
+from ragvault.candidate import (
+    Candidate,
+    Context,
+    PassageFacts,
+    Ranked,
+    Removal,
+    Stretch,
+    best_first,
+)
 from ragvault.library import SECTIONS, blank
 from ragvault.opened import Opened
 from ragvault.rank.pipeline import SHOWING_STAGES, Outcome, run_stages, stage_name
 from ragvault.search import Asked, Response, read_shown
 from ragvault.text.spans import cut
-from ragvault.types import Chunk, Section
+from ragvault.types import Passage, Section
 from ragvault.update.prepare import Prepared
 
 STAGE = "verify"
@@ -135,7 +143,7 @@ class _Review:
             return each
         if each.id < 0:
             return self._was_blank(each, look.now)
-        found, same = located(each.passage, look.now.chunks)
+        found, same = located(each.passage, look.now.passages)
         if found is None:
             self._remove(each, "its note has changed and no longer contains it")
             return None
@@ -143,15 +151,17 @@ class _Review:
 
     def _was_blank(self, each: Candidate, now: Prepared) -> Candidate | None:
         """A note that had no passage: its first passage now, or still none."""
-        if now.chunks:
-            return self._placed(each, now, now.chunks[0], same=False)
+        if now.passages:
+            return self._placed(each, now, now.passages[0], same=False)
         self.stale.add(each.id)
         note = changed(each.note, title=now.note.title, modified=now.file.mtime_ns / 1e9)
         return changed(each, passage=blank(note, now.note.text), shown=None)
 
-    def _placed(self, each: Candidate, now: Prepared, chunk: Chunk, same: bool) -> Candidate | None:
+    def _placed(
+        self, each: Candidate, now: Prepared, passage: Passage, same: bool
+    ) -> Candidate | None:
         self._keep(each.note.id, now)
-        id_ = _id(each.note.id, chunk.ordinal)
+        id_ = _id(each.note.id, passage.ordinal)
         if id_ in self._taken:
             self._remove(each, "shown by another passage of its note", self._taken[id_])
             return None
@@ -159,18 +169,18 @@ class _Review:
             self.stale.add(id_)
         self.ids[each.id] = id_
         note = changed(each.note, title=now.note.title, modified=now.file.mtime_ns / 1e9)
-        passage = Passage(
+        facts = PassageFacts(
             id_,
             note,
-            chunk.ordinal,
-            note.id * SECTIONS + chunk.section,
-            chunk.headings,
-            chunk.kind,
-            chunk.text,
-            chunk.lines,
-            chunk.subheadings,
+            passage.ordinal,
+            note.id * SECTIONS + passage.section,
+            passage.headings,
+            passage.kind,
+            passage.text,
+            passage.lines,
+            passage.subheadings,
         )
-        self._taken[id_] = changed(each, passage=passage, shown=None, merged=(), cut=False)
+        self._taken[id_] = changed(each, passage=facts, shown=None, merged=(), cut=False)
         return self._taken[id_]
 
     def _remove(self, each: Candidate, reason: str, by: Candidate | None = None) -> None:
@@ -181,9 +191,9 @@ class _Review:
         if _id(note, 0) in self.passages:
             return
         text, excluded = now.note.text, now.note.excluded
-        ids = [_id(note, chunk.ordinal) for chunk in now.chunks]
+        ids = [_id(note, passage.ordinal) for passage in now.passages]
         self.passages.update(
-            _with_neighbours(ids, [chunk.text for chunk in now.chunks], now.chunks)
+            _with_neighbours(ids, [passage.text for passage in now.passages], now.passages)
         )
         ids = [note * SECTIONS + section.ordinal for section in now.sections]
         texts = [cut(text, part.start, part.end, excluded) for part in now.sections]
@@ -191,7 +201,7 @@ class _Review:
 
 
 def _with_neighbours(
-    ids: Sequence[int], texts: Sequence[str], parts: Sequence[Section | Chunk]
+    ids: Sequence[int], texts: Sequence[str], parts: Sequence[Section | Passage]
 ) -> dict[int, Stretch]:
     """Parts of a note by id, each with the ids of its neighbours."""
     before, after = [None, *ids[:-1]], [*ids[1:], None]
@@ -206,22 +216,22 @@ def _id(note: int, ordinal: int) -> int:
     return -(note * SECTIONS + ordinal) - 1
 
 
-def located(passage: Passage, chunks: Sequence[Chunk]) -> tuple[Chunk | None, bool]:
+def located(wanted: PassageFacts, passages: Sequence[Passage]) -> tuple[Passage | None, bool]:
     """The passage of the changed note that matches, and whether its text is the same."""
-    text = passage.text.strip()
+    text = wanted.text.strip()
     if not text:  # the index has changed too, and no longer has this passage
         return None, False
-    same = [chunk for chunk in chunks if text in chunk.text]
+    same = [passage for passage in passages if text in passage.text]
     if same:
-        return min(same, key=lambda chunk: abs(chunk.lines[0] - passage.lines[0])), True
-    words = set(WORD.findall(passage.text.casefold()))
-    best = max(chunks, key=lambda chunk: _similarity(words, chunk), default=None)
+        return min(same, key=lambda passage: abs(passage.lines[0] - wanted.lines[0])), True
+    words = set(WORD.findall(wanted.text.casefold()))
+    best = max(passages, key=lambda passage: _similarity(words, passage), default=None)
     if best is None or _similarity(words, best) < SIMILAR:
         return None, False
     return best, False
 
 
-def _similarity(words: set[str], chunk: Chunk) -> float:
+def _similarity(words: set[str], passage: Passage) -> float:
     """Jaccard similarity of the words."""
-    others = set(WORD.findall(chunk.text.casefold()))
+    others = set(WORD.findall(passage.text.casefold()))
     return len(words & others) / (len(words | others) or 1)

@@ -290,7 +290,7 @@ def check_index(catalogue: Catalogue, engines: Engines, status: Status) -> Itera
         yield Finding("catalogue", "broken", wrong, f"{INDEX} --rebuild")
         return
     held = status.counts
-    said = f"{held.notes:,} notes, {held.chunks:,} passages, revision {held.revision}"
+    said = f"{held.notes:,} notes, {held.passages:,} passages, revision {held.revision}"
     yield fine("catalogue", said)
     with catalogue.snapshot():
         yield _check_keyword_index(catalogue, engines)
@@ -336,7 +336,7 @@ def _check_keyword_index(catalogue: Catalogue, engines: Engines) -> Finding:
         if cache.revision != catalogue.revision:
             said = f"has revision {cache.revision}, the catalogue has {catalogue.revision}"
             return Finding(part, "behind", said, INDEX)
-        wanted = catalogue.chunk_ids()
+        wanted = catalogue.passage_ids()
         return _compare_passages(part, index.passages(), wanted, f"{cache.engine}: ")
     except CacheBroken as broken:
         return Finding(part, "broken", str(broken), broken.fix)
@@ -376,7 +376,7 @@ def _embedded(catalogue: Catalogue, models: list[str], place: int) -> NDArray[np
     import numpy as np
 
     lacking = np.array(catalogue.lacking(models[place]), np.int64)
-    mine = np.setdiff1d(catalogue.chunk_ids(), lacking)
+    mine = np.setdiff1d(catalogue.passage_ids(), lacking)
     better = catalogue.lacking(*models[:place]) if place else mine
     return np.intersect1d(mine, np.array(better, np.int64))
 

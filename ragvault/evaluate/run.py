@@ -22,7 +22,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ragvault.candidate import Candidate, Context, Passage
+from ragvault.candidate import Candidate, Context, PassageFacts
 from ragvault.config.settings import Config
 from ragvault.errors import UsageError
 from ragvault.evaluate.metrics import RELEVANT, Scores, context_scores, score, unique_notes
@@ -212,7 +212,7 @@ class _SharedPassages:
     def __init__(self, index: Opened) -> None:
         library = index.library()
         self._sections, self._stretches = library.sections(), library.stretches()
-        self._passages: dict[int, Passage] = {}
+        self._passages: dict[int, PassageFacts] = {}
         self._vectors: dict[int, Any] = {}
 
     def share(self, prepared: Prepared) -> Prepared:
@@ -231,7 +231,7 @@ class _SharedPassages:
             prepared, candidates=candidates, context=context, gathered=gathered
         )
 
-    def _passage(self, passage: Passage) -> Passage:
+    def _passage(self, passage: PassageFacts) -> PassageFacts:
         if passage.id not in self._passages:
             self._passages[passage.id] = replace(passage, source=passage.text)
         return self._passages[passage.id]

@@ -17,24 +17,24 @@ from ragvault.notes.parse import Lines
 from ragvault.notes.pieces import Visible, pieces
 from ragvault.notes.segment import Piece, Wish, segment
 from ragvault.text.spans import cut
-from ragvault.types import Block, Chunk, Held, Kind, Note, Said, Section
+from ragvault.types import Block, Held, Kind, Note, Passage, Said, Section
 
 _KINDS: tuple[Kind, ...] = ("prose", "list", "table", "code", "callout")  # ties go to the first
 _CODE_STAYS_WHOLE = 4  # times a section's size: a listing longer than that is a file
 
 
-def chunk(note: Note, settings: config.Chunk) -> tuple[list[Section], list[Chunk]]:
+def chunk(note: Note, settings: config.Chunk) -> tuple[list[Section], list[Passage]]:
     """The sections and the passages of a note, both in order; none for a note without text."""
     visible = Visible(note.text, note.excluded)
     if visible.letters(note.body, len(note.text)) is None:
         return [], []
     cutter = _Cutter(note, visible, settings)
     sections = list(cutter.sections())
-    chunks = [passage for section in sections for passage in cutter.chunks(section)]
-    return sections, [replace(passage, ordinal=i) for i, passage in enumerate(chunks)]
+    passages = [passage for section in sections for passage in cutter.passages(section)]
+    return sections, [replace(passage, ordinal=i) for i, passage in enumerate(passages)]
 
 
-def embedding_text(passage: Chunk | Said) -> str:
+def embedding_text(passage: Passage | Said) -> str:
     """What is embedded for a passage: its headings and its text.
 
     Never the file's name: a renamed note embeds nothing.
@@ -61,7 +61,7 @@ class _Cutter:
             headings = _common(self._paths(start, end))
             yield Section(ordinal, headings, start, end, self._lines(start, end))
 
-    def chunks(self, section: Section) -> Iterator[Chunk]:
+    def passages(self, section: Section) -> Iterator[Passage]:
         s = self.settings
         blocks = list(_clipped(self.note.layout.blocks, section))
         found = pieces(
@@ -76,12 +76,12 @@ class _Cutter:
 
     def _chunk(
         self, section: Section, start: int, end: int, text: str, overlap: int, blocks: list[Block]
-    ) -> Chunk:
+    ) -> Passage:
         paths = self._paths(start, end)
         headings = _common(paths)
         held = self._held(start, end)
         first, last = self._letters(start, end)
-        return Chunk(
+        return Passage(
             ordinal=0,
             section=section.ordinal,
             headings=headings,

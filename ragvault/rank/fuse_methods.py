@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from math import fsum
 
-from ragvault.candidate import Candidate, Context, Key, Passage, Term, key
+from ragvault.candidate import Candidate, Context, Key, PassageFacts, Term, key
 from ragvault.config.ranking import Features, Hierarchy
 from ragvault.rank.leg_weights import cosine, leg_factors, leg_weights, rank_mode
 from ragvault.rank.recency import half_life_decay, note_age
@@ -187,7 +187,7 @@ def features(candidates: Sequence[Candidate], ctx: Context) -> Terms:
     ]
 
 
-def hierarchy(passage: Passage, scores: Hierarchy) -> tuple[float, str]:
+def hierarchy(passage: PassageFacts, scores: Hierarchy) -> tuple[float, str]:
     """The hierarchy score of a passage by its headings and its form, and the reasons."""
     headings = (*passage.headings, *passage.subheadings)
     kinds = (name for name, pattern in _SECTION_KINDS if any(map(pattern.search, headings)))
@@ -201,7 +201,7 @@ def hierarchy(passage: Passage, scores: Hierarchy) -> tuple[float, str]:
     return min(1.0, sum(getattr(scores, name) for name in names)), ", ".join(names)
 
 
-def _hierarchy(passage: Passage, settings: Features) -> Term:
+def _hierarchy(passage: PassageFacts, settings: Features) -> Term:
     value, why = hierarchy(passage, settings.sections)
     return Term("hierarchy", value, settings.hierarchy, why=why)
 

@@ -43,11 +43,13 @@ def _scale(theirs: NDArray[np.float64], ours: NDArray[np.float64]) -> Scale:
 
 def _hits(ids: NDArray[np.int64], scores: NDArray[np.float64]) -> list[Hit]:
     pairs = zip(ids, scores, strict=True)
-    return [Hit(int(chunk), rank, float(score)) for rank, (chunk, score) in enumerate(pairs, 1)]
+    return [Hit(int(passage), rank, float(score)) for rank, (passage, score) in enumerate(pairs, 1)]
 
 
 def _laid_beside(hits: Sequence[Hit], ids: NDArray[np.int64]) -> list[Hit]:
     like = [hits[min(place, len(hits) - 1)].score for place in range(len(ids))]
-    both = [(hit.rank, 0, hit.chunk, hit.score) for hit in hits]
-    both += [(rank, 1, int(chunk), like[rank - 1]) for rank, chunk in enumerate(ids, 1)]
-    return [Hit(chunk, rank, score) for rank, (_, _, chunk, score) in enumerate(sorted(both), 1)]
+    both = [(hit.rank, 0, hit.passage, hit.score) for hit in hits]
+    both += [(rank, 1, int(passage), like[rank - 1]) for rank, passage in enumerate(ids, 1)]
+    return [
+        Hit(passage, rank, score) for rank, (_, _, passage, score) in enumerate(sorted(both), 1)
+    ]

@@ -87,7 +87,7 @@ def _wait(
             late |= {future for future in waiting if until[future] <= first}
             waiting -= late
         elif waiting:
-            expect({hit.chunk for each in done if (new := each.result()[1]) for hit in new.hits})
+            expect({hit.passage for each in done if (new := each.result()[1]) for hit in new.hits})
     for future in late:
         future.cancel()  # one that has not begun need not
     return late

@@ -34,8 +34,8 @@ def fill(
     """
     if how == "off":
         return
-    every = {hit.chunk for answer in found.values() for hit in answer.hits}
-    every.update(chunk for answer in found.values() for chunk in answer.also)
+    every = {hit.passage for answer in found.values() for hit in answer.hits}
+    every.update(passage for answer in found.values() for passage in answer.also)
     missing = {
         leg: _missing(every, answer) if leg in legs else []
         for leg, answer in found.items()
@@ -81,7 +81,7 @@ def _side_by_side(
 
 
 def _missing(every: Set[int], answer: Found) -> list[int]:
-    return sorted(every - {hit.chunk for hit in answer.hits})
+    return sorted(every - {hit.passage for hit in answer.hits})
 
 
 def scored(answer: Found, ids: Sequence[int], leg: str, trouble: Trouble) -> Found:
@@ -99,5 +99,5 @@ def _ranked(hits: Sequence[Hit], more: Sequence[Hit]) -> tuple[Hit, ...]:
     """All of them in one list, by score; equal scores share a rank."""
     scores = sorted({hit.score for hit in (*hits, *more)}, reverse=True)
     rank = {score: place for place, score in enumerate(scores, 1)}
-    order = sorted((*hits, *more), key=lambda hit: (-hit.score, hit.chunk))
-    return tuple(Hit(hit.chunk, rank[hit.score], hit.score) for hit in order)
+    order = sorted((*hits, *more), key=lambda hit: (-hit.score, hit.passage))
+    return tuple(Hit(hit.passage, rank[hit.score], hit.score) for hit in order)

@@ -21,7 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ragvault.candidate import Candidate, Exact, Passage
+from ragvault.candidate import Candidate, Exact, PassageFacts
 from ragvault.config.settings import Retrieve
 from ragvault.index.ids import among
 from ragvault.plan import KeywordNote, KeywordPassage, QueryPlan
@@ -47,14 +47,14 @@ class Library(Links, Protocol):
         """
         ...
 
-    def candidates(self, ids: Sequence[int], soon: Sequence[int]) -> dict[int, Passage]: ...
+    def candidates(self, ids: Sequence[int], soon: Sequence[int]) -> dict[int, PassageFacts]: ...
 
     def notes_of(self, ids: Sequence[int]) -> dict[int, int]: ...
 
-    def exact(self, plan: QueryPlan, passage: Passage) -> Exact: ...
+    def exact(self, plan: QueryPlan, passage: PassageFacts) -> Exact: ...
 
     def words_of(
-        self, passages: Sequence[Passage]
+        self, passages: Sequence[PassageFacts]
     ) -> dict[int, tuple[KeywordPassage, KeywordNote]]:
         """What passages and their notes can be found by, by the passages' ids."""
         ...
@@ -133,10 +133,11 @@ def _graph(
 
     def nearest(groups: Sequence[Sequence[int]]) -> list[int | None]:
         inside = _permitted(chain.from_iterable(groups), allowed["graph"])
-        choices = [[chunk for chunk in ids if chunk in inside] for ids in groups]
-        unsure = sorted({chunk for ids in choices if len(ids) > 1 for chunk in ids})
+        choices = [[passage for passage in ids if passage in inside] for ids in groups]
+        unsure = sorted({passage for ids in choices if len(ids) > 1 for passage in ids})
         known = {
-            hit.chunk: hit.score for hit in scored(vector, unsure, "vector", gathered.trouble).hits
+            hit.passage: hit.score
+            for hit in scored(vector, unsure, "vector", gathered.trouble).hits
         }
         return [_nearest(ids, known) for ids in choices]
 
@@ -147,11 +148,11 @@ def _graph(
 
 def _within(answer: Found, window: Allowed) -> Found:
     """What lies in the window. A list is as long as it is, and what it loses leaves a gap."""
-    inside = _permitted((*(hit.chunk for hit in answer.hits), *answer.also), window)
+    inside = _permitted((*(hit.passage for hit in answer.hits), *answer.also), window)
     return replace(
         answer,
-        hits=tuple(hit for hit in answer.hits if hit.chunk in inside),
-        also=tuple(chunk for chunk in answer.also if chunk in inside),
+        hits=tuple(hit for hit in answer.hits if hit.passage in inside),
+        also=tuple(passage for passage in answer.also if passage in inside),
     )
 
 
@@ -163,9 +164,9 @@ def _permitted(passages: Iterable[int], allowed: Allowed) -> set[int]:
 
 def _nearest(passages: Sequence[int], cosines: Mapping[int, float]) -> int | None:
     """The one nearest to the query; the first where none can be compared."""
-    known = [chunk for chunk in passages if chunk in cosines]
+    known = [passage for passage in passages if passage in cosines]
     if known:
-        return min(known, key=lambda chunk: (-cosines[chunk], chunk))
+        return min(known, key=lambda passage: (-cosines[passage], passage))
     return passages[0] if passages else None
 
 
@@ -177,15 +178,15 @@ def _seeds(found: Mapping[str, Found], library: Library, most: int) -> dict[int,
     ranks: dict[int, list[int]] = {}
     for answer in found.values():
         for hit in answer.hits:
-            ranks.setdefault(hit.chunk, []).append(hit.rank)
-    order = sorted(ranks, key=lambda chunk: (min(ranks[chunk]), -len(ranks[chunk]), chunk))
+            ranks.setdefault(hit.passage, []).append(hit.rank)
+    order = sorted(ranks, key=lambda passage: (min(ranks[passage]), -len(ranks[passage]), passage))
     seeds: dict[int, int] = {}
     while order and len(seeds) < most:
         few, order = order[: 2 * most], order[2 * most :]
         notes = library.notes_of(few)
-        for chunk in few:
-            if chunk in notes:
-                seeds.setdefault(notes[chunk], min(ranks[chunk]))
+        for passage in few:
+            if passage in notes:
+                seeds.setdefault(notes[passage], min(ranks[passage]))
     return dict(islice(seeds.items(), most))
 
 
@@ -195,33 +196,33 @@ def _candidates(
     ranks: dict[int, dict[str, int]] = {}
     for leg, answer in found.items():
         for hit in answer.hits:
-            ranks.setdefault(hit.chunk, {})[leg] = hit.rank
-        for chunk in answer.also:
-            ranks.setdefault(chunk, {})
-    scores: dict[int, dict[str, float]] = {chunk: {} for chunk in ranks}
-    evidence: dict[int, dict[str, float]] = {chunk: {} for chunk in ranks}
+            ranks.setdefault(hit.passage, {})[leg] = hit.rank
+        for passage in answer.also:
+            ranks.setdefault(passage, {})
+    scores: dict[int, dict[str, float]] = {passage: {} for passage in ranks}
+    evidence: dict[int, dict[str, float]] = {passage: {} for passage in ranks}
     for leg, answer in found.items():
         for hit in (*answer.more, *answer.hits):
-            scores[hit.chunk][leg] = hit.score
-        for chunk in ranks.keys() & answer.evidence.keys():
-            evidence[chunk].update(answer.evidence[chunk])
-    worded = [chunk for chunk in ranks if "passage" in evidence[chunk]]
+            scores[hit.passage][leg] = hit.score
+        for passage in ranks.keys() & answer.evidence.keys():
+            evidence[passage].update(answer.evidence[passage])
+    worded = [passage for passage in ranks if "passage" in evidence[passage]]
     soon = list(ranks) if plan.phrases else worded + _nearest_first(scores, count)
     passages = library.candidates(sorted(ranks), soon)
     keyword = found.get("keyword", Found())
     if keyword.coverage is not None:
-        texts = library.words_of([passages[chunk] for chunk in worded if chunk in passages])
-        for chunk, (own, note) in texts.items():
-            evidence[chunk]["coverage"] = keyword.coverage(own, note)
+        texts = library.words_of([passages[passage] for passage in worded if passage in passages])
+        for passage, (own, note) in texts.items():
+            evidence[passage]["coverage"] = keyword.coverage(own, note)
     return [
         Candidate(
-            passage, ranks[chunk], scores[chunk], evidence[chunk], library.exact(plan, passage)
+            facts, ranks[passage], scores[passage], evidence[passage], library.exact(plan, facts)
         )
-        for chunk, passage in sorted(passages.items())
+        for passage, facts in sorted(passages.items())
     ]
 
 
 def _nearest_first(scores: Mapping[int, Mapping[str, float]], count: int) -> list[int]:
     """The passages that look best before anything is ranked. Another one is read when it is."""
-    cosines = {chunk: of_legs.get("vector", 0.0) for chunk, of_legs in scores.items()}
+    cosines = {passage: of_legs.get("vector", 0.0) for passage, of_legs in scores.items()}
     return nlargest(count, cosines, key=cosines.__getitem__)

@@ -80,7 +80,7 @@ class VectorLeg:
         hits, scales = abreast(lists)
         return Found(
             tuple(hits[:limit]),
-            tiers={int(chunk): tier for tier, (ids, _) in lists.items() for chunk in ids},
+            tiers={int(passage): tier for tier, (ids, _) in lists.items() for passage in ids},
             score_of=lambda some: self._of(queries, scales, some),
         )
 
@@ -154,7 +154,7 @@ class CodeLeg:
         answer = self._index.search(sought, limit=limit, allowed=allowed, fuzzy=False)
         hits = tuple(Hit(hit.passage, rank, hit.score) for rank, hit in enumerate(answer.hits, 1))
         bound = answer.bound or 1.0
-        return Found(hits, {hit.chunk: {"code": min(hit.score / bound, 1.0)} for hit in hits})
+        return Found(hits, {hit.passage: {"code": min(hit.score / bound, 1.0)} for hit in hits})
 
 
 def _of_words(answer: KeywordAnswer) -> Found:

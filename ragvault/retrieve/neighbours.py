@@ -43,11 +43,11 @@ def graph_hits(
         some = found[first : first + limit]
         chosen = nearest(links.passages_of([(each.note, each.section) for each in some]))
         pairs = zip(some, chosen, strict=True)
-        kept += [(each, chunk) for each, chunk in pairs if chunk is not None]
+        kept += [(each, passage) for each, passage in pairs if passage is not None]
         if len(kept) >= limit:
             break
     best = enumerate(kept[:limit], 1)
-    return [Hit(chunk, rank, 1.0 / each.rank) for rank, (each, chunk) in best]
+    return [Hit(passage, rank, 1.0 / each.rank) for rank, (each, passage) in best]
 
 
 def _around(links: Links, seeds: Sequence[int], depth: int) -> list[Edge]:

@@ -39,7 +39,7 @@ class Counts:
 
     notes: int
     sections: int
-    chunks: int
+    passages: int
     characters: int
     links: Mapping[str, int]  # by status; `waiting` are not looked up yet
     skipped: Mapping[str, int]  # by reason
@@ -62,7 +62,7 @@ class Catalogue(Notes, Passages, Links, Filters, Vectors, History, Caches):
         return Counts(
             notes=notes,
             sections=self._count("sections"),
-            chunks=self._count("chunks"),
+            passages=self._count("chunks"),
             characters=characters,
             links=self._by("SELECT coalesce(status, 'waiting'), count(*) FROM links GROUP BY 1"),
             skipped=self._by("SELECT reason, count(*) FROM skipped GROUP BY 1"),

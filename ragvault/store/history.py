@@ -57,7 +57,7 @@ class History(Database):
         return identity == self.identity and self._meta("horizon") <= since <= self.revision
 
     @reading
-    def chunks_since(self, since: int) -> list[ChunkRef]:
+    def passages_since(self, since: int) -> list[ChunkRef]:
         """Passages added after a revision and still there, by id."""
         query = "SELECT id, note_id, text_hash, revision FROM chunks WHERE revision > ? ORDER BY id"
         return [ChunkRef(*row) for row in self._db.execute(query, (since,))]
@@ -68,7 +68,7 @@ class History(Database):
         if since < self._meta("horizon"):
             raise ValueError(f"removals since revision {since} are no longer known")
         query = "SELECT chunk_id FROM removed_chunks WHERE revision > ? ORDER BY chunk_id"
-        return [chunk_id for (chunk_id,) in self._db.execute(query, (since,))]
+        return [passage_id for (passage_id,) in self._db.execute(query, (since,))]
 
     @reading
     def gone(self, ids: NDArray[np.int64], revision: int) -> NDArray[np.bool_]:

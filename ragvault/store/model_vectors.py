@@ -92,9 +92,9 @@ class ModelVectors:
 
     def _read(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         if threading.get_ident() == self._owner:
-            return self._own.chunk_vectors(self.model, ids)
+            return self._own.passage_vectors(self.model, ids)
         with self._turn:
-            return self._shared().chunk_vectors(self.model, ids)
+            return self._shared().passage_vectors(self.model, ids)
 
     def _shared(self) -> Catalogue:
         if self._closed:

@@ -22,7 +22,7 @@ from ragvault.store.history import next_revision
 from ragvault.store.keys import fold_case, link_keys
 from ragvault.store.passages import id_of, put_passages, remove_passages
 from ragvault.store.rows import clamped, from_json, from_sql, property_rows, to_sql, value_from_json
-from ragvault.types import Chunk, Date, File, Head, Note, Section, Skipped
+from ragvault.types import Date, File, Head, Note, Passage, Section, Skipped
 
 STAT = "path, disk, size, mtime_ns, indexed_ns, date, date_source, created, modified"
 
@@ -82,7 +82,7 @@ class Notes(Database):
         indexed_ns: int,
         recipe: str,
         sections: Sequence[Section],
-        chunks: Sequence[Chunk],
+        passages: Sequence[Passage],
         hashes: Sequence[bytes],
         was: str | None = None,
     ) -> int:
@@ -112,7 +112,7 @@ class Notes(Database):
             _delete_parts(db, note_id)
             _mark_links(db, old, note, body)
         _insert_parts(db, note_id, note, body, sections)
-        put_passages(db, revision, note_id, note, chunks, hashes, new=old is None)
+        put_passages(db, revision, note_id, note, passages, hashes, new=old is None)
         links.put_links(db, note_id, note.links, new=old is None)
         return note_id
 
@@ -157,7 +157,7 @@ class Notes(Database):
         links.look_up_to(db, old.id)
         links.names_changed(db, link_keys(path, old.aliases))
         ids = db.execute("SELECT id FROM chunks WHERE note_id = ?", (old.id,)).fetchall()
-        remove_passages(db, revision, [chunk_id for (chunk_id,) in ids])
+        remove_passages(db, revision, [passage_id for (passage_id,) in ids])
         db.execute("INSERT INTO removed_notes VALUES (?, ?)", (old.id, revision))
         db.execute("DELETE FROM notes WHERE id = ?", (old.id,))
         return True

@@ -19,7 +19,7 @@ from ragvault.store import rows
 from ragvault.store.database import VARIABLES, Database, reading, select_in
 from ragvault.store.rows import decompress, from_json, from_spaced, from_sql, to_sql
 from ragvault.text.spans import Span, cut
-from ragvault.types import Chunk, Kind, Note, Said, Section
+from ragvault.types import Kind, Note, Passage, Said, Section
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +37,7 @@ class StoredPassage:
     note_id: int
     path: str
     hash: bytes
-    chunk: Chunk
+    passage: Passage
 
 
 class PassagePlace(NamedTuple):
@@ -100,7 +100,7 @@ class Passages(Database):
     def passages_of(self, path: str) -> list[StoredPassage]:
         """The passages of a note, in order."""
         found = self._db.execute(f"{_STORED} WHERE notes.path = ?", (to_sql(path),)).fetchall()
-        return sorted(self._stored(found), key=lambda passage: passage.chunk.ordinal)
+        return sorted(self._stored(found), key=lambda passage: passage.passage.ordinal)
 
     @reading
     def passages(self, ids: Iterable[int]) -> dict[int, StoredPassage]:
@@ -114,8 +114,8 @@ class Passages(Database):
             return note_bodies(self._db, [note])[note]
 
         for id_, note, path, *row in found:
-            chunk = rows.to_passage(row, *body(note))
-            yield StoredPassage(id_, note, from_sql(path), row[-1], chunk)
+            passage = rows.to_passage(row, *body(note))
+            yield StoredPassage(id_, note, from_sql(path), row[-1], passage)
 
     @reading
     def places(self, ids: Sequence[int]) -> list[PassagePlace]:
@@ -180,30 +180,30 @@ class Passages(Database):
     # Ids.
 
     @reading
-    def chunk_ids(self) -> NDArray[np.int64]:
+    def passage_ids(self) -> NDArray[np.int64]:
         """Every passage, ascending."""
         return all_ids(self._db)
 
     @reading
-    def chunk_count(self) -> int:
+    def passage_count(self) -> int:
         return int(self._db.execute("SELECT count(*) FROM chunks").fetchone()[0])
 
     @reading
-    def notes_of_chunks(self, chunks: Sequence[int]) -> dict[int, int]:
+    def notes_of_passages(self, passages: Sequence[int]) -> dict[int, int]:
         """The note of each passage."""
-        return dict(select_in(self._db, "SELECT id, note_id FROM chunks WHERE id IN (*)", chunks))
+        return dict(select_in(self._db, "SELECT id, note_id FROM chunks WHERE id IN (*)", passages))
 
-    def chunk_ids_of(self, note: int) -> list[int]:
+    def passage_ids_of(self, note: int) -> list[int]:
         """The passages of a note, in order."""
-        return [chunk for chunk, _ in self.chunk_ids_by_note([note]).get(note, ())]
+        return [passage for passage, _ in self.passage_ids_by_note([note]).get(note, ())]
 
     @reading
-    def chunk_ids_by_note(self, notes: Iterable[int]) -> dict[int, list[tuple[int, int]]]:
+    def passage_ids_by_note(self, notes: Iterable[int]) -> dict[int, list[tuple[int, int]]]:
         """The passages of each note, in order, each with the place of its section."""
         query = "SELECT note_id, ordinal, id, section FROM chunks WHERE note_id IN (*)"
         found: dict[int, list[tuple[int, int]]] = {}
-        for note, _, chunk, section in sorted(select_in(self._db, query, notes)):
-            found.setdefault(note, []).append((chunk, section))
+        for note, _, passage, section in sorted(select_in(self._db, query, notes)):
+            found.setdefault(note, []).append((passage, section))
         return found
 
     @reading
@@ -257,17 +257,17 @@ def put_passages(
     revision: int,
     note_id: int,
     note: Note,
-    chunks: Sequence[Chunk],
+    passages: Sequence[Passage],
     hashes: Sequence[bytes],
     *,
     new: bool,
 ) -> None:
     """Store the passages of a note; those that it had before keep their ids."""
-    pairs = zip(chunks, hashes, strict=True)
-    wanted = [rows.passage_row(chunk, note, text_hash) for chunk, text_hash in pairs]
+    pairs = zip(passages, hashes, strict=True)
+    wanted = [rows.passage_row(passage, note, text_hash) for passage, text_hash in pairs]
     before = {} if new else _rows_of(db, note_id)
     changes = match_passages(before.items(), wanted)
-    moved = [(*row, chunk_id) for row, chunk_id in changes.keep if before[chunk_id] != row]
+    moved = [(*row, passage_id) for row, passage_id in changes.keep if before[passage_id] != row]
     db.executemany(f"UPDATE chunks SET {_ASSIGNED} WHERE id = ?", moved)
     remove_passages(db, revision, changes.drop)
     db.executemany(_INSERT, [(note_id, revision, *row) for row in changes.add])
@@ -287,8 +287,8 @@ def remove_passages(db: Connection, revision: int, ids: Sequence[int]) -> None:
     """Delete passages and record their removal for the caches (history.py)."""
     record = "INSERT INTO removed_chunks SELECT id, ?, text_hash, ? FROM chunks WHERE id = ?"
     now = time()
-    db.executemany(record, [(revision, now, chunk_id) for chunk_id in ids])
-    db.executemany("DELETE FROM chunks WHERE id = ?", [(chunk_id,) for chunk_id in ids])
+    db.executemany(record, [(revision, now, passage_id) for passage_id in ids])
+    db.executemany("DELETE FROM chunks WHERE id = ?", [(passage_id,) for passage_id in ids])
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,8 +307,8 @@ def match_passages(old: Iterable[tuple[int, Row]], new: Sequence[Row]) -> Passag
     are. Of several equal passages the first keeps the first id, the second the second.
     """
     waiting: defaultdict[Row, deque[int]] = defaultdict(deque)
-    for chunk_id, row in old:
-        waiting[_same(row)].append(chunk_id)
+    for passage_id, row in old:
+        waiting[_same(row)].append(passage_id)
     keep, add = [], []
     for row in new:
         ids = waiting.get(_same(row))

@@ -24,7 +24,7 @@ from typing import Any
 
 from ragvault.store.keys import fold_case, link_key
 from ragvault.text.spans import Span, back, cut
-from ragvault.types import Chunk, Heading, Link, Note, Section, Target
+from ragvault.types import Heading, Link, Note, Passage, Section, Target
 
 Text = str | bytes
 Field = tuple[Text | None, float | None, float | None]  # text, number, date
@@ -78,23 +78,25 @@ def section_row(section: Section) -> tuple[Any, ...]:
     return (section.ordinal, headings, section.start, section.end, *section.lines)
 
 
-def passage_row(chunk: Chunk, note: Note, text_hash: bytes) -> tuple[Any, ...]:
+def passage_row(passage: Passage, note: Note, text_hash: bytes) -> tuple[Any, ...]:
     """Columns PASSAGE. The text is stored only where it cannot be cut out of the note's text."""
-    own = chunk.text == cut_passage(note.text, chunk.start, chunk.end, chunk.overlap, note.excluded)
+    own = passage.text == cut_passage(
+        note.text, passage.start, passage.end, passage.overlap, note.excluded
+    )
     return (
-        chunk.ordinal,
-        chunk.section,
-        to_json(chunk.headings),
-        chunk.kind,
-        to_spaced(chunk.lang),
-        to_json(tuple(sorted(chunk.has))),
-        chunk.start,
-        chunk.end,
-        *chunk.lines,
-        *chunk.columns,
-        chunk.overlap,
-        None if own else to_sql(chunk.text),
-        to_json(chunk.subheadings),
+        passage.ordinal,
+        passage.section,
+        to_json(passage.headings),
+        passage.kind,
+        to_spaced(passage.lang),
+        to_json(tuple(sorted(passage.has))),
+        passage.start,
+        passage.end,
+        *passage.lines,
+        *passage.columns,
+        passage.overlap,
+        None if own else to_sql(passage.text),
+        to_json(passage.subheadings),
         text_hash,
     )
 
@@ -159,11 +161,11 @@ def to_section(row: Sequence[Any]) -> Section:
     return Section(ordinal, from_json(headings), start, end, (first, last))
 
 
-def to_passage(row: Sequence[Any], whole: str, excluded: Sequence[Span]) -> Chunk:
+def to_passage(row: Sequence[Any], whole: str, excluded: Sequence[Span]) -> Passage:
     """A passage from columns PASSAGE and its note's text."""
     ordinal, section, headings, kind, lang, has, start, end, *places, overlap, own, below, _ = row
     said = from_sql(own) if own is not None else cut_passage(whole, start, end, overlap, excluded)
-    return Chunk(
+    return Passage(
         ordinal,
         section,
         from_json(headings),

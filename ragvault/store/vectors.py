@@ -99,7 +99,7 @@ class Vectors(Database):
         return matrix.astype(np.float32).reshape(len(hashes), known.dim)
 
     @reading
-    def chunk_vectors(self, model: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    def passage_vectors(self, model: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         """One row a passage, in the order given; NaN for one that is gone or has no vector."""
         import numpy as np
 
@@ -114,7 +114,7 @@ class Vectors(Database):
         found: dict[int, bytes] = dict(select_in(self._db, query, wanted, known.id))
         stored = np.dtype(LITTLE_ENDIAN[known.dtype])
         absent = np.full(known.dim, np.nan, stored).tobytes()
-        joined = b"".join([found.get(chunk, absent) for chunk in wanted])
+        joined = b"".join([found.get(passage, absent) for passage in wanted])
         matrix: NDArray[np.float32] = np.frombuffer(joined, stored).astype(np.float32)
         return matrix.reshape(-1, known.dim)
 
@@ -147,7 +147,7 @@ class Vectors(Database):
         query = _SINCE.format("chunks.id, vector")
         found = dict(self._db.execute(query, (known.id, upto, revision)))
         ids = np.array(sorted(found), np.int64)
-        joined = b"".join([found[chunk] for chunk in ids.tolist()])
+        joined = b"".join([found[passage] for passage in ids.tolist()])
         matrix = np.frombuffer(joined, LITTLE_ENDIAN[known.dtype]).reshape(-1, known.dim)
         return ids, matrix.astype(np.float32)
 
@@ -162,7 +162,7 @@ class Vectors(Database):
     def lacking(self, *models: str) -> list[int]:
         """The passages whose text has no vector of any of these models, ascending."""
         query, known = self._lacking(models)
-        return [chunk for (chunk,) in self._db.execute(f"{query} ORDER BY id", known)]
+        return [passage for (passage,) in self._db.execute(f"{query} ORDER BY id", known)]
 
     @reading
     def is_lacking(self, *models: str) -> bool:

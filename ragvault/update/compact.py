@@ -90,7 +90,7 @@ def _due(catalogue: Catalogue, engines: Engines, before: float) -> bool:
     """Whether what was removed goes now: there is much of it, or it is old, or it costs little."""
     since = catalogue.compacted_revision
     gone = len(catalogue.removed_since(since))
-    if gone > RUBBISH * catalogue.chunk_count():
+    if gone > RUBBISH * catalogue.passage_count():
         return True
     if not catalogue.removed_notes_since(since):
         return False

@@ -73,7 +73,7 @@ def update_keyword(
 def wanted_cache(catalogue: Catalogue, settings: Keyword, cache: Cache | None) -> Cache:
     """The index as it should be now; its number is not chosen yet."""
     current = cache.engine if cache is not None else ""
-    engine = choose_engine(settings.engine, catalogue.chunk_count(), current)
+    engine = choose_engine(settings.engine, catalogue.passage_count(), current)
     return Cache(KEYWORD, 0, engine, recipe(engine, settings), catalogue.revision)
 
 
@@ -104,7 +104,7 @@ def _write(
 def _put_passages(
     writer: KeywordWriter, catalogue: Catalogue, since: int, progress: Callable[[int, int], None]
 ) -> None:
-    wanted = [chunk.id for chunk in catalogue.chunks_since(since)]
+    wanted = [passage.id for passage in catalogue.passages_since(since)]
     done = 0
     for page in _pages(wanted, PAGE):
         writer.put([], [passage_words(p.id, p.note_id, p) for p in catalogue.said(page)])
@@ -143,7 +143,7 @@ def refresh_keyword(
     except CacheBroken as broken:
         engines.talk.info(f"the keyword index: {broken}; rebuilding it")
         rebuilt = update_keyword(catalogue, settings, progress, rebuild=True)
-    if rebuilt and lacks_tantivy(settings.engine, catalogue.chunk_count()):
+    if rebuilt and lacks_tantivy(settings.engine, catalogue.passage_count()):
         engines.talk.info(
             "this vault is large; tantivy would search it faster: pip install tantivy"
         )
@@ -188,7 +188,7 @@ def is_due(catalogue: Catalogue, model: str) -> bool:
         return True
     if last.revision == catalogue.revision:
         return False
-    added, now = len(catalogue.chunks_since(last.revision)), catalogue.chunk_count()
+    added, now = len(catalogue.passages_since(last.revision)), catalogue.passage_count()
     gone = last.passages + added - now
     return added + gone > LAG * now
 
@@ -197,7 +197,7 @@ def follow_vocabulary(
     catalogue: Catalogue, index: KeywordIndex, embedder: Embedder, stemming: str
 ) -> int:
     """Choose the terms anew and embed those that are new; how many those were."""
-    passages = catalogue.chunk_count()
+    passages = catalogue.passage_count()
     known = concepts(index.words(), Analyzer(stemming).term_of, STOP_WORDS)
     have, old = catalogue.terms(), catalogue.vocabulary_chosen().model
     change = plan(choose(known, passages), have if old == embedder.name else ())

@@ -170,7 +170,7 @@ def _put(
         indexed_ns=found.read_ns,
         recipe=recipe(config),
         sections=found.sections,
-        chunks=found.chunks,
+        passages=found.passages,
         hashes=found.hashes,
         was=was,
         **when,

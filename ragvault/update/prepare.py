@@ -25,7 +25,7 @@ from ragvault.models.embed import text_key
 from ragvault.notes.chunk import chunk, embedding_text
 from ragvault.notes.parse import parse
 from ragvault.notes.read import Read, read
-from ragvault.types import Chunk, File, Layout, Note, Section, Skipped
+from ragvault.types import File, Layout, Note, Passage, Section, Skipped
 from ragvault.update.workers import live_with_the_parent, starting
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Prepared:
     digest: bytes
     note: Note
     sections: Sequence[Section]
-    chunks: Sequence[Chunk]
+    passages: Sequence[Passage]
     hashes: Sequence[bytes]
 
 
@@ -76,10 +76,10 @@ def cut(found: Read, config: Config, read_ns: int) -> Prepared:
         encoding=found.encoding,
         warnings=found.warnings,
     )
-    sections, chunks = chunk(note, config.chunk)
-    hashes = [text_key(embedding_text(passage)) for passage in chunks]
+    sections, passages = chunk(note, config.chunk)
+    hashes = [text_key(embedding_text(passage)) for passage in passages]
     note = replace(note, layout=Layout())  # the chunker alone needed it
-    return Prepared(found.file, read_ns, found.digest, note, sections, chunks, hashes)
+    return Prepared(found.file, read_ns, found.digest, note, sections, passages, hashes)
 
 
 def prepare_all(root: Path, files: Sequence[File], config: Config) -> Iterator[Prepared | Skipped]:

@@ -115,7 +115,7 @@ def update_vectors(
         return False
     ids = catalogue.embedded(model, better)
     if len(ids):
-        fetch = partial(catalogue.chunk_vectors, model)
+        fetch = partial(catalogue.passage_vectors, model)
         catalogue.rebuild_cache(wanted, lambda home: write_file(home, ids, fetch, dim, settings))
     elif cache is not None:
         catalogue.drop_cache(name)

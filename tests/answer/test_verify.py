@@ -12,10 +12,10 @@ import pytest
 from write_kit import LONG_AGO, WORDS, note, notes, prose, write
 
 from ragvault.answer.verify import located
-from ragvault.candidate import NoteFacts, Passage
+from ragvault.candidate import NoteFacts, PassageFacts
 from ragvault.cli.caller import Reply, this_caller
 from ragvault.cli.search import answer_search, parse_search
-from ragvault.types import Chunk
+from ragvault.types import Passage
 from ragvault.vault import Vault
 
 COUNT = 150
@@ -242,20 +242,20 @@ def test_searching_writes_nothing(vault, indexed):
     ) == before
 
 
-def chunk(text: str, line: int = 1) -> Chunk:
+def chunk(text: str, line: int = 1) -> Passage:
     none: frozenset[str] = frozenset()
-    return Chunk(0, 0, (), "prose", none, none, 0, 9, (line, line), (1, 1), text)
+    return Passage(0, 0, (), "prose", none, none, 0, 9, (line, line), (1, 1), text)
 
 
 def test_of_two_copies_of_a_passage_the_nearer_is_meant():
-    passage = Passage(1, NoteFacts(1, "a.md"), source="the same", lines=(30, 30))
-    assert located(passage, [chunk("the same", 3), chunk("the same", 28)])[0].lines == (28, 28)
+    facts = PassageFacts(1, NoteFacts(1, "a.md"), source="the same", lines=(30, 30))
+    assert located(facts, [chunk("the same", 3), chunk("the same", 28)])[0].lines == (28, 28)
 
 
 def test_a_passage_without_words_is_found_only_word_for_word():
-    passage = Passage(1, NoteFacts(1, "a.md"), source="---", lines=(1, 1))
-    assert located(passage, [chunk("***")]) == (None, False)
-    assert located(passage, [chunk("---")])[1]
+    facts = PassageFacts(1, NoteFacts(1, "a.md"), source="---", lines=(1, 1))
+    assert located(facts, [chunk("***")]) == (None, False)
+    assert located(facts, [chunk("---")])[1]
 
 
 def test_a_listed_note_without_a_passage_is_as_it_is_now(vault):

@@ -111,7 +111,7 @@ def test_passages_missing_from_an_index_are_counted(vault):
         cache = catalogue.cache("keyword")
         home = catalogue.cache_folder(cache)
         writer = open_writer(home, cache.engine, engines.config.keyword)
-        writer.remove([], [int(catalogue.chunk_ids()[0])])
+        writer.remove([], [int(catalogue.passage_ids()[0])])
         writer.commit()
         writer.close()
         catalogue.stamp_cache(cache)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from store_builders import chunks, dates, file, link, look_up, move, note, put
+from store_builders import dates, file, link, look_up, move, note, passages, put
 
 from ragvault.errors import IndexUnusable
 from ragvault.store.catalogue import Catalogue
@@ -47,7 +47,14 @@ def test_a_note_that_is_not_there_is_a_key_error(catalogue):
 def test_a_note_of_another_file_is_refused(catalogue):
     with pytest.raises(ValueError, match=r"note a\.md of file b\.md"):
         catalogue.put(
-            note("a.md"), file("b.md"), b"", **dates(), recipe="", sections=[], chunks=[], hashes=[]
+            note("a.md"),
+            file("b.md"),
+            b"",
+            **dates(),
+            recipe="",
+            sections=[],
+            passages=[],
+            hashes=[],
         )
 
 
@@ -67,7 +74,7 @@ def test_an_edit_changes_only_the_passage_it_touches(catalogue):
     kept_one, new, kept_three = ids(catalogue)
     assert (kept_one, kept_three) == (one, three)
     assert catalogue.removed_since(1) == [two]
-    assert [ref.id for ref in catalogue.chunks_since(1)] == [new]
+    assert [ref.id for ref in catalogue.passages_since(1)] == [new]
 
 
 def test_a_passage_keeps_its_id_when_lines_come_before_it(catalogue):
@@ -76,7 +83,7 @@ def test_a_passage_keeps_its_id_when_lines_come_before_it(catalogue):
     put(catalogue, note("a.md", "new\none\ntwo"))
 
     assert ids(catalogue)[1:] == before
-    assert [chunk.text for chunk in chunks(catalogue, "a.md")] == ["new", "one", "two"]
+    assert [passage.text for passage in passages(catalogue, "a.md")] == ["new", "one", "two"]
 
 
 def test_of_equal_passages_the_first_keeps_the_first_id(catalogue):
@@ -99,7 +106,7 @@ def test_a_passage_of_another_kind_or_place_is_another_passage(catalogue, change
     first = note("a.md", "one")
     put(catalogue, first)
     before = ids(catalogue)
-    put(catalogue, first, chunks=[replace(c, **change) for c in chunks(catalogue, "a.md")])
+    put(catalogue, first, passages=[replace(c, **change) for c in passages(catalogue, "a.md")])
     assert set(ids(catalogue)).isdisjoint(before)
 
 
@@ -119,7 +126,7 @@ def test_a_move_keeps_every_id_and_adds_nothing_to_embed(catalogue):
 
     assert catalogue.note_id("sub/b.md") == note_id
     assert ids(catalogue, "sub/b.md") == before
-    assert catalogue.chunks_since(1) == []
+    assert catalogue.passages_since(1) == []
     assert catalogue.removed_since(1) == []
     assert catalogue.notes_since(1) == [(note_id, "sub/b.md")]
     assert catalogue.note("sub/b.md").path == "sub/b.md"
@@ -397,7 +404,7 @@ def test_passages_are_found_by_id_and_gone_ones_are_absent(catalogue):
     found = catalogue.passages([*wanted, 10**9])
 
     assert list(found) == sorted(wanted)
-    assert found[wanted[0]].chunk == chunks(catalogue, "0.md")[0]
+    assert found[wanted[0]].passage == passages(catalogue, "0.md")[0]
 
 
 def test_a_section_is_read_without_what_is_not_indexed(catalogue):
@@ -422,7 +429,7 @@ def test_counts_say_what_is_there(catalogue):
 
     counts = catalogue.counts()
 
-    assert (counts.notes, counts.sections, counts.chunks, counts.characters) == (3, 4, 5, 21)
+    assert (counts.notes, counts.sections, counts.passages, counts.characters) == (3, 4, 5, 21)
     assert counts.links == {"resolved": 1, "unresolved": 1, "waiting": 1}
     assert (counts.skipped, counts.warned) == ({"too big": 2}, 1)
     assert (counts.last_run, counts.format) == ({"took": 1.5}, 2)

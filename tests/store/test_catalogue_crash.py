@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from store_builders import chunks, link, look_up, note, put
+from store_builders import link, look_up, note, passages, put
 
 from ragvault.store.catalogue import Catalogue
 
@@ -72,7 +72,7 @@ def test_a_killed_writer_leaves_every_note_wholly_old_or_wholly_new(tmp_path, ho
                 found = catalogue.note(path)
                 wanted = version(int(stem), int(found.title.split()[1]))
                 assert found == wanted
-                assert [c.text for c in chunks(catalogue, path)] == wanted.text.split("\n")
+                assert [c.text for c in passages(catalogue, path)] == wanted.text.split("\n")
                 assert catalogue.anchors(path)[0] == wanted.headings
             assert catalogue.revision >= highest
             highest = catalogue.revision

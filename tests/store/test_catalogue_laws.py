@@ -10,12 +10,12 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store_builders import chunks as stored_chunks
 from store_builders import cut_by_line, dates, digest, file, link, look_up, note, put
+from store_builders import passages as stored_passages
 
 from ragvault.store.catalogue import Catalogue
 from ragvault.text.spans import back, cut
-from ragvault.types import Chunk, Date, File, Heading, Link, Note, Section
+from ragvault.types import Date, File, Heading, Link, Note, Passage, Section
 
 # Half a surrogate pair and NUL are what SQLite and JSON like least.
 words = st.text(st.sampled_from("abÄ\u0308é笔😀\ud800\x00\n\"'/\\ "), max_size=8)
@@ -79,7 +79,7 @@ def notes(draw):
 
 
 @st.composite
-def chunks(draw, note):
+def passages(draw, note):
     """Cut anywhere, with any overlap; now and then with a text the note does not hold."""
     found = []
     for i, (start, end) in enumerate(draw(spans(len(note.text)))):
@@ -89,8 +89,10 @@ def chunks(draw, note):
         has = draw(st.frozensets(st.sampled_from(["code", "table", "task"])))
         place = (draw(st.tuples(numbers, numbers)), draw(st.tuples(numbers, numbers)))
         kind, lang = draw(st.sampled_from(["prose", "code"])), draw(st.frozensets(langs))
-        chunk = Chunk(i, i // 2, draw(tuples), kind, lang, has, start, end, *place, text, overlap)
-        found.append(chunk)
+        passage = Passage(
+            i, i // 2, draw(tuples), kind, lang, has, start, end, *place, text, overlap
+        )
+        found.append(passage)
     return found
 
 
@@ -98,22 +100,22 @@ def chunks(draw, note):
 @settings(max_examples=60, deadline=None)
 def test_what_is_put_is_what_is_read(data):
     given_note = data.draw(notes())
-    given_chunks = data.draw(chunks(given_note))
+    given_passages = data.draw(passages(given_note))
     sections = st.builds(Section, st.none(), tuples, numbers, numbers, st.tuples(numbers, numbers))
     given_sections = [
         replace(section, ordinal=i)
         for i, section in enumerate(data.draw(st.lists(sections, max_size=3)))
     ]
     given_file = File(given_note.path, data.draw(words), data.draw(numbers), data.draw(numbers))
-    hashes = [digest(chunk.text) for chunk in given_chunks]
-    parts = {"sections": given_sections, "chunks": given_chunks, "hashes": hashes}
+    hashes = [digest(passage.text) for passage in given_passages]
+    parts = {"sections": given_sections, "passages": given_passages, "hashes": hashes}
 
     with fresh() as catalogue:
         note_id = catalogue.put(given_note, given_file, b"d", **dates(), recipe="r", **parts)
 
         assert catalogue.note(given_note.path) == given_note
         assert catalogue.sections(given_note.path) == given_sections
-        assert stored_chunks(catalogue, given_note.path) == given_chunks
+        assert stored_passages(catalogue, given_note.path) == given_passages
         assert [p.hash for p in catalogue.passages_of(given_note.path)] == hashes
         assert catalogue.stored(given_note.path).file == given_file
         assert catalogue.text(note_id) == given_note.text
@@ -170,7 +172,7 @@ def view(catalogue):
     by_id = {s.id: s.file.path for s in catalogue.all_stored()}
     ask = ("note", "sections", "outgoing", "incoming", "anchors")
     parts = {p: [getattr(catalogue, name)(p) for name in ask] for p in found}
-    passages = {p: stored_chunks(catalogue, p) for p in found}
+    passages = {p: stored_passages(catalogue, p) for p in found}
     hashes = {p: [passage.hash for passage in catalogue.passages_of(p)] for p in found}
     edges = [(by_id[e.source], by_id[e.target], *e[2:]) for e in catalogue.link_rows()]
     counts = replace(catalogue.counts(), bytes={}, revision=0)
@@ -224,11 +226,11 @@ def test_a_cache_catches_up_from_any_revision_and_a_kept_id_keeps_its_text(histo
     with fresh() as catalogue:
         for step in history:
             take(catalogue, state, step)
-            seen.append((catalogue.revision, {c.id: c.hash for c in catalogue.chunks_since(0)}))
+            seen.append((catalogue.revision, {c.id: c.hash for c in catalogue.passages_since(0)}))
         now = seen[-1][1]
         for revision, cache in seen:
             assert all(cache[i] == now[i] for i in cache.keys() & now.keys())
-            caught_up = cache | {c.id: c.hash for c in catalogue.chunks_since(revision)}
+            caught_up = cache | {c.id: c.hash for c in catalogue.passages_since(revision)}
             for gone in catalogue.removed_since(revision):
                 caught_up.pop(gone, None)
             assert caught_up == now

@@ -68,9 +68,9 @@ def test_many_readers_in_threads_never_meet_half_a_change(tmp_path):
             while not stop.is_set():
                 with reader.snapshot():
                     text = reader.note("a.md").text
-                    chunks = [passage.chunk.text for passage in reader.passages_of("a.md")]
-                if text.split("\n") != chunks:
-                    torn.append((text, chunks))
+                    passages = [passage.passage.text for passage in reader.passages_of("a.md")]
+                if text.split("\n") != passages:
+                    torn.append((text, passages))
 
     readers = [threading.Thread(target=read) for _ in range(3)]
     with Catalogue.open(tmp_path, write=True) as writer:

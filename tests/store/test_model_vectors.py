@@ -76,7 +76,7 @@ class Counting:
     def __init__(self):
         self.read = []
 
-    def chunk_vectors(self, _, ids):
+    def passage_vectors(self, _, ids):
         self.read.append(ids.tolist())
         found = [[np.nan if i > 1_000_000 else i, -i] for i in ids]
         return np.array(found, np.float32).reshape(-1, 2)
@@ -126,7 +126,7 @@ def test_vectors_of_a_model_that_is_dropped_meanwhile_are_told_as_gone():
     source = ModelVectors(catalogue, "m@1", 2)
     fetch = source.fetch
     rows(fetch, 1)
-    catalogue.chunk_vectors = lambda _, ids: np.full((len(ids), 1), np.nan, np.float32)
+    catalogue.passage_vectors = lambda _, ids: np.full((len(ids), 1), np.nan, np.float32)
 
     with pytest.raises(CacheBroken, match="deleted"):
         rows(fetch, 1, 2)

@@ -126,7 +126,7 @@ def test_a_moved_note_and_a_copied_text_have_their_vectors_already(catalogue):
     catalogue.put_vectors("m", 8, HASHES[:2], unit(2))
     put(catalogue, note("copy.md", "two\none"))
 
-    added = [ref.hash for ref in catalogue.chunks_since(1)]
+    added = [ref.hash for ref in catalogue.passages_since(1)]
     assert catalogue.have("m", added) == set(added)
 
 
@@ -148,7 +148,7 @@ def test_what_a_search_or_a_refresh_asks_takes_no_look_at_every_vector(catalogue
     texts = [f"text {number}" for number in range(9000)]
     put(catalogue, note("many.md", "\n".join(texts)))
     catalogue.put_vectors("m", 8, [digest(text) for text in texts], unit(len(texts)))
-    ids = catalogue.chunk_ids()
+    ids = catalogue.passage_ids()
     revision, last = catalogue.revision, catalogue.last_vector()
     put(catalogue, note("new.md", "new\ntext 7"))
     catalogue.put_vectors("m", 8, [digest("new")], unit(1))
@@ -156,8 +156,8 @@ def test_what_a_search_or_a_refresh_asks_takes_no_look_at_every_vector(catalogue
         if analysed:
             catalogue._db.execute("ANALYZE")
         asked = {
-            "fetch": lambda: catalogue.chunk_vectors("m", ids[::1800]),
-            "fetch many": lambda: catalogue.chunk_vectors("m", ids[:850]),
+            "fetch": lambda: catalogue.passage_vectors("m", ids[::1800]),
+            "fetch many": lambda: catalogue.passage_vectors("m", ids[:850]),
             "since": lambda: catalogue.vectors_since("m", revision, last - 2),
             "count": lambda: catalogue.count_vectors_since("m", revision, last - 2),
             "moment": catalogue.last_vector,

@@ -116,7 +116,7 @@ def status_text(found: Status, watcher: str, *, full: bool) -> str:
     rows = {
         "vault": f"{printable(found.name)} ({printable(found.root)})",
         "notes": f"{held.notes:,}",
-        "passages": f"{held.chunks:,} in {counted(held.sections, 'section')}",
+        "passages": f"{held.passages:,} in {counted(held.sections, 'section')}",
         "keyword": found.engine or "not indexed yet",
         "vectors": _vectors(found),
         "links": _counts({LINK_STATES.get(word, word): n for word, n in held.links.items()})
