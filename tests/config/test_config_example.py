@@ -11,7 +11,7 @@ from ragvault.config import schema, starter, toml
 from ragvault.config.load import check_file
 from ragvault.config.settings import Config
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "config.toml.example"
 KEYS = [each.key for each in schema.settings().values()]
 

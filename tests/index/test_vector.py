@@ -287,7 +287,7 @@ def test_a_filter_never_empties_a_page_that_could_be_filled(tmp_path):
 def test_lists_find_nearly_all_that_an_exact_search_finds(tmp_path, monkeypatch):
     """Real paragraphs, jittered to make more of them; with the share that is the default."""
     monkeypatch.setattr("ragvault.index.vector.file.ROWS_A_LIST", 64)  # many lists, as of a million
-    vault = Path(__file__).parent.parent / "sample_vault"
+    vault = Path(__file__).parents[2] / "sample_vault"
     notes = "\n\n".join(sorted(path.read_text("utf-8") for path in vault.rglob("*.md")))
     real = vectors_of([text for text in notes.lower().split("\n\n") if len(text) > 80][:400], 64)
     jitter = np.random.default_rng(1).normal(0, 0.05, (20, *real.shape))

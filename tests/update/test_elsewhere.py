@@ -174,7 +174,7 @@ def test_the_process_of_a_killed_run_ends_with_it_and_what_was_stored_is_kept(
 ):
     (tmp_path / "embeds.py").write_text(EMBEDS_ELSEWHERE)
     command = [sys.executable, str(tmp_path / "embeds.py"), str(vault.root), str(tmp_path / "home")]
-    here = Path(__file__).parent
+    here = Path(__file__).parents[1]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     environ = {"PYTHONPATH": f"{here}:{here.parent}"}
     # The script has no guard: the process must not run it again.

@@ -277,7 +277,7 @@ SMALL = "mount -t tmpfs -o size=8m none {home} && exec {python} {script} {argume
 
 def on_a_small_disk(home, *arguments):
     """Run full_disk.py with a file system of 8 MB at `home`, where that is allowed."""
-    here = Path(__file__).parent
+    here = Path(__file__).parents[1]
     command = SMALL.format(
         home=home,
         python=sys.executable,

@@ -20,7 +20,7 @@ from ragvault.update import notes as write_path
 from ragvault.update import prepare
 from ragvault.update.notes import Report, follow_notes
 
-SAMPLE = Path(__file__).parent.parent / "sample_vault"
+SAMPLE = Path(__file__).parents[2] / "sample_vault"
 LONG_AGO = 1_600_000_000  # so that no file is as young as the clock's tick
 
 
