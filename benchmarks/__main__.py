@@ -1,8 +1,8 @@
 """A small version of every benchmark, one after the other: `make bench`. Under ten minutes.
 
-Results are kept by commit and the tables of benchmarks/README.md rewritten from them. Without
-RAGVAULT_BENCH_DATA the sample vault is measured, and what needs more data is skipped with a line.
-The sizes of a full run stand in benchmarks/README.md.
+The results replace the last ones, and the tables of both README.md are written from them. Without
+RAGVAULT_BENCH_DATA only the sample vault is measured. benchmarks/README.md has the commands of the
+full runs.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import traceback
 
 from benchmarks import corpora
 
-# One vault of the data: its passages are embedded in a minute or two where no index is kept.
+# One vault of the data: its passages are embedded in a minute or two if there is no index yet.
 _ASKED = ["--corpora", "obsidian-tasks"] if corpora.available() else []
-# Each with its arguments, the cheap and telling ones first.
+# Each with its arguments, quick ones first.
 SMALL = (
-    ("imports", None),
-    ("seeds", []),
+    ("startup", None),
+    ("components", []),
     ("quality", _ASKED),
     ("quality", [*_ASKED, "--ablate"]),
     ("speed", ["--sizes", "300", "--tier", "static", "--runs", "3"]),
     ("peers", [*_ASKED, "--peers", "faiss,whoosh"]),
-    ("relating", [*_ASKED, "--pairs", "40"]),
+    ("related", [*_ASKED, "--pairs", "40"]),
     ("tables", []),
     ("plot", []),
 )
@@ -32,7 +32,7 @@ WITH_DATA = (
     ("quality", ["--corpora", "ir/xquad-en", "--limit", "60"]),
     ("heldout", ["--corpora", "obsidian-tasks,ir/xquad-en", "--limit", "60", "--tried", "12"]),
     ("reading", None),
-    ("speed", [*_ASKED, "--vectors", "100000"]),
+    ("vectors", ["many", *_ASKED, "--count", "100000"]),
 )
 
 
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _run(name: str, arguments: list[str] | None) -> bool:
-    """One benchmark; the others go on without one that fails, which is told at the end."""
+    """Run one benchmark; if it fails, the others still run and the last line names it."""
     print(f"\n== {name} {' '.join(arguments or ())}".rstrip(), flush=True)
     began = time.perf_counter()
     module = importlib.import_module(f"benchmarks.{name}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import sys
 import tarfile
 import tempfile
@@ -41,6 +42,20 @@ def scale() -> Path:
             archive.extractall(partial, filter="data")
         partial.rename(target)
     return next(target.rglob("files"))
+
+
+def part(notes: int, target: Path) -> Path:
+    """So many notes of the large corpus, spread over all of it, as a vault; 0 is all of them."""
+    corpus = scale()
+    files = sorted(corpus.rglob("*.md"))
+    if not notes or notes >= len(files):
+        return corpus
+    if not target.exists():
+        for file in files[:: len(files) // notes][:notes]:
+            copy = target / file.relative_to(corpus)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(file, copy)
+    return target
 
 
 def passages(count: int, seed: int = 0) -> list[str]:

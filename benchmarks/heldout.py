@@ -199,8 +199,8 @@ def _base(firsts: Sequence[tuple[Candidate, bool]]) -> float:
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     lines = [
-        "| left out | chosen elsewhere: nDCG@10, MRR@10 | the default | the better leg "
-        "| chosen less leg [95 %] | chosen less default [95 %] |",
+        "| left out | chosen on the others: nDCG@10, MRR@10 | default | better leg "
+        "| chosen − leg [95 %] | chosen − default [95 %] |",
         "|---|---:|---:|---:|---:|---:|",
     ]
     for row in rows:
@@ -216,7 +216,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def confidence_table(rows: Sequence[Mapping[str, Any]]) -> str:
     lines = [
-        "| Brier score on | first answers | fitted elsewhere | the default | fitted here "
+        "| Brier score on | answers | fitted on the other vault | default | fitted here "
         "| always the mean |",
         "|---|---:|---:|---:|---:|---:|",
     ]

@@ -82,7 +82,7 @@ def _embedded(embedder: Embedder, texts: Sequence[str]) -> tuple[Any, list[float
 def run(peer: str, python: str, folder: Path) -> dict[str, Any]:
     """Index and ask in a process of its own: rankings of passages, and milliseconds."""
     # -I: modules here must not be taken for those of the standard library.
-    command = [python, "-I", str(HERE / "peer.py"), peer, str(folder), str(DEEP)]
+    command = [python, "-I", str(HERE / "peer_process.py"), peer, str(folder), str(DEEP)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{peer} failed: {done.stderr.strip().splitlines()[-1:]}")
@@ -137,7 +137,7 @@ def _alike(answer: ScoredAnswer, corpus: Corpus) -> ScoredAnswer:
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     lines = [
-        "| system | nDCG@10 | MRR@10 | S@1 | R@10 | less ragvault [95 %] | ms | index s |",
+        "| system | nDCG@10 | MRR@10 | S@1 | R@10 | difference to ragvault [95 %] | ms | index s |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in rows:

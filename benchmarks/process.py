@@ -1,14 +1,15 @@
 """A whole `ragvault search`, from the keyboard to the last byte, without and with a watcher.
 
     python -m benchmarks.process --notes 2000                        part of the large corpus
-    python -m benchmarks.process --vault ~/notes --home ~/.rv        a vault, an index that is kept
+    python -m benchmarks.process --vault ~/copy --home ~/.rv         a vault and its index
     python -m benchmarks.process --notes 0 --home /tmp/h --edits 10  all 14,593 notes
 
-In one run: wall time and peak memory of processes that answer by themselves ("cold": no watcher, a
-warm file cache) and of processes that a watcher answers ("warm"), where the time
-goes in each, what the watcher itself needs, and how much CPU it takes with nothing happening. With
---home an index that is there is used as it is; without it one is made in a temporary folder. With
---edits a note is written into the vault (following.py), and removed in the end. Kept as `process`.
+One run measures wall time and peak memory of processes that answer by themselves ("cold": no
+watcher, a warm file cache) and of processes that a watcher answers ("warm"); the steps of both;
+the memory of the watcher, and its CPU while nothing happens. With --home an index that is there is
+used as it is; without it one is made in a temporary folder. With --edits a note is written into the
+vault, edited and removed in the end: how long until a search finds each edit, and the steps of
+that work in one process without a watcher. Stored as `process`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,6 +28,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks import data, record
+from ragvault.service.client import ask_watcher
 
 PYTHON = sys.executable
 RAGVAULT = str(Path(PYTHON).with_name("ragvault"))
@@ -61,6 +62,58 @@ mark("search, rank, check files"); index.close(); mark("close")
 import json; print(json.dumps([(n, b - a) for (_, a), (n, b) in zip(marks, marks[1:])]))
 print(json.dumps("networkx" in sys.modules))
 """
+
+
+# What the watcher does with an edit, in a process of its own; each step as long as it takes alone.
+EDIT_STEPS = """
+import json, sys, time
+from pathlib import Path
+import ragvault.ingest as ingest
+from ragvault.models.load import ModelPool
+from ragvault.models.progress import SilentReporter
+from ragvault.service.vault_watcher import VaultWatcher
+from ragvault.vault import Vault
+
+NAMES = {"_walk": "look for what changed", "follow_notes": "the same, compare, read, store",
+         "bring_words": "words, searchable",
+         "refresh_vectors": "vectors", "follow_links": "links", "searched_by": "is all of it there",
+         "tidy": "tidy", "remember": "remember"}
+took = {}
+def timed(name, work):
+    def call(*args, **named):
+        began = time.perf_counter()
+        try:
+            return work(*args, **named)
+        finally:
+            took[NAMES[name]] = took.get(NAMES[name], 0) + time.perf_counter() - began
+    return call
+for name in NAMES:
+    at = {"_walk": VaultWatcher, "searched_by": ingest._Run}.get(name, ingest)
+    setattr(at, name, timed(name, getattr(at, name)))
+
+root, edits = Path(sys.argv[1]), int(sys.argv[2])
+note = root / sys.argv[3]
+watched = VaultWatcher(Vault.open(root), SilentReporter(), ModelPool())
+watched.listen()
+try:
+    watched.update(lambda: False)
+    rows = []
+    for number in range(edits + 1):
+        note.write_text(f"# Edited\\n\\nstep{time.time_ns()}\\n")
+        time.sleep(0.5)
+        took.clear()
+        began = time.perf_counter()
+        watched.update(lambda: False)
+        rows.append({**took, "all": time.perf_counter() - began})
+finally:
+    note.unlink(missing_ok=True)
+    watched.update(lambda: False)
+    watched.stop_listening()
+print(json.dumps(rows[1:]))
+"""
+NOTE = "ragvault-benchmark.md"
+PAUSE = 0.02  # seconds between two searches for an edit
+PATIENCE = 60.0  # seconds in which an edit must be found at all
 
 
 class Ran(NamedTuple):
@@ -170,7 +223,57 @@ def _json_search(root: Path, turn: int) -> list[str]:
     return [RAGVAULT, "search", query, "--vault", str(root), "-n", "5", "--json"]
 
 
-def told(name: str, ran: Sequence[Ran]) -> dict[str, Any]:
+def edited_notes(root: Path, environ: dict[str, str], count: int) -> list[float]:
+    """Seconds from each edit to the first answer that has it; the watcher of `environ` runs."""
+    with benchmark_note(root) as note:
+        _found(root, note, environ, _edit(note))  # not counted: the first one loads models
+        return [_found(root, note, environ, _edit(note)) for _ in range(count)]
+
+
+@contextmanager
+def benchmark_note(root: Path) -> Iterator[Path]:
+    note = root / NOTE
+    if note.exists():
+        raise SystemExit(f"{note} is there already; remove it if it was left by a benchmark")
+    try:
+        yield note
+    finally:
+        note.unlink(missing_ok=True)
+
+
+def _edit(note: Path) -> str:
+    word = f"edited{time.time_ns()}"
+    note.write_text(f"# Edited\n\nA sentence, and a word that stands nowhere else: {word}\n")
+    return word
+
+
+def _found(root: Path, note: Path, environ: dict[str, str], word: str) -> float:
+    """Ask until the note is found by its word; a moment's rest between two edits."""
+    began = time.perf_counter()
+    args = ["search", f'"{word}"', "--vault", str(root), "--format", "paths"]
+    ours = {key: value for key, value in environ.items() if key.startswith(("RAGVAULT", "HOME"))}
+    while time.perf_counter() - began < PATIENCE:
+        around = {"cwd": str(root), "environ": ours, "now": time.time(), "zone": 0}
+        folder = os.path.join(environ["RAGVAULT_HOME"], "run")  # noqa: PTH118
+        answer = ask_watcher(folder, {"op": "search", "args": args, "around": around})
+        if note.name in answer["out"]:
+            seconds = time.perf_counter() - began
+            time.sleep(1.0)
+            return seconds
+        time.sleep(PAUSE)
+    raise SystemExit(f"an edit was not found within {PATIENCE:.0f} s")
+
+
+def where_edit(root: Path, environ: dict[str, str], count: int) -> list[tuple[str, float]]:
+    """Milliseconds of each step of taking an edit in, after `watch.debounce`."""
+    with benchmark_note(root):
+        command = [sys.executable, "-c", EDIT_STEPS, str(root), str(count), NOTE]
+        out = subprocess.run(command, env=environ, check=True, capture_output=True).stdout
+    rows: list[dict[str, float]] = json.loads(out)
+    return [(name, median(row.get(name, 0) for row in rows) * 1000) for name in rows[0]]
+
+
+def row(name: str, ran: Sequence[Ran]) -> dict[str, Any]:
     """A row of the table."""
     seconds = [round(each.seconds, 4) for each in ran]
     return {"process": name, "seconds": seconds, "peak_mb": max(each.megabytes for each in ran)}
@@ -178,30 +281,17 @@ def told(name: str, ran: Sequence[Ran]) -> dict[str, Any]:
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     lines = ["| | median s | best s | worst s | peak MB |", "|---|---:|---:|---:|---:|"]
-    for row in rows:
-        seconds = row["seconds"]
+    for each in rows:
+        seconds = each["seconds"]
         lines.append(
-            f"| {row['process']} | {median(seconds):.3f} | {min(seconds):.3f} "
-            f"| {max(seconds):.3f} | {row['peak_mb']:.0f} |"
+            f"| {each['process']} | {median(seconds):.3f} | {min(seconds):.3f} "
+            f"| {max(seconds):.3f} | {each['peak_mb']:.0f} |"
         )
     return "\n".join(lines)
 
 
 def steps(name: str, rows: Sequence[tuple[str, float]]) -> str:
     return "\n".join([f"\n| {name} | ms |", "|---|---:|", *(f"| {n} | {v:.0f} |" for n, v in rows)])
-
-
-def vault_of(count: int, folder: Path) -> Path:
-    """The first so many notes of the large corpus, or all of them."""
-    source = data.scale()
-    if not count:
-        return source
-    root = folder / "notes"
-    for path in sorted(source.rglob("*.md"))[:count]:
-        target = root / path.relative_to(source)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, target)
-    return root
 
 
 def environ_of(home: Path, models: Path | None) -> dict[str, str]:
@@ -213,29 +303,27 @@ def environ_of(home: Path, models: Path | None) -> dict[str, str]:
 def measure(
     root: Path, environ: dict[str, str], tier: str, runs: int, idle: float, edits: int
 ) -> None:
-    from benchmarks import following
-
     command = [RAGVAULT, "index", str(root), "--tier", tier]
     subprocess.run(command, env=environ, check=True, stdout=sys.stderr)
     environ = {**environ, "RAGVAULT_WATCH__TIER": tier}
     cold, cold_steps = searches(root, environ, runs), where_cold(root, environ, runs)
-    edit_steps = following.where(root, environ, edits) if edits else []
+    edit_steps = where_edit(root, environ, edits) if edits else []
     with watcher(root, environ) as pid:
         warm, warm_steps = searches(root, environ, runs), where_warm(root, environ, runs)
         before = cpu_seconds(pid)
         time.sleep(idle)
         share = (cpu_seconds(pid) - before) / idle
-        edited = following.edits(root, environ, edits) if edits else []
+        edited = edited_notes(root, environ, edits) if edits else []
         held = peak_megabytes(pid)
-    rows = [told("a search, cold: without a watcher", cold), told("warm: answered by it", warm)]
+    rows = [row("search without a watcher", cold), row("search with a watcher", warm)]
     if edits:
         after = [Ran(seconds, held, b"") for seconds in edited]
-        rows.append(told("an edit until it is found; the watcher", after))
+        rows.append(row("edit until found; memory of the watcher", after))
     print(table(rows))
-    print(steps("where the time goes, cold", cold_steps))
-    print(steps("where the time goes, warm", warm_steps))
+    print(steps("steps without a watcher", cold_steps))
+    print(steps("steps with a watcher", warm_steps))
     if edits:
-        print(steps("taking an edit in, after the debounce", edit_steps))
+        print(steps("indexing an edit, after watch.debounce", edit_steps))
     print(f"\nthe watcher: at most {held:.0f} MB; idle {share:.2%} of a core over {idle:.0f} s")
     where = {"cold_ms": dict(cold_steps), "warm_ms": dict(warm_steps), "edit_ms": dict(edit_steps)}
     record.save("process", rows, **where, tier=tier, watcher_mb=held, idle_share=share)
@@ -256,7 +344,7 @@ def main() -> None:
     asked = parser.parse_args()
     more = (asked.tier, asked.runs, asked.idle, asked.edits)
     with tempfile.TemporaryDirectory() as folder:
-        root = asked.vault or vault_of(asked.notes, Path(folder))
+        root = asked.vault or data.part(asked.notes, Path(folder, "notes"))
         home = asked.home or Path(folder) / "home"
         measure(root, environ_of(home, asked.models), *more)
 

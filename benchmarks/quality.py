@@ -4,11 +4,12 @@
     python -m benchmarks.quality --profiles all                   every profile
     python -m benchmarks.quality --ablate                         what each part is worth
     python -m benchmarks.quality --corpora ir/cranfield,ir/cacm   collections in BEIR layout
-    python -m benchmarks.quality --set boost.max_rise=0 …         other settings, nothing kept
+    python -m benchmarks.quality --set boost.max_rise=0 …         other settings; nothing is stored
 
-Without RAGVAULT_BENCH_DATA the sample vault is asked, and that is said. Questions of all corpora
-are pooled in the order given; every difference is against the first profile, with the 95 % interval
-of a paired bootstrap. Collections are told one by one besides (beir.py).
+Without RAGVAULT_BENCH_DATA the sample vault is measured. The questions of all corpora are pooled;
+every difference is against the first profile, with the 95 % interval
+of a paired bootstrap. For BEIR collections the table has a column for each one: a mean over all
+would hide that a ranking wins on one and loses on another.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ LEGS = {
         "boost.enabled=false",
     ),
 }
+ALL = "all"
+Results = Mapping[str, Sequence[ScoredAnswer]]  # profile -> its answers
 SHOWN = ("ndcg@10", "mrr@10", "success@1", "p@3", "recall@10", "context_precision")
 
 
@@ -78,7 +81,7 @@ def parts(some: Sequence[Corpus], flags: Sequence[str]) -> list[dict[str, Any]]:
     base: list[ScoredAnswer] = []
     without: dict[tuple[str, str], list[ScoredAnswer]] = {}
     for corpus in some:
-        print(f"{corpus.name}: taking it apart", file=sys.stderr, flush=True)
+        print(f"{corpus.name}: ranking without each part", file=sys.stderr, flush=True)
         with corpus.vault(*flags).reading() as index:
             replay = Replay(corpus.questions, index, corpora.NOW, corpus.relevant)
             base += _pooled(corpus, replay.answers(index.config))
@@ -101,7 +104,7 @@ def _short(comparison: Mapping[str, Any]) -> dict[str, Any]:
 
 def table(found: Sequence[Mapping[str, Any]]) -> str:
     first = found[0]["profile"]
-    head = ["profile", *SHOWN, f"nDCG@10 less {first} [95 %]", "held back", "p50 ms"]
+    head = ["profile", *SHOWN, f"difference to {first} [95 %]", "held back", "p50 ms"]
     lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
     for row in found:
         overall, against = row["overall"], row["against"]
@@ -114,11 +117,54 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def parts_table(found: Sequence[Mapping[str, Any]]) -> str:
-    lines = ["| without | | nDCG@10 | it is worth [95 %] |", "|---|---|---:|---:|"]
+    lines = ["| without | | nDCG@10 | worth [95 %] |", "|---|---|---:|---:|"]
     for row in sorted(found, key=lambda each: -each["mean"]):
         worth = f"{row['mean']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]"
         lines.append(f"| {row['part']} | {row['group']} | {row['ndcg@10']:.4f} | {worth} |")
     return "\n".join(lines)
+
+
+def collection_rows(of_corpus: Mapping[str, Results]) -> list[dict[str, Any]]:
+    """One row for each profile on each collection, and on all questions together."""
+    found = [
+        _collection_row(corpus, row) for corpus, each in of_corpus.items() for row in rows(each)
+    ]
+    if len(of_corpus) > 1:
+        found += [_collection_row(ALL, row) for row in rows(pooled(list(of_corpus.values())))]
+    return found
+
+
+def pooled(some: Sequence[Results]) -> dict[str, list[ScoredAnswer]]:
+    """Every profile's answers to the questions of all collections."""
+    return {name: [answer for each in some for answer in each[name]] for name in some[0]}
+
+
+def _collection_row(corpus: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"corpus": corpus, **row}
+
+
+def collection_table(found: Sequence[Mapping[str, Any]]) -> str:
+    """A line a profile and a column a collection: nDCG@10, and the difference to the first."""
+    columns = list(dict.fromkeys(row["corpus"] for row in found))
+    names = list(dict.fromkeys(row["profile"] for row in found))
+    cells = {(row["profile"], row["corpus"]): row for row in found}
+    head = [_titled(corpus, cells[names[0], corpus]) for corpus in columns]
+    lines = [f"| nDCG@10 | {' | '.join(head)} |", f"|---|{'---:|' * len(columns)}"]
+    for name in names:
+        line = " | ".join(_cell(cells[name, each], first=name == names[0]) for each in columns)
+        lines.append(f"| {name} | {line} |")
+    return "\n".join(lines)
+
+
+def _titled(corpus: str, row: Mapping[str, Any]) -> str:
+    return f"{corpus.removeprefix('ir/')} ({row['overall']['n']})"
+
+
+def _cell(row: Mapping[str, Any], *, first: bool) -> str:
+    mean, against = row["overall"]["ndcg@10"], row["against"]
+    if first:
+        return f"{mean:.3f}"
+    return f"{mean:.3f}, {against['mean']:+.3f} [{against['low']:+.3f}, {against['high']:+.3f}]"
 
 
 def measure(
@@ -136,10 +182,8 @@ def measure(
         _keep(f"{kind}-parts", found, flags, about)
         return
     if kind == "beir":
-        from benchmarks import beir
-
-        found = beir.rows({each.name: compare([each], wanted, flags) for each in some})
-        print(beir.table(found), flush=True)
+        found = collection_rows({each.name: compare([each], wanted, flags) for each in some})
+        print(collection_table(found), flush=True)
     else:
         found = rows(compare(some, wanted, flags))
         print(table(found), flush=True)
@@ -154,7 +198,7 @@ def _keep(name: str, found: Any, flags: Sequence[str], about: Mapping[str, Any])
 def default_corpora() -> list[str]:
     if corpora.available():
         return list(corpora.JUDGED)
-    print("RAGVAULT_BENCH_DATA is not set: the sample vault is asked", file=sys.stderr)
+    print("RAGVAULT_BENCH_DATA is not set: measuring the sample vault", file=sys.stderr)
     return ["sample"]
 
 

@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -66,12 +65,11 @@ def _share(found: Counter[tuple[str, bool]], forms: tuple[str, ...]) -> tuple[in
 
 def speed(sizes: Sequence[int] = SIZES) -> None:
     """First index and confirmation at several sizes, each in a process of its own."""
-    corpus = data.scale()
     head = ("notes", "MB", "index", "notes/s", "confirm", "memory", "on disk")
     print(" ".join(f"{word:>8}" for word in head))
     for size in sizes:
         with tempfile.TemporaryDirectory() as work:
-            root = _part(corpus, size, Path(work, "vault"))
+            root = data.part(size, Path(work, "vault"))
             first = _run(root, Path(work, "index"))
             again = _run(root, Path(work, "index"))
             disk = sum(p.stat().st_size for p in Path(work, "index").rglob("*")) / 1e6
@@ -80,18 +78,6 @@ def speed(sizes: Sequence[int] = SIZES) -> None:
             f"{first['notes']:8,} {first['mb']:8.1f} {first['seconds']:7.1f}s {rate:8,.0f} "
             f"{again['seconds']:7.2f}s {first['memory']:6.0f}MB {disk:6.0f}MB"
         )
-
-
-def _part(corpus: Path, size: int, target: Path) -> Path:
-    """The first `size` notes of the corpus as a vault of their own, spread over it."""
-    if not size:
-        return corpus
-    notes = sorted(corpus.rglob("*.md"))
-    for note in notes[:: max(1, len(notes) // size)][:size]:
-        copy = target / note.relative_to(corpus)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(note, copy)
-    return target
 
 
 def _run(root: Path, folder: Path) -> dict[str, float]:

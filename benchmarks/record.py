@@ -1,9 +1,10 @@
-"""Results: kept as JSON by commit, with the machine and the command that made them.
+"""Results of benchmarks, with the commit, the machine and the command that made them.
 
-    benchmarks/results/COMMIT/NAME.json      one measurement
-    python -m benchmarks.tables              rewrites the tables of README.md from the newest ones
+    benchmarks/results/NAME.json               the last summary of each benchmark; committed
+    RAGVAULT_BENCH_HOME/runs/COMMIT/NAME.json  everything a run measured; never committed
 
-A result of a changed checkout says so in its commit ("+").
+`python -m benchmarks.tables` writes the tables of both README.md from the summaries. A commit that
+ends in "+" means that the checkout had changes.
 """
 
 from __future__ import annotations
@@ -21,47 +22,74 @@ from typing import Any
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
+# Left out of a summary: figures of single questions and of kinds of question.
+DETAIL = frozenset({"kinds", "ranks", "regressions"})
 
 
 def save(name: str, rows: Any, **about: Any) -> Path:
-    """Keep a measurement; an earlier one of the same name and commit is replaced."""
-    made = commit()
-    path = RESULTS / made.rstrip("+") / f"{name}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    told = {
+    """Store a run outside the repository, and its summary in place of the last one."""
+    run = {
         "name": name,
-        "commit": made,
+        "commit": commit(),
         "when": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "command": command(),
         "machine": machine(),
         **about,
         "rows": rows,
     }
-    path.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    print(f"kept in {path.relative_to(HERE.parent)}", file=sys.stderr)
+    raw = home() / "runs" / run["commit"] / f"{name}.json"
+    raw.parent.mkdir(parents=True, exist_ok=True)
+    raw.write_text(json.dumps(run, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    path = RESULTS / f"{name}.json"
+    path.write_text(encoded(summary(run)), "utf-8")
+    print(f"summary: {path.relative_to(HERE.parent)}, whole run: {raw}", file=sys.stderr)
     return path
 
 
 def latest(name: str) -> Mapping[str, Any] | None:
-    """The newest measurement of this name; None where there is none."""
-    found = [json.loads(path.read_text("utf-8")) for path in RESULTS.glob(f"*/{name}.json")]
-    return max(found, key=lambda each: each["when"], default=None)
+    """The last summary of this name; None if there is none."""
+    path = RESULTS / f"{name}.json"
+    if not path.exists():
+        return None
+    found: Mapping[str, Any] = json.loads(path.read_text("utf-8"))
+    return found
+
+
+def summary(value: Any) -> Any:
+    """The same without DETAIL, and with six digits after the point."""
+    if isinstance(value, Mapping):
+        return {key: summary(each) for key, each in value.items() if key not in DETAIL}
+    if isinstance(value, (list, tuple)):
+        return [summary(each) for each in value]
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def encoded(run: Mapping[str, Any]) -> str:
+    """JSON with one line for each field and each row, so that a diff shows what changed."""
+    head = [f" {json.dumps(key)}: {_line(run[key])}" for key in run if key != "rows"]
+    rows = ",\n".join(f"  {_line(row)}" for row in run["rows"])
+    return "{\n" + ",\n".join([*head, f' "rows": [\n{rows}\n ]']) + "\n}\n"
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def commit() -> str:
+    """The commit that was measured; results and tables do not count as changes."""
+
     def git(*args: str) -> str:
         done = subprocess.run(
             ["git", "-C", HERE, *args], capture_output=True, text=True, check=False
         )
         return done.stdout.strip()
 
-    # What was measured is code: results and the tables made of them do not count.
     changed = git("status", "--porcelain", "--", "../ragvault", "*.py")
     return (git("rev-parse", "--short=12", "HEAD") or "unknown") + ("+" if changed else "")
 
 
 def command() -> str:
-    """As one would type it, without the folders of this machine."""
+    """The command as one would type it, without the folders of this machine."""
     name = Path(sys.argv[0])
     module = f"benchmarks.{name.stem}" if name.stem != "__main__" else "benchmarks"
     return " ".join(["python -m", module, *map(_short, sys.argv[1:])])
@@ -84,13 +112,13 @@ def machine() -> dict[str, Any]:
 
 
 def _cpu() -> str:
-    told = Path("/proc/cpuinfo")
-    lines = told.read_text().splitlines() if told.exists() else []
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor()
 
 
 def home() -> Path:
-    """Where benchmarks keep indexes and models between runs."""
+    """Where benchmarks store indexes, models and whole runs."""
     named = os.environ.get("RAGVAULT_BENCH_HOME")
     return Path(named) if named else Path(tempfile.gettempdir(), "ragvault-bench")

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import shutil
 import tempfile
 import time
 from collections import defaultdict
@@ -72,18 +71,8 @@ class Quick(Engines):
 
 
 def part_of_corpus(notes: int) -> Path:
-    """So many notes of the corpus, spread over all of it, as a vault."""
-    root = data.scale()
-    files = sorted(root.rglob("*.md"))
-    if notes >= len(files):
-        return root
-    vault = Path(tempfile.gettempdir(), "ragvault-bench", f"mdn-{notes}")
-    if not vault.exists():
-        for file in random.Random(0).sample(files, notes):
-            target = vault / file.relative_to(root)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, target)
-    return vault
+    """So many notes of the large corpus as a vault that stays between runs."""
+    return data.part(notes, Path(tempfile.gettempdir(), "ragvault-bench", f"notes-{notes}"))
 
 
 def indexed(root: Path, flags: Sequence[str]) -> Opened:

@@ -2,7 +2,6 @@
 
     python -m benchmarks.speed                                     1,000 notes, static tier
     python -m benchmarks.speed --sizes 1000,5000,0 --tier full     0 is all 14,593 notes
-    python -m benchmarks.speed --vectors 1000000                   vectors alone (million.py)
 
 Nothing is measured here that another benchmark measures: the first index, one with nothing to do,
 one after an edit and the bytes of that are writing.py's; searches of an open index, with their legs
@@ -25,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import corpora, million, process, quality, record, searching, writing
+from benchmarks import corpora, process, record, searching, writing
 from ragvault.vault import Vault
 
 # How `writing` indexes for each tier.
@@ -118,9 +117,8 @@ def _at_home(home: Path) -> Iterator[None]:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What every row tells, under readable names."""
-    keys = [key for key in SHOWN if key in rows[0]] if "notes" in rows[0] else list(rows[0])
-    lines = [f"| {' | '.join(SHOWN.get(key, key) for key in keys)} |", f"|{'---:|' * len(keys)}"]
+    keys = [key for key in SHOWN if key in rows[0]]
+    lines = [f"| {' | '.join(SHOWN[key] for key in keys)} |", f"|{'---:|' * len(keys)}"]
     return "\n".join(
         [*lines, *(f"| {' | '.join(_told(row[key]) for key in keys)} |" for row in rows)]
     )
@@ -136,20 +134,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked.add_argument("--tier", default="static", choices=list(HOW))
     asked.add_argument("--runs", type=int, default=10, help="whole commands, cold and warm")
     asked.add_argument("--queries", type=int, default=searching.QUERIES)
-    asked.add_argument("--vectors", type=int, default=0, help="so many vectors alone instead")
-    asked.add_argument("--corpora", default="", help="whose vectors they are made of")
     args = asked.parse_args(arguments)
-    if args.vectors:
-        names = args.corpora.split(",") if args.corpora else quality.default_corpora()
-        found = [million.many_vectors(args.vectors, names)]
-        name = "vectors"
-    else:
-        os.environ["RAGVAULT_HOME"] = str(record.home())  # the models that benchmarks keep
-        if not corpora.available():
-            print("RAGVAULT_BENCH_DATA is not set: the sample vault is measured", file=sys.stderr)
-        sizes = [int(size) for size in args.sizes.split(",")] if corpora.available() else [0]
-        found = [grown(size, args.tier, args.runs, args.queries) for size in sizes]
-        name = f"speed-{args.tier}" if corpora.available() else f"speed-sample-{args.tier}"
+    os.environ["RAGVAULT_HOME"] = str(record.home())  # the models that benchmarks keep
+    if not corpora.available():
+        print("RAGVAULT_BENCH_DATA is not set: measuring the sample vault", file=sys.stderr)
+    sizes = [int(size) for size in args.sizes.split(",")] if corpora.available() else [0]
+    found = [grown(size, args.tier, args.runs, args.queries) for size in sizes]
+    name = f"speed-{args.tier}" if corpora.available() else f"speed-sample-{args.tier}"
     print(table(found))
     record.save(name, found)
 

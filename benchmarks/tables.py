@@ -1,9 +1,9 @@
-"""Rewrites the tables of both README.md from the newest results: nothing there is typed by hand.
+"""Writes the tables of both README.md from the last results, so that none is typed by hand.
 
     python -m benchmarks.tables            rewrites README.md here and in the folder above
-    python -m benchmarks.tables --check    fails when a table is not what its result says
+    python -m benchmarks.tables --check    fails if a table differs from its result
 
-A table stands between `<!-- table: NAME -->` and `<!-- end -->`, with the commit, the command and
+A table is between `<!-- table: NAME -->` and `<!-- end -->`, with the commit, the command and
 the machine of its result below it.
 """
 
@@ -17,16 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import (
-    beir,
-    following,
+    components,
     heldout,
     peers,
     process,
     quality,
     record,
-    relating,
-    seeds,
+    related,
     speed,
+    vectors,
 )
 
 PAGES = (Path(__file__).parent / "README.md", Path(__file__).parent.parent / "README.md")
@@ -35,49 +34,46 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def growth(rows: Rows) -> str:
-    """Ours at every size, beside what the seeds say of theirs."""
-    ours = speed.table([dict(row) for row in rows])
-    return f"{ours}\n\n{SEEDS}"
+    """Our figures at every size, and those that other designs state for themselves."""
+    return f"{speed.table(rows)}\n\n{OTHERS}"
 
 
-# The figures of the seeds, as they stand in their documents; no machine is named there.
-SEEDS = """| the seeds' own figures | |
+# As printed in the design documents; they name no machine.
+OTHERS = """| stated by other designs, on unnamed machines | |
 |---|---:|
-| a query at 1,000 documents | 100–150 ms |
-| a query at 10,000 documents | 320 ms |
-| indexing 1,000 documents | 5–10 minutes |
-| the budget of a recollection | 240 ms |"""
+| ragdocs: query at 1,000 / 10,000 documents | 110 / 320 ms |
+| ragdocs: index 1,000 documents | 5–10 minutes |
+| recollection: budget of one query | 240 ms |"""
 
 TABLES: Mapping[str, Callable[[Any], str]] = {
     "quality": quality.table,
     "quality-parts": quality.parts_table,
-    "beir": beir.table,
+    "beir": quality.collection_table,
     "beir-parts": quality.parts_table,
     "peers": peers.table,
     "peers-beir": peers.table,
-    "seeds": seeds.table,
+    "components": components.table,
     "heldout": heldout.table,
     "heldout-confidence": heldout.confidence_table,
-    "related": relating.table,
+    "related": related.table,
     "speed-static": growth,
     "speed-full": growth,
-    "vectors": speed.table,
+    "vectors": vectors.table,
     "process": process.table,
-    "following": following.table,
 }
 
 
 def rewritten(text: str) -> str:
-    """The page with every table made again."""
+    """The page with every table written anew."""
     return _PLACE.sub(lambda place: f"{place[1]}{shown(place[2])}\n{place[3]}", text)
 
 
 def shown(name: str) -> str:
-    """A table and where it is from; a line in its place where nothing was measured yet."""
+    """A table with its origin, or a line that says that nothing was measured yet."""
     base = name.replace("-sample", "")
     found = record.latest(name)
     if found is None:
-        return f"*Not measured yet: no result of the name {name}.*"
+        return "*Not measured yet.*"
     return f"{TABLES[base](found['rows'])}\n\n{origin(found)}"
 
 
@@ -100,8 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         before = page.read_text("utf-8")
         after = rewritten(before)
         if args.check and after != before:
-            said = f"{page.parent.name}/README.md is not what the results say"
-            print(f"{said}: python -m benchmarks.tables", file=sys.stderr)
+            where = f"{page.parent.name}/README.md"
+            print(f"{where} differs from the results: python -m benchmarks.tables", file=sys.stderr)
             raise SystemExit(1)
         page.write_text(after, "utf-8")
 

@@ -2,11 +2,12 @@
 
     python -m benchmarks.vectors exact [--passages 118000]   writing, opening, searching, a tail
     python -m benchmarks.vectors lists [--times 3]           recall and time of lists, by probe
+    python -m benchmarks.vectors many --count 1000000        a million vectors; kept as `vectors`
 
-Vectors are those of `--vectors FILE.npy` (unit rows of a real model), or those that `--model NAME`
-makes of real passages, or TF-IDF of those brought down to 384 dimensions. `--times` makes more of
-them by jitter: recall on random vectors means nothing. Queries are passages moved aside. Times are
-the thread's own CPU time.
+For `many`, real passages of judged vaults are moved by noise until there are enough: recall on
+random vectors means nothing. In the other two, vectors are those of `--vectors FILE.npy` (unit rows
+of a real model), or those that `--model NAME` makes of real passages, or TF-IDF of those reduced to
+384 dimensions. Queries are passages moved by noise. Times are the thread's own CPU time.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ import resource
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import data
+from benchmarks import corpora, data, quality, record
 from ragvault.config.settings import Models, Vector
 from ragvault.index.vector.file import write_file
 from ragvault.index.vector.index import FaissVectors
@@ -34,24 +37,35 @@ from ragvault.models.progress import SilentReporter
 from ragvault.ports import VectorChanges, VectorFileRow
 
 DIM, WORDS, SAMPLE = 384, 4096, 8000
+NOISE = 0.6  # times the length of a vector: a cosine of about 0.86 to the passage it is made of
+BEST = 10
 PROBES = (0.02, 0.05, 0.1, 0.15, 0.25)
 Matrix = NDArray[np.float32]
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["exact", "lists"], nargs="?", default="exact")
+    parser.add_argument("what", choices=["exact", "lists", "many"], nargs="?", default="exact")
     parser.add_argument("--passages", type=int, default=118_000)
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--queries", type=int, default=100)
     parser.add_argument("--vectors", type=Path)
     parser.add_argument("--model", help="potion-base-8M, for one")
+    parser.add_argument("--count", type=int, default=1_000_000, help="vectors, for `many`")
+    parser.add_argument("--corpora", default="", help="whose vectors, for `many`")
     options = parser.parse_args(arguments)
+    if options.what == "many":
+        names = options.corpora.split(",") if options.corpora else quality.default_corpora()
+        rows = [many_vectors(options.count, names)]
+        print(table(rows))
+        record.save("vectors", rows)
+        return
     vectors = _vectors(options)[: options.passages]
     queries = _aside(vectors, options.queries, 0.03)
     if options.what == "exact":
-        return exact(vectors, queries)
-    return lists(vectors, queries, options.times)
+        exact(vectors, queries)
+    else:
+        lists(vectors, queries, options.times)
 
 
 def _vectors(options: argparse.Namespace) -> Matrix:
@@ -114,6 +128,100 @@ def lists(vectors: Matrix, queries: Matrix, times: int) -> None:
             spent = _times(queries, partial(opened.search, limit=10))
             recall = np.mean([len({*a} & {*b}) / len(b) for a, b in zip(found, truth, strict=True)])
             print(f"probe {probe:.2f}: recall@10 {recall:.4f}, {_spread(spent)}")
+
+
+def many_vectors(count: int, names: Sequence[str], queries: int = 100) -> dict[str, Any]:
+    """So many vectors, and queries beside them; what is missed is counted against all of them."""
+    real = real_vectors(names)
+    vectors = jittered(real, count)
+    asked = _near(vectors, queries)
+    before = _peak_memory()
+    with tempfile.TemporaryDirectory() as folder:
+        shelf = Shelf(vectors)
+        began = time.perf_counter()
+        shelf.write(Path(folder), Vector())
+        wrote = time.perf_counter() - began
+        index = shelf.open(Vector())
+        index.search(asked[0], limit=BEST)  # files are read on the first one
+        times, found = _answers(partial(index.search, limit=BEST), asked)
+        size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+    truth = [np.argpartition(-(vectors @ query), BEST)[:BEST].tolist() for query in asked]
+    shared = [len({*a} & {*b}) / BEST for a, b in zip(found, truth, strict=True)]
+    return {
+        "vectors": count,
+        "made_of": len(real),
+        "write_s": round(wrote, 1),
+        "search_ms": round(median(times), 1),
+        "search_p95_ms": round(float(np.percentile(times, 95)), 1),
+        f"recall@{BEST}": round(float(np.mean(shared)), 4),
+        "disk_mb": round(size / 1e6),
+        "vectors_mb": round(vectors.nbytes / 1e6),
+        "memory_more_mb": round(max(0.0, _peak_memory() - before)),
+    }
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    names = {
+        "vectors": "vectors",
+        "made_of": "made of",
+        "write_s": "written, s",
+        "search_ms": "search p50, ms",
+        "search_p95_ms": "p95, ms",
+        f"recall@{BEST}": f"recall@{BEST}",
+        "disk_mb": "file, MB",
+        "vectors_mb": "as float32, MB",
+        "memory_more_mb": "more memory, MB",
+    }
+    lines = [f"| {' | '.join(names.values())} |", f"|{'---:|' * len(names)}"]
+    lines += [f"| {' | '.join(f'{row[key]:,}' for key in names)} |" for row in rows]
+    return "\n".join(lines)
+
+
+def jittered(real: Matrix, count: int) -> Matrix:
+    """So many vectors near real ones, in one block that is filled slab by slab."""
+    chance = np.random.default_rng(2)
+    made = np.empty((count, real.shape[1]), np.float32)
+    for first in range(0, count, len(real)):
+        slab = made[first : first + len(real)]
+        noise = chance.standard_normal(slab.shape, np.float32) * _noise(real)
+        slab[:] = unit(real[: len(slab)] + noise)
+    return made
+
+
+def _noise(vectors: Matrix) -> np.float32:
+    return np.float32(NOISE / np.sqrt(vectors.shape[1]))
+
+
+def _near(vectors: Matrix, count: int) -> Matrix:
+    """Queries: vectors of the collection, each moved aside by noise of its own."""
+    chance = np.random.default_rng(3)
+    some = vectors[chance.integers(0, len(vectors), count)]
+    return unit(some + chance.standard_normal(some.shape, np.float32) * _noise(vectors))
+
+
+def _answers(search: Any, queries: Matrix) -> tuple[list[float], list[list[int]]]:
+    times, found = [], []
+    for query in queries:
+        began = time.perf_counter()
+        ids, _ = search(query)
+        times.append(1000 * (time.perf_counter() - began))
+        found.append(ids.tolist())
+    return times, found
+
+
+def _peak_memory() -> float:
+    """The most this process ever had, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def real_vectors(names: Sequence[str]) -> Matrix:
+    """Passages of real notes, as the default model sees them, from indexes that are kept."""
+    found = []
+    for name in names:
+        with corpora.corpus(name).index().catalogue() as catalogue:
+            rows = catalogue.passage_vectors(catalogue.tier_model("full"), catalogue.passage_ids())
+        found.append(rows[~np.isnan(rows[:, 0])])
+    return unit(np.concatenate(found))
 
 
 class Shelf:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from benchmarks import beir, corpora, plot, process, record, tables, turns
+from benchmarks import compare_states, corpora, plot, process, quality, record, tables
 from ragvault.evaluate.questions import Judged, Question
 from ragvault.evaluate.run import ScoredAnswer
 
@@ -32,14 +32,13 @@ def test_a_command_is_told_without_the_folders_of_a_machine(monkeypatch):
 
 def test_rewriting_twice_is_rewriting_once(tmp_path, monkeypatch):
     monkeypatch.setattr(record, "RESULTS", tmp_path)
-    (tmp_path / "abc").mkdir()
     rows = [
         {"step": "one", "mrr@10": 0.5, "p@3": 0.3, "ndcg@10": 0.4, "better": [], "worse": ["q"]}
     ]
     machine = {"cores": 2, "cpu": "x", "memory_gib": 8, "python": "3", "load": 0.1}
     told = {"when": "2026-01-01", "commit": "abc", "command": "c", "machine": machine, "rows": rows}
-    (tmp_path / "abc" / "seeds.json").write_text(json.dumps(told))
-    page = "<!-- table: seeds -->\nold\n<!-- end -->"
+    (tmp_path / "components.json").write_text(json.dumps(told))
+    page = "<!-- table: components -->\nold\n<!-- end -->"
 
     once = tables.rewritten(page)
 
@@ -52,20 +51,30 @@ def test_a_run_that_was_kept_is_the_table_that_was_printed():
     ran = [
         process.Ran(seconds, megabytes, b"") for seconds, megabytes in ((2, 10), (1, 30), (4, 20))
     ]
-    rows = json.loads(json.dumps([process.told("cold", ran)]))
+    rows = json.loads(json.dumps([process.row("cold", ran)]))
 
     assert tables.TABLES["process"](rows).splitlines()[2:] == [
         "| cold | 2.000 | 1.000 | 4.000 | 30 |"
     ]
-    assert tables.TABLES["following"]([{"step": "links", "ms": 9.6}]).endswith("|\n| links | 10 |")
 
 
-def test_the_newest_result_of_a_name_counts(tmp_path, monkeypatch):
-    monkeypatch.setattr(record, "RESULTS", tmp_path)
-    for name, when in (("a", "2026-01-02"), ("b", "2026-01-01")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "x.json").write_text(json.dumps({"when": when, "commit": name}))
-    assert record.latest("x")["commit"] == "a"
+def test_a_summary_replaces_the_last_one_and_has_no_single_questions(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "RESULTS", tmp_path / "benchmarks" / "results")
+    monkeypatch.setattr(record, "HERE", tmp_path / "benchmarks")
+    monkeypatch.setenv("RAGVAULT_BENCH_HOME", str(tmp_path / "home"))
+    record.RESULTS.mkdir(parents=True)
+    row = {"profile": "default", "ndcg@10": 0.5, "against": {"mean": 0.1, "regressions": ["q1"]}}
+
+    record.save("x", [row | {"ndcg@10": 0.4}])
+    record.save("x", [row], corpora={"sample": 10})
+
+    assert [path.name for path in record.RESULTS.iterdir()] == ["x.json"]
+    assert record.latest("x")["corpora"] == {"sample": 10}
+    assert record.latest("x")["rows"] == [
+        {"profile": "default", "ndcg@10": 0.5, "against": {"mean": 0.1}}
+    ]
+    (whole,) = (tmp_path / "home").rglob("x.json")
+    assert json.loads(whole.read_text("utf-8"))["rows"] == [row]
     assert record.latest("y") is None
 
 
@@ -120,9 +129,9 @@ def answer(corpus, name, value):
 def test_a_gain_on_one_collection_does_not_hide_a_loss_on_another():
     ours = {"up": [answer("up", n, 0.8) for n in "abc"], "down": [answer("down", "d", 0.2)]}
     other = {"up": [answer("up", n, 0.5) for n in "abc"], "down": [answer("down", "d", 0.4)]}
-    found = beir.rows({name: {"a": ours[name], "b": other[name]} for name in ours})
+    found = quality.collection_rows({name: {"a": ours[name], "b": other[name]} for name in ours})
 
-    lines = beir.table(found).splitlines()
+    lines = quality.collection_table(found).splitlines()
 
     assert lines[0] == "| nDCG@10 | up (3) | down (1) | all (4) |"
     assert lines[2] == "| a | 0.800 | 0.200 | 0.650 |"
@@ -144,10 +153,13 @@ def test_two_states_are_asked_every_query_and_their_differences_are_told():
         return lambda number: {"search": ms + number, "stages": 1.0, "found": found[number]}
 
     states = {"old": state(9.0, [1], [2]), "now": state(4.0, [1], [3])}
-    times, same = turns.in_turns(states, 2)
+    times, same = compare_states.in_turns(states, 2)
 
-    assert sorted(times["old"]["search"]) == [9.0] * turns.ROUNDS + [10.0] * turns.ROUNDS
-    lines = turns.table(times, same).splitlines()
+    assert (
+        sorted(times["old"]["search"])
+        == [9.0] * compare_states.ROUNDS + [10.0] * compare_states.ROUNDS
+    )
+    lines = compare_states.table(times, same).splitlines()
     assert lines[2].startswith("| old | 9.5 | 10.0 | +0.00 | 1.0 |")
     assert lines[3].startswith("| now | 4.5 | 5.0 | -5.00 | 1.0 |")
     assert lines[-1] == "3 of 6 answers are the same"

@@ -9,7 +9,7 @@ from hypothesis import given
 from msgspec.structs import replace
 from rank_kit import candidate, context, ids, pools
 
-from benchmarks import heldout, relating
+from benchmarks import heldout, related
 from ragvault.answer.related import Reason
 from ragvault.evaluate.questions import Judged, Question
 from ragvault.evaluate.run import ScoredAnswer
@@ -78,7 +78,7 @@ def test_a_hidden_link_is_hidden_both_ways_and_no_other():
     rows = [(1, 2, "link"), (2, 1, "link"), (1, 3, "link")]
     catalogue = SimpleNamespace(link_rows_of=lambda notes: rows, other="kept")
 
-    hidden = relating.Hidden(catalogue, frozenset((1, 2)))
+    hidden = related.Hidden(catalogue, frozenset((1, 2)))
 
     assert hidden.link_rows_of([1]) == [(1, 3, "link")]
     assert hidden.other == "kept"
@@ -88,4 +88,4 @@ def test_a_note_that_is_linked_directly_is_no_wrong_answer():
     near = Reason("links", 1, "")
     found = ({7: near}, {8: near}, {8: near, 9: near}, {})
 
-    assert relating.order(found, relating.DEFAULT) == [8, 9]
+    assert related.order(found, related.DEFAULT) == [8, 9]

@@ -1,0 +1,56 @@
+"""One state of the code in a process of its own, for compare_states.py: searches on request.
+
+    python state_process.py TREE        then a line of JSON with root, flags, queries and limit
+
+Answers "ready", and then to each number on its input with the milliseconds of that search and of
+its stages, and with what was found. `ragvault` is taken from TREE and from nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+WARM = 15
+NOW = datetime(2026, 11, 1, tzinfo=timezone.utc)
+
+
+def answered(asked, index, search):
+    """Milliseconds of a search, of its stages alone, and the results."""
+    began = time.perf_counter()
+    response = search.search(asked, index)
+    took = time.perf_counter() - began
+    with index.catalogue.snapshot():
+        prepared = search.prepare(asked, index)
+        began = time.perf_counter()
+        prepared.ranked()
+        stages = time.perf_counter() - began
+    found = [(each.id, round(each.score, 9)) for each in response.results]
+    return {"search": 1000 * took, "stages": 1000 * stages, "found": found}
+
+
+def main() -> None:
+    tree = Path(sys.argv[1]).resolve()
+    sys.path.insert(0, str(tree))
+    from ragvault import search
+    from ragvault.cli.start import collect_garbage_less_often
+    from ragvault.vault import Vault
+
+    if not Path(search.__file__).is_relative_to(tree):
+        raise SystemExit(f"ragvault is taken from {search.__file__}, not from {tree}")
+    collect_garbage_less_often()  # as a watcher is
+    told = json.loads(sys.stdin.readline())
+    queries = [search.Asked(query, NOW, told["limit"]) for query in told["queries"]]
+    with Vault.open(Path(told["root"]), flags=told["flags"]).reading() as index:
+        for query in queries[:WARM]:
+            search.search(query, index)
+        print("ready", flush=True)
+        for line in sys.stdin:
+            print(json.dumps(answered(queries[int(line)], index, search)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
