@@ -8,8 +8,7 @@ One run measures wall time and peak memory of processes that answer by themselve
 watcher, a warm file cache) and of processes that a watcher answers ("warm"); the steps of both;
 the memory of the watcher, and its CPU while nothing happens. With --home an index that is there is
 used as it is; without it one is made in a temporary folder. With --edits a note is written into the
-vault, edited and removed in the end: how long until a search finds each edit, and the steps of
-that work in one process without a watcher. Stored as `process`.
+vault, edited and removed in the end: how long until a search finds each edit. Stored as `process`.
 """
 
 from __future__ import annotations
@@ -64,53 +63,6 @@ print(json.dumps("networkx" in sys.modules))
 """
 
 
-# What the watcher does with an edit, in a process of its own; each step as long as it takes alone.
-EDIT_STEPS = """
-import json, sys, time
-from pathlib import Path
-import ragvault.ingest as ingest
-from ragvault.models.load import ModelPool
-from ragvault.models.progress import SilentReporter
-from ragvault.service.vault_watcher import VaultWatcher
-from ragvault.vault import Vault
-
-NAMES = {"_walk": "look for what changed", "follow_notes": "the same, compare, read, store",
-         "bring_words": "words, searchable",
-         "refresh_vectors": "vectors", "follow_links": "links", "searched_by": "is all of it there",
-         "tidy": "tidy", "remember": "remember"}
-took = {}
-def timed(name, work):
-    def call(*args, **named):
-        began = time.perf_counter()
-        try:
-            return work(*args, **named)
-        finally:
-            took[NAMES[name]] = took.get(NAMES[name], 0) + time.perf_counter() - began
-    return call
-for name in NAMES:
-    at = {"_walk": VaultWatcher, "searched_by": ingest._Run}.get(name, ingest)
-    setattr(at, name, timed(name, getattr(at, name)))
-
-root, edits = Path(sys.argv[1]), int(sys.argv[2])
-note = root / sys.argv[3]
-watched = VaultWatcher(Vault.open(root), SilentReporter(), ModelPool())
-watched.listen()
-try:
-    watched.update(lambda: False)
-    rows = []
-    for number in range(edits + 1):
-        note.write_text(f"# Edited\\n\\nstep{time.time_ns()}\\n")
-        time.sleep(0.5)
-        took.clear()
-        began = time.perf_counter()
-        watched.update(lambda: False)
-        rows.append({**took, "all": time.perf_counter() - began})
-finally:
-    note.unlink(missing_ok=True)
-    watched.update(lambda: False)
-    watched.stop_listening()
-print(json.dumps(rows[1:]))
-"""
 NOTE = "ragvault-benchmark.md"
 PAUSE = 0.02  # seconds between two searches for an edit
 PATIENCE = 60.0  # seconds in which an edit must be found at all
@@ -264,15 +216,6 @@ def _found(root: Path, note: Path, environ: dict[str, str], word: str) -> float:
     raise SystemExit(f"an edit was not found within {PATIENCE:.0f} s")
 
 
-def where_edit(root: Path, environ: dict[str, str], count: int) -> list[tuple[str, float]]:
-    """Milliseconds of each step of taking an edit in, after `watch.debounce`."""
-    with benchmark_note(root):
-        command = [sys.executable, "-c", EDIT_STEPS, str(root), str(count), NOTE]
-        out = subprocess.run(command, env=environ, check=True, capture_output=True).stdout
-    rows: list[dict[str, float]] = json.loads(out)
-    return [(name, median(row.get(name, 0) for row in rows) * 1000) for name in rows[0]]
-
-
 def row(name: str, ran: Sequence[Ran]) -> dict[str, Any]:
     """A row of the table."""
     seconds = [round(each.seconds, 4) for each in ran]
@@ -307,7 +250,6 @@ def measure(
     subprocess.run(command, env=environ, check=True, stdout=sys.stderr)
     environ = {**environ, "RAGVAULT_WATCH__TIER": tier}
     cold, cold_steps = searches(root, environ, runs), where_cold(root, environ, runs)
-    edit_steps = where_edit(root, environ, edits) if edits else []
     with watcher(root, environ) as pid:
         warm, warm_steps = searches(root, environ, runs), where_warm(root, environ, runs)
         before = cpu_seconds(pid)
@@ -322,10 +264,8 @@ def measure(
     print(table(rows))
     print(steps("steps without a watcher", cold_steps))
     print(steps("steps with a watcher", warm_steps))
-    if edits:
-        print(steps("indexing an edit, after watch.debounce", edit_steps))
     print(f"\nthe watcher: at most {held:.0f} MB; idle {share:.2%} of a core over {idle:.0f} s")
-    where = {"cold_ms": dict(cold_steps), "warm_ms": dict(warm_steps), "edit_ms": dict(edit_steps)}
+    where = {"cold_ms": dict(cold_steps), "warm_ms": dict(warm_steps)}
     record.save("process", rows, **where, tier=tier, watcher_mb=held, idle_share=share)
 
 
