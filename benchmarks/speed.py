@@ -1,13 +1,12 @@
-"""How fast and how large, and how that grows with the vault: one line a size.
+"""Speed and size, and how they grow with the vault: one row per size.
 
     python -m benchmarks.speed                                     1,000 notes, static tier
     python -m benchmarks.speed --sizes 1000,5000,0 --tier full     0 is all 14,593 notes
 
-Nothing is measured here that another benchmark measures: the first index, one with nothing to do,
-one after an edit and the bytes of that are writing.py's; searches of an open index, with their legs
-and stages, searching.py's; whole commands without and with a watcher process.py's. In the full tier
-the vectors of passages are made by hash, so that the transformer does not take hours: `index_s` is
-without it (benchmarks.embed has its speed), and queries are really embedded. Without
+Indexing is measured by writing.py (from nothing, with nothing changed, after one edit), searches of
+an open index by searching.py, and whole commands without and with a watcher by process.py. In the
+full tier, vectors of passages are made by hash, because the transformer would take hours: `index_s`
+is without it (benchmarks.embed has its speed); queries are really embedded. Without
 RAGVAULT_BENCH_DATA the sample vault is measured.
 """
 
@@ -35,18 +34,18 @@ SHOWN = {
     "notes": "notes",
     "passages": "passages",
     "index_s": "first index, s",
-    "index_mb": "its memory, MB",
+    "index_mb": "memory, MB",
     "again_s": "nothing changed, s",
     "edit_s": "one note changed, s",
-    "edit_wrote_mb": "written then, MB",
+    "edit_wrote_mb": "written, MB",
     "disk_mb": "index, MB",
     "disk_x": "× Markdown",
     "search_ms": "search p50, ms",
     "search_p95_ms": "p95, ms",
     "stages_ms": "stages p50, ms",
-    "cold_ms": "whole command, cold, ms",
-    "warm_ms": "with a watcher, ms",
-    "search_mb": "its memory, MB",
+    "cold_ms": "command without watcher, ms",
+    "warm_ms": "with watcher, ms",
+    "search_mb": "memory without watcher, MB",
 }
 
 
@@ -67,7 +66,7 @@ def grown(size: int, tier: str, runs: int, queries: int) -> dict[str, Any]:
 
 def _written(root: Path, home: Path, how: str) -> dict[str, Any]:
     """What indexing takes, and what lies on disk after it."""
-    flag = "keyword.engine=whoosh"
+    flag = "keyword.engine=auto"
     first = writing.run(root, home, flag, how)
     disk, markdown = writing.bytes_of(home / "vaults"), writing.bytes_of(root)
     again = writing.run(root, home, flag, how)
