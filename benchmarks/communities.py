@@ -1,4 +1,4 @@
-"""Communities measured: of the large corpus, whose notes link by address, and of every given vault.
+"""Communities of every vault in the data, and of the large corpus, whose notes link by address.
 
     python -m benchmarks.communities
 

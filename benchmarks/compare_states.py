@@ -35,7 +35,7 @@ Times = dict[str, dict[str, list[float]]]
 
 @contextmanager
 def checkout(commit: str) -> Iterator[Path]:
-    """The files of a commit, for as long as they are wanted."""
+    """A temporary checkout of a commit."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder, "tree")
         git = ["git", "-C", str(HERE.parent), "worktree"]
@@ -49,19 +49,19 @@ def checkout(commit: str) -> Iterator[Path]:
 class State:
     """One state of the code, warm and waiting for the number of a query."""
 
-    def __init__(self, tree: Path, told: Mapping[str, Any]) -> None:
+    def __init__(self, tree: Path, task: Mapping[str, Any]) -> None:
         # -I: modules here must not be taken for those of the standard library.
         command = [sys.executable, "-I", str(HERE / "state_process.py"), str(tree)]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
-        if self._told(json.dumps(told)) != "ready":
+        if self._send(json.dumps(task)) != "ready":
             raise SystemExit(f"the state in {tree} did not start")
 
     def __call__(self, number: int) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self._told(str(number)))
+        answer: dict[str, Any] = json.loads(self._send(str(number)))
         return answer
 
-    def _told(self, line: str) -> str:
+    def _send(self, line: str) -> str:
         assert self._process.stdin
         assert self._process.stdout
         print(line, file=self._process.stdin, flush=True)
@@ -74,7 +74,7 @@ class State:
 
 
 def in_turns(states: Mapping[str, State], count: int) -> tuple[Times, int]:
-    """Every query in every state, which goes first by chance; and how many answers are alike."""
+    """Every query in every state, in random order; and how many answers are the same."""
     chance, same = random.Random(0), 0
     times: Times = {name: {"search": [], "stages": []} for name in states}
     for number in [*range(count)] * ROUNDS:
@@ -89,10 +89,10 @@ def in_turns(states: Mapping[str, State], count: int) -> tuple[Times, int]:
 
 
 def table(times: Times, same: int) -> str:
-    """One row a state; differences are against the first."""
+    """One row per state; differences are to the first."""
     before = next(iter(times.values()))
     parts = list(before)
-    head = "".join(f" {part} p50 | p95 | less the first |" for part in parts)
+    head = "".join(f" {part} p50 | p95 | difference |" for part in parts)
     lines = [f"| ms |{head}", f"|---|{'---:|' * (3 * len(parts))}"]
     for name, kept in times.items():
         cells = [
@@ -105,15 +105,15 @@ def table(times: Times, same: int) -> str:
     return "\n".join([*lines, "", f"{same} of {asked} answers are the same"])
 
 
-def material(chosen: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What is asked of what: a name, and what each state is told."""
+def tasks(chosen: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What to search: a name, and the task for each state (vault, flags and queries)."""
     if chosen.notes:
         root, flags = searching.part_of_corpus(chosen.notes), [f"keyword.engine={chosen.engine}"]
         os.environ["RAGVAULT_HOME"] = str(record.home())
         with searching.indexed(root, flags) as index:
             asked = searching.queries(index, LARGE)
-        told = {"root": str(root), "flags": flags, "queries": asked}
-        yield f"{chosen.notes:,} notes, {chosen.engine}", told
+        task = {"root": str(root), "flags": flags, "queries": asked}
+        yield f"{chosen.notes:,} notes, {chosen.engine}", task
         return
     for name in corpora.JUDGED if corpora.available() else ("sample",):
         corpus = corpora.corpus(name)
@@ -122,10 +122,10 @@ def material(chosen: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]
         yield name, {"root": str(corpus.root), "flags": [], "queries": asked}
 
 
-def compared(tree: Path, commit: str, told: Mapping[str, Any]) -> str:
-    states = {commit: State(tree, told), "now": State(HERE.parent, told)}
+def compared(tree: Path, commit: str, task: Mapping[str, Any]) -> str:
+    states = {commit: State(tree, task), "now": State(HERE.parent, task)}
     try:
-        return table(*in_turns(states, len(told["queries"])))
+        return table(*in_turns(states, len(task["queries"])))
     finally:
         for state in states.values():
             state.close()
@@ -139,9 +139,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--engine", default="whoosh", choices=["whoosh", "tantivy"])
     chosen = parser.parse_args(arguments)
     with checkout(chosen.commit) as tree:
-        for name, told in material(chosen):
-            told["limit"] = chosen.limit
-            print(f"{name}\n{compared(tree, chosen.commit, told)}\n", flush=True)
+        for name, task in tasks(chosen):
+            task["limit"] = chosen.limit
+            print(f"{name}\n{compared(tree, chosen.commit, task)}\n", flush=True)
 
 
 if __name__ == "__main__":

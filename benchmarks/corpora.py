@@ -1,12 +1,12 @@
-"""What is asked of what: vaults with judged questions, and BEIR collections made into vaults.
+"""Vaults with judged questions, and BEIR collections made into vaults.
 
     sample               sample_vault and its ten questions, which are part of this repository
     NAME                 a vault of RAGVAULT_BENCH_DATA/vaults with questions/NAME.jsonl
     ir/NAME              a collection in BEIR layout: each document becomes a note
     ir/NAME@2500         so many of its documents: all that are judged, others by chance (seed 0)
 
-A document is a note with its title as heading, and goes through the real write and read paths: it
-is read, cut, embedded, stored and searched like any other. Indexes are kept in RAGVAULT_BENCH_HOME.
+A document becomes a note with its title as heading, and goes through the real write and read paths.
+Indexes are stored in RAGVAULT_BENCH_HOME.
 """
 
 from __future__ import annotations
@@ -47,20 +47,22 @@ class Corpus:
     relevant: int = 2
 
     def ask(self, *flags: str) -> list[ScoredAnswer]:
-        """Every question through the real read path; what a part did not answer is no result."""
+        """Search for every question. Exits if a leg failed: that says nothing about quality."""
         with self.vault(*flags).reading() as index:
             found = list(run_questions(self.questions, index, NOW, relevant=self.relevant))
         failed = sorted({part for each in found for part in each.failed})
         if failed:
             cure = f"RAGVAULT_HOME={record.home()} ragvault models pull"
-            raise SystemExit(f"{self.name}: no answer of {', '.join(failed)}; models: {cure}")
+            raise SystemExit(
+                f"{self.name}: {', '.join(failed)} failed; if models are missing: {cure}"
+            )
         return found
 
     def vault(self, *flags: str) -> Vault:
         return Vault.open(self.root, flags=[PATIENT, *flags])
 
     def index(self, *flags: str) -> Vault:
-        """Bring the index up to date; only what is new is embedded."""
+        """Update the index; embeds only new text."""
         vault = self.vault(*flags)
         vault.index()
         return vault

@@ -3,7 +3,7 @@
     vaults/      real vaults                      questions/   judged questions about two of them
     ir/          classic judged collections       scale/       14,593 notes, packed
 
-Nothing of it is part of ragvault. A benchmark that needs what is not there says so and is skipped.
+Nothing of it is part of ragvault. A benchmark whose data is missing says so and ends.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
     RAGVAULT_BENCH_DATA=… python -m benchmarks.dense [--models A,B] [--sets cranfield,cacm]
 
-Documents are embedded whole (title and text), questions as they stand, and every document is
-compared with every question, so the numbers are the model's and no index's. The last column is
-the same with the documents' vectors rounded to float16, which is what a store may keep.
+Documents are embedded whole (title and text), and every document is compared with every question,
+so no index affects the result. The column float16 is the same with rounded vectors of documents.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from ragvault.ports import Embedder
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    asked.add_argument("--models", default="bge-small-en-v1.5,potion-base-8M")
-    asked.add_argument("--sets", default="cranfield,cacm")
-    args = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", default="bge-small-en-v1.5,potion-base-8M")
+    parser.add_argument("--sets", default="cranfield,cacm")
+    args = parser.parse_args()
     print("| collection | model | nDCG@10 | recall@10 | MRR@10 | float16 | passages/s |")
     print("|---|---|---|---|---|---|---|")
     for name in args.sets.split(","):
@@ -52,13 +51,13 @@ def _row(embedder: Embedder, collection: Collection) -> str:
 
 def _scores(similarities: np.ndarray, collection: Collection) -> metrics.Scores:
     ids = [each.id for each in collection.documents]
-    told = []
+    scores = []
     for row, question in zip(similarities, collection.questions, strict=True):
         best = np.argsort(-row, kind="stable")[:10]
         ranking = [ids[at] for at in best]
         # These collections were judged with other scales than ours: what has a grade is relevant.
-        told.append(metrics.score(ranking, question.grades, relevant=1))
-    return metrics.average(told)
+        scores.append(metrics.score(ranking, question.grades, relevant=1))
+    return metrics.average(scores)
 
 
 if __name__ == "__main__":

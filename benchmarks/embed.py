@@ -2,10 +2,9 @@
 
     RAGVAULT_BENCH_DATA=… python -m benchmarks.embed [--passages 2000] [--model NAME]
 
-The bare runtime is onnxruntime called in the same process on the same texts, already tokenised,
-sorted by length and padded no further than each batch needs, with the best of several batch
-sizes and both ways to use the cores: everything an ideal caller could know. Both take turns, a
-slice of the passages each, so that a busy machine is busy for both.
+The bare runtime is onnxruntime in the same process on the same texts: tokenised beforehand, sorted
+by length, padded no more than each batch needs, with the best of several batch sizes and thread
+counts. Both run in turns on slices of the passages, so that load slows both alike.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ print(time.perf_counter() - begun)
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    asked.add_argument("--passages", type=int, default=2000)
-    asked.add_argument("--model", default=Models().embedder)
-    args = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--passages", type=int, default=2000)
+    parser.add_argument("--model", default=Models().embedder)
+    args = parser.parse_args()
     texts = data.passages(args.passages)
     embedder = open_embedder(args.model, load_options(Models(), LineReporter()))
     embedder.embed(texts[:8], "passage")

@@ -1,14 +1,13 @@
-"""What the default is worth on questions that nothing was chosen by.
+"""The default on questions that its settings were not chosen on.
 
     python -m benchmarks.heldout                       every corpus left out in turn
     python -m benchmarks.heldout --corpora obsidian-tasks,jackyzha0-garden,ir/cranfield
 
-The weights of the default were chosen on the judged questions they are reported on. Here they are
-chosen again, blindly: of a fixed random set of weights (seed 0, the default not among them) the one
-with the best mean nDCG@10 over all other corpora, and then it answers the corpus that was left out.
-The same for confidence: its curves are fitted to the first three answers of one vault, and judged
-by the Brier score on the other. What chooses is the sum of evidence alone, in numpy, so that many
-settings can be tried; what answers is every stage of the real ranking.
+The default's weights were chosen on the questions that its quality is reported on. Here each corpus
+is left out in turn: of a fixed random set of weights (seed 0, without the default), the one with
+the best mean nDCG@10 on the other corpora answers it. Confidence in the same way: its curves are
+fitted to the first three answers of one vault and judged by the Brier score on the other. Weights
+are chosen by the sum of evidence alone, in numpy, which is fast; answers go through every stage.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ CURVES = {
 
 
 class Left:
-    """A corpus that was searched once, and is ranked as often as weights are tried."""
+    """A corpus that is searched once and then ranked with many weights."""
 
     def __init__(self, corpus: Corpus) -> None:
         self.corpus = corpus
@@ -70,12 +69,12 @@ class Left:
 
     def mean(self, values: Values) -> float:
         """nDCG@10 of the sum of evidence."""
-        config, told = with_values(self.config, values).fuse.evidence, []
+        config, scores = with_values(self.config, values).fuse.evidence, []
         for question, evidence, notes in self._known:
             order = np.argsort(-summed(evidence, config), kind="stable")
             ranked = [notes[at] for at in order if notes[at] not in question.without]
-            told.append(score(ranked, question.grades, relevant=self.corpus.relevant))
-        found = [each["ndcg@10"] for each in told if "ndcg@10" in each]
+            scores.append(score(ranked, question.grades, relevant=self.corpus.relevant))
+        found = [each["ndcg@10"] for each in scores if "ndcg@10" in each]
         return sum(found) / len(found)
 
     def answers(self, values: Values) -> list[ScoredAnswer]:
@@ -118,21 +117,25 @@ def tried(count: int = TRIED) -> list[dict[str, float]]:
 
 
 def weights(some: Sequence[Left], settings: Sequence[Values]) -> list[dict[str, Any]]:
-    """One row a corpus: what was chosen without it, beside the default and the better leg."""
+    """One row per corpus: weights chosen without it, the default, and the better leg."""
     means = {each.corpus.name: [each.mean(values) for values in settings] for each in some}
     found: list[dict[str, Any]] = []
     every: dict[str, list[ScoredAnswer]] = {"chosen": [], "default": [], "leg": []}
     for left in some:
-        print(f"{left.corpus.name}: answered by others' weights", file=sys.stderr, flush=True)
+        print(
+            f"{left.corpus.name}: answering with weights chosen on the others",
+            file=sys.stderr,
+            flush=True,
+        )
         others = [of for name, of in means.items() if name != left.corpus.name]
         at = max(range(len(settings)), key=lambda i: sum(of[i] for of in others))
-        told = {
+        answers_by = {
             "chosen": left.answers(settings[at]),
             "default": left.answers({}),
             "leg": _better_leg(left.corpus),
         }
-        found.append(_row(left.corpus.name, told) | {"values": dict(settings[at])})
-        every = {name: [*answers, *told[name]] for name, answers in every.items()}
+        found.append(_row(left.corpus.name, answers_by) | {"values": dict(settings[at])})
+        every = {name: [*answers, *answers_by[name]] for name, answers in every.items()}
     return [*found, _row("all", every)]
 
 
@@ -141,12 +144,12 @@ def _better_leg(corpus: Corpus) -> list[ScoredAnswer]:
     return max(found.values(), key=lambda answers: report.summarize(answers)["ndcg@10"])
 
 
-def _row(name: str, told: Mapping[str, Sequence[ScoredAnswer]]) -> dict[str, Any]:
+def _row(name: str, answers_by: Mapping[str, Sequence[ScoredAnswer]]) -> dict[str, Any]:
     def against(other: str) -> dict[str, Any]:
-        kept = report.comparison("", told["chosen"], "", told[other])
+        kept = report.comparison("", answers_by["chosen"], "", answers_by[other])
         return {key: kept[key] for key in ("n", "mean", "low", "high")}
 
-    means = {key: report.summarize(answers) for key, answers in told.items()}
+    means = {key: report.summarize(answers) for key, answers in answers_by.items()}
     return {
         "corpus": name,
         **{key: {m: of[m] for m in ("ndcg@10", "mrr@10")} for key, of in means.items()},
@@ -222,17 +225,17 @@ def confidence_table(rows: Sequence[Mapping[str, Any]]) -> str:
     ]
     names = ("chosen", "default", "best_here", "base_rate")
     for row in rows:
-        told = " | ".join(f"{row[name]:.3f}" for name in names)
-        lines.append(f"| {row['corpus']} | {row['answers']} | {told} |")
+        cells = " | ".join(f"{row[name]:.3f}" for name in names)
+        lines.append(f"| {row['corpus']} | {row['answers']} | {cells} |")
     return "\n".join(lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    asked = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    asked.add_argument("--corpora", default=",".join((*corpora.JUDGED, *COLLECTIONS)))
-    asked.add_argument("--limit", type=int, default=0, help="questions of a BEIR collection")
-    asked.add_argument("--tried", type=int, default=TRIED, help="settings to choose from")
-    args = asked.parse_args(arguments)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--corpora", default=",".join((*corpora.JUDGED, *COLLECTIONS)))
+    parser.add_argument("--limit", type=int, default=0, help="questions of a BEIR collection")
+    parser.add_argument("--tried", type=int, default=TRIED, help="settings to choose from")
+    args = parser.parse_args(arguments)
     some = [corpora.corpus(name, args.limit) for name in args.corpora.split(",")]
     for corpus in some:
         corpus.index()

@@ -4,8 +4,8 @@
     python -m benchmarks.keyword speed [--notes 1500]   writing, opening, searching, a small change
     python -m benchmarks.keyword settings               what each analyzer setting is worth
 
-Passages are cut here by blank lines to about 500 characters, so that the figures depend on no
-other room. Quality is keyword-only, by best passage of a note. Times are process time.
+Notes are cut at blank lines into passages of about 500 characters, so that the figures do not
+depend on ragvault's chunking. A note counts with its best passage. Times are process time.
 """
 
 from __future__ import annotations

@@ -86,11 +86,11 @@ PEERS = {
 
 def main() -> None:
     name, folder, deep = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
-    told = json.loads((folder / "texts.json").read_text())
+    exported = json.loads((folder / "texts.json").read_text())
     vectors, queries = np.load(folder / "vectors.npy"), np.load(folder / "queries.npy")
     build, package = PEERS[name]
     began = time.perf_counter()
-    ask = build(told["passages"], vectors, queries, told["queries"], deep)
+    ask = build(exported["passages"], vectors, queries, exported["queries"], deep)
     spent = time.perf_counter() - began
     ask(0)
     rankings, times = [], []

@@ -9,10 +9,10 @@
     bm25s     its BM25 over our passages, English stemming and stop words
     txtai     its hybrid (dense + BM25, 0.5 each) over our passages and vectors
 
-Peers get what our index holds: passages with their headings, and their vectors. Queries come with
-the vector that our model gives them, and what that took is added to the time of every peer that
-needs it. A note counts where its best passage stands. Peers that are no part of ragvault run in an
-environment of their own, which is made on the first run.
+Peers get the passages of our index with their headings, and their vectors. They also get our
+vectors of the queries; the time of embedding is added for peers that need them. The rank of a note
+is that of its best passage. Peers that ragvault does not depend on run in their own environment,
+which is created on the first run.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ def run(peer: str, python: str, folder: Path) -> dict[str, Any]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{peer} failed: {done.stderr.strip().splitlines()[-1:]}")
-    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    output: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return output
 
 
-def answered(corpus: Corpus, told: Mapping[str, Any], notes: Sequence[str]) -> list[ScoredAnswer]:
+def answered(corpus: Corpus, output: Mapping[str, Any], notes: Sequence[str]) -> list[ScoredAnswer]:
     found = []
     for question, ranking, took in zip(
-        corpus.questions, told["rankings"], told["times"], strict=True
+        corpus.questions, output["rankings"], output["times"], strict=True
     ):
         order = [notes[at] for at in ranking if notes[at] not in question.without]
         scores = score(order, question.grades, relevant=corpus.relevant)
@@ -115,13 +115,13 @@ def compare(some: Sequence[Corpus], peers: Sequence[str], python: str) -> list[d
             notes, embedding = exported(corpus, Path(work))
             for peer in peers:
                 print(f"{corpus.name}: {peer}", file=sys.stderr, flush=True)
-                told = run(peer, sys.executable if peer in OURS else python, Path(work))
+                output = run(peer, sys.executable if peer in OURS else python, Path(work))
                 if peer in DENSE:
-                    pairs = zip(told["times"], embedding, strict=True)
-                    told["times"] = [asking + vector for asking, vector in pairs]
-                results[peer] += answered(corpus, told, notes)
-                spent[peer] += told["index_s"]
-                versions[peer] = told["version"]
+                    pairs = zip(output["times"], embedding, strict=True)
+                    output["times"] = [asking + vector for asking, vector in pairs]
+                results[peer] += answered(corpus, output, notes)
+                spent[peer] += output["index_s"]
+                versions[peer] = output["version"]
     rows = quality.rows(results)
     for row in rows:
         row["index_s"] = round(spent.get(row["profile"], 0.0), 2)
@@ -163,12 +163,12 @@ def environment(named: Path | None) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    asked = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    asked.add_argument("--corpora", default="", help="names, with commas between")
-    asked.add_argument("--peers", default=",".join((*OURS, *THEIRS)))
-    asked.add_argument("--limit", type=int, default=0, help="questions of a BEIR collection")
-    asked.add_argument("--venv", type=Path)
-    args = asked.parse_args(arguments)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--corpora", default="", help="names, with commas between")
+    parser.add_argument("--peers", default=",".join((*OURS, *THEIRS)))
+    parser.add_argument("--limit", type=int, default=0, help="questions of a BEIR collection")
+    parser.add_argument("--venv", type=Path)
+    args = parser.parse_args(arguments)
     names = args.corpora.split(",") if args.corpora else quality.default_corpora()
     peers = args.peers.split(",")
     python = environment(args.venv) if set(peers) & set(THEIRS) else sys.executable

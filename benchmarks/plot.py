@@ -131,9 +131,9 @@ def _plain(axis: Any) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    asked = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    asked.add_argument("--folder", type=Path, default=record.RESULTS)
-    args = asked.parse_args(arguments)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--folder", type=Path, default=record.RESULTS)
+    args = parser.parse_args(arguments)
     for name, draw in (("quality", quality), ("growth", growth)):
         path = args.folder / f"{name}.svg"
         print(path if draw(path) else f"{name}: not measured yet", file=sys.stderr)

@@ -113,8 +113,8 @@ def watcher(root: Path, environ: dict[str, str]) -> Iterator[int]:
     subprocess.run([RAGVAULT, "watch", "--daemon", "-q", str(root)], env=environ, check=True)
     try:
         while True:
-            told = run([RAGVAULT, "watch", "--status", "--json"], environ).out
-            state = json.loads(told)
+            status = run([RAGVAULT, "watch", "--status", "--json"], environ).out
+            state = json.loads(status)
             if not any(vault["waiting"] for vault in state["vaults"]):
                 break
             time.sleep(0.5)
@@ -281,12 +281,12 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--idle", type=float, default=30.0, help="seconds to watch it do nothing")
     parser.add_argument("--edits", type=int, default=0, help="of a note that is written for it")
-    asked = parser.parse_args()
-    more = (asked.tier, asked.runs, asked.idle, asked.edits)
+    args = parser.parse_args()
+    more = (args.tier, args.runs, args.idle, args.edits)
     with tempfile.TemporaryDirectory() as folder:
-        root = asked.vault or data.part(asked.notes, Path(folder, "notes"))
-        home = asked.home or Path(folder) / "home"
-        measure(root, environ_of(home, asked.models), *more)
+        root = args.vault or data.part(args.notes, Path(folder, "notes"))
+        home = args.home or Path(folder) / "home"
+        measure(root, environ_of(home, args.models), *more)
 
 
 if __name__ == "__main__":

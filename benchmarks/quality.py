@@ -203,13 +203,13 @@ def default_corpora() -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    asked = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    asked.add_argument("--corpora", default="", help="names, with commas between")
-    asked.add_argument("--profiles", default="default", help="names, or all")
-    asked.add_argument("--ablate", action="store_true")
-    asked.add_argument("--limit", type=int, default=0, help="questions of a BEIR collection")
-    asked.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    args = asked.parse_args(arguments)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--corpora", default="", help="names, with commas between")
+    parser.add_argument("--profiles", default="default", help="names, or all")
+    parser.add_argument("--ablate", action="store_true")
+    parser.add_argument("--limit", type=int, default=0, help="questions of a BEIR collection")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    args = parser.parse_args(arguments)
     names = args.corpora.split(",") if args.corpora else default_corpora()
     wanted = list(profiles.names()) if args.profiles == "all" else args.profiles.split(",")
     measure(names, [*wanted, *LEGS], args.set, ablate=args.ablate, limit=args.limit)

@@ -1,11 +1,11 @@
-"""How well links are understood, and how fast a vault is read.
+"""How many links resolve, and how fast a vault is read.
 
     python -m benchmarks.reading            everything
     python -m benchmarks.reading --links    link targets that resolve, vault by vault
     python -m benchmarks.reading --speed    the large corpus: first index, confirmation, growth
 
-Each figure of speed comes from a process of its own, which also reports the greatest memory of all
-its processes together. Times depend on the machine; the growth from 1,000 notes to all does not.
+Each speed is measured in its own process, with the peak memory of all its processes together. Times
+depend on the machine; how they grow with the number of notes does not.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _run(root: Path, folder: Path) -> dict[str, float]:
 
 
 def one(root: Path, folder: Path) -> None:
-    """One index run, told as JSON: the process, its children and its time."""
+    """One index run, as JSON: time, and memory of the process and its children."""
     with Catalogue.open(folder, True) as catalogue:
         began = time.perf_counter()
         follow_notes(root, catalogue, Config())
@@ -96,7 +96,7 @@ def one(root: Path, folder: Path) -> None:
         resource.getrusage(who).ru_maxrss
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
-    # All at their greatest at once, which they never are: it cannot be more than this.
+    # An upper bound: the children are never all at their peak at once.
     used = own + largest * min(os.cpu_count() or 1, 8)
     size = sum(os.stat(path).st_size for path in root.rglob("*.md")) / 1e6  # noqa: PTH116
     print(json.dumps({"seconds": seconds, "notes": notes, "memory": used / 1024, "mb": size}))

@@ -1,11 +1,11 @@
-"""What the weights of `ragvault related` are worth, on links that were hidden.
+"""The weights of `ragvault related`, measured on hidden links.
 
     python -m benchmarks.related [--pairs 200]
 
-Somebody linked two notes, so they are related. For a seeded sample of such pairs every link between
-the two is hidden, and the second must be found from the first by what is left: links through other
-notes, meaning, and the community (which was found with the hidden link in place: a small leak).
-Other notes that are linked directly are right as well, and are left out of the ranking.
+Two linked notes are related. For a fixed random sample of such pairs, every link between the two is
+hidden, and the second must be found from the first by links through other notes, by vectors, and by
+community (which was computed with the hidden link in place: a small leak). Other directly linked
+notes are also right, so they are left out of the ranking.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def order(found: Lists, weights: Mapping[str, float]) -> list[int]:
 
 def rows(asked: Sequence[tuple[Lists, int]]) -> list[dict[str, Any]]:
     """One row for each choice of weights, with its difference to the default."""
-    told: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
     base: list[float] = []
     for weights in TRIED:
         orders = [(order(found, weights), other) for found, other in asked]
@@ -85,7 +85,7 @@ def rows(asked: Sequence[tuple[Lists, int]]) -> list[dict[str, Any]]:
         base = base or ranks
         low, high = bootstrap_interval([a - b for a, b in zip(ranks, base, strict=True)])
         mean = sum(ranks) / len(ranks)
-        told.append(
+        found.append(
             {
                 **weights,
                 "mrr@10": mean,
@@ -94,7 +94,7 @@ def rows(asked: Sequence[tuple[Lists, int]]) -> list[dict[str, Any]]:
                 "n": len(orders),
             }
         )
-    return told
+    return found
 
 
 def table(found: Sequence[Mapping[str, Any]]) -> str:
@@ -103,16 +103,16 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
     for row in found:
         weights = " | ".join(f"{row[name]:g}" for name in DEFAULT)
         shift = row["against"]
-        told = f"{shift['mean']:+.3f} [{shift['low']:+.3f}, {shift['high']:+.3f}]"
-        lines.append(f"| {weights} | {row['mrr@10']:.3f} | {row['recall@10']:.3f} | {told} |")
+        difference = f"{shift['mean']:+.3f} [{shift['low']:+.3f}, {shift['high']:+.3f}]"
+        lines.append(f"| {weights} | {row['mrr@10']:.3f} | {row['recall@10']:.3f} | {difference} |")
     return "\n".join(lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    asked = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    asked.add_argument("--pairs", type=int, default=200, help="of each vault")
-    asked.add_argument("--corpora", default="", help="names, with commas between")
-    args = asked.parse_args(arguments)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--pairs", type=int, default=200, help="of each vault")
+    parser.add_argument("--corpora", default="", help="names, with commas between")
+    args = parser.parse_args(arguments)
     names = args.corpora.split(",") if args.corpora else quality.default_corpora()
     some = [corpora.corpus(name) for name in names]
     pairs = []

@@ -2,12 +2,10 @@
 
     RAGVAULT_BENCH_DATA=… python -m benchmarks.searching [--notes 1000,14593] [--engine whoosh]
 
-The corpus is indexed as for the full tier, but for its vectors: they are made of the hash of each
-text, as many numbers as the real model's, so that nothing has to be embedded for hours. Queries are
-really embedded, by the default model (fetched on the first run). So the times are those of a
-search, while what it finds by meaning is by chance; quality is measured by benchmarks.quality.
-
-Without rerank. Indexes are kept in RAGVAULT_BENCH_HOME, by default below the temporary folder.
+The corpus is indexed to the full tier, but with vectors made from the hash of each text, because
+embedding would take hours. Queries are really embedded, by the default model (downloaded on the
+first run). So times are those of a real search, while its vector hits are random;
+benchmarks.quality measures quality. Without reranking. Indexes are stored in RAGVAULT_BENCH_HOME.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ Times = dict[str, list[float]]
 
 
 class Hashed:
-    """Stands for an embedder while passages are indexed: a text's vector follows from its hash."""
+    """An embedder for passages whose vectors are made from the hash of a text."""
 
     def __init__(self, real: Embedder) -> None:
         self.name, self.dim, self.max_tokens = real.name, real.dim, real.max_tokens

@@ -87,8 +87,8 @@ def _written(root: Path, home: Path, how: str) -> dict[str, Any]:
 
 
 def _searched(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    told = {"search_ms": _at(times["search"], 50), "search_p95_ms": _at(times["search"], 95)}
-    return told | {f"{leg}_ms": _at(times[leg], 50) for leg in LEGS if leg in times}
+    columns = {"search_ms": _at(times["search"], 50), "search_p95_ms": _at(times["search"], 95)}
+    return columns | {f"{leg}_ms": _at(times[leg], 50) for leg in LEGS if leg in times}
 
 
 def _commands(cold: Sequence[process.Ran], warm: Sequence[process.Ran]) -> dict[str, float]:
@@ -119,21 +119,21 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     keys = [key for key in SHOWN if key in rows[0]]
     lines = [f"| {' | '.join(SHOWN[key] for key in keys)} |", f"|{'---:|' * len(keys)}"]
     return "\n".join(
-        [*lines, *(f"| {' | '.join(_told(row[key]) for key in keys)} |" for row in rows)]
+        [*lines, *(f"| {' | '.join(_cell(row[key]) for key in keys)} |" for row in rows)]
     )
 
 
-def _told(value: Any) -> str:
+def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    asked = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    asked.add_argument("--sizes", default="1000", help="numbers of notes; 0 is all of them")
-    asked.add_argument("--tier", default="static", choices=list(HOW))
-    asked.add_argument("--runs", type=int, default=10, help="whole commands, cold and warm")
-    asked.add_argument("--queries", type=int, default=searching.QUERIES)
-    args = asked.parse_args(arguments)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--sizes", default="1000", help="numbers of notes; 0 is all of them")
+    parser.add_argument("--tier", default="static", choices=list(HOW))
+    parser.add_argument("--runs", type=int, default=10, help="whole commands, cold and warm")
+    parser.add_argument("--queries", type=int, default=searching.QUERIES)
+    args = parser.parse_args(arguments)
     os.environ["RAGVAULT_HOME"] = str(record.home())  # the models that benchmarks keep
     if not corpora.available():
         print("RAGVAULT_BENCH_DATA is not set: measuring the sample vault", file=sys.stderr)

@@ -2,8 +2,8 @@
 
     python -m benchmarks.startup [--runs 15]
 
-The best and not the mean: everything that makes a start slower than its best is the machine's
-business. Each row is one command line; `python -c pass` is what no program can go below.
+The best, because anything slower is due to other load. Each row is one command line; `python -c
+pass` is the lower bound.
 """
 
 from __future__ import annotations

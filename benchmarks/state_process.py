@@ -18,13 +18,13 @@ WARM = 15
 NOW = datetime(2026, 11, 1, tzinfo=timezone.utc)
 
 
-def answered(asked, index, search):
+def answer(query, index, search):
     """Milliseconds of a search, of its stages alone, and the results."""
     began = time.perf_counter()
-    response = search.search(asked, index)
+    response = search.search(query, index)
     took = time.perf_counter() - began
     with index.catalogue.snapshot():
-        prepared = search.prepare(asked, index)
+        prepared = search.prepare(query, index)
         began = time.perf_counter()
         prepared.ranked()
         stages = time.perf_counter() - began
@@ -42,14 +42,14 @@ def main() -> None:
     if not Path(search.__file__).is_relative_to(tree):
         raise SystemExit(f"ragvault is taken from {search.__file__}, not from {tree}")
     collect_garbage_less_often()  # as a watcher is
-    told = json.loads(sys.stdin.readline())
-    queries = [search.Asked(query, NOW, told["limit"]) for query in told["queries"]]
-    with Vault.open(Path(told["root"]), flags=told["flags"]).reading() as index:
+    task = json.loads(sys.stdin.readline())
+    queries = [search.Asked(query, NOW, task["limit"]) for query in task["queries"]]
+    with Vault.open(Path(task["root"]), flags=task["flags"]).reading() as index:
         for query in queries[:WARM]:
             search.search(query, index)
         print("ready", flush=True)
         for line in sys.stdin:
-            print(json.dumps(answered(queries[int(line)], index, search)), flush=True)
+            print(json.dumps(answer(queries[int(line)], index, search)), flush=True)
 
 
 if __name__ == "__main__":

@@ -89,9 +89,9 @@ def origin(found: Mapping[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    asked = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    asked.add_argument("--check", action="store_true")
-    args = asked.parse_args(arguments)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args(arguments)
     for page in PAGES:
         before = page.read_text("utf-8")
         after = rewritten(before)

@@ -1,11 +1,11 @@
-"""How long texts are read: what windows find beside cutting off, and what a batch does to a vector.
+"""Long texts: windows against truncation; and how batches change vectors.
 
     RAGVAULT_BENCH_DATA=… python -m benchmarks.windows [--texts state_of_the_union,wikitexts]
 
-Passages of 4,000 characters, about 1,000 tokens, are cut from long texts, and each question looks
-for the passage that holds the first words of its answer: once with passages read in windows, as
-the product reads them, once with what fits the model alone. Then the same passages, short ones, go
-through the bare runtime one by one and in batches, and the vectors of both are compared.
+Long texts are cut into passages of 4,000 characters, about 1,000 tokens. Each question must find
+the passage that contains the first words of its answer: once with passages read in windows, as
+ragvault does, and once truncated to what the model takes. Then short passages are embedded one by
+one and in batches by the bare runtime, and their vectors compared.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ NAME = Models().embedder
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    asked.add_argument("--texts", default="state_of_the_union,wikitexts")
-    asked.add_argument("--passages", type=int, default=256, help="for the batches")
-    args = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--texts", default="state_of_the_union,wikitexts")
+    parser.add_argument("--passages", type=int, default=256, help="for the batches")
+    args = parser.parse_args()
     for name in args.texts.split(","):
         _long(data.folder("ir", "chunking-evaluation"), name)
     _batches(data.passages(args.passages))

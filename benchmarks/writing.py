@@ -5,11 +5,10 @@
     python -m benchmarks.writing full [--passages 2000]              beside bare embedding
     python -m benchmarks.writing changes [--changed 2000]            many notes change at once
 
-Every run of an index is a process of its own, as a person starts it, and reports its own times.
-Memory is the most that it and the processes it started held at one time. CPU is theirs together,
-which a busy machine hardly changes; seconds are the clock's. The models are those of RAGVAULT_HOME.
-For `size` the transformer is a stand-in with vectors of the same size: what they say does not
-matter there.
+Every index run is its own process and reports its own times. Memory is the peak of the process and
+its children together, and CPU their sum, which a busy machine hardly changes; seconds are wall
+time. The models are those of RAGVAULT_HOME. For `size`, vectors are made by hash and have the size
+of the transformer's.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ from ragvault.config import folders
 
 # What is timed: (where it is called from, its name, what it is called here).
 STEPS = (
-    ("ragvault.ingest", "follow_notes", "read, parse, cut, store"),
-    ("ragvault.update.notes", "look_links_up", "  of it: look links up"),
+    ("ragvault.ingest", "follow_notes", "read, parse, chunk, store"),
+    ("ragvault.update.notes", "look_links_up", "  of it: resolve links"),
     ("ragvault.update.keyword", "update_keyword", "keyword"),
-    ("ragvault.ingest", "embed", "embed (aside)"),
+    ("ragvault.ingest", "embed", "embed (in parallel)"),
     ("ragvault.update.vectors", "update_vectors", "vectors"),
     ("ragvault.ingest", "follow_vocabulary", "vocabulary"),
     ("ragvault.update.graph.LinkGraph", "update", "links"),
@@ -55,24 +54,24 @@ def static(notes: int, engine: str) -> None:
         first = run(root, home, flag, "static")
         size = bytes_of(root)
         print(f"{first['notes']:,} notes, {first['passages']:,} passages, {size / 1e6:.1f} MB")
-        print(f"{engine}, static tier: {_told(first)}")
+        print(f"{engine}, static tier: {_line(first)}")
         for name, (wall, cpu) in first["steps"].items():
             print(f"  {name:28} {wall:7.1f} s {cpu:7.1f} s of CPU in its thread")
         print(f"  searchable by keyword after {first['keyword']:.1f} s")
         _sizes(home, size)
-        print(f"nothing changed: {_told(run(root, home, flag, 'static'))}")
+        print(f"nothing changed: {_line(run(root, home, flag, 'static'))}")
         note = changed(root)
         change = run(root, home, flag, "static")
-        print(f"{note.name} changed, process start to end: {_told(change)}")
+        print(f"{note.name} changed, process start to end: {_line(change)}")
         print(f"  searchable by keyword {change['searchable']:.1f} s after process start")
         print(f"  {change['wrote'] / 1e6:.2f} MB written; index: {_opened(root, home, flag)}")
         note.unlink()
         gone = run(root, home, flag, "static")
-        print(f"{note.name} deleted: {_told(gone)}, {gone['wrote'] / 1e6:.2f} MB written")
+        print(f"{note.name} deleted: {_line(gone)}, {gone['wrote'] / 1e6:.2f} MB written")
 
 
 def changes(notes: int, count: int, engine: str) -> None:
-    """Many notes change at once: what it costs that words follow while they are read."""
+    """Many notes change at once: keyword updates meanwhile, or only at the end."""
     with scene(notes) as (root, home):
         flag = f"keyword.engine={engine}"
         run(root, home, flag, "static")
@@ -81,12 +80,14 @@ def changes(notes: int, count: int, engine: str) -> None:
                 file.write(PARAGRAPH)
         indexed = home.with_name("indexed")
         (home / "vaults").rename(indexed)
-        for how in ("static", "words last"):
+        for how in ("static", "keyword last"):
             shutil.rmtree(home / "vaults", ignore_errors=True)
             shutil.copytree(indexed, home / "vaults")
             done = run(root, home, flag, how)
-            print(f"{count:,} changed, {'words follow' if how == 'static' else how}: {_told(done)}")
-            print(f"  a changed note is out of answers for {done['missed']:.1f} s at most")
+            print(
+                f"{count:,} changed, {'keyword meanwhile' if how == 'static' else how}: {_line(done)}"
+            )
+            print(f"  a changed note cannot be found for {done['missed']:.1f} s at most")
 
 
 def both(notes: int) -> None:
@@ -94,14 +95,14 @@ def both(notes: int) -> None:
     with scene(notes) as (root, home):
         run(root, home, "keyword.engine=whoosh", "static")
         half = run(root, home, "keyword.engine=whoosh", "half")
-        print(f"on the way, with vectors of both tiers: {_told(half)}")
+        print(f"on the way, with vectors of both tiers: {_line(half)}")
         _sizes(home, bytes_of(root))
         done = run(root, home, "keyword.engine=whoosh", "stand-in")
-        print(f"full tier: {_told(done)}")
+        print(f"full tier: {_line(done)}")
         _sizes(home, bytes_of(root))
         changed(root)
         change = run(root, home, "keyword.engine=whoosh", "stand-in")
-        print(f"one changed note: {_told(change)}, {change['wrote'] / 1e6:.2f} MB written")
+        print(f"one changed note: {_line(change)}, {change['wrote'] / 1e6:.2f} MB written")
 
 
 def full(passages: int) -> None:
@@ -121,44 +122,44 @@ def full(passages: int) -> None:
 
 
 def one(root: Path, flag: str, how: str) -> None:
-    """Index once and tell about it as JSON."""
+    """Index once and print the measurements as JSON."""
     from ragvault.cli.start import collect_garbage_less_often
     from ragvault.vault import Vault
 
     collect_garbage_less_often()  # as every command is
     vault = Vault.open(root, flags=[flag])
-    steps, heard, followed = Steps(), Heard(), Followed()
-    told: dict[str, Any] = {"steps": steps.spent}
+    steps, reporter, followed = Steps(), TimedLines(), Followed()
+    result: dict[str, Any] = {"steps": steps.spent}
     if how == "bare first":
-        told |= _bare(vault)
+        result |= _bare(vault)
     began, cpu = time.perf_counter(), _cpu()
     if how in ("half", "stand-in"):
         _stand_in(stops=how == "half")
     else:
         steps.watch()
-        followed.watch(meanwhile=how != "words last")
+        followed.watch(meanwhile=how != "keyword last")
     with suppress(KeyboardInterrupt):
-        tier = "static" if how in ("static", "words last") else "full"
-        vault.index(tier, talk=heard)  # type: ignore[arg-type]
-    told |= {"index": time.perf_counter() - began, "index_cpu": _cpu() - cpu}
+        tier = "static" if how in ("static", "keyword last") else "full"
+        vault.index(tier, talk=reporter)  # type: ignore[arg-type]
+    result |= {"index": time.perf_counter() - began, "index_cpu": _cpu() - cpu}
     if how == "bare":
-        told |= _bare(vault)
+        result |= _bare(vault)
     with vault.catalogue() as catalogue:
         counts = catalogue.counts()
-    told |= {
+    result |= {
         "notes": counts.notes,
         "passages": counts.passages,
         "missed": followed.longest(began),
-        "keyword": heard.since(began, "by keyword"),
+        "keyword": reporter.since(began, "by keyword"),
         "clock": time.time() - (time.perf_counter() - began),
         "wrote": _written(),
         "cpu": _cpu(),
     }
-    print(json.dumps(told))
+    print(json.dumps(result))
 
 
-class Heard:
-    """Notes when something is said."""
+class TimedLines:
+    """A reporter that stores every line with its time."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[float, str]] = []
@@ -176,7 +177,7 @@ class Heard:
 
 
 class Followed:
-    """When words had followed what was read."""
+    """When each keyword update ended."""
 
     def __init__(self) -> None:
         self.ends: list[float] = []
@@ -200,7 +201,7 @@ class Followed:
 
 
 class Steps:
-    """How long each step took, by the clock and in CPU of the thread that took it."""
+    """Wall time and thread CPU of each step."""
 
     def __init__(self) -> None:
         self.spent: dict[str, list[float]] = {}
@@ -229,7 +230,7 @@ class Steps:
 
 
 def _stand_in(stops: bool) -> None:
-    """A transformer that reads nothing and answers at once, with vectors as long as its own."""
+    """Replace the transformer by vectors made by hash, of the same size."""
     from benchmarks.searching import Hashed
     from ragvault.engines import Engines
     from ragvault.models.load import same_model
@@ -307,19 +308,21 @@ def run(root: Path, home: Path, flag: str, how: str) -> dict[str, Any]:
     began, clock = time.perf_counter(), time.time()
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environ) as running:
         memory = Memory(running.pid)
-        said = running.communicate()[0]
+        output = running.communicate()[0]
         memory.end()
     if running.returncode:
         raise subprocess.CalledProcessError(running.returncode, command)
-    told: dict[str, Any] = json.loads(said) | {"memory": memory.most / 1e6}
-    told["searchable"] = told["clock"] + told["keyword"] - clock  # two processes share no other
-    return told | {"seconds": time.perf_counter() - began}
+    result: dict[str, Any] = json.loads(output) | {"memory": memory.most / 1e6}
+    result["searchable"] = (
+        result["clock"] + result["keyword"] - clock
+    )  # two processes share no other
+    return result | {"seconds": time.perf_counter() - began}
 
 
 class Memory(threading.Thread):
-    """The most that a process and those it started held at one time, in bytes, by looking often.
+    """Peak memory of a process and its children in bytes, sampled five times a second.
 
-    What they share is counted by its share, where the system tells.
+    Shared memory is divided among the processes that share it.
     """
 
     def __init__(self, pid: int) -> None:
@@ -337,7 +340,7 @@ class Memory(threading.Thread):
 
 
 def _family(pid: int) -> list[int]:
-    """A process and all that it started."""
+    """A process and all its descendants."""
     try:
         own = Path(f"/proc/{pid}/task").glob("*/children")
         started = [int(child) for task in own for child in task.read_text().split()]
@@ -354,7 +357,7 @@ def _held(pid: int) -> int:
     return next((1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
 
 
-def _told(run: dict[str, Any]) -> str:
+def _line(run: dict[str, Any]) -> str:
     return f"{run['seconds']:.1f} s, {run['cpu']:.1f} s of CPU, {run['memory']:,.0f} MB of memory"
 
 
@@ -418,17 +421,17 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--changed", type=int, default=2000)
     parser.add_argument("--passages", type=int, default=2000)
     parser.add_argument("--engine", choices=["whoosh", "tantivy"], default="whoosh")
-    asked = parser.parse_args(arguments)
-    if asked.what == "one":
-        one(Path(asked.run[0]), asked.run[1], asked.run[2])
-    elif asked.what == "size":
-        both(asked.notes)
-    elif asked.what == "full":
-        full(asked.passages)
-    elif asked.what == "changes":
-        changes(asked.notes, asked.changed, asked.engine)
+    args = parser.parse_args(arguments)
+    if args.what == "one":
+        one(Path(args.run[0]), args.run[1], args.run[2])
+    elif args.what == "size":
+        both(args.notes)
+    elif args.what == "full":
+        full(args.passages)
+    elif args.what == "changes":
+        changes(args.notes, args.changed, args.engine)
     else:
-        static(asked.notes, asked.engine)
+        static(args.notes, args.engine)
 
 
 if __name__ == "__main__":
