@@ -84,9 +84,8 @@ def changes(notes: int, count: int, engine: str) -> None:
             shutil.rmtree(home / "vaults", ignore_errors=True)
             shutil.copytree(indexed, home / "vaults")
             done = run(root, home, flag, how)
-            print(
-                f"{count:,} changed, {'keyword meanwhile' if how == 'static' else how}: {_line(done)}"
-            )
+            order = "keyword meanwhile" if how == "static" else how
+            print(f"{count:,} changed, {order}: {_line(done)}")
             print(f"  a changed note cannot be found for {done['missed']:.1f} s at most")
 
 
