@@ -117,10 +117,16 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def parts_table(found: Sequence[Mapping[str, Any]]) -> str:
+    """One row per part, most valuable first; parts that changed no answer share the last row."""
     lines = ["| without | | nDCG@10 | worth [95 %] |", "|---|---|---:|---:|"]
-    for row in sorted(found, key=lambda each: -each["mean"]):
+    changed_some = [row for row in found if row["low"] or row["high"]]
+    for row in sorted(changed_some, key=lambda each: -each["mean"]):
         worth = f"{row['mean']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]"
         lines.append(f"| {row['part']} | {row['group']} | {row['ndcg@10']:.4f} | {worth} |")
+    same = [row for row in found if row not in changed_some]
+    if same:
+        names = ", ".join(row["part"] for row in same)
+        lines.append(f"| {names} | | {same[0]['ndcg@10']:.4f} | no change |")
     return "\n".join(lines)
 
 
