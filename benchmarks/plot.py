@@ -55,7 +55,7 @@ def quality(path: Path) -> bool:
     _plain(axis)
     figure.draw_without_rendering()  # where a point is on the page depends on the layout
     _label(axis, [(o["latency_ms"]["p50"], o["ndcg@10"], name) for name, o, _ in points])
-    figure.savefig(path)
+    _save(figure, path)
     return True
 
 
@@ -120,7 +120,7 @@ def growth(path: Path) -> bool:
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axis.legend(fontsize=8)
         _plain(axis)
-    figure.savefig(path)
+    _save(figure, path)
     return True
 
 
@@ -128,6 +128,14 @@ def _named(name: str, colour: str) -> list[tuple[str, Mapping[str, Any], str]]:
     found = record.latest(name)
     rows = found["rows"] if found else []
     return [(row["profile"], row, colour) for row in rows if row["profile"] != "ragvault"]
+
+
+def _save(figure: Any, path: Path) -> None:
+    """Without a date or random ids, so that the same results give the same file."""
+    from matplotlib import rc_context
+
+    with rc_context({"svg.hashsalt": "ragvault"}):
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def _plain(axis: Any) -> None:
