@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ragvault.config.settings import Boosts
@@ -164,6 +164,7 @@ texts = st.lists(st.sampled_from(words), max_size=6).map(" ".join)
     some=st.sets(st.integers(0, 7), min_size=1),
     tags=st.sampled_from([0.0, 2.0]),
 )
+@example(titles=[""], bodies=["bread", "to be"], query="bredd", some={0}, tags=0.0)
 def test_guesses_stand_last_and_have_one_score(tmp_path_factory, titles, bodies, query, some, tags):
     told = []
     for engine in ENGINES:

@@ -296,9 +296,9 @@ class Index:
         if spelt:
             typed = self._found_among(plain, self._asked(plain, boosts), ids, deadline)
             exact = np.isin(found.ids, typed.ids)
-        scale = self._guess_scales.get(sought) or _guess_scale(
-            found.total[exact], found.total[~exact]
-        )
+        scale = self._guess_scales.get(sought)
+        if scale is None:  # 0 is a scale too: of guesses beside an exact hit that scores nothing
+            scale = _guess_scale(found.total[exact], found.total[~exact])
         order = _order(found, exact, len(ids), 0)
         hits = _hits(found.at(order), exact[order], scale)
         return KeywordAnswer(hits, asked.bounds, spelt, deadline.complete, asked.covers)
