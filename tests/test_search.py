@@ -21,7 +21,7 @@ from ragvault.config import profiles
 from ragvault.config.settings import Vector
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError, UsageError
-from ragvault.index.vector.tiers import Tiers
+from ragvault.index.tiers import Tiers
 from ragvault.opened import Opened
 from ragvault.plan import QueryPlan
 from ragvault.ports import CacheBroken

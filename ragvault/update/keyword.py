@@ -24,7 +24,7 @@ from typing import TypeVar
 from ragvault.config.settings import Keyword
 from ragvault.engines import Engines
 from ragvault.errors import refused
-from ragvault.index.keyword import choose_engine, lacks_tantivy, open_writer, recipe
+from ragvault.index.keyword import choose_engine, keyword_recipe, lacks_tantivy, open_writer
 from ragvault.index.keyword.fields import note_words, passage_words
 from ragvault.index.vocabulary import choose, concepts, plan
 from ragvault.ports import CacheBroken, Embedder, KeywordIndex, KeywordWriter
@@ -74,7 +74,7 @@ def wanted_cache(catalogue: Catalogue, settings: Keyword, cache: Cache | None) -
     """The index as it should be now; its number is not chosen yet."""
     current = cache.engine if cache is not None else ""
     engine = choose_engine(settings.engine, catalogue.passage_count(), current)
-    return Cache(KEYWORD, 0, engine, recipe(engine, settings), catalogue.revision)
+    return Cache(KEYWORD, 0, engine, keyword_recipe(engine, settings), catalogue.revision)
 
 
 def can_update(catalogue: Catalogue, cache: Cache, wanted: Cache) -> bool:

@@ -12,19 +12,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragvault.config.settings import Graph
-from ragvault.index.graph import Backlinks, Edge, backlinks, link_share, list_weights, weight_of
-from ragvault.index.graph_neighbours import neighbours
-from ragvault.index.graph_networkx import (
+from ragvault.index.graph import (
     LINK,
+    Backlinks,
+    Edge,
+    backlinks,
     communities,
     link_graph,
+    link_share,
+    list_weights,
     majority,
     numbered,
     share_changed,
     shortest_path,
     stamp,
     ties,
+    weight_of,
 )
+from ragvault.index.graph_neighbours import neighbours
 
 sections = st.none() | st.integers(0, 3)
 kinds = st.sampled_from(["link", "embed", "alias", "property"])
@@ -260,7 +265,7 @@ def test_communities_do_not_depend_on_ids(links, order):
 def test_communities_do_not_depend_on_how_texts_are_hashed():
     program = (
         "import random; from ragvault.config.settings import Graph;"
-        "from ragvault.index.graph_networkx import communities;"
+        "from ragvault.index.graph import communities;"
         "r = random.Random(1); ties = {(r.randrange(90), r.randrange(90)): 64 for _ in range(200)};"
         "ties = {t: w for t, w in ties.items() if t[0] != t[1]};"
         "paths = {n: f'{n}.md' for n in range(90)};"
@@ -413,7 +418,7 @@ def test_neighbours_are_all_that_so_many_steps_can_reach(links, seeds, depth):
 
 def test_a_search_needs_no_networkx():
     program = (
-        "import sys, ragvault.index.graph_neighbours, ragvault.index.graph_networkx\n"
+        "import sys, ragvault.index.graph_neighbours, ragvault.index.graph\n"
         "assert 'networkx' not in sys.modules and 'numpy' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)

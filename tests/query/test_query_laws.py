@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ragvault.config.settings import Query
 from ragvault.errors import UsageError
 from ragvault.plan import leaves
-from ragvault.query.lex import edit_distance
 from ragvault.query.operators import OPERATORS
+from ragvault.query.parse import edit_distance
 from ragvault.query.restate import filter_json
 from ragvault.query.understand import understand
 
@@ -69,7 +69,7 @@ def test_any_text_is_understood_or_refused_with_a_cure(query):
         assert plan.parse
         assert plan.listing == (not plan.text)
         assert plan.text or plan.filter is not None or plan.vaults
-        assert (plan.sought is None) == (not plan.text)
+        assert (plan.keyword_query is None) == (not plan.text)
         assert all(len(node) == 1 for node in nodes(filter_json(plan.filter)))
         assert plan.filter is None or len(list(leaves(plan.filter))) <= 100
 

@@ -52,7 +52,7 @@ def lacks_tantivy(wanted: str, passages: int) -> bool:
     return wanted == "auto" and passages >= UP and find_spec("tantivy") is None
 
 
-def recipe(engine: str, settings: Keyword) -> str:
+def keyword_recipe(engine: str, settings: Keyword) -> str:
     """A fingerprint of all that an index depends on: with another one it is rebuilt."""
     return f"{engine} {FORMAT} words-{VERSION} {settings.stemming}"
 

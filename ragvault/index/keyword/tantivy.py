@@ -14,12 +14,13 @@ from functools import cached_property
 from itertools import chain
 from math import log
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ragvault.config.settings import Keyword
 from ragvault.errors import ConfigError, EngineMissing
+from ragvault.index.ids import Ids, value_of
 from ragvault.index.keyword.fields import (
     CODE,
     FIELDS,
@@ -43,11 +44,6 @@ try:
     from tantivy import Filter, Occur, Query, TextAnalyzerBuilder, Tokenizer
 except ImportError as error:
     raise EngineMissing("the keyword index", "tantivy", str(error)) from error
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ids = NDArray[np.int64]
 
 BETWEEN = " \x1f "  # between two texts of a field: a word that is left out, and keeps its place
 ABSENT = "\x1e"  # a word for a field that a document does not have: it counts as one word long
@@ -124,7 +120,7 @@ def open_engine(folder: Path, settings: Keyword) -> TantivyEngine:
 
 
 class TantivyEngine:
-    """Keeps the promises of `Engine` on one commit."""
+    """Implements `Engine` on one commit."""
 
     k1, b = 1.2, 0.75
 
@@ -185,7 +181,7 @@ class TantivyEngine:
 
     def matching(self, kind: str, leaf: Leaf, deadline: Deadline) -> Ids:
         wanted = [self._term(*term) for term in leaf.terms]
-        for name, forms, parts in leaf.rows:
+        for name, forms, parts in leaf.phrases:
             row = (
                 Query.phrase_query(self._schema, name, list(forms))
                 if len(forms) > 1
@@ -208,10 +204,7 @@ class TantivyEngine:
             known, notes = self._table
         else:
             known, notes = self._with_notes(self._ids(PASSAGE, passages))
-        if not len(known):
-            return np.full(len(passages), -1)
-        at = np.minimum(np.searchsorted(known, passages), len(known) - 1)
-        return np.where(known[at] == passages, notes[at], -1)
+        return value_of(passages, known, notes)
 
     @cached_property
     def _table(self) -> tuple[Ids, Ids]:
@@ -277,7 +270,7 @@ def _writing() -> Iterator[None]:
 
 
 class TantivyWriter:
-    """Keeps the promises of `KeywordWriter` with tantivy's own writer."""
+    """Implements `KeywordWriter` with tantivy's own writer."""
 
     def __init__(self, folder: Path, settings: Keyword) -> None:
         self._index = _open(folder, settings, create=True)

@@ -14,12 +14,13 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ragvault.config.settings import Keyword
 from ragvault.errors import EngineMissing
+from ragvault.index.ids import Ids, among, value_of
 from ragvault.index.keyword.fields import (
     CODE,
     FIELDS,
@@ -52,11 +53,6 @@ try:
     from whoosh.support.charset import accent_map
 except ImportError as error:
     raise EngineMissing("the keyword index", "whoosh3", str(error)) from error
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ids = NDArray[np.int64]
 
 BETWEEN = " \x1f "  # between two texts of a field: a word that is left out, and keeps its place
 KEPT = 8  # queries whose scores are remembered
@@ -125,7 +121,7 @@ def _broken(error: Exception) -> CacheBroken:
 
 
 class WhooshEngine:
-    """Keeps the promises of `Engine` on one commit."""
+    """Implements `Engine` on one commit."""
 
     def __init__(self, opened: Any, settings: Keyword) -> None:
         self._index, self._settings = opened, settings
@@ -207,7 +203,7 @@ class WhooshEngine:
         with self._lock:
             if key in self._kept:
                 found = self._kept[key]
-                rows = slice(None) if only is None else np.isin(found.ids, only)
+                rows = slice(None) if only is None else among(found.ids, only)
                 return Scored(found.ids[rows], found.scores[rows])
             docs = None if only is None else set(self._docs_of(kind, only).tolist())
             found = self._search(terms, docs, deadline)
@@ -234,7 +230,7 @@ class WhooshEngine:
 
     def matching(self, kind: str, leaf: Leaf, deadline: Deadline) -> Ids:
         wanted = [query.Term(*term) for term in leaf.terms if self._knows(term[0])]
-        for name, forms, parts in leaf.rows:
+        for name, forms, parts in leaf.phrases:
             row = query.Phrase(name, list(forms)) if len(forms) > 1 else query.Term(name, forms[0])
             wanted.append(
                 query.And([row, *(query.Term(*part) for part in parts)]) if parts else row
@@ -250,18 +246,14 @@ class WhooshEngine:
         return np.unique(self._id_of[np.array(docs, np.int64)])
 
     def passages(self, notes: Ids | None = None) -> tuple[Ids, Ids]:
-        rows = slice(None) if notes is None else np.isin(self._notes, notes)
+        rows = slice(None) if notes is None else among(self._notes, notes)
         return self._ids[PASSAGE][rows], self._notes[rows]
 
     def notes_of(self, passages: Ids) -> Ids:
-        known = self._ids[PASSAGE]
-        if not len(known):
-            return np.full(len(passages), -1)
-        at = np.minimum(np.searchsorted(known, passages), len(known) - 1)
-        return np.where(known[at] == passages, self._notes[at], -1)
+        return value_of(passages, self._ids[PASSAGE], self._notes)
 
     def _docs_of(self, kind: str, ids: Ids) -> Ids:
-        return self._docs[kind][np.isin(self._ids[kind], ids)]
+        return self._docs[kind][among(self._ids[kind], ids)]
 
     def begins(self, name: str, letters: str) -> list[str]:
         if not self._knows(name):
@@ -292,7 +284,7 @@ class WhooshEngine:
 
 
 class WhooshWriter:
-    """Keeps the promises of `KeywordWriter`: what is put is in memory until the commit."""
+    """Implements `KeywordWriter`: documents are in memory until the commit."""
 
     def __init__(self, folder: Path, settings: Keyword) -> None:
         try:
