@@ -155,6 +155,12 @@ def test_an_empty_query_says_why_not(index):
         ask(index, "   ")
 
 
+def test_a_query_has_a_limit_and_just_below_it_is_answered(index):
+    with pytest.raises(UsageError, match="too long: 10,001 characters"):
+        ask(index, "sourdough " * 1000 + "x")
+    assert ask(index, "sourdough " * 999).results
+
+
 def test_a_leg_that_fails_is_named_and_the_search_goes_on(vault, monkeypatch):
     def broken(*_: object) -> None:
         raise OSError("the disk is gone")

@@ -278,7 +278,8 @@ def _unknown_operators(values: dict[str, str]) -> str:
 def _nearest_name(name: str, known: Iterable[str]) -> str:
     """The known name with one typing error (two in a long name); empty if there is none."""
     allowed = 1 if len(name) < 7 else 2
-    distances = ((edit_distance(name.lower(), each), each) for each in known)
+    alike = (each for each in known if abs(len(each) - len(name)) <= allowed)
+    distances = ((edit_distance(name.lower(), each), each) for each in alike)
     return min((pair for pair in distances if pair[0] <= allowed), default=(0, ""))[1]
 
 

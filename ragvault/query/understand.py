@@ -59,16 +59,18 @@ from ragvault.query.parse import Node, TypedPhrase, TypedWord, check_length, par
 from ragvault.query.restate import plan_sentence
 
 MAX_CONDITIONS = 100  # SQLite takes a limited number of values in one statement
+MAX_ALTERNATIVES = 250  # words and phrases next to OR: each is looked up by itself
 _PICTURE = re.compile(PICTURES)
 T = TypeVar("T")
 
 CamelCase = Literal["identifier", "loose"]
 
 _LOOSE = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]")
-# getUserById, parseJSON and HTTPResponseError; not iPhone, macOS, APIs, GitHub or LaTeX.
+# getUserById, parseJSON and HTTPResponseError; not iPhone, macOS, APIs, GitHub or LaTeX. Its runs
+# have a limit: without one, thousands of capitals take seconds.
 _IDENTIFIER = re.compile(
     r"\b(?:[a-z]{2,}(?:[A-Z][a-z]|[A-Z]{2,}\b(?<!OS))"
-    r"|[A-Z]+[a-z0-9]*(?:[A-Z]+[a-z0-9]+){2}"
+    r"|[A-Z]{1,30}[a-z0-9]{0,60}(?:[A-Z]{1,30}[a-z0-9]{1,60}){2}"
     r"|[A-Z]{2,}[A-Z][a-z]{2,})"
 )
 _SNAKE_CASE = re.compile(r"\b[A-Za-z]+_[A-Za-z_]+\b")
@@ -149,6 +151,12 @@ def _check(parts: _QueryParts, hypothesis: str | None) -> None:
         raise UsageError(
             f"the query has more than {MAX_CONDITIONS} conditions",
             fix="leave some out, or put text that is not meant as a query in quotes",
+        )
+    query = parts.keyword_query()
+    if query is not None and sum(1 for _ in leaves(query)) > MAX_ALTERNATIVES:
+        raise UsageError(
+            f"the query has more than {MAX_ALTERNATIVES} words or phrases next to OR",
+            fix="leave some out, or write the words without OR",
         )
 
 
@@ -292,12 +300,14 @@ def _required_filter(node: Node) -> Filter | None:
 
 
 def _side_by_side_filter(node: And[Node]) -> Filter | None:
-    # The words of a group are one question, whatever stands between them.
-    text = tuple(part for part in node.parts if _keyword_query(part) is not None)
-    others = (_required_filter(part) for part in node.parts if part not in text)
-    query = _keyword_query(And(text)) if text else None
+    # The words of a group are one keyword query, whatever is between them.
+    text: list[Node] = []
+    others: list[Node] = []
+    for part in node.parts:
+        (others if _keyword_query(part) is None else text).append(part)
+    query = _keyword_query(And(tuple(text))) if text else None
     filters: list[Filter] = [MatchesWords(query)] if query else []
-    filters += [kept for kept in others if kept is not None]
+    filters += [kept for part in others if (kept := _required_filter(part)) is not None]
     return _joined(filters, And) if filters else None
 
 

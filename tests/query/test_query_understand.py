@@ -384,6 +384,8 @@ def test_an_emoji_is_a_word():
         ("-(" * 50 + "a" + ")" * 50, "nested more than 40 deep", "fewer"),
         (" OR ".join(f"tag:t{i}" for i in range(101)), "more than 100 conditions", "leave some"),
         (f"[a:{' OR '.join('x' * 101)}]", "more than 100 conditions", "leave some out"),
+        (" OR ".join(f"w{i}" for i in range(251)), "more than 250 words or phrases", "without OR"),
+        ("a" * 10_001, "the query is too long: 10,001 characters", "words or sentences"),
     ],
 )
 def test_what_cannot_be_meant_gets_a_message_and_a_cure(query, message, fix):
@@ -412,6 +414,12 @@ def test_a_hypothesis_needs_no_query_and_makes_no_listing():
 
     assert not found.listing
     assert plan("", hypothesis="restart").embed == "restart"
+
+
+def test_a_hypothesis_has_the_limit_of_a_query():
+    assert plan("", hypothesis="a" * 10_000).embed == "a" * 10_000
+    with pytest.raises(UsageError, match="the hypothesis is too long: 10,001 characters"):
+        plan("", hypothesis="a" * 10_001)
 
 
 def test_a_hypothesis_may_be_empty_or_switched_off_but_not_in_silence():
