@@ -7,7 +7,7 @@
 And, Or and Not join the leaves of both trees. A leaf of a filter is a condition on a note, which
 then applies to each of its passages, or a condition on one passage:
 
-    on a note      Tagged  Named  LinksTo  LinkedBy  Property  Dated
+    on a note      Tagged  NameContains  LinksTo  LinkedBy  Property  Dated
     on a passage   UnderHeading  InLanguage  HasPart  HasTask  MatchesWords
 
 A filter decides passage by passage: `-tag:x` excludes every passage of the notes with that tag,
@@ -208,7 +208,7 @@ class Tagged:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NameContains:
     """Its path, file name, title or an alias contains this text; `*` matches anything."""
 
     where: NoteText
@@ -305,7 +305,7 @@ class MatchesWords:
     index: Literal["keyword", "code"] = "keyword"
 
 
-NoteLeaf = Tagged | Named | LinksTo | LinkedBy | Property | Dated
+NoteLeaf = Tagged | NameContains | LinksTo | LinkedBy | Property | Dated
 PassageLeaf = UnderHeading | InLanguage | HasPart | HasTask | MatchesWords
 Filter = NoteLeaf | PassageLeaf | And["Filter"] | Or["Filter"] | Not["Filter"]
 

@@ -46,21 +46,21 @@ class Edge(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Backlinks:
+class BacklinkCount:
     """How many other notes link here, and by how many links."""
 
     notes: int
     links: int
 
 
-def backlinks(edges: Iterable[Edge]) -> dict[int, Backlinks]:
+def backlinks(edges: Iterable[Edge]) -> dict[int, BacklinkCount]:
     """By note; one that no other note links to is absent. A link to oneself counts nowhere."""
     links: Counter[int] = Counter()
     sources: dict[int, set[int]] = defaultdict(set)
     for edge in between_notes(edges):
         links[edge.target] += 1
         sources[edge.target].add(edge.source)
-    return {note: Backlinks(len(sources[note]), links[note]) for note in sorted(links)}
+    return {note: BacklinkCount(len(sources[note]), links[note]) for note in sorted(links)}
 
 
 # --- Lists of links ---

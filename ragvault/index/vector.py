@@ -119,7 +119,7 @@ class VectorFile:
         share = settings.probe if eligible > SMALL_SHARE * len(self.ids) else 1.0
         lists = max(1, round(share * self.lists))
         rows, scores = self._search(query, limit, keep, lists, settings.threads)
-        if len(rows) < limit:  # these lists hold too few of what the filter keeps
+        if len(rows) < limit:  # these lists have too few of the allowed passages
             rows, scores = self._search(query, limit, keep, self.lists, settings.threads)
         return rows, scores
 
@@ -276,8 +276,8 @@ class _State:
     def ids(self) -> Ids:
         if self.file is None:
             return self.tail
-        held = self.file.ids if self.alive is None else self.file.ids[self.alive]
-        return np.sort(np.concatenate([held, self.tail])) if len(self.tail) else held
+        left = self.file.ids if self.alive is None else self.file.ids[self.alive]
+        return np.sort(np.concatenate([left, self.tail])) if len(self.tail) else left
 
 
 class FaissVectors:

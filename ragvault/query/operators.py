@@ -1,7 +1,7 @@
 """Operators and properties: `name:value` and `[name:value]` become conditions.
 
 One entry of OPERATORS is one operator: how its value is read, and an example for error messages.
-A property stands in brackets:
+A property is in brackets:
 
     [status]                      the note has the property
     [status:draft]                it has this value (in any case), or its list contains it
@@ -10,8 +10,8 @@ A property stands in brackets:
     [rating:>3]  [due:<today]     numbers compare with numbers, dates with dates
     [rating:3..5]                 between, both included
 
-Names and values with special characters stand in quotes. This module knows values, not where in a
-query they stand.
+Names and values with special characters are in quotes. This module knows values, not their place in
+a query.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ragvault.plan import (
     LinkedBy,
     LinksTo,
     MatchesWords,
-    Named,
+    NameContains,
     NoteText,
     Or,
     Phrase,
@@ -111,7 +111,7 @@ def _tag(value: OperatorValue) -> Condition:
 
 
 def _named(where: NoteText, value: OperatorValue) -> Condition:
-    return Condition(Named(where, value.text))
+    return Condition(NameContains(where, value.text))
 
 
 def _heading(value: OperatorValue) -> Condition:
@@ -298,7 +298,7 @@ def may_be_property(inside: str) -> bool:
 
 
 def property_filter(inside: str, now: datetime) -> Filter:
-    """The filter for what stands between the brackets. Raises UsageError."""
+    """The filter for the text between the brackets. Raises UsageError."""
     name, value = _name_and_value(inside.strip())
     if value is None:
         return Property(name)

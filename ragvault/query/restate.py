@@ -32,7 +32,7 @@ from ragvault.plan import (
     LinksTo,
     MatchesWords,
     Moment,
-    Named,
+    NameContains,
     Not,
     Or,
     Phrase,
@@ -116,7 +116,7 @@ def _about(plan: QueryPlan) -> str:
 
 
 def _is_alternative(query: KeywordQuery) -> bool:
-    """Whether this stands next to OR: only there must words without an operator occur together."""
+    """Whether this is next to OR: only there must words without an operator occur together."""
     return isinstance(query, And) or (isinstance(query, Words) and query.every and not query.field)
 
 
@@ -206,7 +206,7 @@ def _text(query: KeywordQuery) -> str:
 
 _CLAUSES: dict[type, Callable[[Any], str]] = {
     Tagged: lambda leaf: f"tagged #{leaf.tag}",
-    Named: lambda leaf: f"with “{leaf.text}” in {_PLACES[leaf.where]}",
+    NameContains: lambda leaf: f"with “{leaf.text}” in {_PLACES[leaf.where]}",
     LinksTo: lambda leaf: f"linking to “{leaf}”",
     LinkedBy: lambda leaf: f"linked from “{leaf.note}”",
     Property: _property_clause,
@@ -267,7 +267,7 @@ def _text_json(leaf: Words | Phrase) -> dict[str, Any]:
 
 _JSON: dict[type, Callable[[Any], dict[str, Any]]] = {
     Tagged: lambda leaf: {"tag": leaf.tag},
-    Named: lambda leaf: {leaf.where: leaf.text},
+    NameContains: lambda leaf: {leaf.where: leaf.text},
     LinksTo: lambda leaf: {"linkto": str(leaf)},
     LinkedBy: lambda leaf: {"linkedby": leaf.note},
     Property: _property_json,

@@ -23,7 +23,7 @@ from ragvault.plan import (
     LinkedBy,
     LinksTo,
     MatchesWords,
-    Named,
+    NameContains,
     Not,
     Or,
     PassageLeaf,
@@ -282,7 +282,7 @@ def _dated(leaf: Dated) -> Sql:
 
 NOTE_LEAVES: dict[type, Callable[[Any], Sql]] = {
     Tagged: _tagged,
-    Named: lambda leaf: Sql(_NAMED[leaf.where], (to_sql(leaf.text),)),
+    NameContains: lambda leaf: Sql(_NAMED[leaf.where], (to_sql(leaf.text),)),
     LinksTo: _links_to,
     LinkedBy: _linked_by,
     Property: _property,

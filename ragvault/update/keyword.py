@@ -26,7 +26,7 @@ from ragvault.engines import Engines
 from ragvault.errors import refused
 from ragvault.index.keyword import choose_engine, keyword_recipe, lacks_tantivy, open_writer
 from ragvault.index.keyword.fields import note_words, passage_words
-from ragvault.index.vocabulary import choose, concepts, plan
+from ragvault.index.vocabulary import choose, concepts, term_changes
 from ragvault.ports import CacheBroken, Embedder, KeywordIndex, KeywordWriter
 from ragvault.store.caches import KEYWORD, Cache
 from ragvault.store.catalogue import Catalogue
@@ -200,7 +200,7 @@ def follow_vocabulary(
     passages = catalogue.passage_count()
     known = concepts(index.words(), Analyzer(stemming).term_of, STOP_WORDS)
     have, old = catalogue.terms(), catalogue.vocabulary_chosen().model
-    change = plan(choose(known, passages), have if old == embedder.name else ())
+    change = term_changes(choose(known, passages), have if old == embedder.name else ())
     gone = change.forget if old == embedder.name else have
     vectors = embedder.embed(change.embed, "passage")
     now = Chosen(catalogue.revision, passages, embedder.name)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ragvault.config.settings import Graph
 from ragvault.index.graph import (
     LINK,
-    Backlinks,
+    BacklinkCount,
     Edge,
     backlinks,
     communities,
@@ -49,7 +49,10 @@ def ring(*members):
 
 def test_backlinks_count_notes_and_links_apart():
     links = [Edge(1, 9), Edge(1, 9, "embed"), Edge(2, 9), Edge(9, 1)]
-    assert backlinks(links) == {9: Backlinks(notes=2, links=3), 1: Backlinks(notes=1, links=1)}
+    assert backlinks(links) == {
+        9: BacklinkCount(notes=2, links=3),
+        1: BacklinkCount(notes=1, links=1),
+    }
 
 
 def test_a_link_to_oneself_is_no_backlink():
@@ -60,8 +63,8 @@ def test_a_link_to_oneself_is_no_backlink():
 def test_backlinks_equal_counting_by_hand(links):
     for note in range(1, 10):
         here = [edge for edge in links if edge.target == note != edge.source]
-        expected = Backlinks(len({edge.source for edge in here}), len(here))
-        assert backlinks(links).get(note, Backlinks(0, 0)) == expected
+        expected = BacklinkCount(len({edge.source for edge in here}), len(here))
+        assert backlinks(links).get(note, BacklinkCount(0, 0)) == expected
 
 
 # --- Lists of links ---

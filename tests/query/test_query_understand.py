@@ -18,7 +18,7 @@ from ragvault.plan import (
     LinksTo,
     MatchesWords,
     Moment,
-    Named,
+    NameContains,
     Not,
     Or,
     Phrase,
@@ -56,12 +56,12 @@ def day(year, month, date):
         ("tag:inbox", Tagged("inbox")),
         ("tag:#inbox/to-read", Tagged("inbox/to-read")),
         ("TAG:inbox", Tagged("inbox")),
-        ("path:a/b", Named("path", "a/b")),
-        ("file:meeting", Named("file", "meeting")),
-        ('title:"two words"', Named("title", "two words")),
-        (r'title:"a \"b\""', Named("title", 'a "b"')),
-        ("title:“two words”", Named("title", "two words")),
-        ("alias:JFK", Named("alias", "JFK")),
+        ("path:a/b", NameContains("path", "a/b")),
+        ("file:meeting", NameContains("file", "meeting")),
+        ('title:"two words"', NameContains("title", "two words")),
+        (r'title:"a \"b\""', NameContains("title", 'a "b"')),
+        ("title:“two words”", NameContains("title", "two words")),
+        ("alias:JFK", NameContains("alias", "JFK")),
         ("heading:Method", UnderHeading("Method")),
         ('heading:"## Method"', UnderHeading("Method")),
         ("lang:rs", InLanguage(("rust", "rs"))),
@@ -148,7 +148,9 @@ def test_side_by_side_binds_closer_than_or():
 def test_the_values_of_an_operator_may_be_a_group():
     assert plan("tag:(a OR b)").filter == Or((Tagged("a"), Tagged("b")))
     assert plan("-tag:(a OR b)").filter == Not(Or((Tagged("a"), Tagged("b"))))
-    assert plan('file:("x y" -z)').filter == And((Named("file", "x y"), Not(Named("file", "z"))))
+    assert plan('file:("x y" -z)').filter == And(
+        (NameContains("file", "x y"), Not(NameContains("file", "z")))
+    )
 
 
 def test_a_minus_negates_conditions_and_groups():

@@ -21,7 +21,7 @@ from ragvault.plan import (
     HasPart,
     KeywordQuery,
     MatchesWords,
-    Named,
+    NameContains,
     Not,
     Or,
     Phrase,
@@ -150,7 +150,7 @@ def test_a_filter_that_keeps_nothing_gives_an_empty_array(vault):
 )
 @pytest.mark.parametrize("where", ["path", "file", "title", "alias"])
 def test_what_was_typed_never_becomes_sql(vault, typed, where):
-    trees = [Named(where, typed), Tagged(typed), Property(typed)]
+    trees = [NameContains(where, typed), Tagged(typed), Property(typed)]
     kept = vault.catalogue.filtered_passages(And(tuple(trees)))
 
     assert kept.tolist() == []

@@ -86,7 +86,7 @@ class Engine(Protocol):
     b: float
 
     def frequency(self, name: str, term: str) -> int:
-        """How many documents hold a term; removed ones may count until the engine merges."""
+        """How many documents have a term; removed ones may count until the engine merges."""
         ...
 
     def idf(self, name: str, term: str) -> float:
@@ -130,7 +130,7 @@ class Engine(Protocol):
         ...
 
     def words(self, name: str) -> dict[str, int]:
-        """Every term of a field, with the number of documents that hold it."""
+        """Every term of a field, with the number of documents that have it."""
         ...
 
     def refresh(self) -> Engine | None:
@@ -582,8 +582,8 @@ def _field(name: str) -> str:
     return name.removesuffix(STEM).removesuffix(PART)
 
 
-def _idf(held: int, every: int) -> float:
-    return log(1 + (max(every, held) - held + 0.5) / (held + 0.5))
+def _idf(count: int, every: int) -> float:
+    return log(1 + (max(every, count) - count + 0.5) / (count + 0.5))
 
 
 def _of_kind(leaf: Leaf, kind: str) -> Leaf:

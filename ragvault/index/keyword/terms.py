@@ -185,13 +185,13 @@ class _Compiler:
                 self._add(ScoredTerm(lookup.term, lookup.form, field, share, places, near=True))
 
     def _add(self, term: ScoredTerm) -> None:
-        """Keep a term once, with the greatest weight it was given."""
+        """Add a term, or raise its weight."""
         key = (term.term, term.field, term.near)
         if term.weight > 0 and (key not in self._terms or self._terms[key].weight < term.weight):
             self._terms[key] = term
 
     def _guesses(self, word: Word) -> list[Lookup]:
-        """Near spellings, each with the weight of what it stands in for."""
+        """Near spellings, each with the weight of the word it replaces."""
         return [
             other._replace(weight=lookup.weight)
             for lookup, form in word.typos
