@@ -16,8 +16,7 @@ import networkx as nx
 
 from benchmarks import data
 from ragvault.config.settings import Graph
-from ragvault.index.graph import Edge
-from ragvault.index.graph_networkx import Ties, communities, link_graph, stamp, ties
+from ragvault.index.graph import Edge, Ties, communities, link_graph, stamp, ties
 from ragvault.update.graph import LinkGraph
 from ragvault.vault import Vault
 

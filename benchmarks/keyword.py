@@ -245,9 +245,9 @@ def _speed(engine: str, corpus: Corpus, folder: Path) -> None:
     index.close()
 
 
-def _time(index: KeywordIndex, sought: Words | Phrase) -> float:
+def _time(index: KeywordIndex, query: Words | Phrase) -> float:
     clock = time.perf_counter()
-    index.search(sought, limit=50)
+    index.search(query, limit=50)
     return 1000 * (time.perf_counter() - clock)
 
 

@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 
 from benchmarks import corpora, data, quality, record
 from ragvault.config.settings import Models, Vector
-from ragvault.index.vector.file import write_file
-from ragvault.index.vector.index import FaissVectors
+from ragvault.index.vector import FaissVectors, write_file
 from ragvault.models.load import load_options, open_embedder
 from ragvault.models.progress import SilentReporter
 from ragvault.ports import VectorChanges, VectorFileRow

@@ -111,7 +111,7 @@ class Engines:
 
         Raises CacheBroken, or EngineMissing without FAISS.
         """
-        from ragvault.index.vector.index import FaissVectors
+        from ragvault.index.vector import FaissVectors
 
         source = ModelVectors(catalogue, model, dim)
         return FaissVectors(source, self.config.vector)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ragvault.config.settings import Config
 from ragvault.engines import Engines
 from ragvault.errors import EngineMissing, RagvaultError
-from ragvault.index.vector.tiers import Tiers
+from ragvault.index.tiers import Tiers
 from ragvault.library import Library
 from ragvault.ports import CacheBroken, CountsTokens, Embedder, KeywordIndex, Reranker, VectorIndex
 from ragvault.retrieve.ask import Leg

@@ -1,14 +1,17 @@
-"""The plan: what was understood of a query, and the one filter that every leg obeys. Frozen.
+"""The plan: what was understood of a query. Frozen values, without SQL and without an engine.
 
-A filter is a tree. Its leaves ask something of a note, which then holds for each of its passages,
-or of one passage:
+    QueryPlan       everything that search needs to know of a query
+    Filter          which passages may be found: a tree, and every leg obeys it
+    KeywordQuery    which words and phrases a keyword index looks for: a tree too
 
-    of a note      Tagged  Named  LinksTo  LinkedBy  Property  Dated
-    of a passage   Under  Written  Has  Task  Holds
+And, Or and Not join the leaves of both trees. A leaf of a filter is a condition on a note, which
+then applies to each of its passages, or a condition on one passage:
 
-Every, Either and Except join them, passage by passage: without a tag means without any passage of
-the notes that have it, while without code leaves the other passages of a note in. What a leaf
-matches is decided where the notes are (filters.py); nothing here knows SQL or a keyword index.
+    on a note      Tagged  NameContains  LinksTo  LinkedBy  Property  Dated
+    on a passage   UnderHeading  InLanguage  HasPart  HasTask  MatchesWords
+
+A filter decides passage by passage: `-tag:x` excludes every passage of the notes with that tag,
+`-has:code` only the passages with code. store/filters.py finds out what a leaf matches.
 """
 
 from __future__ import annotations
@@ -16,14 +19,55 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
-# --- Words to look for, what goes into a keyword index, and what it finds ---
+# --- And, Or, Not: they join the leaves of a filter and of a keyword query ---
 
-Inner = TypeVar("Inner", covariant=True)
+Node = TypeVar("Node", covariant=True)
 
-# An expression for the signs that are words of their own: emoji, without tones of skin, and flags,
-# which are pairs.
+
+@dataclass(frozen=True, slots=True)
+class And(Generic[Node]):
+    """Each of its parts matches."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Generic[Node]):
+    """At least one of its parts matches."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Generic[Node]):
+    """Its part does not match. It adds nothing to a score."""
+
+    part: Node
+
+
+@overload
+def leaves(  # type: ignore[overload-overlap]  # of an empty And, which has no leaf
+    tree: Filter, negated: bool = True
+) -> Iterator[NoteLeaf | PassageLeaf]: ...
+@overload
+def leaves(tree: KeywordQuery, negated: bool = True) -> Iterator[Words | Phrase]: ...
+def leaves(tree: Any, negated: bool = True) -> Iterator[Any]:
+    """The leaves of a tree, left to right; `negated`: those below a Not as well."""
+    if isinstance(tree, (And, Or)):
+        for part in tree.parts:
+            yield from leaves(part, negated)
+    elif not isinstance(tree, Not):
+        yield tree
+    elif negated:
+        yield from leaves(tree.part, negated)
+
+
+# --- The keyword query, what goes into a keyword index, and what it finds ---
+
+# A pattern for characters that are words of their own: emoji, without skin tones, and flags, which
+# are pairs.
 PICTURES = (
     "(?:[\u231a-\u23ff\u2600-\u27bf\u2b05-\u2b55"
     "\U0001f000-\U0001f1e5\U0001f200-\U0001f3fa\U0001f400-\U0001faff]"
@@ -33,10 +77,10 @@ PICTURES = (
 
 @dataclass(frozen=True, slots=True)
 class KeywordNote:
-    """The fields of a note that are looked up once a note: title, aliases, tags and the like.
+    """What a keyword index stores of a note: its title, aliases, tags and other fields.
 
-    A field holds several texts (two aliases are two texts): a phrase never runs from one into
-    the next. `id` is the catalogue's number for the note.
+    A field has several texts, such as two aliases; a phrase never runs from one into the next.
+    `id` is the catalogue's.
     """
 
     id: int
@@ -45,7 +89,7 @@ class KeywordNote:
 
 @dataclass(frozen=True, slots=True)
 class KeywordPassage:
-    """The fields of a chunk that are looked up once a passage: its headers and its body."""
+    """What a keyword index stores of a passage: its headers, its body and its code."""
 
     id: int
     note: int
@@ -54,10 +98,10 @@ class KeywordPassage:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Free text: each of its words adds to the score, and one of them is enough to be found.
+    """Free text: each of its words adds to the score, and a passage needs only one of them.
 
-    With `every`, all of them must be there, wherever they stand. `field` names the one field to
-    look in; empty is all of them. `weight` scales the score, less than 1 for expanded terms.
+    With `every`, a passage needs all of them, in any order. `field` names the one field to look
+    in; empty means all fields. `weight` scales the score; terms from expansion have less than 1.
     """
 
     text: str
@@ -68,43 +112,22 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """These words, unstemmed, in this order, next to each other, in one field."""
+    """These words as typed (not stemmed), in this order, next to each other, in one field."""
 
     text: str
     field: str = ""
     weight: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class AllOf(Generic[Inner]):
-    """Found by each of its parts."""
-
-    parts: tuple[Inner, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AnyOf(Generic[Inner]):
-    """Found by at least one of its parts."""
-
-    parts: tuple[Inner, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Not(Generic[Inner]):
-    """Found by everything that its part does not find. Adds nothing to a score."""
-
-    part: Inner
-
-
-Sought = Words | Phrase | AllOf["Sought"] | AnyOf["Sought"] | Not["Sought"]
+KeywordQuery = Words | Phrase | And["KeywordQuery"] | Or["KeywordQuery"] | Not["KeywordQuery"]
 
 
 class KeywordHit(NamedTuple):
-    """One passage found by word.
+    """A passage that the keyword index found.
 
-    What the note's own fields gave is `note_score`, the title's part of it `title_score`; what the
-    passage's fields gave is `passage_score`, and notes and passages make `score`. A hit that only
-    near spellings found is `fuzzy`, and then its score is below that of every exact hit.
+    `score` is `note_score`, from the fields of the note, plus `passage_score`, from the fields of
+    the passage. `title_score` is the title's part of `note_score`. `fuzzy` means that only near
+    spellings matched; the score is then below that of every exact hit.
     """
 
     passage: int
@@ -116,11 +139,11 @@ class KeywordHit(NamedTuple):
     fuzzy: bool = False
 
 
-class Covered(NamedTuple):
-    """A term that a passage may hold, and what it weighs in the query: its rarity.
+class QueryTerm(NamedTuple):
+    """A term of the query, and its weight there: the rarer, the more.
 
-    `term` is as the analyzer has it, `field` the one it is sought in (empty: any). A `near` one
-    is a guessed spelling of another term.
+    `term` is in the analyzer's form, `field` is the one to look in (empty: any). `near` means that
+    it is a guessed spelling of another term.
     """
 
     term: str
@@ -131,19 +154,19 @@ class Covered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeywordAnswer:
-    """What a keyword index found, best first, and what a score may be measured against.
+    """The hits of a keyword index, best first, and what their scores are compared with.
 
-    `bounds` is the highest score this query could get from each field: the words it holds,
-    endlessly often, in no space. `spellings` are the near spellings that were looked up for words
-    no passage holds. `complete` is False when the time limit was too short to find everything.
-    `terms` are what the coverage of a passage is counted by (index/keyword/evidence.py).
+    `bounds` is the highest score that this query could get from each field. `spellings` are the
+    near spellings that were looked up for words that no passage contains. `complete` is False if
+    the time limit was too short to find everything. A passage's coverage of the query is counted
+    by `terms` (Coverage in index/keyword/terms.py).
     """
 
     hits: tuple[KeywordHit, ...] = ()
     bounds: Mapping[str, float] = field(default_factory=dict)
     spellings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     complete: bool = True
-    terms: tuple[Covered, ...] = ()
+    terms: tuple[QueryTerm, ...] = ()
 
     @property
     def bound(self) -> float:
@@ -164,29 +187,29 @@ PARTS: tuple[Part, ...] = ("code", "table", "task", "image")
 
 
 class Moment(NamedTuple):
-    """A point in time, twice, in seconds since 1970.
+    """A point in time as two numbers, both in seconds since 1970.
 
-    A date without a time is that day wherever you are, and a time without a zone what the clock
-    said: both are compared with `day`, which takes your clock for UTC. The rest has its `instant`.
+    `day` reads the user's clock as if it were UTC. It is compared with dates without a time and
+    with times without a zone. `instant` is compared with everything else.
     """
 
     day: float
     instant: float
 
 
-# --- Leaves that ask something of a note ---
+# --- Conditions on a note ---
 
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """Has this tag or one below it: inbox is had by #inbox/to-read. No case, no #."""
+    """Has this tag or one below it: inbox matches #inbox/to-read. Case does not matter; no #."""
 
     tag: str
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """Holds this text in its path, file name, title or an alias; `*` stands for anything."""
+class NameContains:
+    """Its path, file name, title or an alias contains this text; `*` matches anything."""
 
     where: NoteText
     text: str
@@ -194,7 +217,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class LinksTo:
-    """Links to the note of this name, path, title or alias, or to no note by that name."""
+    """Links to the note with this name, path, title or alias; a broken link counts by its name."""
 
     note: str
     anchor: tuple[str, ...] = ()  # and to these headings in it, or to this ^block
@@ -205,14 +228,14 @@ class LinksTo:
 
 @dataclass(frozen=True, slots=True)
 class LinkedBy:
-    """Is linked to by the note of this name, path, title or alias."""
+    """The note with this name, path, title or alias links to it."""
 
     note: str
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A property's value as typed, and the number and the stretch of time it can be read as."""
+    """A property's value as typed, and the number and the range of time it can be read as."""
 
     text: str
     number: float | None = None
@@ -235,97 +258,62 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Dated:
-    """Its date is not before `since` and before `until`; None is open."""
+    """Its date is at or after `since` and before `until`; None means no limit."""
 
     date: DateField
     since: Moment | None = None
     until: Moment | None = None
 
 
-# --- Leaves that ask something of one passage ---
+# --- Conditions on one passage ---
 
 
 @dataclass(frozen=True, slots=True)
-class Under:
-    """Stands under, or holds, a heading with this text; `*` stands for anything."""
+class UnderHeading:
+    """Is under a heading with this text, or contains one; `*` matches anything."""
 
     heading: str
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """Has code in one of these languages: the names that mean the one that was asked for."""
+class InLanguage:
+    """Contains code in a language; `languages` are all names of that one language."""
 
     languages: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Has:
-    """Holds code, a table, a task or an image."""
+class HasPart:
+    """Contains code, a table, a task or an image."""
 
     part: Part
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """Holds a task whose line has this text, any text when it is empty."""
+class HasTask:
+    """Contains a task with this text in its line; an empty text matches every task."""
 
     text: str
     state: Literal["any", "todo", "done"] = "any"
 
 
 @dataclass(frozen=True, slots=True)
-class Holds:
-    """Is found by these words or this phrase, in the keyword index or in that of code."""
+class MatchesWords:
+    """The keyword index finds it by these words; `index` says whether in text or in code."""
 
-    sought: Sought
+    query: KeywordQuery
     index: Literal["keyword", "code"] = "keyword"
 
 
-# --- What joins them ---
+NoteLeaf = Tagged | NameContains | LinksTo | LinkedBy | Property | Dated
+PassageLeaf = UnderHeading | InLanguage | HasPart | HasTask | MatchesWords
+Filter = NoteLeaf | PassageLeaf | And["Filter"] | Or["Filter"] | Not["Filter"]
 
-
-@dataclass(frozen=True, slots=True)
-class Every:
-    """Kept by each of its parts."""
-
-    parts: tuple[Filter, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Either:
-    """Kept by at least one of its parts."""
-
-    parts: tuple[Filter, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Except:
-    """Everything that its part does not keep."""
-
-    part: Filter
-
-
-NoteLeaf = Tagged | Named | LinksTo | LinkedBy | Property | Dated
-PassageLeaf = Under | Written | Has | Task | Holds
-Filter = NoteLeaf | PassageLeaf | Every | Either | Except
-
-PASSAGE_LEAVES = (Under, Written, Has, Task, Holds)
-
-
-def leaves(tree: Filter) -> Iterator[NoteLeaf | PassageLeaf]:
-    """The leaves of a filter, left to right."""
-    if isinstance(tree, (Every, Either)):
-        for part in tree.parts:
-            yield from leaves(part)
-    elif isinstance(tree, Except):
-        yield from leaves(tree.part)
-    else:
-        yield tree
+PASSAGE_LEAVES = (UnderHeading, InLanguage, HasPart, HasTask, MatchesWords)
 
 
 def of_notes(tree: Filter) -> bool:
-    """Does it say the same of all passages of a note?"""
+    """Whether it is the same for all passages of a note: it has only conditions on notes."""
     return not any(isinstance(leaf, PASSAGE_LEAVES) for leaf in leaves(tree))
 
 
@@ -333,11 +321,11 @@ def of_notes(tree: Filter) -> bool:
 
 
 class Expansion(NamedTuple):
-    """A term of the vault's own vocabulary that is near to the query."""
+    """A term of the vault's own vocabulary that is near the query."""
 
     term: str
     cosine: float
-    weight: float  # of a word of the query's own: 1
+    weight: float  # a word of the query itself has 1
 
 
 _EVEN: Mapping[str, float] = MappingProxyType(dict.fromkeys(LEGS, 1.0))
@@ -347,18 +335,18 @@ _EVEN: Mapping[str, float] = MappingProxyType(dict.fromkeys(LEGS, 1.0))
 class QueryPlan:
     """What was understood of a query.
 
-    `text` is what was asked in words, without operators and unwanted words; `sought` the same for
-    a keyword index, with the unwanted words. `filter` holds for every leg and is None when there
-    is none. With a filter (or only a vault) and no text this is a `listing`: notes by date, newest
-    first. `weights` multiply the legs' own. `expandable` says that terms may be added to the query.
+    `text` is the text to search for, without operators and excluded words. `keyword_query` is the
+    same for a keyword index, with the excluded words. Every leg obeys `filter`; None means no
+    filter. A query with a filter or a vault and without text is a `listing`: notes by date, newest
+    first. `weights` multiply the weights of the legs. `expandable`: terms may be added to it.
     """
 
     query: str
     type: QueryType = "plain"
     text: str = ""
-    sought: Sought | None = None
+    keyword_query: KeywordQuery | None = None
     filter: Filter | None = None
-    phrases: tuple[str, ...] = ()  # those in quotes, without them
+    phrases: tuple[str, ...] = ()  # without their quotes
     vaults: tuple[str, ...] = ()  # named by in:
     weights: Mapping[str, float] = field(default_factory=lambda: _EVEN)
     hypothesis: str = ""
@@ -366,18 +354,20 @@ class QueryPlan:
     expansions: tuple[Expansion, ...] = ()
     embed_expansions: bool = False
     listing: bool = False
-    parse: str = ""  # all of this in words
+    parse: str = ""  # the plan as a sentence
     warnings: tuple[str, ...] = ()
 
     @property
     def embed(self) -> str:
-        """What is embedded: the hypothesis as it is where there is one, otherwise the text."""
+        """The text to embed: the hypothesis if there is one, otherwise the text of the query."""
         if self.hypothesis or not self.embed_expansions:
             return self.hypothesis or self.text
         return " ".join([self.text, *(each.term for each in self.expansions)])
 
     def expanded(
-        self, expansions: tuple[Expansion, ...], sought: Sought | None, embed: bool
+        self, expansions: tuple[Expansion, ...], keyword_query: KeywordQuery | None, embed: bool
     ) -> QueryPlan:
         """The same plan with terms added to it."""
-        return replace(self, expansions=expansions, sought=sought, embed_expansions=embed)
+        return replace(
+            self, expansions=expansions, keyword_query=keyword_query, embed_expansions=embed
+        )

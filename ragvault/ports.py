@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ragvault.plan import KeywordAnswer, KeywordNote, KeywordPassage, Sought
+    from ragvault.plan import KeywordAnswer, KeywordNote, KeywordPassage, KeywordQuery
     from ragvault.text.analyze import Analyzer
 
 Role = Literal["query", "passage"]
@@ -102,7 +102,7 @@ class KeywordIndex(Protocol):
 
     def search(
         self,
-        sought: Sought,
+        query: KeywordQuery,
         *,
         limit: int,
         allowed: Allowed = None,
@@ -120,17 +120,23 @@ class KeywordIndex(Protocol):
         ...
 
     def score_of(
-        self, sought: Sought, passages: Sequence[int], *, boosts: Mapping[str, float] | None = None
+        self,
+        query: KeywordQuery,
+        passages: Sequence[int],
+        *,
+        boosts: Mapping[str, float] | None = None,
     ) -> KeywordAnswer:
         """The same for given passages: those of them that are found, with their true scores."""
         ...
 
-    def matching(self, sought: Sought, seconds: float | None = None) -> NDArray[np.int64] | None:
+    def matching(
+        self, query: KeywordQuery, seconds: float | None = None
+    ) -> NDArray[np.int64] | None:
         """Every passage that is found, ascending; None when there was too little time."""
         ...
 
-    def highlight(self, text: str, sought: Sought) -> list[tuple[int, int]]:
-        """Where `text` holds what was sought: spans in order and apart."""
+    def highlight(self, text: str, query: KeywordQuery) -> list[tuple[int, int]]:
+        """Where `text` matches the query: spans in order and apart."""
         ...
 
     def passages(self) -> NDArray[np.int64]:
@@ -302,11 +308,10 @@ class VectorIndex(Protocol):
         *,
         limit: int,
         allowed: Allowed = None,
-        without: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The `limit` nearest passages and their cosines, best first; equal ones by id.
 
-        `allowed` are the passages that may be found, `without` those that may not; both ascend.
+        `allowed` are the passages that may be found, ascending; None means all.
         """
         ...
 

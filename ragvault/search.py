@@ -30,7 +30,7 @@ from ragvault.errors import RagvaultError
 from ragvault.expanded import expanded
 from ragvault.listing import listing
 from ragvault.opened import Opened
-from ragvault.plan import LEGS, Holds, QueryPlan
+from ragvault.plan import LEGS, MatchesWords, QueryPlan
 from ragvault.ports import Allowed, CacheBroken, Reranker
 from ragvault.query.understand import understand
 from ragvault.rank.pipeline import SHOWING_STAGES, STAGES, Outcome, outcome_of, run_stages
@@ -188,14 +188,14 @@ def _allowed(plan: QueryPlan, index: Opened) -> dict[str, Allowed]:
     return {**dict.fromkeys(LEGS, kept), "vector": inside, "graph": linked}
 
 
-def _matching(holds: Holds, index: Opened) -> list[int]:
+def _matching(holds: MatchesWords, index: Opened) -> list[int]:
     """Every passage that a condition on words keeps."""
     if index.keyword is None:
         raise RagvaultError(
             "this query needs the keyword index, which cannot be read", fix="ragvault index"
         )
     try:
-        found = index.keyword.matching(holds.sought)
+        found = index.keyword.matching(holds.query)
     except CacheBroken as broken:
         raise CacheBroken(f"this query needs the keyword index: {broken}") from broken
     if found is None:  # half of them would keep what the query excludes

@@ -21,8 +21,8 @@ from pathlib import Path
 # What a run imports where it is used: once here, and not once a run.
 NEEDED = (
     *("write_kit", "faiss", "networkx", "numpy.ma", "pyromark", "Stemmer"),
-    *("ragvault.index.graph_networkx", "ragvault.index.keyword.whoosh"),
-    *("ragvault.index.keyword", "ragvault.index.vector.index"),
+    *("ragvault.index.graph", "ragvault.index.keyword.whoosh"),
+    *("ragvault.index.keyword", "ragvault.index.vector"),
 )
 SILENT = 60.0  # seconds after which a run that says nothing is given up
 

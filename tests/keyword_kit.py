@@ -8,18 +8,18 @@ from pathlib import Path
 
 from ragvault.config.settings import Keyword
 from ragvault.index.keyword import open_index, open_writer
-from ragvault.index.keyword.evidence import Coverage
 from ragvault.index.keyword.fields import CODE, NOTE_FIELDS
 from ragvault.index.keyword.index import Index
+from ragvault.index.keyword.terms import Coverage
 from ragvault.plan import (
-    AllOf,
-    AnyOf,
+    And,
     KeywordAnswer,
     KeywordNote,
     KeywordPassage,
+    KeywordQuery,
     Not,
+    Or,
     Phrase,
-    Sought,
     Words,
 )
 from ragvault.text.analyze import Analyzer
@@ -84,15 +84,15 @@ class Shelf:
             self._index.close()
         self._index = None
 
-    def ask(self, sought: Sought, limit: int = 100, **options) -> KeywordAnswer:
-        return self.index.search(sought, limit=limit, **options)
+    def ask(self, query: KeywordQuery, limit: int = 100, **options) -> KeywordAnswer:
+        return self.index.search(query, limit=limit, **options)
 
-    def ids(self, sought: Sought, limit: int = 100, **options) -> list[int]:
-        return [hit.passage for hit in self.ask(sought, limit, **options).hits]
+    def ids(self, query: KeywordQuery, limit: int = 100, **options) -> list[int]:
+        return [hit.passage for hit in self.ask(query, limit, **options).hits]
 
-    def coverage(self, sought: Sought) -> dict[int, float]:
+    def coverage(self, query: KeywordQuery) -> dict[int, float]:
         """How much of a query each hit covers."""
-        answer = self.ask(sought)
+        answer = self.ask(query)
         covers = Coverage(answer.terms, self.index.analyzers)
         return {
             hit.passage: covers.of(self.passages[hit.passage], self.notes[hit.note])
@@ -107,18 +107,18 @@ class Oracle:
         self._shelf = shelf
         self._words, self._code = Analyzer(shelf.settings.stemming), Analyzer(code=True)
 
-    def ids(self, sought: Sought) -> list[int]:
-        return sorted(id_ for id_ in self._shelf.passages if self._finds(sought, id_))
+    def ids(self, query: KeywordQuery) -> list[int]:
+        return sorted(id_ for id_ in self._shelf.passages if self._finds(query, id_))
 
-    def _finds(self, sought: Sought, id_: int) -> bool:
-        if isinstance(sought, Not):
-            return not self._finds(sought.part, id_)
-        if isinstance(sought, AllOf | AnyOf):
-            found = [self._finds(part, id_) for part in sought.parts]
-            return all(found) if isinstance(sought, AllOf) else any(found)
-        if isinstance(sought, Phrase):
-            return any(self._holds_row(sought, text) for text in self._texts(sought.field, id_))
-        return self._holds_words(sought, id_)
+    def _finds(self, query: KeywordQuery, id_: int) -> bool:
+        if isinstance(query, Not):
+            return not self._finds(query.part, id_)
+        if isinstance(query, And | Or):
+            found = [self._finds(part, id_) for part in query.parts]
+            return all(found) if isinstance(query, And) else any(found)
+        if isinstance(query, Phrase):
+            return any(self._holds_row(query, text) for text in self._texts(query.field, id_))
+        return self._holds_words(query, id_)
 
     def _texts(self, field: str, id_: int) -> list[str]:
         own = self._shelf.passages[id_]

@@ -27,11 +27,11 @@ from write_kit import (
 
 from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable, VaultEmptied, VaultUnreadable
-from ragvault.index import graph_networkx
+from ragvault.index import graph
 from ragvault.index.keyword.whoosh import WhooshWriter
-from ragvault.index.vector.tiers import Tiers
+from ragvault.index.tiers import Tiers
 from ragvault.models.fake import FakeEmbedder
-from ragvault.plan import Has, Words
+from ragvault.plan import HasPart, Words
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
 from ragvault.update import compact, keyword
@@ -349,7 +349,7 @@ def test_a_rename_that_leaves_the_order_of_notes_finds_no_communities_again(vaul
     vault.index("keyword")
     (vault.root / "0011.md").rename(vault.root / "0011b.md")  # which no other note links to
     calls = []
-    monkeypatch.setattr(graph_networkx, "communities", lambda *_: calls.append(1) or [])
+    monkeypatch.setattr(graph, "communities", lambda *_: calls.append(1) or [])
     vault.index("keyword")
     assert not calls
 
@@ -360,7 +360,7 @@ def test_every_block_of_code_is_in_the_code_of_its_passage(vault, monkeypatch, p
     vault.index("keyword")
 
     with vault.catalogue() as catalogue:
-        code = catalogue.filtered_passages(Has("code")).tolist()
+        code = catalogue.filtered_passages(HasPart("code")).tolist()
         index = vault.engines().keyword(catalogue)
     found = index.search(Words("get def", field="code"), limit=1000).hits
     index.close()

@@ -21,7 +21,7 @@ from ragvault.config import profiles
 from ragvault.config.settings import Vector
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError, UsageError
-from ragvault.index.vector.tiers import Tiers
+from ragvault.index.tiers import Tiers
 from ragvault.opened import Opened
 from ragvault.plan import QueryPlan
 from ragvault.ports import CacheBroken
@@ -153,6 +153,12 @@ def test_odd_queries_answer_or_say_why_not(index, query):
 def test_an_empty_query_says_why_not(index):
     with pytest.raises(UsageError, match="nothing to search for"):
         ask(index, "   ")
+
+
+def test_a_query_has_a_limit_and_just_below_it_is_answered(index):
+    with pytest.raises(UsageError, match="too long: 10,001 characters"):
+        ask(index, "sourdough " * 1000 + "x")
+    assert ask(index, "sourdough " * 999).results
 
 
 def test_a_leg_that_fails_is_named_and_the_search_goes_on(vault, monkeypatch):

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragvault.config.settings import Vector
-from ragvault.index.vector.file import write_file
-from ragvault.index.vector.index import FaissVectors
+from ragvault.index.vector import FaissVectors, write_file
 from ragvault.ports import VectorChanges, VectorFileRow
 
 DIM = 16
@@ -143,8 +142,7 @@ def rows_of(count, first=0, dim=DIM):
     return dict(enumerate(vectors_of(texts, dim), first))
 
 
-def found(index, query, limit=10, allowed=None, without=None):
+def found(index, query, limit=10, allowed=None):
     allowed = None if allowed is None else np.array(sorted(allowed), np.int64)
-    without = None if without is None else np.array(sorted(without), np.int64)
-    ids, scores = index.search(query, limit=limit, allowed=allowed, without=without)
+    ids, scores = index.search(query, limit=limit, allowed=allowed)
     return list(zip(ids.tolist(), scores.tolist(), strict=True))

@@ -120,7 +120,7 @@ def link_path(root: Path, catalogue: Catalogue, named: str, other: str) -> LinkP
 
     Raises UsageError, and EngineMissing without NetworkX.
     """
-    from ragvault.index.graph_networkx import link_graph, shortest_path
+    from ragvault.index.graph import link_graph, shortest_path
 
     known = sorted(catalogue.files())
     start, end = find_note(root, known, named), find_note(root, known, other)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ragvault.engines import Engines
     from ragvault.index.graph import Edge
+    from ragvault.ports import VectorIndex
 
 K = 60  # of reciprocal rank fusion, as in a search
 DEPTH = 2  # links away: two notes that link to the same note share a topic
@@ -156,7 +157,7 @@ def _by_vector(
         except (CacheBroken, EngineMissing) as broken:
             return {}, (f"vectors were not used: {broken}; run: {broken.fix}",)
         try:
-            nearest, cosines = vectors.search(mean, limit=PASSAGES, without=_sorted(ids))
+            nearest, cosines = vectors.search(mean, limit=PASSAGES, allowed=_others(vectors, ids))
             return _nearest_notes(catalogue, nearest.tolist(), cosines.tolist()), ()
         finally:
             vectors.close()
@@ -176,10 +177,11 @@ def _mean(catalogue: Catalogue, model: str, ids: Sequence[int]) -> NDArray[np.fl
     return mean
 
 
-def _sorted(ids: Sequence[int]) -> NDArray[np.int64]:
+def _others(vectors: VectorIndex, ids: Sequence[int]) -> NDArray[np.int64]:
+    """Every passage but these, ascending."""
     import numpy as np
 
-    return np.array(sorted(ids), np.int64)
+    return np.setdiff1d(vectors.ids(), np.array(ids, np.int64))
 
 
 def _nearest_notes(

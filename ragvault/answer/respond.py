@@ -190,8 +190,8 @@ def _snippet(candidate: Candidate, response: Response, index: Opened) -> tuple[S
     """The snippet of a candidate, and the line of the file in which it begins."""
     plan, text = response.plan, candidate.passage.text
     marks: list[tuple[int, int]] = []
-    if plan.sought is not None and index.keyword is not None:
-        marks = index.keyword.highlight(text, plan.sought)
+    if plan.keyword_query is not None and index.keyword is not None:
+        marks = index.keyword.highlight(text, plan.keyword_query)
     snippet = best_snippet(text, marks, plan.hypothesis or plan.text)
     return snippet, _snippet_line(candidate, snippet, index)
 

@@ -1,1 +1,1 @@
-"""One structure for each question asked of a vault: by meaning, by word, by code, by link."""
+"""What a search looks in: the keyword index, the vectors of each tier, and the graph of links."""

@@ -2,12 +2,12 @@
 
     concepts       the words that could name something, each in the form that is used most
     choose         those of them that are not too rare and not too common, the same ones every time
-    plan           which of them have to be embedded, and which embeddings are to be forgotten
+    term_changes   which of them have to be embedded, and which embeddings can be dropped
     expand         the concepts nearest to a query's vector
     usual_cosine   what near means, for this model and this vault
 
-In how many passages each word stands is counted by the keyword index; vectors come from the
-caller's embedder and are kept by the caller.
+The keyword index counts in how many passages each word is. The caller embeds the terms and stores
+their vectors.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def concepts(
     stem: Callable[[str], str] = str,
     stop_words: Container[str] = frozenset(),
 ) -> dict[str, int]:
-    """What could name something, with the passages that hold any of its forms.
+    """What could name something, with the number of passages that have any of its forms.
 
     Words of letters, neither short nor long, and pairs of characters where no space parts words.
 
@@ -80,17 +80,17 @@ def _score(count: int, passages: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What to do so that exactly the chosen terms are embedded."""
+class TermChanges:
+    """What to change so that exactly the chosen terms have a vector."""
 
     embed: tuple[str, ...]
     forget: tuple[str, ...]
 
 
-def plan(chosen: Sequence[str], embedded: Iterable[str]) -> Plan:
+def term_changes(chosen: Sequence[str], embedded: Iterable[str]) -> TermChanges:
     """From the terms that have a vector to those that should; nothing is embedded twice."""
     wanted, have = set(chosen), set(embedded)
-    return Plan(tuple(t for t in chosen if t not in have), tuple(sorted(have - wanted)))
+    return TermChanges(tuple(t for t in chosen if t not in have), tuple(sorted(have - wanted)))
 
 
 # --- Expansion ---
@@ -114,7 +114,7 @@ def expand(
 
     if not len(terms):
         return []
-    # Rounded, since a product's last digits depend on where in the matrix a row stands.
+    # Rounded, since a product's last digits depend on the place of a row in the matrix.
     cosines = np.round(matrix.astype(np.float64) @ query, 6)
     near = np.flatnonzero(cosines >= min_cosine)
     found = [(-float(cosines[i]), terms[i]) for i in near.tolist() if terms[i] not in own]

@@ -5,7 +5,7 @@
     "this week"  "last quarter"  "3 days ago"  "a week ago"  "past two weeks"  7d  2w
 
 `since:` and `before:` compare with the beginning of the range, `created:` asks for a date inside
-it. Several words stand in quotes, or are joined by hyphens: last-week. Weeks begin on Monday. The
+it. Several words are in quotes, or joined by hyphens: last-week. Weeks begin on Monday. The
 caller passes the clock; nothing here asks what time it is.
 """
 

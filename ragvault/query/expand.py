@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ragvault.config.settings import Expand
-from ragvault.plan import AllOf, AnyOf, Expansion, QueryPlan, Sought, Words
+from ragvault.plan import And, Expansion, KeywordQuery, Or, QueryPlan, Words
 
 
 def may_expand(plan: QueryPlan, settings: Expand) -> bool:
     """Whether to look for terms at all; doing so compares the query with the whole vocabulary."""
-    return settings.method != "off" and plan.expandable and plan.sought is not None
+    return settings.method != "off" and plan.expandable and plan.keyword_query is not None
 
 
 def least_cosine(settings: Expand, usual: float) -> float:
@@ -30,12 +30,12 @@ def expand_plan(
     plan: QueryPlan, near: Iterable[tuple[str, float]], settings: Expand, *, least: float
 ) -> QueryPlan:
     """The plan with the nearest terms added, if any. `near` are terms with their cosines."""
-    if not may_expand(plan, settings) or plan.sought is None:
+    if not may_expand(plan, settings) or plan.keyword_query is None:
         return plan
     found = tuple(_best(plan, near, settings, least))
     if not found:
         return plan
-    return plan.expanded(found, _with_terms(plan.sought, found), settings.embed)
+    return plan.expanded(found, _with_terms(plan.keyword_query, found), settings.embed)
 
 
 def own_words(plan: QueryPlan) -> frozenset[str]:
@@ -53,10 +53,10 @@ def _best(
     return [Expansion(term, cosine, settings.weight) for term, cosine in ordered[: settings.terms]]
 
 
-def _with_terms(sought: Sought, found: Sequence[Expansion]) -> Sought:
+def _with_terms(query: KeywordQuery, found: Sequence[Expansion]) -> KeywordQuery:
     """The terms as alternatives to what is searched for; what is required or excluded stays."""
     more = tuple(Words(each.term, weight=each.weight) for each in found)
-    if isinstance(sought, AllOf):
-        wanted, *required = sought.parts
-        return AllOf((AnyOf((wanted, *more)), *required))
-    return AnyOf((sought, *more))
+    if isinstance(query, And):
+        wanted, *required = query.parts
+        return And((Or((wanted, *more)), *required))
+    return Or((query, *more))

@@ -1,7 +1,7 @@
 """Operators and properties: `name:value` and `[name:value]` become conditions.
 
 One entry of OPERATORS is one operator: how its value is read, and an example for error messages.
-A property stands in brackets:
+A property is in brackets:
 
     [status]                      the note has the property
     [status:draft]                it has this value (in any case), or its list contains it
@@ -10,8 +10,8 @@ A property stands in brackets:
     [rating:>3]  [due:<today]     numbers compare with numbers, dates with dates
     [rating:3..5]                 between, both included
 
-Names and values with special characters stand in quotes. This module knows values, not where in a
-query they stand.
+Names and values with special characters are in quotes. This module knows values, not their place in
+a query.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from ragvault.plan import (
     Comparison,
     Dated,
     DateField,
-    Either,
     Filter,
-    Has,
-    Holds,
+    HasPart,
+    HasTask,
+    InLanguage,
+    KeywordQuery,
     LinkedBy,
     LinksTo,
-    Named,
+    MatchesWords,
+    NameContains,
     NoteText,
+    Or,
     Phrase,
     Property,
-    Sought,
     Tagged,
-    Task,
-    Under,
+    UnderHeading,
     Value,
     Words,
-    Written,
 )
 from ragvault.query.dates import NUMBERS, DateRange, moment, read_date_range
 from ragvault.text.languages import languages
@@ -58,11 +58,11 @@ SHORTENED = 40  # characters of what was typed: enough to recognise it
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What an operator or a property asks for. Some also name words to search for."""
+    """The filter that an operator or a property means. Some also have words to search for."""
 
     filter: Filter
     text: str = ""
-    sought: Sought | None = None
+    query: KeywordQuery | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,29 +111,29 @@ def _tag(value: OperatorValue) -> Condition:
 
 
 def _named(where: NoteText, value: OperatorValue) -> Condition:
-    return Condition(Named(where, value.text))
+    return Condition(NameContains(where, value.text))
 
 
 def _heading(value: OperatorValue) -> Condition:
-    return Condition(Under(value.text.lstrip("#").strip() or value.text))
+    return Condition(UnderHeading(value.text.lstrip("#").strip() or value.text))
 
 
 def _lang(value: OperatorValue) -> Condition:
-    return Condition(Written(languages(value.text)))
+    return Condition(InLanguage(languages(value.text)))
 
 
 def _has(value: OperatorValue) -> Condition:
     for part in PARTS:
         if value.text.lower() == part:
-            return Condition(Has(part))
+            return Condition(HasPart(part))
     # Imported here: only a mistake needs it.
     from difflib import get_close_matches
 
     meant = get_close_matches(value.text.lower(), PARTS, n=1, cutoff=0.6)
-    choice = ", ".join(f"has:{part}" for part in PARTS)
+    *most, last = (f"has:{part}" for part in PARTS)
     raise UsageError(
-        f"there is no has:{shorten(value.text)}",
-        fix=f"did you mean has:{meant[0]}?" if meant else f"write one of: {choice}",
+        f"unknown filter has:{shorten(value.text)}",
+        fix=f"did you mean has:{meant[0]}?" if meant else f"use {', '.join(most)} or {last}",
     )
 
 
@@ -156,18 +156,18 @@ def _note_and_headings(value: OperatorValue) -> list[str]:
     note, *anchor = (part.strip() for part in parts)
     if not note:
         raise UsageError(
-            f"“{shorten(value.text)}” names no note", fix='for example: link:"My note"'
+            f"“{shorten(value.text)}” does not name a note", fix='for example: link:"My note"'
         )
     return [note, *filter(None, anchor)]
 
 
 def _content(value: OperatorValue) -> Condition:
-    sought = _words_in(value, "body")
-    return Condition(Holds(sought), value.text, sought)
+    query = _words_in(value, "body")
+    return Condition(MatchesWords(query), value.text, query)
 
 
 def _code(value: OperatorValue) -> Condition:
-    return Condition(Holds(_words_in(value, "code"), "code"), value.text, Words(value.text))
+    return Condition(MatchesWords(_words_in(value, "code"), "code"), value.text, Words(value.text))
 
 
 def _words_in(value: OperatorValue, field: str) -> Words | Phrase:
@@ -175,8 +175,8 @@ def _words_in(value: OperatorValue, field: str) -> Words | Phrase:
 
 
 def _task(state: Literal["any", "todo", "done"], value: OperatorValue) -> Condition:
-    sought = Words(value.text) if value.text else None
-    return Condition(Task(value.text, state), value.text, sought)
+    query = Words(value.text) if value.text else None
+    return Condition(HasTask(value.text, state), value.text, query)
 
 
 def _in(value: OperatorValue) -> VaultName:
@@ -298,12 +298,12 @@ def may_be_property(inside: str) -> bool:
 
 
 def property_filter(inside: str, now: datetime) -> Filter:
-    """The filter for what stands between the brackets. Raises UsageError."""
+    """The filter for the text between the brackets. Raises UsageError."""
     name, value = _name_and_value(inside.strip())
     if value is None:
         return Property(name)
     tests = tuple(_property_test(name, each, now) for each in _alternatives(value))
-    return tests[0] if len(tests) == 1 else Either(tests)
+    return tests[0] if len(tests) == 1 else Or(tests)
 
 
 def _name_and_value(inside: str) -> tuple[str, str | None]:
@@ -316,9 +316,7 @@ def _name_and_value(inside: str) -> tuple[str, str | None]:
             f"[{shorten(inside)}] is not a property", fix="write [name] or [name:value]"
         )
     if not quoted and (sign := _WITHOUT_COLON.match(inside)) is not None:
-        raise UsageError(
-            f"[{shorten(inside)}] compares without a colon", fix=_with_colon(*sign.groups())
-        )
+        raise UsageError(f"[{shorten(inside)}] needs a colon", fix=_with_colon(*sign.groups()))
     return name.strip(), value.strip() if colon else None
 
 

@@ -1,50 +1,47 @@
 """Restate: a plan as a sentence for people, and its filter as JSON for programs.
 
-    passages tagged #recipe (or below it), modified since 2024-03-01, about: sourdough; not: rye
+    sourdough, in passages tagged #recipe, modified since 2024-03-01, without rye
 
-The sentence shows how a query was understood. It speaks of notes if every condition is about notes,
+The sentence shows how a query was understood. It speaks of notes if all conditions are on notes,
 otherwise of passages. In the JSON, each node has one key, named like an operator:
 
-    {"all": […]}  {"any": […]}  {"not": {…}}         joins of other nodes
+    {"all": […]}  {"any": […]}  {"not": {…}}         And, Or, Not
     {"tag": "recipe"}  {"heading": "method"}         an operator and its value
     {"created": {"since": "2024-03-01", "before": "2024-04-01"}}
     {"property": {"name": "rating", "test": ">", "value": "3", "number": 3.0}}
-    {"words": "rye"}  {"phrase": "cold start"}       text that is required
+    {"words": "rye"}  {"phrase": "cold start"}       required text
 
 Times in both are in the caller's local time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ragvault.plan import (
-    AllOf,
-    AnyOf,
+    And,
     Comparison,
     Dated,
-    Either,
-    Every,
-    Except,
     Filter,
-    Has,
-    Holds,
+    HasPart,
+    HasTask,
+    InLanguage,
+    KeywordQuery,
     LinkedBy,
     LinksTo,
+    MatchesWords,
     Moment,
-    Named,
+    NameContains,
     Not,
+    Or,
     Phrase,
     Property,
     QueryPlan,
-    Sought,
     Tagged,
-    Task,
-    Under,
+    UnderHeading,
     Value,
     Words,
-    Written,
     of_notes,
 )
 from ragvault.query.dates import iso_time, range_in_words
@@ -61,80 +58,93 @@ _SIGNS = {"<": "less than", "<=": "at most", ">": "more than", ">=": "at least",
 def plan_sentence(plan: QueryPlan) -> str:
     """The whole plan in one sentence."""
     required, excluded = _required_and_excluded(plan.filter)
-    parts = [_clause(part) for part in required]
-    if plan.vaults:
-        parts.append(f"in the vault {' or '.join(plan.vaults)}")
-    if plan.text:
-        parts.append(f"about: {_about(plan)}")
-    if plan.expansions:
-        parts.append(f"or similar words: {' '.join(each.term for each in plan.expansions)}")
-    if plan.hypothesis:
-        parts.append(f"like this text: {plan.hypothesis}")
+    conditions = [_clause(part) for part in required]
+    conditions += [f"without {_text(query)}" for query in excluded]
+    subject = "notes" if not excluded and all(map(of_notes, required)) else "passages"
+    vaults = [f"in the vault {' or '.join(plan.vaults)}"] if plan.vaults else []
+    parts = [*conditions, *vaults]
+    about = "" if required and _text_of(required) == plan.text else _about(plan)
+    if about and conditions:
+        parts[0] = f"in {subject} {parts[0]}"
+    elif parts and not about:
+        parts[0] = f"{subject} {parts[0]}"
+    if about:
+        parts.insert(0, about)
     if plan.listing:
         parts.append("newest first")
-    subject = "notes" if not excluded and all(map(of_notes, required)) else "passages"
-    without = f"; not: {', '.join(map(_text, excluded))}" if excluded else ""
-    return f"{subject} {', '.join(parts)}{without}"
+    if plan.hypothesis:
+        parts.append(f"like this text: {plan.hypothesis}")
+    return ", ".join(parts)
 
 
-def _required_and_excluded(tree: Filter | None) -> tuple[list[Filter], list[Sought]]:
+def _text_of(required: Sequence[Filter]) -> str:
+    """The text of a single condition that is on text: the query searches for it too."""
+    only = required[0] if len(required) == 1 else None
+    if isinstance(only, MatchesWords) and isinstance(only.query, (Words, Phrase)):
+        return only.query.text
+    return only.text if isinstance(only, HasTask) else ""
+
+
+def _required_and_excluded(tree: Filter | None) -> tuple[list[Filter], list[KeywordQuery]]:
     """The conditions, and the words and phrases that are excluded."""
-    parts = tree.parts if isinstance(tree, Every) else () if tree is None else (tree,)
+    parts = tree.parts if isinstance(tree, And) else () if tree is None else (tree,)
     required: list[Filter] = []
-    excluded: list[Sought] = []
+    excluded: list[KeywordQuery] = []
     for part in parts:
-        if isinstance(part, Except) and isinstance(part.part, Holds):
-            excluded.append(part.part.sought)
+        if isinstance(part, Not) and isinstance(part.part, MatchesWords):
+            excluded.append(part.part.query)
         else:
             required.append(part)
     return required, excluded
 
 
 def _about(plan: QueryPlan) -> str:
-    """What is searched for, as typed; next to OR, words that belong together in parentheses."""
-    searched = plan.sought.parts[0] if isinstance(plan.sought, AllOf) else plan.sought
-    if plan.expansions and isinstance(searched, AnyOf):
+    """The text to search for, as typed, and the words that expansion has added.
+
+    Next to OR, words that belong together are in parentheses.
+    """
+    tree, text = plan.keyword_query, plan.text
+    searched = tree.parts[0] if isinstance(tree, And) else tree
+    if plan.expansions and isinstance(searched, Or):
         searched = searched.parts[0]  # the added terms follow it
-    if not isinstance(searched, AnyOf):
-        return plan.text
-    if any(map(_is_alternative, searched.parts)):
-        return _choice(searched)
-    choices = [each for each in searched.parts if isinstance(each, AnyOf)]
-    return ", ".join(map(_choice, searched.parts)) if choices else plan.text
+    if isinstance(searched, Or) and any(map(_is_alternative, searched.parts)):
+        text = _choice(searched)
+    elif isinstance(searched, Or) and any(isinstance(each, Or) for each in searched.parts):
+        text = ", ".join(map(_choice, searched.parts))
+    more = " ".join(each.term for each in plan.expansions)
+    return f"{text} (or similar words: {more})" if more else text
 
 
-def _is_alternative(sought: Sought) -> bool:
-    """Whether this stands next to OR: only there must words without an operator occur together."""
-    return isinstance(sought, AllOf) or (
-        isinstance(sought, Words) and sought.every and not sought.field
-    )
+def _is_alternative(query: KeywordQuery) -> bool:
+    """Whether this is next to OR: only there must words without an operator occur together."""
+    return isinstance(query, And) or (isinstance(query, Words) and query.every and not query.field)
 
 
-def _choice(sought: Sought) -> str:
-    if isinstance(sought, AnyOf):
-        return " or ".join(map(_alternative, sought.parts))
-    return _text(sought)
+def _choice(query: KeywordQuery) -> str:
+    if isinstance(query, Or):
+        return " or ".join(map(_alternative, query.parts))
+    return _text(query)
 
 
-def _alternative(sought: Sought) -> str:
-    together = isinstance(sought, Words) and " " in sought.text
-    return f"({_text(sought)})" if together else _text(sought)
+def _alternative(query: KeywordQuery) -> str:
+    together = isinstance(query, Words) and " " in query.text
+    return f"({_text(query)})" if together else _text(query)
 
 
 def _clause(tree: Filter) -> str:
     """One part of a filter, as it would follow "notes" or "passages"."""
-    if isinstance(tree, Every):
+    if isinstance(tree, And):
         return " and ".join(_nested(part) for part in tree.parts)
-    if isinstance(tree, Either):
+    if isinstance(tree, Or):
         return " or ".join(_nested(part) for part in tree.parts)
-    if isinstance(tree, Except):
+    if isinstance(tree, Not):
         return f"not {_nested(tree.part)}"
     return _CLAUSES[type(tree)](tree)
 
 
 def _nested(tree: Filter) -> str:
     clause = _clause(tree)
-    return f"({clause})" if isinstance(tree, (Every, Either)) else clause
+    return f"({clause})" if isinstance(tree, (And, Or)) else clause
 
 
 def _property_clause(leaf: Property) -> str:
@@ -174,56 +184,55 @@ def _dated_clause(leaf: Dated) -> str:
     return f"{verb} {range_in_words(leaf.since.day, leaf.until.day)}"
 
 
-def _task_clause(leaf: Task) -> str:
-    return f"with {_TASKS[leaf.state]}" + (f" saying “{leaf.text}”" if leaf.text else "")
+def _task_clause(leaf: HasTask) -> str:
+    return f"with {_TASKS[leaf.state]}" + (f" containing “{leaf.text}”" if leaf.text else "")
 
 
-def _holds_clause(leaf: Holds) -> str:
+def _words_clause(leaf: MatchesWords) -> str:
     verb = "with code containing" if leaf.index == "code" else "containing"
-    return f"{verb} {_text(leaf.sought)}"
+    return f"{verb} {_text(leaf.query)}"
 
 
-def _text(sought: Sought) -> str:
-    if isinstance(sought, Words):
-        return sought.text + _PLACE.get(sought.field, "")
-    if isinstance(sought, Phrase):
-        return f"“{sought.text}”" + _PLACE.get(sought.field, "")
-    if isinstance(sought, Not):
-        return f"not {_text(sought.part)}"
-    joint = " and " if isinstance(sought, AllOf) else " or "
-    return f"({joint.join(map(_text, sought.parts))})"
+def _text(query: KeywordQuery) -> str:
+    if isinstance(query, Words):
+        return query.text + _PLACE.get(query.field, "")
+    if isinstance(query, Phrase):
+        return f"“{query.text}”" + _PLACE.get(query.field, "")
+    if isinstance(query, Not):
+        return f"not {_text(query.part)}"
+    joint = " and " if isinstance(query, And) else " or "
+    return f"({joint.join(map(_text, query.parts))})"
 
 
 _CLAUSES: dict[type, Callable[[Any], str]] = {
-    Tagged: lambda leaf: f"tagged #{leaf.tag} (or below it)",
-    Named: lambda leaf: f"with “{leaf.text}” in {_PLACES[leaf.where]}",
+    Tagged: lambda leaf: f"tagged #{leaf.tag}",
+    NameContains: lambda leaf: f"with “{leaf.text}” in {_PLACES[leaf.where]}",
     LinksTo: lambda leaf: f"linking to “{leaf}”",
-    LinkedBy: lambda leaf: f"linked to by “{leaf.note}”",
+    LinkedBy: lambda leaf: f"linked from “{leaf.note}”",
     Property: _property_clause,
     Dated: _dated_clause,
-    Under: lambda leaf: f"under a heading with “{leaf.heading}”",
-    Written: lambda leaf: f"with code in {leaf.languages[0]}",
-    Has: lambda leaf: f"with {_PARTS[leaf.part]}",
-    Task: _task_clause,
-    Holds: _holds_clause,
+    UnderHeading: lambda leaf: f"under a heading with “{leaf.heading}”",
+    InLanguage: lambda leaf: f"with code in {leaf.languages[0]}",
+    HasPart: lambda leaf: f"with {_PARTS[leaf.part]}",
+    HasTask: _task_clause,
+    MatchesWords: _words_clause,
 }
 
 
 # --- The filter as JSON ---
 
+_JOINS: dict[type, str] = {And: "all", Or: "any"}
 _TASK_KEYS = {"any": "task", "todo": "task-todo", "done": "task-done"}
 
 
-def filter_json(tree: Filter | None) -> dict[str, Any]:
+def filter_json(tree: Filter | KeywordQuery | None) -> dict[str, Any]:
     """The filter as JSON; empty if there is none."""
     if tree is None:
         return {}
-    if isinstance(tree, Every):
-        return {"all": [filter_json(part) for part in tree.parts]}
-    if isinstance(tree, Either):
-        return {"any": [filter_json(part) for part in tree.parts]}
-    if isinstance(tree, Except):
+    if isinstance(tree, Not):
         return {"not": filter_json(tree.part)}
+    if isinstance(tree, (And, Or)):
+        return {_JOINS[type(tree)]: [filter_json(part) for part in tree.parts]}
     return _JSON[type(tree)](tree)
 
 
@@ -250,27 +259,24 @@ def _range_json(since: Moment | None, before: Moment | None) -> dict[str, str]:
     }
 
 
-def _sought_json(sought: Sought) -> dict[str, Any]:
-    if isinstance(sought, Not):
-        return {"not": _sought_json(sought.part)}
-    if isinstance(sought, (AllOf, AnyOf)):
-        joint = "all" if isinstance(sought, AllOf) else "any"
-        return {joint: [_sought_json(part) for part in sought.parts]}
+def _text_json(leaf: Words | Phrase) -> dict[str, Any]:
     # Words in one field have its operator as their key: content: and code:.
-    field = {"body": "content"}.get(sought.field, sought.field)
-    return {field or ("phrase" if isinstance(sought, Phrase) else "words"): sought.text}
+    field = {"body": "content"}.get(leaf.field, leaf.field)
+    return {field or ("phrase" if isinstance(leaf, Phrase) else "words"): leaf.text}
 
 
 _JSON: dict[type, Callable[[Any], dict[str, Any]]] = {
     Tagged: lambda leaf: {"tag": leaf.tag},
-    Named: lambda leaf: {leaf.where: leaf.text},
+    NameContains: lambda leaf: {leaf.where: leaf.text},
     LinksTo: lambda leaf: {"linkto": str(leaf)},
     LinkedBy: lambda leaf: {"linkedby": leaf.note},
     Property: _property_json,
     Dated: lambda leaf: {leaf.date: _range_json(leaf.since, leaf.until)},
-    Under: lambda leaf: {"heading": leaf.heading},
-    Written: lambda leaf: {"lang": leaf.languages[0]},
-    Has: lambda leaf: {"has": leaf.part},
-    Task: lambda leaf: {_TASK_KEYS[leaf.state]: leaf.text},
-    Holds: lambda leaf: _sought_json(leaf.sought),
+    UnderHeading: lambda leaf: {"heading": leaf.heading},
+    InLanguage: lambda leaf: {"lang": leaf.languages[0]},
+    HasPart: lambda leaf: {"has": leaf.part},
+    HasTask: lambda leaf: {_TASK_KEYS[leaf.state]: leaf.text},
+    MatchesWords: lambda leaf: filter_json(leaf.query),
+    Words: _text_json,
+    Phrase: _text_json,
 }

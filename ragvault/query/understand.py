@@ -1,11 +1,11 @@
 """Understand: query text becomes a QueryPlan.
 
-    parse       a tree of words, phrases and conditions            lex, operators, dates
-    sort        what is searched for, and what is required         below
-    classify    the type of query, and which leg it favours
+    parse       a tree of words, phrases and conditions            parse, operators, dates
+    sort        what to search for, and what is required           below
+    classify    the type of query, and which leg it favours        below
     restate     the plan as a sentence
 
-What is searched for and what is required:
+What to search for, and what is required:
 
     words                   searched for: each makes a passage better, none is required
     "phrases"               searched for and, with query.phrases = "must", required
@@ -14,8 +14,19 @@ What is searched for and what is required:
     words next to OR        required if the other side is a condition, otherwise searched for
 
 So `bread tag:recipe -rye` keeps passages of notes with that tag that do not contain rye, and
-orders them by bread. Nothing here looks at a note. Expansion needs the vault's vocabulary and is
-added to a plan by expand.py.
+orders them by bread.
+
+The type is the first of these that fits. It multiplies the weight of one leg:
+
+    factual       names something exactly: an identifier, `code`, a version, a "phrase"    keyword
+    navigational  wants a place: guide, section, docs, [[a link]]                          graph
+    exploratory   is a question: what, how, why, ?                                         vector
+    plain         none of these
+
+`query.camel_case` says what a camelCase identifier is: "identifier" is what programmers write,
+"loose" is the pattern of ragdocs, which also takes APIs, iPhone and JavaScript for identifiers.
+
+Nothing here looks at a note. Expansion needs the vault's vocabulary; expand.py adds it to a plan.
 """
 
 from __future__ import annotations
@@ -24,34 +35,66 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
+from typing import Literal, TypeVar
 
-from ragvault.config.settings import Query
+from ragvault.config.settings import Query, TypeWeights
 from ragvault.errors import UsageError
 from ragvault.plan import (
+    LEGS,
     PICTURES,
-    AllOf,
-    AnyOf,
-    Either,
-    Every,
-    Except,
+    And,
     Filter,
-    Holds,
+    KeywordQuery,
+    MatchesWords,
     Not,
+    Or,
     Phrase,
     QueryPlan,
-    Sought,
+    QueryType,
     Words,
     leaves,
 )
-from ragvault.query.classify import classify, is_literal, type_weights
 from ragvault.query.operators import Condition, VaultName, shorten
-from ragvault.query.parse import Node, TypedPhrase, TypedWord, parse_query
+from ragvault.query.parse import Node, TypedPhrase, TypedWord, check_length, parse_query
 from ragvault.query.restate import plan_sentence
 
 MAX_CONDITIONS = 100  # SQLite takes a limited number of values in one statement
+MAX_ALTERNATIVES = 250  # words and phrases next to OR: each is looked up by itself
 _PICTURE = re.compile(PICTURES)
 T = TypeVar("T")
+
+CamelCase = Literal["identifier", "loose"]
+
+_LOOSE = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]")
+# getUserById, parseJSON and HTTPResponseError; not iPhone, macOS, APIs, GitHub or LaTeX. Its runs
+# have a limit: without one, thousands of capitals take seconds.
+_IDENTIFIER = re.compile(
+    r"\b(?:[a-z]{2,}(?:[A-Z][a-z]|[A-Z]{2,}\b(?<!OS))"
+    r"|[A-Z]{1,30}[a-z0-9]{0,60}(?:[A-Z]{1,30}[a-z0-9]{1,60}){2}"
+    r"|[A-Z]{2,}[A-Z][a-z]{2,})"
+)
+_SNAKE_CASE = re.compile(r"\b[A-Za-z]+_[A-Za-z_]+\b")
+_BACKTICKS = re.compile(r"`[^`]+`")
+_VERSION = re.compile(r"\b[vV]?\d+\.\d+(?:\.\d+)?(?:-\w+)?\b")
+# Names that contain signs: PIO-1384, C++, C#, @scope/pkg, Node.js, walk(), std::string.
+_SIGNED = re.compile(
+    r"\b[A-Z][A-Z0-9]+-\d+\b"
+    r"|(?<!\w)\w+(?:\+\+|#)(?![\w#])"
+    r"|(?<![\w.])@[\w.-]+/[\w.-]+"
+    r"|\b\w{2,}\.[a-z]\w{0,4}\b"
+    r"|\w\(\)|\w::\w"
+)
+_WIKILINK = re.compile(r"\[\[[^\[\]]+\]\]")
+_WORD = re.compile(r"[^\W\d_]+")
+
+NAVIGATIONAL = {
+    *("section", "chapter", "guide", "tutorial", "documentation", "docs"),
+    *("manual", "handbook", "reference", "appendix"),
+}
+QUESTIONS = {
+    *("what", "how", "why", "when", "where", "which", "who", "whom", "whose"),
+    *("explain", "describe", "compare"),
+}
 
 
 def understand(
@@ -70,6 +113,7 @@ def understand(
         raise UsageError(
             "query.hypothesis is off", fix="leave the hypothesis out, or set query.hypothesis"
         )
+    check_length("hypothesis", hypothesis or "")
     tree, warnings = parse_query(query, now)
     parts = _QueryParts(tree, phrases_required=settings.phrases == "must")
     _check(parts, hypothesis)
@@ -86,8 +130,8 @@ def _plan(query: str, parts: _QueryParts, settings: Query, hypothesis: str) -> Q
         query,
         kind,
         text=" ".join(" ".join(parts.text).split()),
-        sought=parts.sought(),
-        filter=_joined(parts.filters, Every) if parts.filters else None,
+        keyword_query=parts.keyword_query(),
+        filter=_joined(parts.filters, And) if parts.filters else None,
         phrases=tuple(dict.fromkeys(parts.phrases)),
         vaults=tuple(dict.fromkeys(parts.vaults)),
         weights=type_weights(kind if settings.adaptive_weights else "plain", settings.weights),
@@ -101,18 +145,24 @@ def _check(parts: _QueryParts, hypothesis: str | None) -> None:
     if not (parts.text or parts.filters or parts.vaults) and hypothesis is None:
         raise UsageError(
             "there is nothing to search for",
-            fix='name some words or a condition: ragvault search "bread tag:recipe"',
+            fix='type some words or a filter: ragvault search "bread tag:recipe"',
         )
     if sum(1 for tree in parts.filters for _ in leaves(tree)) > MAX_CONDITIONS:
         raise UsageError(
             f"the query has more than {MAX_CONDITIONS} conditions",
-            fix="leave some out; text that is not meant as a query can be put in quotes",
+            fix="leave some out, or put text that is not meant as a query in quotes",
+        )
+    query = parts.keyword_query()
+    if query is not None and sum(1 for _ in leaves(query)) > MAX_ALTERNATIVES:
+        raise UsageError(
+            f"the query has more than {MAX_ALTERNATIVES} words or phrases next to OR",
+            fix="leave some out, or write the words without OR",
         )
 
 
 def _without_words(plan: QueryPlan) -> list[str]:
     if plan.text and not _has_words(plan.text):
-        return ["the query contains no word: only vector search can find something"]
+        return ["the query contains no word, so only vectors can find something"]
     return []
 
 
@@ -128,26 +178,26 @@ class _QueryParts:
         self.warnings: list[str] = []
         self._phrases_required = phrases_required
         self._words: list[str] = []  # side by side, none of them required
-        self._scored: list[Sought] = []
-        self._required: list[Sought] = []
+        self._scored: list[KeywordQuery] = []
+        self._required: list[KeywordQuery] = []
         self._read(tree)
         self.filters = list(dict.fromkeys(self.filters))
 
-    def sought(self) -> Sought | None:
+    def keyword_query(self) -> KeywordQuery | None:
         """The keyword query: what is searched for, with what is required and excluded."""
-        words: list[Sought] = [Words(" ".join(self._words))] if self._words else []
+        words: list[KeywordQuery] = [Words(" ".join(self._words))] if self._words else []
         scored = list(dict.fromkeys([*words, *self._scored]))  # repeating a word adds nothing
         if not scored:
             return None
         required = [each for each in dict.fromkeys(self._required) if scored != [each]]
-        searched = _joined(scored, AnyOf)
-        return AllOf((searched, *required)) if required else searched
+        searched = _joined(scored, Or)
+        return And((searched, *required)) if required else searched
 
     def _read(self, node: Node) -> None:
-        if isinstance(node, AllOf):
+        if isinstance(node, And):
             for part in node.parts:
                 self._read(part)
-        elif isinstance(node, AnyOf):
+        elif isinstance(node, Or):
             self._alternatives(node)
         elif isinstance(node, Not):
             self._excluded(node.part)
@@ -171,25 +221,25 @@ class _QueryParts:
         self._search_for(phrase)
         if self._phrases_required:
             self._required.append(Phrase(phrase.text))
-            self.filters.append(Holds(Phrase(phrase.text)))
+            self.filters.append(MatchesWords(Phrase(phrase.text)))
 
     def _excluded(self, part: Node) -> None:
         unwanted = _required_filter(part)
         if unwanted is None:
-            self.warnings.append("ignored a minus: what follows it contains no word")
+            self.warnings.append("a minus was ignored, because no word follows it")
             return
-        self.filters.append(Except(unwanted))
-        if isinstance(unwanted, Holds) and unwanted.index == "keyword":
-            self._required.append(Not(unwanted.sought))
+        self.filters.append(Not(unwanted))
+        if isinstance(unwanted, MatchesWords) and unwanted.index == "keyword":
+            self._required.append(Not(unwanted.query))
 
-    def _alternatives(self, node: AnyOf[Node]) -> None:
+    def _alternatives(self, node: Or[Node]) -> None:
         found = list(_searchable(node))
-        sought = _keyword_query(node)
+        query = _keyword_query(node)
         phrases = any(isinstance(each, TypedPhrase) for each in found)
-        if sought is not None and not (self._phrases_required and phrases):
+        if query is not None and not (self._phrases_required and phrases):
             for each in found:
                 self._add_text(each)
-            self._scored.append(sought)
+            self._scored.append(query)
             return
         for each in found:
             self._search_for(each)
@@ -199,12 +249,12 @@ class _QueryParts:
     def _search_for(self, node: TypedWord | TypedPhrase | Condition) -> None:
         """Search for a word, a phrase, or the words that an operator names."""
         if isinstance(node, Condition):
-            sought = node.sought
+            query = node.query
         else:
-            sought = Phrase(node.text) if isinstance(node, TypedPhrase) else Words(node.text)
-        if sought is not None:
+            query = Phrase(node.text) if isinstance(node, TypedPhrase) else Words(node.text)
+        if query is not None:
             self._add_text(node)
-            self._scored.append(sought)
+            self._scored.append(query)
 
     def _free_text(self, text: str, raw: str) -> None:
         self.text.append(text)
@@ -227,69 +277,71 @@ def _required_filter(node: Node) -> Filter | None:
     Text becomes one question to the keyword index, however it is nested. Raises UsageError for in:,
     which cannot be part of a filter.
     """
-    if (sought := _keyword_query(node)) is not None:
-        return Holds(sought)
+    if (query := _keyword_query(node)) is not None:
+        return MatchesWords(query)
     if isinstance(node, Condition):
         return node.filter
     if isinstance(node, Not):
         part = _required_filter(node.part)
-        return part and Except(part)
+        return part and Not(part)
     if isinstance(node, VaultName):
         raise UsageError(
-            f"in:{node.name} can neither be excluded nor stand next to OR",
-            fix=f"write it once, outside any parentheses: in:{node.name}",
+            f"in:{node.name} cannot be excluded or combined with OR",
+            fix=f"write it once, outside parentheses: in:{node.name}",
         )
-    if isinstance(node, AnyOf):
+    if isinstance(node, Or):
         alternatives = dict.fromkeys(
             kept for part in node.parts if (kept := _required_filter(part)) is not None
         )
-        return _joined(list(alternatives), Either) if alternatives else None
-    if isinstance(node, AllOf):
+        return _joined(list(alternatives), Or) if alternatives else None
+    if isinstance(node, And):
         return _side_by_side_filter(node)
     return None
 
 
-def _side_by_side_filter(node: AllOf[Node]) -> Filter | None:
-    # The words of a group are one question, whatever stands between them.
-    text = tuple(part for part in node.parts if _keyword_query(part) is not None)
-    others = (_required_filter(part) for part in node.parts if part not in text)
-    sought = _keyword_query(AllOf(text)) if text else None
-    filters: list[Filter] = [Holds(sought)] if sought else []
-    filters += [kept for kept in others if kept is not None]
-    return _joined(filters, Every) if filters else None
+def _side_by_side_filter(node: And[Node]) -> Filter | None:
+    # The words of a group are one keyword query, whatever is between them.
+    text: list[Node] = []
+    others: list[Node] = []
+    for part in node.parts:
+        (others if _keyword_query(part) is None else text).append(part)
+    query = _keyword_query(And(tuple(text))) if text else None
+    filters: list[Filter] = [MatchesWords(query)] if query else []
+    filters += [kept for part in others if (kept := _required_filter(part)) is not None]
+    return _joined(filters, And) if filters else None
 
 
-def _keyword_query(node: Node) -> Sought | None:
+def _keyword_query(node: Node) -> KeywordQuery | None:
     """The keyword query for a part that is only text; otherwise None."""
     if isinstance(node, TypedWord):
         return Words(node.text, every=True) if _has_words(node.text) else None
     if isinstance(node, TypedPhrase):
         return Phrase(node.text) if _has_words(node.text) else None
-    if isinstance(node, AllOf):
+    if isinstance(node, And):
         return _side_by_side_query(node)
-    if isinstance(node, AnyOf):
+    if isinstance(node, Or):
         parts = [_keyword_query(part) for part in node.parts if not _is_wordless(part)]
         known = [part for part in parts if part is not None]
-        return _joined(known, AnyOf) if known and len(known) == len(parts) else None
+        return _joined(known, Or) if known and len(known) == len(parts) else None
     return None
 
 
-def _side_by_side_query(node: AllOf[Node]) -> Sought | None:
+def _side_by_side_query(node: And[Node]) -> KeywordQuery | None:
     parts = [part for part in node.parts if not _is_wordless(part)]
     words = [part.text for part in parts if isinstance(part, TypedWord)]
     others = [_keyword_query(part) for part in parts if not isinstance(part, TypedWord)]
     known = [part for part in others if part is not None]
     if not parts or len(known) < len(others):
         return None
-    together: list[Sought] = [Words(" ".join(words), every=True)] if words else []
-    return _joined([*together, *known], AllOf)
+    together: list[KeywordQuery] = [Words(" ".join(words), every=True)] if words else []
+    return _joined([*together, *known], And)
 
 
 def _searchable(node: Node) -> Iterator[TypedWord | TypedPhrase | Condition]:
     """The parts that name text to search for, left to right, without what is excluded."""
     if isinstance(node, (TypedWord, TypedPhrase, Condition)):
         yield node
-    elif isinstance(node, (AllOf, AnyOf)):
+    elif isinstance(node, (And, Or)):
         for part in node.parts:
             yield from _searchable(part)
 
@@ -298,7 +350,7 @@ def _is_wordless(node: Node) -> bool:
     """Whether this is free text without a word in it."""
     if isinstance(node, (TypedWord, TypedPhrase)):
         return not _has_words(node.text)
-    return isinstance(node, (AllOf, AnyOf)) and all(map(_is_wordless, node.parts))
+    return isinstance(node, (And, Or)) and all(map(_is_wordless, node.parts))
 
 
 def _has_words(text: str) -> bool:
@@ -314,3 +366,43 @@ def _has_letters(text: str) -> bool:
 def _joined(parts: Sequence[T], join: Callable[[tuple[T, ...]], T]) -> T:
     """A single part as it is, several joined."""
     return parts[0] if len(parts) == 1 else join(tuple(parts))
+
+
+# --- The type of a query ---
+
+
+def classify(text: str, *, quoted: bool = False, camel_case: CamelCase = "identifier") -> QueryType:
+    """The type of a query by its free text, as typed; `quoted`: it contains a phrase."""
+    if quoted or names_exactly(text, camel_case):
+        return "factual"
+    words = {word.lower() for word in _WORD.findall(text)}
+    if words & NAVIGATIONAL or _WIKILINK.search(text):
+        return "navigational"
+    if words & QUESTIONS or "?" in text:
+        return "exploratory"
+    return "plain"
+
+
+def names_exactly(text: str, camel_case: CamelCase = "identifier") -> bool:
+    """Whether the text contains an identifier, code or a version."""
+    camel = _LOOSE if camel_case == "loose" else _IDENTIFIER
+    return any(each.search(text) for each in (camel, _SNAKE_CASE, _BACKTICKS, _VERSION))
+
+
+def is_literal(text: str, camel_case: CamelCase = "identifier") -> bool:
+    """Whether the text names something letter by letter, so that it must not be expanded.
+
+    Wider than `names_exactly`, which decides about weights and is tuned on judged questions:
+    someone who types PIO-1384 wants that and nothing near it.
+    """
+    return names_exactly(text, camel_case) or _SIGNED.search(text) is not None
+
+
+def type_weights(kind: QueryType, factors: TypeWeights) -> dict[str, float]:
+    """What each leg's weight is multiplied by for this type of query."""
+    raised = {
+        "factual": {"keyword": factors.factual_keyword},
+        "navigational": {"graph": factors.navigational_graph},
+        "exploratory": {"vector": factors.exploratory_vector},
+    }
+    return {**dict.fromkeys(LEGS, 1.0), **raised.get(kind, {})}

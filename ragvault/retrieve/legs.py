@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragvault.candidate import Hit
-from ragvault.index.keyword.evidence import Coverage
-from ragvault.index.vector.tiers import Tiers
+from ragvault.index.keyword.terms import Coverage
+from ragvault.index.tiers import Tiers
 from ragvault.plan import (
-    AnyOf,
     KeywordAnswer,
     KeywordHit,
     KeywordNote,
     KeywordPassage,
+    KeywordQuery,
+    Or,
     Phrase,
     QueryPlan,
-    Sought,
     Words,
 )
 from ragvault.ports import Allowed, Embedder, KeywordIndex
@@ -116,9 +116,9 @@ class KeywordLeg:
         self._index = index
 
     def search(self, plan: QueryPlan, limit: int, allowed: Allowed) -> Found:
-        if plan.sought is None:
+        if plan.keyword_query is None:
             return Found()
-        sought = plan.sought
+        sought = plan.keyword_query
         answer = self._index.search(sought, limit=limit, allowed=allowed)
         found = _of_words(answer)
         return Found(
@@ -134,7 +134,7 @@ class KeywordLeg:
         """Passages of notes that are called what was asked for, though others score higher."""
         if not plan.text or len(plan.text.split()) > NAME_WORDS:
             return ()
-        names: Sought = AnyOf((Phrase(plan.text, "title"), Phrase(plan.text, "aliases")))
+        names: KeywordQuery = Or((Phrase(plan.text, "title"), Phrase(plan.text, "aliases")))
         answer = self._index.search(names, limit=NAMES, allowed=allowed, per_note=1, fuzzy=False)
         return tuple(hit.passage for hit in answer.hits)
 

@@ -14,22 +14,23 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragvault.plan import (
+    And,
     Dated,
-    Either,
-    Every,
-    Except,
     Filter,
-    Has,
-    Holds,
+    HasPart,
+    HasTask,
+    InLanguage,
     LinkedBy,
     LinksTo,
-    Named,
+    MatchesWords,
+    NameContains,
+    Not,
+    Or,
+    PassageLeaf,
     Property,
     Tagged,
-    Task,
-    Under,
+    UnderHeading,
     Value,
-    Written,
     of_notes,
 )
 from ragvault.store.database import Database, reading
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # Finds all passages that contain words or code, in a keyword index.
-Matching = Callable[[Holds], Iterable[int]]
+Matching = Callable[[MatchesWords], Iterable[int]]
 
 # What an expression is about: a note `n`, a passage `c`, or a note `n` as one empty passage.
 Subject = Literal["note", "passage", "empty"]
@@ -119,31 +120,31 @@ class _Compiler:
             return Sql(
                 f"c.note_id IN (SELECT n.id FROM notes AS n WHERE {inside.text})", inside.values
             )
-        if isinstance(tree, Except):
+        if isinstance(tree, Not):
             part = self.expression(tree.part)
             return Sql(f"NOT ({part.text})", part.values)
-        if isinstance(tree, (Every, Either)):
+        if isinstance(tree, (And, Or)):
             return self._joined(tree)
         return self._leaf(tree)
 
-    def _joined(self, tree: Every | Either) -> Sql:
+    def _joined(self, tree: And[Filter] | Or[Filter]) -> Sql:
         """All conditions on notes in one query, and the rest beside it."""
         about_notes = tuple(part for part in tree.parts if of_notes(part))
         if self._subject == "passage" and len(about_notes) > 1:
             rest = tuple(part for part in tree.parts if not of_notes(part))
             return self._joined(type(tree)((type(tree)(about_notes), *rest)))
         return _join(
-            " AND " if isinstance(tree, Every) else " OR ",
+            " AND " if isinstance(tree, And) else " OR ",
             [self.expression(part) for part in tree.parts],
         )
 
     def _leaf(self, leaf: Filter) -> Sql:
-        if isinstance(leaf, (Under, Written, Has, Task, Holds)):
+        if isinstance(leaf, (UnderHeading, InLanguage, HasPart, HasTask, MatchesWords)):
             return Sql("0") if self._subject == "empty" else self._passage_leaf(leaf)
         return NOTE_LEAVES[type(leaf)](leaf)
 
-    def _passage_leaf(self, leaf: Under | Written | Has | Task | Holds) -> Sql:
-        if not isinstance(leaf, Holds):
+    def _passage_leaf(self, leaf: PassageLeaf) -> Sql:
+        if not isinstance(leaf, MatchesWords):
             return PASSAGE_LEAVES[type(leaf)](leaf)
         if self._matching is None:
             raise ValueError("this filter needs words, and no index was given to find them")
@@ -281,7 +282,7 @@ def _dated(leaf: Dated) -> Sql:
 
 NOTE_LEAVES: dict[type, Callable[[Any], Sql]] = {
     Tagged: _tagged,
-    Named: lambda leaf: Sql(_NAMED[leaf.where], (to_sql(leaf.text),)),
+    NameContains: lambda leaf: Sql(_NAMED[leaf.where], (to_sql(leaf.text),)),
     LinksTo: _links_to,
     LinkedBy: _linked_by,
     Property: _property,
@@ -292,7 +293,7 @@ NOTE_LEAVES: dict[type, Callable[[Any], Sql]] = {
 # --- Conditions on a passage `c` ---
 
 
-def _under(leaf: Under) -> Sql:
+def _under(leaf: UnderHeading) -> Sql:
     return Sql(
         # Headings with non-ASCII letters are escaped in JSON, and compared one by one.
         "c.id IN (SELECT p.id FROM bodies AS b CROSS JOIN json_each(heading_ranges(b.headings, ?))"
@@ -303,7 +304,7 @@ def _under(leaf: Under) -> Sql:
     )
 
 
-def _task(leaf: Task) -> Sql:
+def _task(leaf: HasTask) -> Sql:
     return Sql(
         "c.id IN (SELECT p.id FROM chunks AS p JOIN bodies AS b ON b.note_id = p.note_id"
         " WHERE instr(p.has, '\"task\"')"
@@ -312,7 +313,7 @@ def _task(leaf: Task) -> Sql:
     )
 
 
-def _written(leaf: Written) -> Sql:
+def _written(leaf: InLanguage) -> Sql:
     """The spaces around a name keep r from matching rust."""
     names = [
         Sql("instr(' ' || c.lang || ' ', ?) > 0", (to_sql(f" {name} "),)) for name in leaf.languages
@@ -321,8 +322,8 @@ def _written(leaf: Written) -> Sql:
 
 
 PASSAGE_LEAVES: dict[type, Callable[[Any], Sql]] = {
-    Under: _under,
-    Written: _written,
-    Has: lambda leaf: Sql("instr(c.has, ?) > 0", (f'"{leaf.part}"',)),
-    Task: _task,
+    UnderHeading: _under,
+    InLanguage: _written,
+    HasPart: lambda leaf: Sql("instr(c.has, ?) > 0", (f'"{leaf.part}"',)),
+    HasTask: _task,
 }

@@ -1,4 +1,4 @@
-"""Highlight: where a text holds what was sought, by the analyzer's own eyes.
+"""Highlight: where a text matches a keyword query, by the analyzer's own eyes.
 
 `configure` marks configuration when it would find it, a part marks its part of a compound, and a
 phrase marks only where it stands whole.
@@ -6,30 +6,18 @@ phrase marks only where it stands whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from ragvault.plan import AllOf, AnyOf, Phrase, Sought, Words
+from ragvault.plan import KeywordQuery, Phrase, Words, leaves
 from ragvault.text.analyze import Analyzer
 
 Marked = tuple[int, int]
 
 
-def leaves(sought: Sought, negated: bool = False) -> Iterator[Words | Phrase]:
-    """The words and phrases that are sought, or with `negated` those that are not wanted too."""
-    if isinstance(sought, Words | Phrase):
-        yield sought
-    elif isinstance(sought, AllOf | AnyOf):
-        for part in sought.parts:
-            yield from leaves(part, negated)
-    elif negated:
-        yield from leaves(sought.part, negated)
-
-
-def highlight(text: str, sought: Sought, analyzer: Analyzer) -> list[Marked]:
-    """Spans of the words and phrases that are sought, in order and apart."""
+def highlight(text: str, query: KeywordQuery, analyzer: Analyzer) -> list[Marked]:
+    """Spans of the words and phrases of a query, in order and apart."""
     spans: list[Marked] = []
-    stops = all(word.stop for leaf in leaves(sought) for *_, word in analyzer.words(leaf.text))
-    for leaf in leaves(sought):
+    wanted = list(leaves(query, negated=False))
+    stops = all(word.stop for leaf in wanted for *_, word in analyzer.words(leaf.text))
+    for leaf in wanted:
         if isinstance(leaf, Phrase):
             spans += _phrase_spans(text, leaf, analyzer)
         else:

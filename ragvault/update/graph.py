@@ -14,9 +14,16 @@ from functools import cached_property
 from multiprocessing.connection import Connection
 
 from ragvault.config import settings as config
-from ragvault.index import graph_networkx
-from ragvault.index.graph import Edge, Unit, backlinks, between_notes, link_share, list_weights
-from ragvault.index.graph_networkx import Ties
+from ragvault.index import graph
+from ragvault.index.graph import (
+    Edge,
+    Ties,
+    Unit,
+    backlinks,
+    between_notes,
+    link_share,
+    list_weights,
+)
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.links import LinkStats
 from ragvault.update.workers import live_with_the_parent, starting
@@ -33,30 +40,30 @@ class LinkGraph:
         self.edges = [Edge(*row) for row in catalogue.link_rows()]  # type: ignore[arg-type]
         shares = _shares(catalogue, self.edges, settings.list_links)
         self.lists = list_weights(self.edges, shares, settings)
-        self.ties = graph_networkx.ties(self.edges, self.lists)
+        self.ties = graph.ties(self.edges, self.lists)
         self.paths = dict(catalogue.notes_since(0))
 
     def update(self) -> int:
         """Bring backlinks, lists and the communities of new notes up to date; how many changed."""
         self.catalogue.set_link_lists(self.lists)
-        return self._store(graph_networkx.majority(self.ties, self._known()))
+        return self._store(graph.majority(self.ties, self._known()))
 
     @cached_property
     def stamp(self) -> str:
-        return str(graph_networkx.stamp(self.ties, self.paths, self.settings))
+        return str(graph.stamp(self.ties, self.paths, self.settings))
 
     def is_due(self, share: float) -> bool:
         """Whether at least this share of the links changed since communities were computed."""
         if self.stamp == self.catalogue.communities_stamp:
             return False
-        return graph_networkx.share_changed(self.catalogue.ties(), self.ties) >= share
+        return graph.share_changed(self.catalogue.ties(), self.ties) >= share
 
     def update_communities(self, checkpoint: Callable[[], None]) -> None:
         """Compute all communities. Raises EngineMissing, and whatever `checkpoint` raises."""
         if self.ties:
-            graph_networkx.demand_networkx()
+            graph.demand_networkx()
         found = _communities(self.ties, self.paths, self.settings, checkpoint)
-        self._store(graph_networkx.numbered(found, self.paths, self._known()))
+        self._store(graph.numbered(found, self.paths, self._known()))
         # Last: a run that is stopped before must compute them again.
         self.catalogue.set_ties(self.ties)
         self.catalogue.set_communities_stamp(self.stamp)
@@ -98,7 +105,7 @@ def _communities(
 ) -> list[set[str]]:
     """Many in a process of their own: searches go on meanwhile, and the work can be left."""
     if len(ties) < MANY:
-        return graph_networkx.communities(ties, paths, settings)
+        return graph.communities(ties, paths, settings)
     from multiprocessing import get_context
 
     context = get_context("spawn")
@@ -113,7 +120,7 @@ def _communities(
         found: list[set[str]] = here.recv()
         return found
     except EOFError:  # it was killed, or could not be started
-        return graph_networkx.communities(ties, paths, settings)
+        return graph.communities(ties, paths, settings)
     finally:
         process.kill()
         process.join()
@@ -122,4 +129,4 @@ def _communities(
 
 def _send(there: Connection, ties: Ties, paths: Mapping[int, str], settings: config.Graph) -> None:
     live_with_the_parent()
-    there.send(graph_networkx.communities(ties, paths, settings))
+    there.send(graph.communities(ties, paths, settings))

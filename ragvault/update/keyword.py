@@ -24,9 +24,9 @@ from typing import TypeVar
 from ragvault.config.settings import Keyword
 from ragvault.engines import Engines
 from ragvault.errors import refused
-from ragvault.index.keyword import choose_engine, lacks_tantivy, open_writer, recipe
+from ragvault.index.keyword import choose_engine, keyword_recipe, lacks_tantivy, open_writer
 from ragvault.index.keyword.fields import note_words, passage_words
-from ragvault.index.vocabulary import choose, concepts, plan
+from ragvault.index.vocabulary import choose, concepts, term_changes
 from ragvault.ports import CacheBroken, Embedder, KeywordIndex, KeywordWriter
 from ragvault.store.caches import KEYWORD, Cache
 from ragvault.store.catalogue import Catalogue
@@ -74,7 +74,7 @@ def wanted_cache(catalogue: Catalogue, settings: Keyword, cache: Cache | None) -
     """The index as it should be now; its number is not chosen yet."""
     current = cache.engine if cache is not None else ""
     engine = choose_engine(settings.engine, catalogue.passage_count(), current)
-    return Cache(KEYWORD, 0, engine, recipe(engine, settings), catalogue.revision)
+    return Cache(KEYWORD, 0, engine, keyword_recipe(engine, settings), catalogue.revision)
 
 
 def can_update(catalogue: Catalogue, cache: Cache, wanted: Cache) -> bool:
@@ -200,7 +200,7 @@ def follow_vocabulary(
     passages = catalogue.passage_count()
     known = concepts(index.words(), Analyzer(stemming).term_of, STOP_WORDS)
     have, old = catalogue.terms(), catalogue.vocabulary_chosen().model
-    change = plan(choose(known, passages), have if old == embedder.name else ())
+    change = term_changes(choose(known, passages), have if old == embedder.name else ())
     gone = change.forget if old == embedder.name else have
     vectors = embedder.embed(change.embed, "passage")
     now = Chosen(catalogue.revision, passages, embedder.name)

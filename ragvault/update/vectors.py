@@ -99,7 +99,7 @@ def update_vectors(
     It holds the passages that have no vector of the model `better`. Until it is due, readers take
     what is new from the catalogue. With `clean`, one removed passage in the file is enough.
     """
-    from ragvault.index.vector.file import recipe, write_file
+    from ragvault.index.vector import vector_recipe, write_file
 
     dim = catalogue.model_dims().get(model)
     name = vector_cache(model)
@@ -109,7 +109,7 @@ def update_vectors(
         return False
     with catalogue.snapshot():  # before the ids: a file may hold more than its row says
         reached = catalogue.revision, catalogue.last_vector()
-    wanted = Cache(name, 0, "faiss", recipe(dim, settings), *reached)
+    wanted = Cache(name, 0, "faiss", vector_recipe(dim, settings), *reached)
     same = cache if cache is not None and cache.recipe == wanted.recipe else None
     if not rebuild and not _is_due(catalogue, model, dim, same, better, clean):
         return False
@@ -129,8 +129,7 @@ def _is_due(
     import numpy as np
 
     from ragvault.index.ids import among
-    from ragvault.index.vector.file import open_file
-    from ragvault.index.vector.index import SMALL_TAIL, is_due
+    from ragvault.index.vector import SMALL_TAIL, open_file, vectors_are_due
 
     if cache is None:
         # The few passages that wait for their better vector need no file.
@@ -143,7 +142,7 @@ def _is_due(
         unwanted |= ~among(held, np.array(catalogue.lacking(better), np.int64))
     removed = int(np.count_nonzero(unwanted))
     tail = catalogue.count_vectors_since(model, cache.revision, cache.upto)
-    return is_due(len(held), tail, removed) or (clean and removed > 0)
+    return vectors_are_due(len(held), tail, removed) or (clean and removed > 0)
 
 
 # --- With recovery from damage ---

@@ -268,7 +268,7 @@ def test_a_signal_that_never_fires_is_broken(vault):
 
 
 def test_a_leg_that_fails_is_broken_with_its_reason(vault, monkeypatch):
-    from ragvault.index.vector.tiers import Tiers
+    from ragvault.index.tiers import Tiers
 
     def fail(self, *args, **named):
         raise OSError("the disk is on fire")

@@ -10,7 +10,7 @@ from evaluate_kit import GARDEN, NOW, vault_of
 
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.signals import count_signals, non_latin_scripts
-from ragvault.index.vector.tiers import Tiers
+from ragvault.index.tiers import Tiers
 from ragvault.rank import boost
 from ragvault.text import analyze
 from ragvault.vault import Vault

@@ -12,19 +12,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragvault.config.settings import Graph
-from ragvault.index.graph import Backlinks, Edge, backlinks, link_share, list_weights, weight_of
-from ragvault.index.graph_neighbours import neighbours
-from ragvault.index.graph_networkx import (
+from ragvault.index.graph import (
     LINK,
+    BacklinkCount,
+    Edge,
+    backlinks,
     communities,
     link_graph,
+    link_share,
+    list_weights,
     majority,
     numbered,
     share_changed,
     shortest_path,
     stamp,
     ties,
+    weight_of,
 )
+from ragvault.index.graph_neighbours import neighbours
 
 sections = st.none() | st.integers(0, 3)
 kinds = st.sampled_from(["link", "embed", "alias", "property"])
@@ -44,7 +49,10 @@ def ring(*members):
 
 def test_backlinks_count_notes_and_links_apart():
     links = [Edge(1, 9), Edge(1, 9, "embed"), Edge(2, 9), Edge(9, 1)]
-    assert backlinks(links) == {9: Backlinks(notes=2, links=3), 1: Backlinks(notes=1, links=1)}
+    assert backlinks(links) == {
+        9: BacklinkCount(notes=2, links=3),
+        1: BacklinkCount(notes=1, links=1),
+    }
 
 
 def test_a_link_to_oneself_is_no_backlink():
@@ -55,8 +63,8 @@ def test_a_link_to_oneself_is_no_backlink():
 def test_backlinks_equal_counting_by_hand(links):
     for note in range(1, 10):
         here = [edge for edge in links if edge.target == note != edge.source]
-        expected = Backlinks(len({edge.source for edge in here}), len(here))
-        assert backlinks(links).get(note, Backlinks(0, 0)) == expected
+        expected = BacklinkCount(len({edge.source for edge in here}), len(here))
+        assert backlinks(links).get(note, BacklinkCount(0, 0)) == expected
 
 
 # --- Lists of links ---
@@ -260,7 +268,7 @@ def test_communities_do_not_depend_on_ids(links, order):
 def test_communities_do_not_depend_on_how_texts_are_hashed():
     program = (
         "import random; from ragvault.config.settings import Graph;"
-        "from ragvault.index.graph_networkx import communities;"
+        "from ragvault.index.graph import communities;"
         "r = random.Random(1); ties = {(r.randrange(90), r.randrange(90)): 64 for _ in range(200)};"
         "ties = {t: w for t, w in ties.items() if t[0] != t[1]};"
         "paths = {n: f'{n}.md' for n in range(90)};"
@@ -413,7 +421,7 @@ def test_neighbours_are_all_that_so_many_steps_can_reach(links, seeds, depth):
 
 def test_a_search_needs_no_networkx():
     program = (
-        "import sys, ragvault.index.graph_neighbours, ragvault.index.graph_networkx\n"
+        "import sys, ragvault.index.graph_neighbours, ragvault.index.graph\n"
         "assert 'networkx' not in sys.modules and 'numpy' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from ragvault.config.settings import Boosts
 from ragvault.errors import UsageError
-from ragvault.index.keyword.evidence import Coverage
 from ragvault.index.keyword.fields import code_in, note_words, passage_words
-from ragvault.plan import AllOf, AnyOf, Covered, KeywordNote, Not, Phrase, Words
+from ragvault.index.keyword.terms import Coverage
+from ragvault.plan import And, KeywordNote, Not, Or, Phrase, QueryTerm, Words
 from ragvault.text.analyze import Analyzer
 from ragvault.types import Note, Passage
 from tests.keyword_kit import ENGINES, Oracle, Shelf, note, passage
@@ -248,7 +248,7 @@ def test_phrases_are_found_in_the_last_of_a_thousand_aliases(shelf):
 def test_stop_words_are_looked_up_only_when_nothing_else_is_left(bakery):
     assert bakery.ids(Words("the oven")) == [1]
     assert sorted(bakery.ids(Words("the"))) == [1, 2, 3]
-    assert bakery.ids(AllOf((Words("the"), Words("oven")))) == [1]
+    assert bakery.ids(And((Words("the"), Words("oven")))) == [1]
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_a_chinese_phrase_is_a_row_of_pairs(shelf):
 
 
 @pytest.mark.parametrize(
-    ("sought", "found"),
+    ("query", "found"),
     [
         (Words("bread", field="title"), [1, 2]),
         (Words("bread", field="body"), [4]),
@@ -296,11 +296,11 @@ def test_a_chinese_phrase_is_a_row_of_pairs(shelf):
         (Words("cpp", field="tags"), [3, 4]),
         (Phrase("sourdough bread", field="title"), [1, 2]),
         (Phrase("sourdough bread", field="body"), []),
-        (AllOf((Words("bread"), Not(Words("oven")))), [2, 4]),
-        (AllOf((Words("bread"), Words("oven"))), [1]),
-        (AllOf((Words("bread"), Not(Phrase("state of the art")))), [1, 4]),
-        (AnyOf((Words("oven"), Words("stl"))), [1, 3]),
-        (AllOf((AnyOf((Words("oven"), Words("stl"))), Not(Words("sourdough")))), [3]),
+        (And((Words("bread"), Not(Words("oven")))), [2, 4]),
+        (And((Words("bread"), Words("oven"))), [1]),
+        (And((Words("bread"), Not(Phrase("state of the art")))), [1, 4]),
+        (Or((Words("oven"), Words("stl"))), [1, 3]),
+        (And((Or((Words("oven"), Words("stl"))), Not(Words("sourdough")))), [3]),
         (Not(Words("bread")), [3]),
         (Not(Not(Words("oven"))), [1]),
         (Words("bread oven", every=True), [1]),
@@ -309,12 +309,12 @@ def test_a_chinese_phrase_is_a_row_of_pairs(shelf):
         (Words("bread the oven", every=True), [1]),
     ],
 )
-def test_fields_and_trees_find(bakery, sought, found):
-    assert sorted(bakery.ids(sought)) == found
+def test_fields_and_trees_find(bakery, query, found):
+    assert sorted(bakery.ids(query)) == found
 
 
 def test_a_tree_may_find_one_word_in_the_note_and_one_in_the_passage(bakery):
-    (hit,) = bakery.ask(AllOf((Words("levain"), Words("oven")))).hits
+    (hit,) = bakery.ask(And((Words("levain"), Words("oven")))).hits
     assert hit.note_score > 0
     assert hit.passage_score > 0
 
@@ -391,8 +391,8 @@ leaf = st.one_of(
 trees = st.recursive(
     leaf,
     lambda inner: (
-        st.lists(inner, min_size=1, max_size=3).map(lambda some: AllOf(tuple(some)))
-        | st.lists(inner, min_size=1, max_size=3).map(lambda some: AnyOf(tuple(some)))
+        st.lists(inner, min_size=1, max_size=3).map(lambda some: And(tuple(some)))
+        | st.lists(inner, min_size=1, max_size=3).map(lambda some: Or(tuple(some)))
         | inner.map(Not)
     ),
     max_leaves=4,
@@ -400,16 +400,16 @@ trees = st.recursive(
 
 
 @relaxed
-@given(vault=vaults, sought=trees)
-@example(vault=[("test", ["oven"])], sought=AnyOf((Words("the"), Not(Words("bread")))))
-def test_every_engine_finds_what_looking_at_each_passage_finds(tmp_path_factory, vault, sought):
+@given(vault=vaults, query=trees)
+@example(vault=[("test", ["oven"])], query=Or((Words("the"), Not(Words("bread")))))
+def test_every_engine_finds_what_looking_at_each_passage_finds(tmp_path_factory, vault, query):
     for engine in ENGINES:
         shelf = Shelf(tmp_path_factory.mktemp("law"), engine)
         shelf.put(*documents(vault))
-        want = Oracle(shelf).ids(sought)
-        if "the" not in str(sought):  # a stop word counts only where nothing else is asked
-            assert sorted(shelf.ids(sought, fuzzy=False)) == want
-            assert shelf.index.matching(sought).tolist() == want
+        want = Oracle(shelf).ids(query)
+        if "the" not in str(query):  # a stop word counts only where nothing else is asked
+            assert sorted(shelf.ids(query, fuzzy=False)) == want
+            assert shelf.index.matching(query).tolist() == want
         shelf.close()
 
 
@@ -474,7 +474,7 @@ def test_an_answer_that_ran_out_of_time_says_so(tmp_path):
 
 def test_what_is_not_wanted_is_not_found_for_want_of_time(shelf):
     shelf.put(note(1), passage(1, 1, "bread and wine"), passage(2, 1, "bread"))
-    assert shelf.ids(AllOf((Words("bread"), Not(Phrase("and wine")))), seconds=0.0) == []
+    assert shelf.ids(And((Words("bread"), Not(Phrase("and wine")))), seconds=0.0) == []
 
 
 def test_of_equal_passages_the_first_ids_come_first_however_they_came_in(shelf):
@@ -555,7 +555,7 @@ def test_code_is_fences_and_inline_code(text, block, code):
 @example(["dying", "lying", "skies", "die", "lie", "sky"])
 def test_coverage_looks_at_every_word_that_may_hold_a_term(words):
     for word in words:
-        terms = tuple(Covered(term, "", 1.0) for term in ENGLISH.terms(word))
+        terms = tuple(QueryTerm(term, "", 1.0) for term in ENGLISH.terms(word))
         covers = Coverage(terms, {"": ENGLISH})
         share = covers.of(passage(1, 1, " ".join(words)), note(1))
         assert share == pytest.approx(1.0 if terms else 0.0)

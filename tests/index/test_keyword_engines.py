@@ -18,10 +18,10 @@ from ragvault.index.keyword import (
     DOWN,
     UP,
     choose_engine,
+    keyword_recipe,
     lacks_tantivy,
     open_index,
     open_writer,
-    recipe,
 )
 from ragvault.plan import Phrase, Words
 from ragvault.ports import CacheBroken
@@ -88,9 +88,11 @@ except RagvaultError as error:
 
 
 def test_another_engine_or_language_is_another_recipe():
-    assert recipe("whoosh", Keyword()) != recipe("tantivy", Keyword())
-    assert recipe("whoosh", Keyword()) != recipe("whoosh", Keyword(stemming="none"))
-    assert recipe("whoosh", Keyword(k1=2.0)) == recipe("whoosh", Keyword())  # at query time
+    assert keyword_recipe("whoosh", Keyword()) != keyword_recipe("tantivy", Keyword())
+    assert keyword_recipe("whoosh", Keyword()) != keyword_recipe("whoosh", Keyword(stemming="none"))
+    assert keyword_recipe("whoosh", Keyword(k1=2.0)) == keyword_recipe(
+        "whoosh", Keyword()
+    )  # at query time
 
 
 @pytest.mark.skipif("tantivy" not in ENGINES, reason="needs Python 3.11")

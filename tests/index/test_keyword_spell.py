@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ragvault.config.settings import Boosts
-from ragvault.plan import AnyOf, Phrase, Words
+from ragvault.plan import Or, Phrase, Words
 from ragvault.text.spelling import distances, near
 from tests.keyword_kit import ENGINES, Shelf, note, passage
 
@@ -86,7 +86,7 @@ def test_a_guess_stands_below_an_exact_hit_that_scores_nothing(shelf):
     shelf.put(note(1, "t"), note(2, "x", tags="deployment"))
     shelf.put(passage(1, 1, "kubernetes cluster"), passage(2, 2, "it is to be there"))
     shelf.put(passage(3, 1, "kubernetes x kubernetes"), passage(4, 1, "deployment"))
-    found = shelf.ids(AnyOf((Phrase("to be"), Words("kuberntes"))))
+    found = shelf.ids(Or((Phrase("to be"), Words("kuberntes"))))
     assert found == [2, 3, 1]
     boosts = {"tags": 0.0}
     assert shelf.ids(Words("kuberntes deployment"), boosts=boosts) == [4, 2, 3, 1]
@@ -164,18 +164,19 @@ texts = st.lists(st.sampled_from(words), max_size=6).map(" ".join)
     some=st.sets(st.integers(0, 7), min_size=1),
     tags=st.sampled_from([0.0, 2.0]),
 )
+@example(titles=[""], bodies=["bread", "to be"], query="bredd", some={0}, tags=0.0)
 def test_guesses_stand_last_and_have_one_score(tmp_path_factory, titles, bodies, query, some, tags):
     told = []
     for engine in ENGINES:
         shelf = Shelf(tmp_path_factory.mktemp("guesses"), engine, boosts=Boosts(tags=tags))
         shelf.put(*(note(at, title, tags=title) for at, title in enumerate(titles)))
         shelf.put(*(passage(at, at % len(titles), body) for at, body in enumerate(bodies)))
-        sought = AnyOf((Phrase("to be"), Words(query)))
-        hits = shelf.ask(sought).hits
+        tree = Or((Phrase("to be"), Words(query)))
+        hits = shelf.ask(tree).hits
         order = [(hit.fuzzy, -hit.score, hit.passage) for hit in hits if not hit.fuzzy or hit.score]
         assert order == sorted(order)
         every = {hit.passage: hit for hit in hits}
-        given = shelf.index.score_of(sought, sorted(some)).hits
+        given = shelf.index.score_of(tree, sorted(some)).hits
         assert {hit.passage for hit in given} == every.keys() & some
         for hit in given:
             assert tuple(hit) == pytest.approx(tuple(every[hit.passage]), rel=1e-5)

@@ -30,8 +30,8 @@ from vector_shelf import (
 
 from ragvault.config.settings import Vector
 from ragvault.errors import EngineMissing
-from ragvault.index.vector import faiss_import
-from ragvault.index.vector.index import FaissVectors, is_due
+from ragvault.index import vector as vector_module
+from ragvault.index.vector import FaissVectors, vectors_are_due
 from ragvault.ports import VectorIndex
 
 LISTS = Vector(exact_max=0, probe=1.0)
@@ -99,7 +99,7 @@ def test_a_filter_keeps_what_it_allows_and_nothing_else(made):
         kept = {i: row for i, row in shelf.rows.items() if i in allowed}
         assert found(index, query, 6, allowed) == brute_force(kept, query, 6)
         others = {i: row for i, row in shelf.rows.items() if i not in allowed}
-        assert found(index, query, 6, without=allowed) == brute_force(others, query, 6)
+        assert found(index, query, 6, others) == brute_force(others, query, 6)
     assert found(index, query, 5, set()) == []
 
 
@@ -286,7 +286,7 @@ def test_a_filter_never_empties_a_page_that_could_be_filled(tmp_path):
 
 def test_lists_find_nearly_all_that_an_exact_search_finds(tmp_path, monkeypatch):
     """Real paragraphs, jittered to make more of them; with the share that is the default."""
-    monkeypatch.setattr("ragvault.index.vector.file.ROWS_A_LIST", 64)  # many lists, as of a million
+    monkeypatch.setattr("ragvault.index.vector.ROWS_A_LIST", 64)  # many lists, as of a million
     vault = Path(__file__).parents[2] / "sample_vault"
     notes = "\n\n".join(sorted(path.read_text("utf-8") for path in vault.rglob("*.md")))
     real = vectors_of([text for text in notes.lower().split("\n\n") if len(text) > 80][:400], 64)
@@ -306,14 +306,14 @@ def test_lists_find_nearly_all_that_an_exact_search_finds(tmp_path, monkeypatch)
 
 
 def test_a_file_is_due_when_much_has_changed_and_not_for_an_edit():
-    assert not is_due(0, 0, 0)
-    assert is_due(0, 1, 0)  # there is none yet
-    assert not is_due(1_000, 2_000, 100)
-    assert is_due(1_000, 2_001, 0)
-    assert not is_due(100_000, 10_000, 20_000)
-    assert is_due(100_000, 10_001, 0)
-    assert is_due(100_000, 0, 20_001)
-    assert is_due(10_000_000, 50_001, 0)  # memory is bounded
+    assert not vectors_are_due(0, 0, 0)
+    assert vectors_are_due(0, 1, 0)  # there is none yet
+    assert not vectors_are_due(1_000, 2_000, 100)
+    assert vectors_are_due(1_000, 2_001, 0)
+    assert not vectors_are_due(100_000, 10_000, 20_000)
+    assert vectors_are_due(100_000, 10_001, 0)
+    assert vectors_are_due(100_000, 0, 20_001)
+    assert vectors_are_due(10_000_000, 50_001, 0)  # memory is bounded
 
 
 # --- Readers beside a writer ---
@@ -375,8 +375,8 @@ def test_faiss_is_imported_when_it_is_needed_and_warns_of_nothing(tmp_path):
         "import sys; from pathlib import Path\n"
         "import numpy as np\n"
         "from ragvault.config.settings import Vector\n"
-        "from ragvault.index.vector.file import write_file\n"
-        "from ragvault.index.vector.index import FaissVectors\n"
+        "from ragvault.index.vector import write_file\n"
+        "from ragvault.index.vector import FaissVectors\n"
         "assert 'faiss' not in sys.modules\n"
         "fetch = lambda ids: np.array([[1, 0]], np.float32)\n"
         "write_file(Path(sys.argv[1]), np.array([1]), fetch, 2, Vector())\n"
@@ -388,7 +388,7 @@ def test_faiss_is_imported_when_it_is_needed_and_warns_of_nothing(tmp_path):
 def test_without_faiss_the_vector_index_names_what_is_missing(tmp_path, monkeypatch):
     shelf, _ = in_file(tmp_path, rows_of(3))
     monkeypatch.setitem(sys.modules, "faiss", None)
-    monkeypatch.setattr(faiss_import, "_loaded", {})
+    monkeypatch.setattr(vector_module, "_loaded", {})
     with pytest.raises(EngineMissing, match="faiss-cpu") as missing:
         FaissVectors(shelf)
     assert "pip install" in missing.value.fix
@@ -404,10 +404,10 @@ def test_only_the_one_known_warning_of_an_import_is_ignored(tmp_path, monkeypatc
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "faiss", raising=False)
-    monkeypatch.setattr(faiss_import, "_loaded", {})
+    monkeypatch.setattr(vector_module, "_loaded", {})
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        faiss_import.load()
+        vector_module.load_faiss()
     monkeypatch.delitem(sys.modules, "faiss")
     assert [str(warning.message) for warning in heard] == ["something else"]
 
@@ -419,7 +419,7 @@ def test_each_thread_searches_with_the_threads_that_are_set(tmp_path):
 
     def search():
         found(index, vector_of("rye"))
-        counts.append(faiss_import._imported().omp_get_max_threads())
+        counts.append(vector_module._imported().omp_get_max_threads())
 
     thread = threading.Thread(target=search)
     thread.start()

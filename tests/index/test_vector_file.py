@@ -11,8 +11,7 @@ from vector_shelf import DIM, Shelf, brute_force, found, in_file, rows_of, vecto
 
 from ragvault.config.settings import Vector
 from ragvault.errors import IndexUnusable
-from ragvault.index.vector.file import FILE, open_file, recipe, write_file
-from ragvault.index.vector.index import FaissVectors
+from ragvault.index.vector import FILE, FaissVectors, open_file, vector_recipe, write_file
 from ragvault.ports import CacheBroken
 
 
@@ -34,8 +33,8 @@ def test_vectors_of_another_dimension_are_refused(tmp_path):
     shelf, _ = in_file(tmp_path, rows_of(40))
     with pytest.raises(CacheBroken):
         open_file(shelf.row.folder, DIM // 2)
-    assert recipe(DIM, Vector()) != recipe(DIM // 2, Vector())
-    assert recipe(DIM, Vector()) != recipe(DIM, Vector(exact_max=7))
+    assert vector_recipe(DIM, Vector()) != vector_recipe(DIM // 2, Vector())
+    assert vector_recipe(DIM, Vector()) != vector_recipe(DIM, Vector(exact_max=7))
 
 
 def test_passages_without_a_vector_are_left_out(tmp_path):

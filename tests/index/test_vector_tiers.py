@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from vector_shelf import Shelf, brute_force, vector_of
 
-from ragvault.index.vector.index import FaissVectors
-from ragvault.index.vector.tiers import Tiers
+from ragvault.index.tiers import Tiers
+from ragvault.index.vector import FaissVectors
 
 # Two models: same texts, other numbers, so that a score of one means nothing in the other.
 DIMS = {"full": 16, "static": 8}

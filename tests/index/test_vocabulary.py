@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vector_shelf import vector_of, vectors_of
 
-from ragvault.index.vocabulary import choose, concepts, expand, plan, usual_cosine
+from ragvault.index.vocabulary import choose, concepts, expand, term_changes, usual_cosine
 
 words = st.sampled_from(["rye", "oven", "crust", "salt", "flour", "steam"])
 
@@ -45,16 +45,16 @@ def test_the_choice_does_not_depend_on_the_order_of_counting(order):
 
 
 def test_only_new_terms_are_embedded_and_dropped_ones_forgotten():
-    assert plan(["rye", "oven", "crust"], ["oven", "old"]) == plan(
+    assert term_changes(["rye", "oven", "crust"], ["oven", "old"]) == term_changes(
         ["rye", "oven", "crust"], ["old", "oven"]
     )
-    made = plan(["rye", "oven", "crust"], ["oven", "old"])
+    made = term_changes(["rye", "oven", "crust"], ["oven", "old"])
     assert (made.embed, made.forget) == (("rye", "crust"), ("old",))
 
 
 @given(st.lists(words, unique=True), st.sets(words))
 def test_following_a_plan_ends_with_the_chosen_terms(chosen, have):
-    made = plan(chosen, have)
+    made = term_changes(chosen, have)
     assert (have | set(made.embed)) - set(made.forget) == set(chosen)
     assert not set(made.embed) & have
 

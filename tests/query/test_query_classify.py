@@ -7,8 +7,7 @@ from datetime import datetime
 import pytest
 
 from ragvault.config.settings import Query, TypeWeights
-from ragvault.query.classify import classify, type_weights
-from ragvault.query.understand import understand
+from ragvault.query.understand import classify, type_weights, understand
 
 NOW = datetime(2024, 3, 13)
 

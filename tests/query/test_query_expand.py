@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragvault.config.settings import Expand, Query
-from ragvault.plan import AllOf, AnyOf, Not, Words
+from ragvault.plan import And, Not, Or, Words
 from ragvault.query.expand import expand_plan, least_cosine, may_expand
 from ragvault.query.understand import understand
 
@@ -47,8 +47,8 @@ def test_the_added_terms_are_embedded_where_the_setting_says_so():
 def test_terms_weigh_less_than_the_querys_own_words():
     found = expanded("database optimization")
 
-    assert isinstance(found.sought, AnyOf)
-    own, *more = found.sought.parts
+    assert isinstance(found.keyword_query, Or)
+    own, *more = found.keyword_query.parts
     assert own == Words("database optimization")
     assert [part.weight for part in more] == [0.5, 0.5, 0.5]
 
@@ -56,9 +56,9 @@ def test_terms_weigh_less_than_the_querys_own_words():
 def test_what_must_not_be_there_stays_a_must():
     found = expanded("database optimization -storage")
 
-    assert isinstance(found.sought, AllOf)
-    assert found.sought.parts[1:] == (Not(Words("storage", every=True)),)
-    assert isinstance(found.sought.parts[0], AnyOf)
+    assert isinstance(found.keyword_query, And)
+    assert found.keyword_query.parts[1:] == (Not(Words("storage", every=True)),)
+    assert isinstance(found.keyword_query.parts[0], Or)
 
 
 def test_by_percentile_near_is_what_the_vocabulary_says():

@@ -24,26 +24,25 @@ def plan(query, **given):
     [
         (
             "sourdough tag:recipe since:2024-03-01 -rye",
-            "passages tagged #recipe (or below it), modified since 2024-03-01, about: sourdough; "
-            "not: rye",
+            "sourdough, in passages tagged #recipe, modified since 2024-03-01, without rye",
         ),
-        ("sourdough starter", "notes about: sourdough starter"),
-        ("tag:inbox", "notes tagged #inbox (or below it), newest first"),
-        ("-tag:inbox", "notes not tagged #inbox (or below it), newest first"),
-        ("-rye", "passages newest first; not: rye"),
-        ('"cold start"', "passages containing “cold start”, about: cold start"),
-        ("x lang:py", "passages with code in python, about: x"),
-        ("x (tag:a OR [b])", "notes tagged #a (or below it) or with the property b, about: x"),
-        ("x has:image", "passages with an image, about: x"),
+        ("sourdough starter", "sourdough starter"),
+        ("tag:inbox", "notes tagged #inbox, newest first"),
+        ("-tag:inbox", "notes not tagged #inbox, newest first"),
+        ("-rye", "passages without rye, newest first"),
+        ('"cold start"', "passages containing “cold start”"),
+        ("x lang:py", "x, in passages with code in python"),
+        ("x (tag:a OR [b])", "x, in notes tagged #a or with the property b"),
+        ("x has:image", "x, in passages with an image"),
         ('task-todo:""', "passages with an open task, newest first"),
-        ("task-done:call", "passages with a finished task saying “call”, about: call"),
-        ("code:walk", "passages with code containing walk, about: walk"),
-        ("content:flour", "passages containing flour in their text, about: flour"),
+        ("task-done:call", "passages with a finished task containing “call”"),
+        ("code:walk", "passages with code containing walk"),
+        ("content:flour", "passages containing flour in their text"),
         ("heading:method", "passages under a heading with “method”, newest first"),
         ("path:a -title:b", "notes with “a” in the path, not with “b” in the title, newest first"),
         ("link:Home", "notes linking to “Home”, newest first"),
         ("link:Home#Part", "notes linking to “Home#Part”, newest first"),
-        ("linkedby:Home", "notes linked to by “Home”, newest first"),
+        ("linkedby:Home", "notes linked from “Home”, newest first"),
         ("[a] [b:null]", "notes with the property a, where b is empty, newest first"),
         ("[a:>5] [b:x]", "notes where a is more than 5, where b is x, newest first"),
         ("[a:1..5]", "notes where a is from 1 to 5, newest first"),
@@ -75,13 +74,16 @@ def plan(query, **given):
             "[due:2024-01..2024-03]",
             "notes where due is from 2024-01-01 to 2024-03-31, newest first",
         ),
-        ("new york paris", "notes about: new york paris"),
-        ("(new york) OR paris", "notes about: (new york) or paris"),
-        ("best pizza (new york OR paris)", "notes about: best pizza, (new york) or paris"),
-        ('x "cold start"', "passages containing “cold start”, about: x cold start"),
-        ("x (a OR b) -c", "passages about: x, a or b; not: c"),
+        ("new york paris", "new york paris"),
+        ("(new york) OR paris", "(new york) or paris"),
+        ("best pizza (new york OR paris)", "best pizza, (new york) or paris"),
+        ('x "cold start"', "x cold start, in passages containing “cold start”"),
+        ("x (a OR b) -c", "x, a or b, in passages without c"),
         ("date:<2024", "notes dated before 2024-01-01, newest first"),
-        ("bread in:notes", "notes in the vault notes, about: bread"),
+        ("bread in:notes", "bread, in the vault notes"),
+        ("bread tag:a in:notes", "bread, in notes tagged #a, in the vault notes"),
+        ("in:notes", "notes in the vault notes, newest first"),
+        ('"cold start" -rye', "passages containing “cold start”, without rye"),
     ],
 )
 def test_a_query_is_restated_in_a_sentence(query, sentence):
@@ -92,7 +94,7 @@ def test_terms_that_were_added_are_said_beside_what_was_typed():
     settings = Expand(method="similarity")
     for query, about in (("rye", "rye"), ("rye OR (old bread)", "rye or (old bread)")):
         found = expand_plan(plan(query), [("spelt", 0.9)], settings, least=0.5)
-        assert plan_sentence(found) == f"notes about: {about}, or similar words: spelt"
+        assert plan_sentence(found) == f"{about} (or similar words: spelt)"
 
 
 def test_a_hypothesis_is_part_of_the_sentence():

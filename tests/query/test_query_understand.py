@@ -9,31 +9,28 @@ import pytest
 from ragvault.config.settings import Query
 from ragvault.errors import UsageError
 from ragvault.plan import (
-    AllOf,
-    AnyOf,
+    And,
     Dated,
-    Either,
-    Every,
-    Except,
-    Has,
-    Holds,
+    HasPart,
+    HasTask,
+    InLanguage,
     LinkedBy,
     LinksTo,
+    MatchesWords,
     Moment,
-    Named,
+    NameContains,
     Not,
+    Or,
     Phrase,
     Property,
     Tagged,
-    Task,
-    Under,
+    UnderHeading,
     Value,
     Words,
-    Written,
 )
 from ragvault.query.understand import understand
 
-FLOUR = Holds(Words("flour", "body", every=True))
+FLOUR = MatchesWords(Words("flour", "body", every=True))
 NOW = datetime(2024, 3, 13, 15, 0, tzinfo=timezone.utc)
 
 
@@ -42,7 +39,7 @@ def plan(query, settings=Query(), hypothesis=None):  # noqa: B008
 
 
 def must(word):
-    return Holds(Words(word, every=True))
+    return MatchesWords(Words(word, every=True))
 
 
 def day(year, month, date):
@@ -59,17 +56,17 @@ def day(year, month, date):
         ("tag:inbox", Tagged("inbox")),
         ("tag:#inbox/to-read", Tagged("inbox/to-read")),
         ("TAG:inbox", Tagged("inbox")),
-        ("path:a/b", Named("path", "a/b")),
-        ("file:meeting", Named("file", "meeting")),
-        ('title:"two words"', Named("title", "two words")),
-        (r'title:"a \"b\""', Named("title", 'a "b"')),
-        ("title:“two words”", Named("title", "two words")),
-        ("alias:JFK", Named("alias", "JFK")),
-        ("heading:Method", Under("Method")),
-        ('heading:"## Method"', Under("Method")),
-        ("lang:rs", Written(("rust", "rs"))),
-        ("lang:COBOL", Written(("cobol",))),
-        ("has:Code", Has("code")),
+        ("path:a/b", NameContains("path", "a/b")),
+        ("file:meeting", NameContains("file", "meeting")),
+        ('title:"two words"', NameContains("title", "two words")),
+        (r'title:"a \"b\""', NameContains("title", 'a "b"')),
+        ("title:“two words”", NameContains("title", "two words")),
+        ("alias:JFK", NameContains("alias", "JFK")),
+        ("heading:Method", UnderHeading("Method")),
+        ('heading:"## Method"', UnderHeading("Method")),
+        ("lang:rs", InLanguage(("rust", "rs"))),
+        ("lang:COBOL", InLanguage(("cobol",))),
+        ("has:Code", HasPart("code")),
         ("link:Home", LinksTo("Home")),
         ("linkto:[[My Note#Part|label]]", LinksTo("My Note", ("Part",))),
         ("link:Home#Part", LinksTo("Home", ("Part",))),
@@ -81,7 +78,7 @@ def day(year, month, date):
         ("linkedby:Home#Part", LinkedBy("Home")),
         ("linkedby:[[Home#Part]]", LinkedBy("Home")),
         ('linkedby:"My Note"', LinkedBy("My Note")),
-        ('task-todo:""', Task("", "todo")),
+        ('task-todo:""', HasTask("", "todo")),
         ("[status]", Property("status")),
         ("[status:null]", Property("status", "empty")),
         ('[status:""]', Property("status", "empty")),
@@ -93,7 +90,7 @@ def day(year, month, date):
         ('["my prop":x]', Property("my prop", "=", Value("x"))),
         ("[my prop:x y]", Property("my prop", "=", Value("x y"))),
         ("[up:[[Home]]]", Property("up", "=", Value("[[Home]]"))),
-        ("[a:x OR y]", Either((Property("a", "=", Value("x")), Property("a", "=", Value("y"))))),
+        ("[a:x OR y]", Or((Property("a", "=", Value("x")), Property("a", "=", Value("y"))))),
         ('[a:"x OR y"]', Property("a", "=", Value("x OR y"))),
         ("since:2024-03-01", Dated("modified", day(2024, 3, 1))),
         ("before:2024-03", Dated("modified", None, day(2024, 3, 1))),
@@ -110,52 +107,56 @@ def test_an_operator_alone_is_one_condition_and_lists_notes(query, leaf):
 
     assert found.filter == leaf
     assert found.listing
-    assert (found.text, found.sought, found.warnings) == ("", None, ())
+    assert (found.text, found.keyword_query, found.warnings) == ("", None, ())
 
 
 @pytest.mark.parametrize(
-    ("query", "leaf", "sought"),
+    ("query", "leaf", "keyword_query"),
     [
-        ("content:flour", FLOUR, FLOUR.sought),
-        ('content:"a b"', Holds(Phrase("a b", "body")), Phrase("a b", "body")),
-        ("code:getUser", Holds(Words("getUser", "code", every=True), "code"), Words("getUser")),
-        ("task:call", Task("call"), Words("call")),
-        ("task-done:call", Task("call", "done"), Words("call")),
+        ("content:flour", FLOUR, FLOUR.query),
+        ('content:"a b"', MatchesWords(Phrase("a b", "body")), Phrase("a b", "body")),
+        (
+            "code:getUser",
+            MatchesWords(Words("getUser", "code", every=True), "code"),
+            Words("getUser"),
+        ),
+        ("task:call", HasTask("call"), Words("call")),
+        ("task-done:call", HasTask("call", "done"), Words("call")),
     ],
 )
-def test_operators_about_text_also_search_for_it(query, leaf, sought):
+def test_operators_about_text_also_search_for_it(query, leaf, keyword_query):
     found = plan(query)
 
     assert not found.listing
-    assert found.sought == sought
+    assert found.keyword_query == keyword_query
     assert found.text
     assert found.filter == leaf
 
 
 def test_conditions_side_by_side_are_all_musts():
-    assert plan("tag:a has:code").filter == Every((Tagged("a"), Has("code")))
-    assert plan("tag:a AND has:code").filter == Every((Tagged("a"), Has("code")))
+    assert plan("tag:a has:code").filter == And((Tagged("a"), HasPart("code")))
+    assert plan("tag:a AND has:code").filter == And((Tagged("a"), HasPart("code")))
 
 
 def test_side_by_side_binds_closer_than_or():
-    first, second = Every((Tagged("a"), Tagged("b"))), Tagged("c")
-    assert plan("tag:a tag:b OR tag:c").filter == Either((first, second))
-    third = Either((Tagged("b"), Tagged("c")))
-    assert plan("tag:a (tag:b OR tag:c)").filter == Every((Tagged("a"), third))
+    first, second = And((Tagged("a"), Tagged("b"))), Tagged("c")
+    assert plan("tag:a tag:b OR tag:c").filter == Or((first, second))
+    third = Or((Tagged("b"), Tagged("c")))
+    assert plan("tag:a (tag:b OR tag:c)").filter == And((Tagged("a"), third))
 
 
 def test_the_values_of_an_operator_may_be_a_group():
-    assert plan("tag:(a OR b)").filter == Either((Tagged("a"), Tagged("b")))
-    assert plan("-tag:(a OR b)").filter == Except(Either((Tagged("a"), Tagged("b"))))
-    assert plan('file:("x y" -z)').filter == Every(
-        (Named("file", "x y"), Except(Named("file", "z")))
+    assert plan("tag:(a OR b)").filter == Or((Tagged("a"), Tagged("b")))
+    assert plan("-tag:(a OR b)").filter == Not(Or((Tagged("a"), Tagged("b"))))
+    assert plan('file:("x y" -z)').filter == And(
+        (NameContains("file", "x y"), Not(NameContains("file", "z")))
     )
 
 
 def test_a_minus_negates_conditions_and_groups():
-    assert plan("-tag:a").filter == Except(Tagged("a"))
-    assert plan("-[status:draft]").filter == Except(Property("status", "=", Value("draft")))
-    assert plan("-(tag:a tag:b)").filter == Except(Every((Tagged("a"), Tagged("b"))))
+    assert plan("-tag:a").filter == Not(Tagged("a"))
+    assert plan("-[status:draft]").filter == Not(Property("status", "=", Value("draft")))
+    assert plan("-(tag:a tag:b)").filter == Not(And((Tagged("a"), Tagged("b"))))
 
 
 def test_a_vault_is_chosen_and_no_condition():
@@ -171,7 +172,7 @@ def test_a_vault_is_chosen_and_no_condition():
 def test_words_are_wanted_and_no_must():
     found = plan("sourdough starter")
 
-    assert (found.text, found.sought, found.filter) == (
+    assert (found.text, found.keyword_query, found.filter) == (
         "sourdough starter",
         Words("sourdough starter"),
         None,
@@ -183,16 +184,16 @@ def test_a_word_behind_a_minus_is_excluded_and_not_embedded():
     found = plan("bread -rye")
 
     assert found.text == found.embed == "bread"
-    assert found.filter == Except(must("rye"))
-    assert found.sought == AllOf((Words("bread"), Not(Words("rye", every=True))))
+    assert found.filter == Not(must("rye"))
+    assert found.keyword_query == And((Words("bread"), Not(Words("rye", every=True))))
 
 
 def test_a_phrase_must_be_there_and_the_words_beside_it_need_not():
     found = plan('bread "rye flour"')
     phrase = Phrase("rye flour")
 
-    assert found.filter == Holds(phrase)
-    assert found.sought == AllOf((AnyOf((Words("bread"), phrase)), phrase))
+    assert found.filter == MatchesWords(phrase)
+    assert found.keyword_query == And((Or((Words("bread"), phrase)), phrase))
     assert found.text == "bread rye flour"
     assert found.phrases == ("rye flour",)
 
@@ -201,11 +202,11 @@ def test_a_phrase_is_only_preferred_where_the_setting_says_so():
     found = plan('bread "rye flour"', Query(phrases="prefer"))
 
     assert found.filter is None
-    assert found.sought == AnyOf((Words("bread"), Phrase("rye flour")))
+    assert found.keyword_query == Or((Words("bread"), Phrase("rye flour")))
 
 
 def test_a_phrase_alone_is_asked_once():
-    assert plan('"rye flour"').sought == Phrase("rye flour")
+    assert plan('"rye flour"').keyword_query == Phrase("rye flour")
 
 
 @pytest.mark.parametrize(
@@ -215,29 +216,29 @@ def test_a_phrase_alone_is_asked_once():
 def test_a_condition_said_200_times_is_said_once(once, joint):
     found, single = plan(joint.join([once] * 200)), plan(once)
 
-    assert (found.filter, found.sought) == (single.filter, single.sought)
+    assert (found.filter, found.keyword_query) == (single.filter, single.keyword_query)
 
 
 def test_words_with_or_between_them_filter_nothing():
     found = plan("rye OR spelt flour")
 
     assert found.filter is None
-    assert found.sought == AnyOf((Words("rye", every=True), Words("spelt flour", every=True)))
+    assert found.keyword_query == Or((Words("rye", every=True), Words("spelt flour", every=True)))
     assert found.text == "rye spelt flour"
 
 
 def test_a_word_beside_or_and_a_condition_is_a_must():
     found = plan("tag:recipe OR rye")
 
-    assert found.filter == Either((Tagged("recipe"), must("rye")))
-    assert (found.text, found.sought) == ("rye", Words("rye"))
+    assert found.filter == Or((Tagged("recipe"), must("rye")))
+    assert (found.text, found.keyword_query) == ("rye", Words("rye"))
 
 
 def test_what_must_not_be_there_may_be_text_and_conditions_at_once():
     found = plan("bread -(rye tag:old)")
 
-    assert found.filter == Except(Every((must("rye"), Tagged("old"))))
-    assert found.sought == Words("bread")
+    assert found.filter == Not(And((must("rye"), Tagged("old"))))
+    assert found.keyword_query == Words("bread")
 
 
 @pytest.mark.parametrize(
@@ -316,8 +317,8 @@ def test_a_colon_in_quotes_backticks_or_a_value_is_no_operator(query):
         ("bread tag:", "“tag:” has no value"),
         ("(bread tag:)", "“tag:” has no value"),
         ('bread "!!!"', "“!!!” contains no word"),
-        ("bread -→", "ignored a minus: what follows it contains no word"),
-        ("→", "only vector search"),
+        ("bread -→", "a minus was ignored, because no word follows it"),
+        ("→", "only vectors can find something"),
     ],
 )
 def test_what_was_perhaps_meant_otherwise_is_searched_and_said(query, said):
@@ -333,8 +334,8 @@ def test_an_emoji_is_a_word():
     found = plan('🎉 "🎂" -❤️')
 
     assert not found.warnings
-    assert found.filter == Every(
-        (Holds(Phrase("🎂")), Except(Holds(Words("❤️", every=True)))),
+    assert found.filter == And(
+        (MatchesWords(Phrase("🎂")), Not(MatchesWords(Words("❤️", every=True)))),
     )
     assert not plan("🎉").warnings
 
@@ -345,11 +346,11 @@ def test_an_emoji_is_a_word():
 @pytest.mark.parametrize(
     ("query", "message", "fix"),
     [
-        ("", "nothing to search for", "name some words"),
-        (" \n ", "nothing to search for", "name some words"),
-        ('""', "nothing to search for", "name some words"),
-        ("( )", "nothing to search for", "name some words"),
-        ("has:unicorn", "has:unicorn", "has:code, has:table, has:task, has:image"),
+        ("", "nothing to search for", "type some words or a filter"),
+        (" \n ", "nothing to search for", "type some words or a filter"),
+        ('""', "nothing to search for", "type some words or a filter"),
+        ("( )", "nothing to search for", "type some words or a filter"),
+        ("has:unicorn", "has:unicorn", "use has:code, has:table, has:task or has:image"),
         ("has:tabel", "has:tabel", "did you mean has:table?"),
         ('"open bread', "an opening quote is never closed", 'close it: "open bread"'),
         ('tag:"open', "an opening quote is never closed", "close it"),
@@ -362,11 +363,11 @@ def test_an_emoji_is_a_word():
         ("tag:#", "cannot be a tag", "no spaces"),
         ("[status:]", "needs a value", "[status]"),
         ("[a:!=5]", "no comparison !=", "-[a:5]"),
-        ("[rating>3]", "compares without a colon", "write [rating:>3]"),
-        ("[rating > 3] x", "compares without a colon", "write [rating:>3]"),
-        ("[rating=3]", "compares without a colon", "write [rating:3]"),
-        ("[rating!=3]", "compares without a colon", "write -[rating:3]"),
-        ("[due<=2024-03-01T09:30]", "compares without", "write [due:<=2024-03-01T09:30]"),
+        ("[rating>3]", "needs a colon", "write [rating:>3]"),
+        ("[rating > 3] x", "needs a colon", "write [rating:>3]"),
+        ("[rating=3]", "needs a colon", "write [rating:3]"),
+        ("[rating!=3]", "needs a colon", "write -[rating:3]"),
+        ("[due<=2024-03-01T09:30]", "needs a colon", "write [due:<=2024-03-01T09:30]"),
         ("[rating:5..3]", "“5..3” ends before it begins", "the smaller value first"),
         ("[due:2024-03..2024-02]", "ends before it begins", "the smaller value first"),
         ("[a:>high]", "neither a number nor a date", "[a:>5]"),
@@ -378,13 +379,15 @@ def test_an_emoji_is_a_word():
         ("created:2024-02-30", "not a date", "2024-03"),
         ("created:..", "a range needs a date", "2024-01..2024-03"),
         ("created:2024..2023", "ends before it begins", "the earlier date first"),
-        ("-in:notes bread", "can neither be excluded", "in:notes"),
+        ("-in:notes bread", "cannot be excluded or combined with OR", "in:notes"),
         ("tag:(title:x)", "title: cannot be used inside tag:( )", "outside the parentheses"),
-        ("link:[[#part]]", "names no note", "link:"),
+        ("link:[[#part]]", "does not name a note", "link:"),
         ("(" * 50 + "a" + ")" * 50, "nested more than 40 deep", "fewer"),
         ("-(" * 50 + "a" + ")" * 50, "nested more than 40 deep", "fewer"),
         (" OR ".join(f"tag:t{i}" for i in range(101)), "more than 100 conditions", "leave some"),
         (f"[a:{' OR '.join('x' * 101)}]", "more than 100 conditions", "leave some out"),
+        (" OR ".join(f"w{i}" for i in range(251)), "more than 250 words or phrases", "without OR"),
+        ("a" * 10_001, "the query is too long: 10,001 characters", "words or sentences"),
     ],
 )
 def test_what_cannot_be_meant_gets_a_message_and_a_cure(query, message, fix):
@@ -413,6 +416,12 @@ def test_a_hypothesis_needs_no_query_and_makes_no_listing():
 
     assert not found.listing
     assert plan("", hypothesis="restart").embed == "restart"
+
+
+def test_a_hypothesis_has_the_limit_of_a_query():
+    assert plan("", hypothesis="a" * 10_000).embed == "a" * 10_000
+    with pytest.raises(UsageError, match="the hypothesis is too long: 10,001 characters"):
+        plan("", hypothesis="a" * 10_001)
 
 
 def test_a_hypothesis_may_be_empty_or_switched_off_but_not_in_silence():

@@ -17,17 +17,15 @@ from ragvault.config.settings import Query
 from ragvault.engines import Engines
 from ragvault.opened import Opened
 from ragvault.plan import (
-    AllOf,
-    AnyOf,
-    Either,
-    Every,
-    Except,
-    Has,
-    Holds,
-    Named,
+    And,
+    HasPart,
+    KeywordQuery,
+    MatchesWords,
+    NameContains,
+    Not,
+    Or,
     Phrase,
     Property,
-    Sought,
     Tagged,
     Words,
 )
@@ -64,18 +62,18 @@ class Vault:
         """A search's own way to the catalogue, with no other index beside it."""
         return Opened(self.catalogue, Engines(self.catalogue.folder, profiles.load()))
 
-    def matching(self, leaf: Holds) -> list[int]:
-        return [piece.id for piece in self.pieces if found_by(leaf.sought, piece)]
+    def matching(self, leaf: MatchesWords) -> list[int]:
+        return [piece.id for piece in self.pieces if found_by(leaf.query, piece)]
 
 
-def found_by(sought: Sought, piece: Piece) -> bool:
-    if isinstance(sought, Words):
-        return all(word in piece.text.split() for word in sought.text.split())
-    if isinstance(sought, Phrase):
-        return f" {sought.text} " in f" {' '.join(piece.text.split())} "
-    assert isinstance(sought, (AllOf, AnyOf))
-    join = all if isinstance(sought, AllOf) else any
-    return join(found_by(part, piece) for part in sought.parts)
+def found_by(query: KeywordQuery, piece: Piece) -> bool:
+    if isinstance(query, Words):
+        return all(word in piece.text.split() for word in query.text.split())
+    if isinstance(query, Phrase):
+        return f" {query.text} " in f" {' '.join(piece.text.split())} "
+    assert isinstance(query, (And, Or))
+    join = all if isinstance(query, And) else any
+    return join(found_by(part, piece) for part in query.parts)
 
 
 @pytest.fixture(scope="session")
@@ -125,7 +123,7 @@ def test_no_filter_keeps_everything(vault):
 
 
 def test_ids_are_sorted_whole_numbers(vault):
-    found = vault.catalogue.filtered_passages(Except(Has("image")))
+    found = vault.catalogue.filtered_passages(Not(HasPart("image")))
 
     assert found.dtype == np.int64
     assert (np.diff(found) > 0).all()
@@ -152,8 +150,8 @@ def test_a_filter_that_keeps_nothing_gives_an_empty_array(vault):
 )
 @pytest.mark.parametrize("where", ["path", "file", "title", "alias"])
 def test_what_was_typed_never_becomes_sql(vault, typed, where):
-    trees = [Named(where, typed), Tagged(typed), Property(typed)]
-    kept = vault.catalogue.filtered_passages(Every(tuple(trees)))
+    trees = [NameContains(where, typed), Tagged(typed), Property(typed)]
+    kept = vault.catalogue.filtered_passages(And(tuple(trees)))
 
     assert kept.tolist() == []
     assert len(vault.catalogue.filtered_notes(None)) == len(vault.notes)
@@ -182,8 +180,8 @@ def test_without_code_the_other_passages_of_a_note_are_left(vault):
 
 
 def test_a_hundred_conditions_side_by_side_are_one_query(vault):
-    one_of = Either((*(Tagged(f"t{number}") for number in range(99)), Tagged("inbox")))
-    both = Every((one_of, *(Except(Tagged(f"t{number}")) for number in range(99))))
+    one_of = Or((*(Tagged(f"t{number}") for number in range(99)), Tagged("inbox")))
+    both = And((one_of, *(Not(Tagged(f"t{number}")) for number in range(99))))
 
     kept = vault.catalogue.filtered_passages(both)
     assert kept.tolist() == vault.passages("tag:inbox")
@@ -209,4 +207,4 @@ def test_an_instant_is_the_day_it_was_where_you_are(vault):
 
 def test_a_filter_that_asks_for_words_needs_an_index_to_find_them(vault):
     with pytest.raises(ValueError, match="no index was given"):
-        vault.catalogue.filtered_passages(Holds(Words("rye")))
+        vault.catalogue.filtered_passages(MatchesWords(Words("rye")))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragvault.errors import ConfigError
-from ragvault.plan import AnyOf, Not, Phrase, Words
+from ragvault.plan import Not, Or, Phrase, Words
 from ragvault.text.analyze import FORM, Analyzer
 from ragvault.text.fold import fold
 from ragvault.text.highlight import highlight
@@ -197,7 +197,7 @@ def test_a_letter_that_stands_for_several_words_is_one_term():
 
 @given(texts, texts)
 def test_marks_are_in_order_apart_and_inside_the_text(text, query):
-    spans = highlight(text, AnyOf((Words(query), Phrase(query))), ENGLISH)
+    spans = highlight(text, Or((Words(query), Phrase(query))), ENGLISH)
     edges = [edge for span in spans for edge in span]
     assert edges == sorted(edges)
     assert all(0 <= start < end <= len(text) for start, end in spans)
@@ -230,7 +230,7 @@ def test_a_phrase_marks_only_where_it_stands_whole():
 
 
 def test_what_is_not_wanted_is_not_marked():
-    assert marked("bread and wine", AnyOf((Words("bread"), Not(Words("wine"))))) == ["bread"]
+    assert marked("bread and wine", Or((Words("bread"), Not(Words("wine"))))) == ["bread"]
 
 
 def test_chinese_is_marked_by_its_characters():

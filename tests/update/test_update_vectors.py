@@ -13,9 +13,8 @@ from store_builders import digest, note, put
 from vector_shelf import brute_force, found, vector_of
 
 from ragvault.config.settings import Vector
-from ragvault.index.vector import faiss_import
-from ragvault.index.vector.file import FILE
-from ragvault.index.vector.index import FaissVectors
+from ragvault.index import vector as vector_module
+from ragvault.index.vector import FILE, FaissVectors
 from ragvault.ports import CacheBroken
 from ragvault.store.caches import vector_cache
 from ragvault.store.catalogue import Catalogue
@@ -97,7 +96,7 @@ def test_a_new_file_is_written_beside_and_the_old_one_goes(catalogue, monkeypatc
     store(catalogue, "a.md", words(0, 30))
     update_vectors(catalogue, "m", Vector())
     index, old = reader(catalogue), catalogue.cache_folder(row(catalogue))
-    monkeypatch.setattr("ragvault.index.vector.index.SMALL_TAIL", 10)
+    monkeypatch.setattr("ragvault.index.vector.SMALL_TAIL", 10)
     store(catalogue, "b.md", words(100, 20))
     index.refresh()
     assert update_vectors(catalogue, "m", Vector())
@@ -217,7 +216,7 @@ def test_a_writer_that_dies_leaves_the_old_file(catalogue, monkeypatch):
 
     for name in ("write_index", "fsync"):
         with monkeypatch.context() as patched:
-            owner = faiss_import.load() if name == "write_index" else os
+            owner = vector_module.load_faiss() if name == "write_index" else os
             patched.setattr(owner, name, die)
             with pytest.raises(Killed):
                 update_vectors(catalogue, "m", Vector(), rebuild=True)
@@ -267,7 +266,7 @@ def test_any_history_of_a_catalogue_is_followed(tmp_path_factory, history):
 
 
 def test_pages_are_streamed(catalogue, monkeypatch):
-    monkeypatch.setattr("ragvault.index.vector.file.PAGE", 7)
+    monkeypatch.setattr("ragvault.index.vector.PAGE", 7)
     store(catalogue, "a.md", words(0, 30))
     read, whole = [], type(catalogue).passage_vectors
     monkeypatch.setattr(

@@ -9,7 +9,7 @@ import pytest
 from watch_kit import SMALL, Watched, soon
 from write_kit import models, opened, write
 
-from ragvault.index import graph_networkx
+from ragvault.index import graph as link_graph
 from ragvault.update import graph
 from ragvault.update.graph import REGROUP, LinkGraph
 
@@ -52,8 +52,8 @@ def stored(vault):
 def computed(monkeypatch):
     """How often communities were computed."""
     calls = []
-    real = graph_networkx.communities
-    monkeypatch.setattr(graph_networkx, "communities", lambda *args: calls.append(1) or real(*args))
+    real = link_graph.communities
+    monkeypatch.setattr(link_graph, "communities", lambda *args: calls.append(1) or real(*args))
     return calls
 
 
@@ -102,14 +102,14 @@ def test_a_watcher_computes_them_after_what_was_edited_can_be_found(tmp_path, mo
     for name, value in {**SMALL, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
         monkeypatch.setenv(name, value)
     write(tmp_path / "vault", clusters(10))
-    real, searchable = graph_networkx.communities, []
+    real, searchable = link_graph.communities, []
     with Watched(tmp_path / "vault") as watched:
 
         def communities(*args):
             searchable.append(watched.found("quokka"))
             return real(*args)
 
-        monkeypatch.setattr(graph_networkx, "communities", communities)
+        monkeypatch.setattr(link_graph, "communities", communities)
         write(watched.root, {"one.md": "wombat [[3-1]]"})
         assert watched.finds("wombat", "one.md")
         assert soon(watched.is_done)

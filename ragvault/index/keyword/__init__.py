@@ -1,6 +1,6 @@
 """The keyword index: one port, two engines.
 
-    whoosh    pure Python, for small vaults; keyword.k1 and keyword.b hold here only
+    whoosh    pure Python, for small vaults; only Whoosh uses keyword.k1 and keyword.b
     tantivy   Rust, for large vaults; needs Python 3.11
 
 `keyword.engine = "auto"` chooses by the number of passages (`choose_engine`).
@@ -52,8 +52,8 @@ def lacks_tantivy(wanted: str, passages: int) -> bool:
     return wanted == "auto" and passages >= UP and find_spec("tantivy") is None
 
 
-def recipe(engine: str, settings: Keyword) -> str:
-    """A fingerprint of all that an index depends on: with another one it is rebuilt."""
+def keyword_recipe(engine: str, settings: Keyword) -> str:
+    """All that an index depends on: one with another recipe has to be rebuilt."""
     return f"{engine} {FORMAT} words-{VERSION} {settings.stemming}"
 
 
@@ -64,10 +64,10 @@ def open_index(folder: Path, engine: str, settings: Keyword) -> Index:
     if engine == "tantivy":
         from ragvault.index.keyword import tantivy
 
-        return Index(tantivy.open_engine(folder, settings), settings)
+        return Index(tantivy.open_tantivy(folder, settings), settings)
     from ragvault.index.keyword import whoosh
 
-    return Index(whoosh.open_engine(folder, settings), settings)
+    return Index(whoosh.open_whoosh(folder, settings), settings)
 
 
 def open_writer(folder: Path, engine: str, settings: Keyword) -> KeywordWriter:

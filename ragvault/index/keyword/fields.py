@@ -9,8 +9,8 @@ Each of these is up to three fields of an engine:
     body_stem   stems                               for words
     body_part   parts of identifiers, compounds, pairs of unspaced scripts, accents
 
-`code` holds the code of a passage and nothing else, is not stemmed, and is asked by name only:
-the body has the same text.
+`code` has only the code of a passage, and is not stemmed. A search looks in it only if the query
+names it: the body has the same text.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def kind_of(field: str) -> str:
     return NOTE if field in NOTE_FIELDS else PASSAGE
 
 
-class Document(NamedTuple):
+class EngineDocument(NamedTuple):
     """One document of an engine, with the texts of the engine's fields."""
 
     key: str  # unique: p12 for a passage, n3 for a note
@@ -76,10 +76,10 @@ class Documents:
     def _names(self) -> Analyzer:
         return Analyzer(code=True)
 
-    def of_note(self, note: KeywordNote) -> Document:
+    def of_note(self, note: KeywordNote) -> EngineDocument:
         return self._document(NOTE, note.id, note.id, note.fields, NOTE_FIELDS)
 
-    def of_passage(self, passage: KeywordPassage) -> Document:
+    def of_passage(self, passage: KeywordPassage) -> EngineDocument:
         return self._document(PASSAGE, passage.id, passage.note, passage.fields, PASSAGE_FIELDS)
 
     def _document(
@@ -89,7 +89,7 @@ class Documents:
         note: int,
         fields: Mapping[str, tuple[str, ...]],
         names: tuple[str, ...],
-    ) -> Document:
+    ) -> EngineDocument:
         found: dict[str, str] = {}
         for name in names:
             texts = [text for text in fields.get(name, ()) if text]
@@ -102,14 +102,14 @@ class Documents:
                 found[name + STEM] = prepared.to_stem
             if prepared.parts:
                 found[name + PART] = prepared.parts
-        return Document(key_of(kind, id_), kind, id_, note, found)
+        return EngineDocument(key_of(kind, id_), kind, id_, note, found)
 
 
 # --- From the catalogue ---
 
 
 def note_words(id_: int, note: Note | Head) -> KeywordNote:
-    """What of a note can be found. Its file's name always can, whatever its title."""
+    """The fields of a note. Its file name can always be found, whatever its title is."""
     stem = PurePosixPath(note.path).stem
     titles = (note.title, stem) if stem.casefold() != note.title.casefold() else (note.title,)
     return KeywordNote(
@@ -127,7 +127,7 @@ def note_words(id_: int, note: Note | Head) -> KeywordNote:
 
 
 def passage_words(id_: int, note: int, passage: Passage | Said) -> KeywordPassage:
-    """What of a passage can be found."""
+    """The fields of a passage."""
     fields = {"headers": (*passage.headings, *passage.subheadings), "body": (passage.text,)}
     if code := code_in(passage.text, "code" in passage.has):
         fields["code"] = code
@@ -164,8 +164,8 @@ _INLINE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 def code_in(text: str, has_block: bool) -> tuple[str, ...]:
     """The code of a passage: its fences and its inline code.
 
-    With `has_block` the passage holds a block of code, or a piece of one: without a single fence
-    all of it is one (an indented block, or the middle of a long one).
+    With `has_block` the passage contains a block of code or a part of one. Without a fence, all of
+    it is code: an indented block, or the middle of a long one.
     """
     fences = list(_FENCE.finditer(text)) if has_block else []
     if has_block and not fences:

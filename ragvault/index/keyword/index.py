@@ -1,23 +1,23 @@
-"""Index: a keyword index as the read path asks it, over either engine.
+"""Index: the keyword index that the read path uses, over either engine.
 
-    spell -> plan -> match (a set of passages, where a word is a condition) -> score -> order
+    spellings -> terms -> match (a set of passages, if words are conditions) -> score -> order
 
-An engine (whoosh.py, tantivy.py) scores documents of one kind by its own BM25 and says which
-documents match a leaf. What both have in common is here: a passage's score is its own plus its
-note's, conditions are sets of passages, guessed spellings stand last, equal scores go by id.
+An engine (whoosh.py, tantivy.py) scores documents of one kind by its own BM25, and finds the
+documents that match a leaf. Everything else is here and the same for both: a passage's score is
+its own plus its note's, conditions are sets of passages, guessed spellings come last, and equal
+scores are ordered by id.
 
-Notes and passages share one index, which counts documents of both kinds. So a term's boost also
-brings the engine's idf to that of the word among documents of its kind (`_asked`), and a field
-that a document does not have counts as one word long: otherwise the title of one note among ten
-passages would seem ten times as long as usual (garden's questions: nDCG@10 .646 so, .679 now).
+Notes and passages are documents of one index, so the engine's idf counts both. The boost of a term
+therefore also corrects its idf to that among documents of one kind (`_boosted`). A field that a
+document does not have counts as one word long: otherwise the title of one note among ten passages
+would seem ten times as long as usual (garden's questions: nDCG@10 .646 without this, .679 with it).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache, wraps
+from functools import lru_cache, partial, wraps
 from math import log
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Protocol, TypeVar
@@ -26,6 +26,7 @@ import numpy as np
 
 from ragvault.config.settings import Keyword
 from ragvault.errors import RagvaultError
+from ragvault.index.ids import Ids, among, both
 from ragvault.index.keyword.fields import (
     CODE,
     FIELDS,
@@ -37,20 +38,18 @@ from ragvault.index.keyword.fields import (
     STEM,
     kind_of,
 )
-from ragvault.index.keyword.plan import (
-    Every,
-    Has,
+from ragvault.index.keyword.terms import (
+    HasPhrase,
+    HasTerm,
     Match,
-    Plan,
-    Planner,
-    Row,
-    Term,
-    Without,
+    ScoredTerm,
+    SearchTerms,
     fields_of,
     places_of,
+    search_terms,
     typos,
 )
-from ragvault.plan import Covered, KeywordAnswer, KeywordHit, Sought
+from ragvault.plan import And, KeywordAnswer, KeywordHit, KeywordQuery, Not, QueryTerm
 from ragvault.ports import CacheBroken
 from ragvault.text.analyze import Analyzer
 from ragvault.text.highlight import highlight
@@ -60,8 +59,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ragvault.ports import Allowed
-
-    Ids = NDArray[np.int64]
 
 FETCH = 1_000  # documents fetched at first, best first; more when a filter leaves too few
 NOTES = 50  # best notes, by title and by other fields, whose passages take part
@@ -89,7 +86,7 @@ class Engine(Protocol):
     b: float
 
     def frequency(self, name: str, term: str) -> int:
-        """How many documents hold a term; removed ones may count until the engine merges."""
+        """How many documents have a term; removed ones may count until the engine merges."""
         ...
 
     def idf(self, name: str, term: str) -> float:
@@ -133,7 +130,7 @@ class Engine(Protocol):
         ...
 
     def words(self, name: str) -> dict[str, int]:
-        """Every term of a field, with the number of documents that hold it."""
+        """Every term of a field, with the number of documents that have it."""
         ...
 
     def refresh(self) -> Engine | None:
@@ -144,13 +141,13 @@ class Engine(Protocol):
 
 
 class Leaf(NamedTuple):
-    """What one document must have: one of these terms, or these forms in a row and all parts.
+    """What a document must have: one of these terms, or one of these phrases.
 
-    `terms` are (field, term); `rows` are (field, forms, parts).
+    `terms` are (field, term). `phrases` are (field, forms next to each other, parts anywhere).
     """
 
     terms: tuple[tuple[str, str], ...] = ()
-    rows: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]], ...] = ()
+    phrases: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]], ...] = ()
 
 
 class Deadline:
@@ -172,7 +169,7 @@ class Deadline:
 
 
 class _Scores(NamedTuple):
-    """What passages earned: from all note fields, from the title, from their own fields."""
+    """Scores of passages: from all note fields, from the title, from their own fields."""
 
     ids: Ids
     notes: Ids
@@ -191,23 +188,26 @@ class _Scores(NamedTuple):
         return _Scores._make(map(np.concatenate, zip(self, more, strict=True)))
 
 
-@dataclass(slots=True)
-class _Asked:
-    """One query's terms as the engine takes them, and the most each field could give."""
+class _EngineQuery(NamedTuple):
+    """A query in the engine's own fields and terms, with their boosts.
 
+    `match` is None if one term is enough. `bounds` is the highest score that each field can give.
+    """
+
+    match: Match | None
     title: tuple[Boosted, ...]
     note: tuple[Boosted, ...]  # without the title
     passage: tuple[Boosted, ...]
-    bounds: dict[str, float]
-    covers: tuple[Covered, ...] = field(default=())
+    bounds: Mapping[str, float]
+    terms: tuple[QueryTerm, ...]
 
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def reads(method: Callable[P, R]) -> Callable[P, R]:
-    """Whatever an engine makes of damaged files is a broken cache."""
+def _reads(method: Callable[P, R]) -> Callable[P, R]:
+    """Raise CacheBroken for whatever an engine raises when its files are damaged."""
 
     @wraps(method)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -222,7 +222,7 @@ def reads(method: Callable[P, R]) -> Callable[P, R]:
 
 
 class Index:
-    """Keeps the promises of `KeywordIndex` over one engine."""
+    """Implements `KeywordIndex` over one engine."""
 
     def __init__(self, engine: Engine, settings: Keyword) -> None:
         self._engine, self._settings = engine, settings
@@ -230,27 +230,29 @@ class Index:
         self._boosts = {name: getattr(settings.boosts, name, 1.0) for name in FIELDS}
         self._learn()
 
-    @reads
+    @_reads
     def _learn(self) -> None:
-        """Forget what was remembered of the commit before."""
+        """Read what is needed of a new commit, and drop what was remembered of the last one."""
         self._frequency = lru_cache(1 << 14)(self._engine.frequency)
         self._stem = lru_cache(1 << 14)(self._engine.stem)
         names = (name + place for name in FIELDS for place in ("", STEM, PART))
+        # How many documents have each field.
         self._having = {
-            name: held
+            name: count
             for name in (NOTE, PASSAGE, *names)
-            if (held := self._engine.frequency(HAS, name))
+            if (count := self._engine.frequency(HAS, name))
         }
         self._documents = self._having.get(NOTE, 0) + self._having.get(PASSAGE, 0)
-        self._spelt: dict[Sought, dict[str, tuple[str, ...]]] = {}
-        self._guess_scales: dict[Sought, float] = {}
+        # Of the last search: `score_of` the same query comes next, and must give the same scores.
+        self._last_spellings: dict[KeywordQuery, dict[str, tuple[str, ...]]] = {}
+        self._last_scale: dict[KeywordQuery, float] = {}
 
-    # --- Asking ---
+    # --- Search ---
 
-    @reads
+    @_reads
     def search(
         self,
-        sought: Sought,
+        query: KeywordQuery,
         *,
         limit: int,
         allowed: Allowed = None,
@@ -260,81 +262,76 @@ class Index:
         seconds: float | None = None,
     ) -> KeywordAnswer:
         deadline = Deadline(self._settings.seconds if seconds is None else seconds)
-        spelt = self._spellings(sought, deadline) if fuzzy and self._settings.fuzzy else {}
-        plain, plan = self._plan(sought), self._plan(sought, spelt)
-        if plan.is_empty or limit < 1:
+        spellings = self._spellings(query, deadline) if fuzzy and self._settings.fuzzy else {}
+        typed, spelt = self._engine_queries(query, spellings, boosts)
+        if limit < 1:
             return KeywordAnswer()
-        asked = self._asked(plan, boosts)
-        typed = self._asked(plain, boosts) if spelt else asked
-        best = self._best(plain, asked, typed, limit, per_note, allowed, deadline)
+        best = self._best(typed, spelt, limit, per_note, allowed, deadline)
         exact = np.ones(len(best.ids), bool)
         scale = 1.0
-        if spelt and len(best.ids) < limit:
-            wide = self._best(plan, asked, asked, 2 * limit, per_note, allowed, deadline)
+        if spellings and len(best.ids) < limit:
+            wide = self._best(spelt, spelt, 2 * limit, per_note, allowed, deadline)
             guesses = wide.at(~np.isin(wide.ids, best.ids))
             scale = _guess_scale(best.total, guesses.total)
-            self._guess_scales = {sought: scale}
+            self._last_scale = {query: scale}
             best = best.joined(guesses)
             exact = np.arange(len(best.ids)) < len(exact)
-        order = _order(best, exact, limit, per_note)
-        hits = _hits(best.at(order), exact[order], scale)
-        return KeywordAnswer(hits, asked.bounds, spelt, deadline.complete, asked.covers)
+        rows = _order(best, exact, limit, per_note)
+        hits = _hits(best.at(rows), exact[rows], scale)
+        return KeywordAnswer(hits, spelt.bounds, spellings, deadline.complete, spelt.terms)
 
-    @reads
+    @_reads
     def score_of(
-        self, sought: Sought, passages: Sequence[int], *, boosts: Mapping[str, float] | None = None
+        self,
+        query: KeywordQuery,
+        passages: Sequence[int],
+        *,
+        boosts: Mapping[str, float] | None = None,
     ) -> KeywordAnswer:
         deadline = Deadline(self._settings.seconds)
-        spelt = self._spellings(sought, deadline) if self._settings.fuzzy else {}
-        plain, plan = self._plan(sought), self._plan(sought, spelt)
-        if plan.is_empty:
-            return KeywordAnswer()
-        asked = self._asked(plan, boosts)
+        spellings = self._spellings(query, deadline) if self._settings.fuzzy else {}
+        typed, spelt = self._engine_queries(query, spellings, boosts)
         ids = np.unique(np.asarray(passages, np.int64))
-        found = self._found_among(plan, asked, ids, deadline)
+        found = self._found_among(spelt, ids, deadline)
         exact = np.ones(len(found.ids), bool)
-        if spelt:
-            typed = self._found_among(plain, self._asked(plain, boosts), ids, deadline)
-            exact = np.isin(found.ids, typed.ids)
-        scale = self._guess_scales.get(sought) or _guess_scale(
-            found.total[exact], found.total[~exact]
-        )
-        order = _order(found, exact, len(ids), 0)
-        hits = _hits(found.at(order), exact[order], scale)
-        return KeywordAnswer(hits, asked.bounds, spelt, deadline.complete, asked.covers)
+        if spellings:
+            exact = np.isin(found.ids, self._found_among(typed, ids, deadline).ids)
+        scale = self._last_scale.get(query)
+        if scale is None:  # 0 is a scale too: of guesses beside an exact hit that scores nothing
+            scale = _guess_scale(found.total[exact], found.total[~exact])
+        rows = _order(found, exact, len(ids), 0)
+        hits = _hits(found.at(rows), exact[rows], scale)
+        return KeywordAnswer(hits, spelt.bounds, spellings, deadline.complete, spelt.terms)
 
-    @reads
-    def matching(self, sought: Sought, seconds: float | None = None) -> Ids | None:
-        """Every passage that what is sought finds, ascending; None when the time was too short."""
+    @_reads
+    def matching(self, query: KeywordQuery, seconds: float | None = None) -> Ids | None:
+        """Every passage that matches a query, ascending; None if the time was too short."""
         deadline = Deadline(self._settings.seconds if seconds is None else seconds)
-        plan = Planner(self.analyzers, 0.0).plan(sought)
-        match = plan.match
-        if match is None:
-            leaf = Leaf(
-                tuple((name, text) for term in plan.terms for name, text in self._terms(term))
-            )
-            found = self._of_leaf(leaf, deadline)
+        wanted = search_terms(query, self.analyzers, 0.0)
+        if wanted.match is None:
+            terms = (each for term in wanted.terms for each in self._terms(term))
+            found = self._matching_leaf(Leaf(tuple(terms)), deadline)
         else:
-            found = self._matching(match, deadline)
+            found = self._matching(wanted.match, deadline)
         return found if deadline.complete else None
 
-    def highlight(self, text: str, sought: Sought) -> list[tuple[int, int]]:
-        return highlight(text, sought, self.analyzers[""])
+    def highlight(self, text: str, query: KeywordQuery) -> list[tuple[int, int]]:
+        return highlight(text, query, self.analyzers[""])
 
-    @reads
+    @_reads
     def passages(self) -> Ids:
         """Every passage that can be found, ascending."""
         return self._engine.passages()[0]
 
-    @reads
+    @_reads
     def words(self) -> dict[str, int]:
         return self._engine.words(MAIN)
 
-    @reads
+    @_reads
     def holders(self, term: str) -> int:
         return self._engine.frequency(MAIN, term)
 
-    @reads
+    @_reads
     def refresh(self) -> None:
         newer = self._engine.refresh()
         if newer is not None:
@@ -344,47 +341,48 @@ class Index:
     def close(self) -> None:
         self._engine.close()
 
-    # --- Planning ---
+    # --- Spellings and terms ---
 
-    def _plan(self, sought: Sought, spelt: Mapping[str, tuple[str, ...]] | None = None) -> Plan:
-        return Planner(self.analyzers, self._settings.exact, spelt).plan(sought)
-
-    def _spellings(self, sought: Sought, deadline: Deadline) -> dict[str, tuple[str, ...]]:
-        """Near spellings of the words that are found nowhere."""
-        if sought in self._spelt:
-            return self._spelt[sought]
-        told: dict[str, tuple[str, ...]] = {}
-        for form, name, lookups in typos(sought, self.analyzers):
+    def _spellings(self, query: KeywordQuery, deadline: Deadline) -> dict[str, tuple[str, ...]]:
+        """Near spellings of the words that no document contains."""
+        if query in self._last_spellings:
+            return self._last_spellings[query]
+        spellings: dict[str, tuple[str, ...]] = {}
+        for form, field, lookups in typos(query, self.analyzers):
             if deadline.over(SPELL_SHARE):
                 break
-            if any(self._is_there(Has(each.form, places_of(each), name)) for each in lookups):
+            if any(self._is_there(HasTerm(each.form, places_of(each), field)) for each in lookups):
                 continue
             found = near(
                 form,
-                lambda letters, name=name: [  # type: ignore[misc]
-                    word for each in fields_of(name) for word in self._engine.begins(each, letters)
-                ],
-                lambda word, name=name: self._is_there(Has(word, ("",), name)),  # type: ignore[misc]
+                partial(self._beginning_with, field),
+                partial(self._is_word, field),
                 most=self._settings.slips,
                 limit=self._settings.spellings,
             )
             if found:
-                told[form] = found
+                spellings[form] = found
         if deadline.complete:
-            self._spelt = {sought: told}  # scores of the same query are asked for next
-        return told
+            self._last_spellings = {query: spellings}
+        return spellings
 
-    def _is_there(self, term: Has) -> bool:
-        """Whether a document that was not removed holds a term."""
-        held = [each for each in self._terms(term) if self._frequency(*each)]
+    def _beginning_with(self, field: str, letters: str) -> list[str]:
+        return [word for name in fields_of(field) for word in self._engine.begins(name, letters)]
+
+    def _is_word(self, field: str, word: str) -> bool:
+        return self._is_there(HasTerm(word, ("",), field))
+
+    def _is_there(self, term: HasTerm) -> bool:
+        """Whether a document that was not removed has a term."""
+        known = [each for each in self._terms(term) if self._frequency(*each)]
         deadline = Deadline(self._settings.seconds)
         return any(
             len(self._engine.matching(kind_of(_field(name)), Leaf(((name, text),)), deadline))
-            for name, text in held
+            for name, text in known
         )
 
-    def _terms(self, term: Term | Has) -> list[tuple[str, str]]:
-        """The engine's fields and terms that a term of a plan stands for."""
+    def _terms(self, term: ScoredTerm | HasTerm) -> list[tuple[str, str]]:
+        """The engine's fields and terms to look a term up in."""
         return [
             (name + place, self._text(term.form, name, place))
             for name in fields_of(term.field)
@@ -395,77 +393,93 @@ class Index:
     def _text(self, form: str, name: str, place: str) -> str:
         return form if not place or name == CODE else self._stem(form)
 
-    def _asked(self, plan: Plan, boosts: Mapping[str, float] | None) -> _Asked:
-        """The plan's terms with their boosts: what the engine knows nothing of is left out."""
+    def _engine_queries(
+        self,
+        query: KeywordQuery,
+        spellings: Mapping[str, tuple[str, ...]],
+        boosts: Mapping[str, float] | None,
+    ) -> tuple[_EngineQuery, _EngineQuery]:
+        """The query as typed, and with near spellings; the same twice if there are none."""
+        exact = self._settings.exact
+        typed = self._boosted(search_terms(query, self.analyzers, exact), boosts)
+        if not spellings:
+            return typed, typed
+        return typed, self._boosted(search_terms(query, self.analyzers, exact, spellings), boosts)
+
+    def _boosted(self, wanted: SearchTerms, boosts: Mapping[str, float] | None) -> _EngineQuery:
+        """The terms that the engine knows, with their boosts."""
         title: list[Boosted] = []
         note: list[Boosted] = []
         passage: list[Boosted] = []
         bounds = dict.fromkeys(FIELDS, 0.0)
-        for term in plan.terms:
+        for term in wanted.terms:
             places = self._terms(term)
-            held: dict[str, int] = {}
+            most: dict[str, int] = {}
             for name, text in places:
-                own = _field(name)
-                held[own] = max(held.get(own, 0), self._frequency(name, text))
+                field = _field(name)
+                most[field] = max(most.get(field, 0), self._frequency(name, text))
             for name, text in places:
-                own = _field(name)
                 if not self._frequency(name, text):
                     continue
-                idf = _idf(held[own], self._having.get(kind_of(own), 0))
+                field = _field(name)
+                idf = _idf(most[field], self._having.get(kind_of(field), 0))
                 scale = self._engine.norm(name) * idf / (self._engine.idf(name, text) or 1.0)
-                boost = (boosts or {}).get(own, self._boosts[own])
-                if not boost and term.field != own:
-                    boost = 1e-6  # still found, and last
+                boost = (boosts or {}).get(field, self._boosts[field])
+                if not boost and term.field != field:
+                    boost = 1e-6  # a field without a boost still finds, and ranks last
                 weight = term.weight * boost
-                bounds[own] += weight * idf * (self._engine.k1 + 1)
-                where = title if own == "title" else note if kind_of(own) == NOTE else passage
+                bounds[field] += weight * idf * (self._engine.k1 + 1)
+                where = title if field == "title" else note if kind_of(field) == NOTE else passage
                 where.append((name, text, weight * scale))
-        covers = tuple(filter(None, map(self._covered, plan.terms)))
-        return _Asked(tuple(title), tuple(note), tuple(passage), bounds, covers)
+        terms = tuple(filter(None, map(self._query_term, wanted.terms)))
+        return _EngineQuery(wanted.match, tuple(title), tuple(note), tuple(passage), bounds, terms)
 
-    def _covered(self, term: Term) -> Covered | None:
-        """What a term weighs in the query: its rarity in the field that has most words."""
+    def _query_term(self, term: ScoredTerm) -> QueryTerm | None:
+        """A term with its weight in the query: its rarity in the field that has most words."""
         if not term.counts:
             return None
         name = term.field or MAIN
         main = [(each, text) for each, text in self._terms(term) if _field(each) == name]
-        held = max((self._frequency(*each) for each in main), default=0)
+        count = max((self._frequency(*each) for each in main), default=0)
         if term.optional and not any(self._frequency(*each) for each in self._terms(term)):
             return None
         every = self._having.get(kind_of(name), 0)
-        return Covered(term.term, term.field, term.weight * _idf(held, every), term.near)
+        return QueryTerm(term.term, term.field, term.weight * _idf(count, every), term.near)
 
     # --- Matching ---
 
     def _matching(self, match: Match, deadline: Deadline) -> Ids:
-        """The passages that a tree finds, ascending."""
-        if isinstance(match, Has):
-            return self._of_leaf(Leaf(tuple(self._terms(match))), deadline)
-        if isinstance(match, Row):
-            rows = tuple(
-                (
-                    name,
-                    match.forms,
-                    tuple((name + PART, self._text(part, name, PART)) for part in match.parts),
-                )
-                for name in fields_of(match.field)
-                if name in self._having
-            )
-            return self._of_leaf(Leaf(rows=rows), deadline)
-        if isinstance(match, Without):
-            return np.setdiff1d(
-                self._engine.passages()[0], self._matching(match.part, deadline), assume_unique=True
-            )
+        """The passages that match a tree, ascending."""
+        if isinstance(match, HasTerm):
+            return self._matching_leaf(Leaf(tuple(self._terms(match))), deadline)
+        if isinstance(match, HasPhrase):
+            return self._matching_leaf(self._phrase_leaf(match), deadline)
+        if isinstance(match, Not):
+            unwanted = self._matching(match.part, deadline)
+            return np.setdiff1d(self._engine.passages()[0], unwanted, assume_unique=True)
         found: Ids | None = None
-        join: Callable[[Ids, Ids], Ids] = np.intersect1d if isinstance(match, Every) else np.union1d
+        join: Callable[[Ids, Ids], Ids] = np.intersect1d if isinstance(match, And) else np.union1d
         for part in match.parts:
-            if found is not None and not len(found) and isinstance(match, Every):
+            if found is not None and not len(found) and isinstance(match, And):
                 break
             own = self._matching(part, deadline)
             found = own if found is None else join(found, own)
         return NO_IDS if found is None else found
 
-    def _of_leaf(self, leaf: Leaf, deadline: Deadline) -> Ids:
+    def _phrase_leaf(self, phrase: HasPhrase) -> Leaf:
+        return Leaf(
+            phrases=tuple(
+                (
+                    name,
+                    phrase.forms,
+                    tuple((name + PART, self._text(part, name, PART)) for part in phrase.parts),
+                )
+                for name in fields_of(phrase.field)
+                if name in self._having
+            )
+        )
+
+    def _matching_leaf(self, leaf: Leaf, deadline: Deadline) -> Ids:
         if deadline.over():
             return NO_IDS
         own = self._engine.matching(PASSAGE, _of_kind(leaf, PASSAGE), deadline)
@@ -478,46 +492,44 @@ class Index:
 
     def _best(
         self,
-        plan: Plan,
-        asked: _Asked,
-        needed: _Asked,
+        found_by: _EngineQuery,
+        scored_by: _EngineQuery,
         limit: int,
         per_note: int,
         allowed: Allowed,
         deadline: Deadline,
     ) -> _Scores:
-        """At least the best `limit` of the allowed passages that the plan finds.
+        """At least the best `limit` of the allowed passages that one query finds.
 
-        All that is `asked` scores; without a tree to match, one term that is `needed` is there.
+        They get their scores by the other, which also has near spellings.
         """
         only = None if allowed is None else np.asarray(allowed, np.int64)
-        if plan.match is not None:
-            matching = self._matching(plan.match, deadline)
+        if found_by.match is not None:
+            matching = self._matching(found_by.match, deadline)
             if not deadline.complete:
-                return self._scored(NO_IDS, asked, deadline)
-            only = matching if only is None else np.intersect1d(only, matching)
+                return self._scores(NO_IDS, scored_by, deadline)
+            only = both(only, matching)
         if only is not None and len(only) <= FEW:
-            return self._found(self._scored(only, asked, deadline), plan, asked, needed, deadline)
+            return self._found(only, found_by, scored_by, deadline)
         fetch = max(FETCH, 2 * limit)
         while True:
-            ids, is_all = self._promising(needed, fetch, deadline)
-            ids = ids if only is None else ids[np.isin(ids, only)]
-            scored = self._scored(ids, asked, deadline)
-            scored = self._found(scored, plan, asked, needed, deadline)
-            enough = len(np.unique(scored.notes)) * per_note if per_note else len(scored.ids)
+            ids, is_all = self._promising(found_by, fetch, deadline)
+            ids = ids if only is None else ids[among(ids, only)]
+            found = self._found(ids, found_by, scored_by, deadline)
+            enough = len(np.unique(found.notes)) * per_note if per_note else len(found.ids)
             if is_all or enough >= limit or fetch >= self._documents or deadline.over():
                 break
             fetch *= 8
-        if plan.match is not None and only is not None and len(scored.ids) < limit:
-            rest = np.setdiff1d(only, scored.ids)[:limit]  # they match, and have no score
-            scored = scored.joined(self._scored(rest, asked, deadline))
-        return scored
+        if found_by.match is not None and only is not None and len(found.ids) < limit:
+            rest = np.setdiff1d(only, found.ids)[:limit]  # they match, and score nothing
+            found = found.joined(self._scores(rest, scored_by, deadline))
+        return found
 
-    def _promising(self, asked: _Asked, fetch: int, deadline: Deadline) -> tuple[Ids, bool]:
+    def _promising(self, query: _EngineQuery, fetch: int, deadline: Deadline) -> tuple[Ids, bool]:
         """The passages that score best by themselves, and those of the best notes."""
-        own = self._engine.scores(PASSAGE, asked.passage, limit=fetch, only=None, deadline=deadline)
+        own = self._engine.scores(PASSAGE, query.passage, limit=fetch, only=None, deadline=deadline)
         best, is_all, most = NO_IDS, own.is_all, fetch // FETCH * NOTES
-        for terms in (asked.title, asked.note):
+        for terms in (query.title, query.note):
             notes = self._engine.scores(NOTE, terms, limit=fetch, only=None, deadline=deadline)
             rows = np.argsort(-notes.scores, kind="stable")[:most]
             best = np.union1d(best, notes.ids[rows])
@@ -525,41 +537,44 @@ class Index:
         of_notes = self._engine.passages(best)[0] if len(best) else NO_IDS
         return np.union1d(own.ids, of_notes), is_all
 
-    def _scored(self, ids: Ids, asked: _Asked, deadline: Deadline) -> _Scores:
-        """What each of these passages earns; `ids` are ascending."""
+    def _found_among(self, query: _EngineQuery, ids: Ids, deadline: Deadline) -> _Scores:
+        """Those of some passages that a query finds."""
+        if query.match is not None:
+            ids = np.intersect1d(ids, self._matching(query.match, deadline))
+        return self._found(ids, query, query, deadline)
+
+    def _found(
+        self, ids: Ids, found_by: _EngineQuery, scored_by: _EngineQuery, deadline: Deadline
+    ) -> _Scores:
+        """Those that have a term of the query, with their scores; `ids` match its tree."""
+        scores = self._scores(ids, scored_by, deadline)
+        if found_by.match is not None:
+            return scores
+        same = found_by is scored_by
+        typed = scores if same else self._scores(scores.ids, found_by, deadline)
+        return scores.at(typed.total > 0)
+
+    def _scores(self, ids: Ids, query: _EngineQuery, deadline: Deadline) -> _Scores:
+        """The scores of these passages; `ids` are ascending."""
         notes = self._engine.notes_of(ids)
         ids, notes = ids[notes >= 0], notes[notes >= 0]
-        own = self._of(PASSAGE, asked.passage, ids, deadline)
-        title = self._of(NOTE, asked.title, notes, deadline)
-        other = self._of(NOTE, asked.note, notes, deadline)
+        own = self._scores_of_kind(PASSAGE, query.passage, ids, deadline)
+        title = self._scores_of_kind(NOTE, query.title, notes, deadline)
+        other = self._scores_of_kind(NOTE, query.note, notes, deadline)
         return _Scores(ids, notes, title + other, title, own)
 
-    def _of(
+    def _scores_of_kind(
         self, kind: str, terms: tuple[Boosted, ...], ids: Ids, deadline: Deadline
     ) -> NDArray[np.float64]:
-        """The scores of these documents, in their order; 0 for those that hold no term."""
+        """The scores of these documents, in their order; 0 for those that have no term."""
         if not terms or not len(ids):
             return np.zeros(len(ids))
         only = np.unique(ids)
         found = self._engine.scores(kind, terms, limit=len(only), only=only, deadline=deadline)
         scores = np.zeros(len(only))
-        known = np.isin(found.ids, only)
+        known = among(found.ids, only)
         scores[np.searchsorted(only, found.ids[known])] = found.scores[known]
         return scores[np.searchsorted(only, ids)]
-
-    def _found(
-        self, scored: _Scores, plan: Plan, asked: _Asked, needed: _Asked, deadline: Deadline
-    ) -> _Scores:
-        """Those that the plan finds."""
-        if plan.match is not None:
-            return scored
-        typed = scored if needed is asked else self._scored(scored.ids, needed, deadline)
-        return scored.at(typed.total > 0)
-
-    def _found_among(self, plan: Plan, asked: _Asked, ids: Ids, deadline: Deadline) -> _Scores:
-        if plan.match is not None:
-            ids = np.intersect1d(ids, self._matching(plan.match, deadline))
-        return self._found(self._scored(ids, asked, deadline), plan, asked, asked, deadline)
 
 
 def _field(name: str) -> str:
@@ -567,14 +582,14 @@ def _field(name: str) -> str:
     return name.removesuffix(STEM).removesuffix(PART)
 
 
-def _idf(held: int, every: int) -> float:
-    return log(1 + (max(every, held) - held + 0.5) / (held + 0.5))
+def _idf(count: int, every: int) -> float:
+    return log(1 + (max(every, count) - count + 0.5) / (count + 0.5))
 
 
 def _of_kind(leaf: Leaf, kind: str) -> Leaf:
     return Leaf(
         tuple(each for each in leaf.terms if kind_of(_field(each[0])) == kind),
-        tuple(each for each in leaf.rows if kind_of(each[0]) == kind),
+        tuple(each for each in leaf.phrases if kind_of(each[0]) == kind),
     )
 
 

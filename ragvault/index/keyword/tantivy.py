@@ -14,12 +14,13 @@ from functools import cached_property
 from itertools import chain
 from math import log
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ragvault.config.settings import Keyword
 from ragvault.errors import ConfigError, EngineMissing
+from ragvault.index.ids import Ids, value_of
 from ragvault.index.keyword.fields import (
     CODE,
     FIELDS,
@@ -29,8 +30,8 @@ from ragvault.index.keyword.fields import (
     PART,
     PASSAGE,
     STEM,
-    Document,
     Documents,
+    EngineDocument,
     key_of,
 )
 from ragvault.index.keyword.index import NO_IDS, NOTHING, Boosted, Deadline, Leaf, Scored
@@ -44,12 +45,7 @@ try:
 except ImportError as error:
     raise EngineMissing("the keyword index", "tantivy", str(error)) from error
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ids = NDArray[np.int64]
-
-BETWEEN = " \x1f "  # between two texts of a field: a word that is left out, and keeps its place
+BETWEEN = " \x1f "  # between two texts of a field: a word that is not indexed, only its position
 ABSENT = "\x1e"  # a word for a field that a document does not have: it counts as one word long
 HEAP = 128_000_000  # bytes that the writer may take before it writes a segment
 FEW = 4_096  # documents fetched at first where all are wanted
@@ -66,8 +62,8 @@ OF = "of"  # the note of a passage
 _MOSTLY_ABSENT = tuple(name for name in FIELDS if name not in (MAIN, CODE))
 
 
-def schema(settings: Keyword) -> tantivy.Schema:
-    """Fields as in fields.py, and what every document has besides."""
+def tantivy_schema(settings: Keyword) -> tantivy.Schema:
+    """The fields of fields.py, and those that every document has besides."""
     own = tantivy.SchemaBuilder()
     own.add_text_field("key", tokenizer_name="raw", index_option="basic")
     own.add_text_field(HAS, tokenizer_name="whitespace", index_option="basic")
@@ -83,7 +79,7 @@ def schema(settings: Keyword) -> tantivy.Schema:
 
 
 def _analyzers(stemming: str) -> dict[str, tantivy.TextAnalyzer]:
-    """By name. They are no part of the files: each time an index is opened they are registered."""
+    """By name. They are not stored in the files, so opening an index registers them."""
     forms = TextAnalyzerBuilder(Tokenizer.regex(rf"{FORM}|[\x1e\x1f]"))
     forms = forms.filter(Filter.lowercase()).filter(Filter.custom_stopword(["\x1f"]))
     stems = TextAnalyzerBuilder(Tokenizer.regex(rf"{FORM}|[\x1e\x1f]"))
@@ -107,7 +103,7 @@ def _open(folder: Path, settings: Keyword, *, create: bool) -> tantivy.Index:
     try:
         if not create and not tantivy.Index.exists(str(folder)):
             raise CacheBroken("there is no tantivy index")
-        opened = tantivy.Index(schema(settings), path=str(folder))
+        opened = tantivy.Index(tantivy_schema(settings), path=str(folder))
     except ValueError as error:
         raise CacheBroken(f"tantivy cannot open the keyword index ({error})") from error
     for name, analyzer in _analyzers(settings.stemming).items():
@@ -115,7 +111,7 @@ def _open(folder: Path, settings: Keyword, *, create: bool) -> tantivy.Index:
     return opened
 
 
-def open_engine(folder: Path, settings: Keyword) -> TantivyEngine:
+def open_tantivy(folder: Path, settings: Keyword) -> TantivyEngine:
     """The newest commit. Raises CacheBroken for anything that tantivy cannot read."""
     try:
         return TantivyEngine(_open(folder, settings, create=False), folder, settings)
@@ -124,7 +120,7 @@ def open_engine(folder: Path, settings: Keyword) -> TantivyEngine:
 
 
 class TantivyEngine:
-    """Keeps the promises of `Engine` on one commit."""
+    """Implements `Engine` on one commit."""
 
     k1, b = 1.2, 0.75
 
@@ -172,9 +168,9 @@ class TantivyEngine:
         if only is not None:
             among = Query.const_score_query(self._ids(kind, only), 0.0)
             wanted = [(Occur.Must, Query.boolean_query(wanted)), (Occur.Must, among)]
-        asked = Query.boolean_query(wanted)
+        query = Query.boolean_query(wanted)
         while True:
-            hits = self._searcher.search(asked, limit=limit, count=False).hits
+            hits = self._searcher.search(query, limit=limit, count=False).hits
             # Equal scores come in the order of the files: fetch all of them, to go by id.
             if len(hits) < limit or hits[limit // 10][0] > hits[-1][0] or only is not None:
                 break
@@ -185,7 +181,7 @@ class TantivyEngine:
 
     def matching(self, kind: str, leaf: Leaf, deadline: Deadline) -> Ids:
         wanted = [self._term(*term) for term in leaf.terms]
-        for name, forms, parts in leaf.rows:
+        for name, forms, parts in leaf.phrases:
             row = (
                 Query.phrase_query(self._schema, name, list(forms))
                 if len(forms) > 1
@@ -195,8 +191,8 @@ class TantivyEngine:
             wanted.append(Query.boolean_query(needs) if parts else row)
         if not wanted:
             return NO_IDS
-        asked = Query.boolean_query([(Occur.Should, each) for each in wanted[:TERMS]])
-        return np.unique(self._all(asked, kind)[0])
+        query = Query.boolean_query([(Occur.Should, each) for each in wanted[:TERMS]])
+        return np.unique(self._all(query, kind)[0])
 
     def passages(self, notes: Ids | None = None) -> tuple[Ids, Ids]:
         if notes is None:
@@ -208,19 +204,16 @@ class TantivyEngine:
             known, notes = self._table
         else:
             known, notes = self._with_notes(self._ids(PASSAGE, passages))
-        if not len(known):
-            return np.full(len(passages), -1)
-        at = np.minimum(np.searchsorted(known, passages), len(known) - 1)
-        return np.where(known[at] == passages, notes[at], -1)
+        return value_of(passages, known, notes)
 
     @cached_property
     def _table(self) -> tuple[Ids, Ids]:
         """Every passage and its note."""
         return self._with_notes(self._term(HAS, PASSAGE))
 
-    def _with_notes(self, asked: Query) -> tuple[Ids, Ids]:
+    def _with_notes(self, query: Query) -> tuple[Ids, Ids]:
         """The passages that are found, ascending, and their notes."""
-        ids, notes = self._all(asked, PASSAGE, OF)
+        ids, notes = self._all(query, PASSAGE, OF)
         order = np.argsort(ids)
         return ids[order], notes[order]
 
@@ -236,9 +229,9 @@ class TantivyEngine:
     def _ids(self, name: str, ids: Ids) -> Query:
         return Query.term_set_query(self._schema, name, ids.tolist())
 
-    def _all(self, asked: Query, *names: str) -> list[Ids]:
+    def _all(self, query: Query, *names: str) -> list[Ids]:
         """The values of every document that is found: few, mostly, and a small heap is fast."""
-        unscored = Query.const_score_query(asked, 1.0)
+        unscored = Query.const_score_query(query, 1.0)
         for most in (FEW, max(1, int(self._searcher.num_docs))):
             hits = self._searcher.search(unscored, limit=most, count=False).hits
             if len(hits) < most:
@@ -277,7 +270,7 @@ def _writing() -> Iterator[None]:
 
 
 class TantivyWriter:
-    """Keeps the promises of `KeywordWriter` with tantivy's own writer."""
+    """Implements `KeywordWriter` with tantivy's own writer."""
 
     def __init__(self, folder: Path, settings: Keyword) -> None:
         self._index = _open(folder, settings, create=True)
@@ -326,7 +319,7 @@ class TantivyWriter:
             self._writer.wait_merging_threads()
 
 
-def _document(document: Document, stemmed: bool) -> tantivy.Document:
+def _document(document: EngineDocument, stemmed: bool) -> tantivy.Document:
     made = tantivy.Document()
     made.add_text("key", document.key)
     made.add_text(HAS, document.has)

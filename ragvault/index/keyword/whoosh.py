@@ -2,8 +2,8 @@
 
 Whoosh scores with its own BM25F; a boost is on the Term query, since `field_boost` scales the
 term frequency, which is something else. Every matching document is scored at once: up to 10,000
-passages that takes a few milliseconds, and the scores of the last queries are kept for
-`score_of`, which asks for the same terms again.
+passages that takes a few milliseconds, and the scores of the last queries are remembered
+for `score_of`, which needs those of the same terms.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ragvault.config.settings import Keyword
 from ragvault.errors import EngineMissing
+from ragvault.index.ids import Ids, among, value_of
 from ragvault.index.keyword.fields import (
     CODE,
     FIELDS,
@@ -29,8 +30,8 @@ from ragvault.index.keyword.fields import (
     PART,
     PASSAGE,
     STEM,
-    Document,
     Documents,
+    EngineDocument,
     key_of,
 )
 from ragvault.index.keyword.index import NO_IDS, NOTHING, Boosted, Deadline, Leaf, Scored
@@ -53,13 +54,8 @@ try:
 except ImportError as error:
     raise EngineMissing("the keyword index", "whoosh3", str(error)) from error
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ids = NDArray[np.int64]
-
-BETWEEN = " \x1f "  # between two texts of a field: a word that is left out, and keeps its place
-KEPT = 8  # queries whose scores are remembered
+BETWEEN = " \x1f "  # between two texts of a field: a word that is not indexed, only its position
+RECENT = 8  # queries whose scores are remembered
 DELETED_AT_ONCE = 500
 MEMORY = 128  # MB that the writer may take before it writes to disk
 LOOK_EVERY = 1024  # documents between two looks at the clock
@@ -72,8 +68,8 @@ class _AnyOf(query.Or):  # type: ignore[misc]
     matcher_type = query.Or.ARRAY_MATCHER
 
 
-def schema(settings: Keyword) -> Schema:
-    """Fields as in fields.py, and what every document has besides."""
+def whoosh_schema(settings: Keyword) -> Schema:
+    """The fields of fields.py, and those that every document has besides."""
     forms, stems, parts, names = _analyzers(settings.stemming)
     own: dict[str, Any] = {
         "key": ID(unique=True),
@@ -107,7 +103,7 @@ def _analyzers(stemming: str) -> tuple[Any, Any, Any, Any]:
     return forms, forms | ends | fold, parts | ends | fold, parts
 
 
-def open_engine(folder: Path, settings: Keyword) -> WhooshEngine:
+def open_whoosh(folder: Path, settings: Keyword) -> WhooshEngine:
     """The newest commit. Raises CacheBroken for anything that Whoosh cannot read."""
     try:
         return WhooshEngine(index.open_dir(str(folder)), settings)
@@ -116,7 +112,7 @@ def open_engine(folder: Path, settings: Keyword) -> WhooshEngine:
 
 
 def _broken(error: Exception) -> CacheBroken:
-    """What Whoosh could not read. It leaves the file open, which is closed here."""
+    """The error for what Whoosh cannot read. Whoosh leaves the file open; this closes it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         error.with_traceback(None)
@@ -125,7 +121,7 @@ def _broken(error: Exception) -> CacheBroken:
 
 
 class WhooshEngine:
-    """Keeps the promises of `Engine` on one commit."""
+    """Implements `Engine` on one commit."""
 
     def __init__(self, opened: Any, settings: Keyword) -> None:
         self._index, self._settings = opened, settings
@@ -136,7 +132,7 @@ class WhooshEngine:
         self._searcher = opened.searcher(weighting=weighting)
         self._reader = self._searcher.reader()
         self._lock = threading.RLock()  # a reader keeps its place in a file
-        self._kept: dict[tuple[str, tuple[Boosted, ...]], Scored] = {}
+        self._recent: dict[tuple[str, tuple[Boosted, ...]], Scored] = {}
         self._stemmer = _analyzers(settings.stemming)[2]
         self._learn_ids()
 
@@ -205,14 +201,14 @@ class WhooshEngine:
         if not terms or (only is not None and not len(only)):
             return NOTHING
         with self._lock:
-            if key in self._kept:
-                found = self._kept[key]
-                rows = slice(None) if only is None else np.isin(found.ids, only)
+            if key in self._recent:
+                found = self._recent[key]
+                rows = slice(None) if only is None else among(found.ids, only)
                 return Scored(found.ids[rows], found.scores[rows])
             docs = None if only is None else set(self._docs_of(kind, only).tolist())
             found = self._search(terms, docs, deadline)
             if only is None and deadline.complete:
-                self._kept = {**dict(list(self._kept.items())[1 - KEPT :]), key: found}
+                self._recent = {**dict(list(self._recent.items())[1 - RECENT :]), key: found}
             return found
 
     def _search(
@@ -234,7 +230,7 @@ class WhooshEngine:
 
     def matching(self, kind: str, leaf: Leaf, deadline: Deadline) -> Ids:
         wanted = [query.Term(*term) for term in leaf.terms if self._knows(term[0])]
-        for name, forms, parts in leaf.rows:
+        for name, forms, parts in leaf.phrases:
             row = query.Phrase(name, list(forms)) if len(forms) > 1 else query.Term(name, forms[0])
             wanted.append(
                 query.And([row, *(query.Term(*part) for part in parts)]) if parts else row
@@ -250,18 +246,14 @@ class WhooshEngine:
         return np.unique(self._id_of[np.array(docs, np.int64)])
 
     def passages(self, notes: Ids | None = None) -> tuple[Ids, Ids]:
-        rows = slice(None) if notes is None else np.isin(self._notes, notes)
+        rows = slice(None) if notes is None else among(self._notes, notes)
         return self._ids[PASSAGE][rows], self._notes[rows]
 
     def notes_of(self, passages: Ids) -> Ids:
-        known = self._ids[PASSAGE]
-        if not len(known):
-            return np.full(len(passages), -1)
-        at = np.minimum(np.searchsorted(known, passages), len(known) - 1)
-        return np.where(known[at] == passages, self._notes[at], -1)
+        return value_of(passages, self._ids[PASSAGE], self._notes)
 
     def _docs_of(self, kind: str, ids: Ids) -> Ids:
-        return self._docs[kind][np.isin(self._ids[kind], ids)]
+        return self._docs[kind][among(self._ids[kind], ids)]
 
     def begins(self, name: str, letters: str) -> list[str]:
         if not self._knows(name):
@@ -292,7 +284,7 @@ class WhooshEngine:
 
 
 class WhooshWriter:
-    """Keeps the promises of `KeywordWriter`: what is put is in memory until the commit."""
+    """Implements `KeywordWriter`: documents are in memory until the commit."""
 
     def __init__(self, folder: Path, settings: Keyword) -> None:
         try:
@@ -300,14 +292,14 @@ class WhooshWriter:
             self._index = (
                 index.open_dir(str(folder))
                 if exists
-                else index.create_in(str(folder), schema(settings))
+                else index.create_in(str(folder), whoosh_schema(settings))
             )
         except OSError:
             raise
         except Exception as error:
             raise _broken(error) from None
         self._make = Documents(settings, BETWEEN)
-        self._put: dict[str, Callable[[], Document]] = {}
+        self._put: dict[str, Callable[[], EngineDocument]] = {}
         self._gone: set[str] = set()
 
     def put(self, notes: Iterable[KeywordNote], passages: Iterable[KeywordPassage]) -> None:

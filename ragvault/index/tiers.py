@@ -1,10 +1,10 @@
 """Tiers: one vector index for each model, and every passage in exactly one of them.
 
-A passage takes part with the best tier that has it: one without a transformer's vector yet is found
-by its static vector, in a list of its own, since cosines of two models share no unit. All tiers are
-refreshed from one moment of the catalogue, so that nothing is missed while passages move up.
+A passage belongs to the best tier that has it. One without a full vector yet is found by its static
+vector, in a list of its own, because cosines of two models cannot be compared. All tiers are
+refreshed from one moment of the catalogue, so no passage is missed while it moves up.
 
-Tiers know names and order, and nothing of what makes one model better than another.
+Tiers know names and their order, and not what makes one model better than another.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from collections.abc import Container, Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragvault.index.ids import among, among_sorted
-from ragvault.ports import VectorIndex
+from ragvault.index.ids import Ids, among, both
+from ragvault.ports import Allowed, VectorIndex
 
-Ids = NDArray[np.int64]
 Found = tuple[Ids, NDArray[np.float64]]
 
 
@@ -26,34 +25,31 @@ class Tiers:
 
     def __init__(self, indexes: Mapping[str, VectorIndex]) -> None:
         self._indexes = dict(indexes)
-        # By tier and the better ones that are asked: the ids compared, and what they have in
-        # common. An index returns the same array until it is refreshed.
-        self._shared: dict[tuple[str, ...], tuple[list[Ids], Ids]] = {}
+        # By a tier and the better ones: their ids, and those that only this tier has. An index
+        # returns the same array until it is refreshed.
+        self._known: dict[tuple[str, ...], tuple[list[Ids], Allowed]] = {}
 
     def __len__(self) -> int:
         return sum(self.counts().values())
 
     def counts(self) -> dict[str, int]:
-        """How many passages each tier answers for: where it is none, no query vector is needed."""
-        return {
-            name: len(index) - len(self._outdone(name, self._indexes))
-            for name, index in self._indexes.items()
-        }
+        """How many passages each tier answers for: a tier with none needs no query vector."""
+        return {name: len(ids) for name, ids in self.members().items()}
 
     def members(self) -> dict[str, Ids]:
         """The passages each tier answers for, ascending, the best tier first."""
-        found = {}
+        members = {}
         for name, index in self._indexes.items():
-            ids = index.ids()
-            found[name] = ids[~among_sorted(ids, self._outdone(name, self._indexes))]
-        return found
+            own = self._own(name, self._indexes)
+            members[name] = index.ids() if own is None else own
+        return members
 
     def search(
         self,
         queries: Mapping[str, NDArray[np.float32]],
         *,
         limit: int,
-        allowed: Ids | None = None,
+        allowed: Allowed = None,
     ) -> dict[str, Found]:
         """One ranked list for each tier that `queries` has a vector for, the best tier first.
 
@@ -61,7 +57,7 @@ class Tiers:
         """
         return {
             name: index.search(
-                queries[name], limit=limit, allowed=allowed, without=self._outdone(name, queries)
+                queries[name], limit=limit, allowed=both(allowed, self._own(name, queries))
             )
             for name, index in self._indexes.items()
             if name in queries
@@ -75,8 +71,8 @@ class Tiers:
         scores = {}
         for name, index in self._indexes.items():
             if name in queries:
-                own = index.scores_of(queries[name], ids)
-                scores[name] = np.where(among(ids, self._outdone(name, queries)), np.nan, own)
+                found, own = index.scores_of(queries[name], ids), self._own(name, queries)
+                scores[name] = found if own is None else np.where(among(ids, own), found, np.nan)
         return scores
 
     def refresh(self) -> None:
@@ -88,19 +84,17 @@ class Tiers:
         for index in self._indexes.values():
             index.close()
 
-    def _outdone(self, tier: str, asked: Container[str]) -> Ids:
-        """The passages of this tier that a better one has, which is asked too; ascending."""
+    def _own(self, tier: str, searched: Container[str]) -> Allowed:
+        """The passages of this tier that no better tier that is searched has; None: all of them."""
         names = list(self._indexes)
-        better = [name for name in names[: names.index(tier)] if name in asked]
-        compared = (tier, *better)
-        held = [self._indexes[name].ids() for name in compared]
-        known = self._shared.get(compared)
-        if known is None or not _same(held, known[0]):
-            own = held[0]
-            marks = np.zeros(len(own), bool)
-            for other in held[1:]:
-                marks |= among_sorted(own, other)
-            known = self._shared[compared] = held, own[marks]
+        compared = (tier, *(name for name in names[: names.index(tier)] if name in searched))
+        ids = [self._indexes[name].ids() for name in compared]
+        known = self._known.get(compared)
+        if known is None or not _same(ids, known[0]):
+            marks = np.zeros(len(ids[0]), bool)
+            for better in ids[1:]:
+                marks |= among(ids[0], better)
+            known = self._known[compared] = ids, ids[0][~marks] if marks.any() else None
         return known[1]
 
 

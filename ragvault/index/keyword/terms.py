@@ -1,0 +1,315 @@
+"""Terms: a keyword query as terms to score and conditions to match, and how much of it a text has.
+
+    Words("configuring C++")  ->  score  ~configur 1.0, configuring 0.2, c++ 1.0, c 0.5
+                                  match  any of them
+
+This is the same for every engine: it knows the analyzers and no engine. Stop words are dropped if
+other words are left, because they match most passages and mean little. Phrases keep them.
+
+`Coverage` counts how much of a query the texts of a passage and of its note contain. Each term
+weighs as much as it is rare, and a guessed spelling covers half of its word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from ragvault.errors import UsageError
+from ragvault.index.keyword.fields import CODE, FIELDS, PART, STEM
+from ragvault.plan import (
+    And,
+    KeywordNote,
+    KeywordPassage,
+    KeywordQuery,
+    Not,
+    Or,
+    Phrase,
+    QueryTerm,
+    Words,
+    leaves,
+)
+from ragvault.text.analyze import STEM as STEMMED
+from ragvault.text.analyze import Analyzer, Lookup, Word
+from ragvault.text.spelling import SHORTEST
+
+MAX_WORDS = 256  # the first words of a text count: a whole page is a valid query
+WORD_FIELDS = tuple(name for name in FIELDS if name != CODE)
+NEAR_COVERS = 0.5  # how much of a word a guessed spelling covers
+
+
+class ScoredTerm(NamedTuple):
+    """A term to score, in one field or (empty) in all fields that words are looked up in.
+
+    `places` are the suffixes of the engine fields to look in. A term that does not `count` only
+    shows that a word is written as typed. An `optional` one, a compound as a whole, costs no
+    coverage if nobody writes it so. A `near` one is a guessed spelling.
+    """
+
+    term: str
+    form: str
+    field: str
+    weight: float
+    places: tuple[str, ...]
+    counts: bool = True
+    optional: bool = False
+    near: bool = False
+
+
+class HasTerm(NamedTuple):
+    """The document has this form in `field` (empty: in any field)."""
+
+    form: str
+    places: tuple[str, ...]
+    field: str
+
+
+class HasPhrase(NamedTuple):
+    """One field has these forms next to each other, and these parts anywhere."""
+
+    forms: tuple[str, ...]
+    parts: tuple[str, ...]
+    field: str
+
+
+Match = HasTerm | HasPhrase | And["Match"] | Or["Match"] | Not["Match"]
+
+
+class SearchTerms(NamedTuple):
+    """What to score and what to match. `match` is None if one scored term is enough."""
+
+    terms: tuple[ScoredTerm, ...]
+    match: Match | None
+
+
+def places_of(lookup: Lookup) -> tuple[str, ...]:
+    """A word is looked up by its stem, anything else as written; both also among the parts."""
+    return (STEM, PART) if lookup.by_stem else ("", PART)
+
+
+def search_terms(
+    query: KeywordQuery,
+    analyzers: Mapping[str, Analyzer],
+    exact: float,
+    near: Mapping[str, tuple[str, ...]] | None = None,
+) -> SearchTerms:
+    """The terms of everything that is not negated, and the conditions of everything.
+
+    `exact` is the weight of a word being written as typed. `near` has, for a form that no note
+    contains, the spellings to look up beside it. Raises UsageError for an unknown field.
+    """
+    return _Compiler(analyzers, exact, near or {}).compile(query)
+
+
+class _Compiler:
+    def __init__(
+        self,
+        analyzers: Mapping[str, Analyzer],
+        exact: float,
+        near: Mapping[str, tuple[str, ...]],
+    ) -> None:
+        self._analyzers, self._exact, self._near = analyzers, exact, near
+        self._stops = False  # look up stop words too
+        self._terms: dict[tuple[str, str, bool], ScoredTerm] = {}
+
+    def compile(self, query: KeywordQuery) -> SearchTerms:
+        _check_fields(query)
+        self._stops = all(
+            word.stop for leaf in leaves(query, negated=False) for word in self._words(leaf)
+        )
+        match = self._match(query, scored=True)
+        return SearchTerms(tuple(self._terms.values()), None if _is_any(query) else match)
+
+    def _match(self, query: KeywordQuery, scored: bool) -> Match | None:
+        """The conditions of a part; None for one without a word to look up."""
+        if isinstance(query, Words):
+            return self._match_words(query, scored)
+        if isinstance(query, Phrase):
+            return self._match_phrase(query, scored)
+        if isinstance(query, Not):
+            part = self._match(query.part, scored=False)
+            return part and Not(part)
+        found = [self._match(part, scored) for part in query.parts]
+        parts = tuple(part for part in found if part is not None)
+        if not parts:
+            return None
+        return And(parts) if isinstance(query, And) else Or(parts)
+
+    def _match_words(self, query: Words, scored: bool) -> Match | None:
+        words = [word for word in self._words(query) if self._stops or not word.stop]
+        if scored:
+            self._score(words, query)
+        if not words:
+            return None
+        if query.every:
+            return And(tuple(self._match_word(word, query.field) for word in words))
+        lookups = [lookup for word in words for lookup in (*word.lookups, *self._guesses(word))]
+        return Or(tuple(dict.fromkeys(_has_term(lookup, query.field) for lookup in lookups)))
+
+    def _match_word(self, word: Word, field: str) -> Match:
+        """All lookups of one of its groups, or near spellings of those that are misspelt."""
+        forms = dict(word.typos)
+
+        def one(lookup: Lookup) -> Match:
+            near = [_has_term(other, field) for other in self._spellings(forms.get(lookup, ""))]
+            return Or((_has_term(lookup, field), *near)) if near else _has_term(lookup, field)
+
+        return Or(tuple(And(tuple(map(one, group))) for group in word.groups))
+
+    def _match_phrase(self, query: Phrase, scored: bool) -> Match | None:
+        words = self._words(query)
+        if scored:
+            self._score((word for word in words if self._stops or not word.stop), query)
+        forms = tuple(form for word in words for form in word.forms)
+        parts = tuple(word.name for word in words if word.name)
+        return HasPhrase(forms, parts, query.field) if forms else None
+
+    def _score(self, words: Iterable[Word], leaf: Words | Phrase) -> None:
+        field, weight = leaf.field, leaf.weight
+        for word in words:
+            for lookup in word.lookups:
+                optional = len(word.groups) > 1 and lookup == word.groups[0][0]
+                share = weight * lookup.weight
+                places = places_of(lookup)
+                self._add(
+                    ScoredTerm(lookup.term, lookup.form, field, share, places, optional=optional)
+                )
+            places = (PART,) if word.exact_part else ("",)
+            for text in word.exact:
+                share = weight * self._exact
+                self._add(ScoredTerm(text, text, field, share, places, counts=False))
+            for lookup in self._guesses(word):
+                share, places = weight * lookup.weight, places_of(lookup)
+                self._add(ScoredTerm(lookup.term, lookup.form, field, share, places, near=True))
+
+    def _add(self, term: ScoredTerm) -> None:
+        """Add a term, or raise its weight."""
+        key = (term.term, term.field, term.near)
+        if term.weight > 0 and (key not in self._terms or self._terms[key].weight < term.weight):
+            self._terms[key] = term
+
+    def _guesses(self, word: Word) -> list[Lookup]:
+        """Near spellings, each with the weight of the word it replaces."""
+        return [
+            other._replace(weight=lookup.weight)
+            for lookup, form in word.typos
+            for other in self._spellings(form)
+        ]
+
+    def _spellings(self, form: str) -> Iterator[Lookup]:
+        for other in self._near.get(form, ()):
+            yield Lookup(self._analyzers[""].term_of(other), other)
+
+    def _words(self, leaf: Words | Phrase) -> list[Word]:
+        return _words_of(leaf, self._analyzers)
+
+
+def _words_of(leaf: Words | Phrase, analyzers: Mapping[str, Analyzer]) -> list[Word]:
+    analyzer = analyzers.get(leaf.field) or analyzers[""]
+    return [word for *_, word in islice(analyzer.words(leaf.text), MAX_WORDS)]
+
+
+def fields_of(field: str) -> tuple[str, ...]:
+    """The fields to look in: the named one, or all that words are looked up in."""
+    return (field,) if field else WORD_FIELDS
+
+
+class Typo(NamedTuple):
+    """A form that may be misspelt, its field, and lookups that show it is not."""
+
+    form: str
+    field: str
+    lookups: tuple[Lookup, ...]
+
+
+def typos(query: KeywordQuery, analyzers: Mapping[str, Analyzer]) -> list[Typo]:
+    """Every word that may be misspelt; of a compound each part, unless it is found whole."""
+    found = {
+        Typo(form, leaf.field, (lookup, word.lookups[0], Lookup(form, form))): None
+        for leaf in leaves(query, negated=False)
+        if isinstance(leaf, Words)
+        for word in _words_of(leaf, analyzers)
+        for lookup, form in word.typos
+        if len(form) >= SHORTEST and not word.stop
+    }
+    return list(found)
+
+
+def _has_term(lookup: Lookup, field: str) -> HasTerm:
+    return HasTerm(lookup.form, places_of(lookup), field)
+
+
+def _is_any(query: KeywordQuery) -> bool:
+    """Whether one of its words in a passage is enough."""
+    if isinstance(query, Words):
+        return not query.every
+    if isinstance(query, Phrase | Not):
+        return False
+    return (not isinstance(query, And) or len(query.parts) == 1) and all(map(_is_any, query.parts))
+
+
+def _check_fields(query: KeywordQuery) -> None:
+    """Raise UsageError for a field that does not exist."""
+    for leaf in leaves(query):
+        if leaf.field and leaf.field not in FIELDS:
+            raise UsageError(
+                f"there is no field {leaf.field}",
+                fix=f"the fields are: {', '.join(sorted(FIELDS))}",
+            )
+
+
+# --- Coverage ---
+
+
+class Coverage:
+    """Counts coverage for the candidates of one query; it reads the fields of a note only once."""
+
+    def __init__(self, terms: Sequence[QueryTerm], analyzers: Mapping[str, Analyzer]) -> None:
+        self._terms, self._analyzers = terms, analyzers
+        self._whole = sum(term.weight for term in terms if not term.near) or 1.0
+        self._wanted = {term.term for term in terms}
+        self._fields = {term.field for term in terms}
+        # A word begins like its stem, except short ones (dying, die): so few words are analyzed.
+        bare = {term.removeprefix(STEMMED) for term in self._wanted}
+        starts = {term[: 3 if len(term) > 3 else 1] for term in bare}
+        self._may_hold = re.compile("|".join(map(re.escape, starts)), re.IGNORECASE).search
+        self._of_notes: dict[int, dict[str, set[str]]] = {}
+        self._chunks: dict[str, tuple[set[str], dict[str, frozenset[str]]]] = {}
+
+    def of(self, passage: KeywordPassage, note: KeywordNote) -> float:
+        """The share of the query that a passage and its note contain, from 0 to 1."""
+        if note.id not in self._of_notes:
+            self._of_notes[note.id] = self._held(note.fields)
+        own, of_note = self._held(passage.fields), self._of_notes[note.id]
+        found = 0.0
+        for term in self._terms:
+            if term.term in own.get(term.field, ()) or term.term in of_note.get(term.field, ()):
+                found += term.weight * (NEAR_COVERS if term.near else 1.0)
+        return min(found / self._whole, 1.0)
+
+    def _held(self, fields: Mapping[str, tuple[str, ...]]) -> dict[str, set[str]]:
+        """The terms of the query in each field; under the empty name those in any but code."""
+        held: dict[str, set[str]] = {}
+        for name, texts in fields.items():
+            if name not in self._fields and ("" not in self._fields or name == CODE):
+                continue
+            analyzer = self._analyzers.get(name) or self._analyzers[""]
+            terms = self._terms_in(texts, analyzer)
+            held[name] = terms
+            if name != CODE:
+                held[""] = held.get("", set()) | terms
+        return held
+
+    def _terms_in(self, texts: Sequence[str], analyzer: Analyzer) -> set[str]:
+        """The terms of the query in some texts. A word is analyzed only when it is new."""
+        seen, holding = self._chunks.setdefault(analyzer.name, (set(), {}))
+        chunks = {chunk for text in texts for chunk in analyzer.chunks(text)}
+        for chunk in chunks - seen:
+            if chunk.isascii() and not self._may_hold(chunk):
+                continue
+            if held := analyzer.chunk_terms(chunk) & self._wanted:
+                holding[chunk] = held
+        seen |= chunks
+        return {term for chunk in chunks & holding.keys() for term in holding[chunk]}
