@@ -23,10 +23,12 @@ def answered(asked, index, search):
     began = time.perf_counter()
     response = search.search(asked, index)
     took = time.perf_counter() - began
-    with index.catalogue.snapshot():
-        prepared = search.prepare(asked, index)
+    with index.snapshot():
+        plan = search.understand_query(asked, index).plan
+        found = search.retrieve(plan, asked, index).candidates
+        context, _ = search.ranking_context(plan, found, asked, index)
         began = time.perf_counter()
-        prepared.ranked()
+        search.run_stages(found, context, search.stages_of(plan))
         stages = time.perf_counter() - began
     found = [(each.id, round(each.score, 9)) for each in response.results]
     return {"search": 1000 * took, "stages": 1000 * stages, "found": found}
@@ -43,7 +45,7 @@ def main() -> None:
         raise SystemExit(f"ragvault is taken from {search.__file__}, not from {tree}")
     collect_garbage_less_often()  # as a watcher is
     told = json.loads(sys.stdin.readline())
-    queries = [search.Asked(query, NOW, told["limit"]) for query in told["queries"]]
+    queries = [search.SearchRequest(query, NOW, told["limit"]) for query in told["queries"]]
     with Vault.open(Path(told["root"]), flags=told["flags"]).reading() as index:
         for query in queries[:WARM]:
             search.search(query, index)

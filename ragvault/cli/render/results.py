@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ragvault.answer.json_output import search_json, search_jsonl
-from ragvault.answer.results import SearchAnswer, SearchResult
+from ragvault.answer.results import Response, SearchAnswer, SearchResult
 from ragvault.candidate import Candidate, Term
 from ragvault.cli.caller import Caller
 from ragvault.cli.render.text import harmless, one_line, printable
-from ragvault.search import Response
 
 INDENT = "    "
 DAY = 86400  # seconds
