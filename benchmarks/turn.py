@@ -46,7 +46,7 @@ def main() -> None:
     collect_garbage_less_often()  # as a watcher is
     told = json.loads(sys.stdin.readline())
     queries = [search.SearchRequest(query, NOW, told["limit"]) for query in told["queries"]]
-    with Vault.open(Path(told["root"]), flags=told["flags"]).reading() as index:
+    with Vault.open(Path(told["root"]), flags=told["flags"]).corpus() as index:
         for query in queries[:WARM]:
             search.search(query, index)
         print("ready", flush=True)

@@ -74,7 +74,7 @@ SECTIONS_PER_NOTE = 1 << 20  # more than any note has
 class LocalCorpus:
     """The index of one vault, opened for searching. The caller closes it.
 
-    `missing` names the parts of the index that cannot be used, and why.
+    The port says what each public method returns; where it has no docstring here, that is all.
     """
 
     def __init__(self, root: Path, catalogue: Catalogue, engines: Engines) -> None:
@@ -96,7 +96,6 @@ class LocalCorpus:
     # --- Opening, refreshing, closing ---
 
     def refresh(self) -> None:
-        """See what was committed since."""
         self._refresh_keyword()
         self._refresh_tiers()
         if _uses_accesses(self.config):
@@ -104,7 +103,6 @@ class LocalCorpus:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Everything read inside is of one moment; a nested snapshot is part of the outer one."""
         with self.catalogue.snapshot():
             self._drop_outdated()
             yield
@@ -228,14 +226,12 @@ class LocalCorpus:
 
     @property
     def behind(self) -> str:
-        """Which notes the index does not cover yet; empty if it covers all."""
         cached = self.catalogue.cache(KEYWORD) if self.keyword is not None else None
         lags = cached is not None and cached.revision < self.catalogue.revision
         return "its last notes are not in the keyword index yet" if lags else ""
 
     @property
     def unfinished(self) -> str:
-        """Why notes may never have been indexed; empty if the first run finished."""
         from ragvault.store.lock import lock_owner
 
         if self.catalogue.last_run():
@@ -246,7 +242,6 @@ class LocalCorpus:
 
     @property
     def searchable(self) -> frozenset[str]:
-        """What can be searched now, of: vector, keyword."""
         parts = {"vector": self._vectors, "keyword": self.keyword is not None}
         return frozenset(part for part, there in parts.items() if there)
 
@@ -264,7 +259,6 @@ class LocalCorpus:
         return self.catalogue.filtered_passages(tree, self._matching)
 
     def newest_in(self, scope: Scope, count: int) -> Scope:
-        """Those of a scope that are among the `count` passages opened or written last."""
         import numpy as np
 
         newest = self.catalogue.newest(count, self.accesses.lately())
@@ -272,7 +266,6 @@ class LocalCorpus:
         return window if scope is None else np.intersect1d(window, scope)
 
     def within(self, passages: Iterable[int], scope: Scope) -> set[int]:
-        """Those of some passages that are in the scope."""
         import numpy as np
 
         from ragvault.index.ids import among
@@ -321,22 +314,18 @@ class LocalCorpus:
 
     @property
     def model_is_loaded(self) -> bool:
-        """Whether a query was embedded before; the first one waits for its model."""
         return self.embedders.loaded
 
     def embed_query(self, text: str, role: Role) -> QueryVectors:
-        """The vector of a text for each tier that has passages."""
         wanted = [tier for tier, count in self.tiers.counts().items() if count]
         return {tier: self.embedders[tier].embed([text], role)[0] for tier in wanted}
 
     def nearest(self, vectors: QueryVectors, limit: int, scope: Scope) -> dict[str, RankedPassages]:
-        """The nearest passages of each tier, the best tier first; no passage is in two of them."""
         return self.tiers.search(vectors, limit=limit, allowed=scope)
 
     def cosines(
         self, vectors: QueryVectors, passages: Sequence[int]
     ) -> dict[str, NDArray[np.float64]]:
-        """The cosine of each passage in its own tier, NaN in the others."""
         return self.tiers.scores_of(vectors, passages)
 
     def tiers_of(self, passages: Sequence[PassageFacts]) -> dict[int, str]:
@@ -352,7 +341,6 @@ class LocalCorpus:
         return tiers
 
     def vectors(self, passages: Sequence[int]) -> Mapping[int, NDArray[np.float32]]:
-        """The vectors of these passages, read when one is looked up."""
         return LazyVectors(self._vectors_of, passages)
 
     def _vectors_of(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -371,13 +359,11 @@ class LocalCorpus:
         return self._words.search(query, limit=limit, allowed=scope, per_note=per_note, fuzzy=fuzzy)
 
     def keyword_scores(self, query: Sought, passages: Sequence[int]) -> KeywordAnswer:
-        """The same for given passages: those that match, with their true scores."""
         return self._words.score_of(query, passages)
 
     def coverage(
         self, terms: Sequence[Covered], passages: Sequence[PassageFacts]
     ) -> dict[int, float]:
-        """The share of the query's terms that each passage and its note contain, 0..1."""
         from ragvault.index.keyword.evidence import Coverage
         from ragvault.index.keyword.fields import note_words
 
@@ -425,7 +411,6 @@ class LocalCorpus:
     # --- By name and by link ---
 
     def note_names(self, note: int) -> NoteNames:
-        """The names of a note whose passages were read."""
         return self._names[note]
 
     def notes_named(self, typed: str, names: frozenset[str]) -> list[int]:
@@ -448,7 +433,6 @@ class LocalCorpus:
         return found
 
     def neighbours(self, seeds: Mapping[int, int], depth: int) -> list[Neighbour]:
-        """Notes at most `depth` links from the seeds, which are notes with ranks; best first."""
         from ragvault.index.graph import Edge
         from ragvault.index.graph_neighbours import neighbours
 
@@ -460,7 +444,6 @@ class LocalCorpus:
         return neighbours(edges, seeds, depth, self._link_lists())
 
     def passages_of(self, parts: Sequence[NoteSection]) -> list[list[int]]:
-        """The passages of each note or section, in order."""
         found = self.catalogue.passage_ids_by_note([note for note, _ in parts])
         return [
             [id_ for id_, own in found.get(note, ()) if section in (None, own)]
@@ -485,7 +468,6 @@ class LocalCorpus:
     def passages(
         self, passages: Sequence[int], texts: Iterable[int] = ()
     ) -> dict[int, PassageFacts]:
-        """The facts of passages; one that is gone is absent. Reads the text of those in `texts`."""
         self.read_ahead(passages)
         found = [self._places[id_] for id_ in passages if id_ in self._places]
         now = set(texts)
@@ -507,7 +489,6 @@ class LocalCorpus:
         }
 
     def first_passages(self, notes: Sequence[int]) -> list[PassageFacts]:
-        """The first passage of each note; a note without one has a blank one."""
         return self._first_passages(
             {note: next(iter(self.catalogue.passage_ids_of(note)), None) for note in notes}
         )
@@ -525,19 +506,15 @@ class LocalCorpus:
         ]
 
     def notes_of(self, passages: Sequence[int]) -> dict[int, int]:
-        """The note of each passage."""
         return self.catalogue.notes_of_passages(passages)
 
     def sections(self) -> Mapping[int, Excerpt]:
-        """Every section by its id, read when it is looked up."""
         return LazyExcerpts(self._section)
 
     def excerpts(self) -> Mapping[int, Excerpt]:
-        """Every passage by its id, with its neighbours, read when it is looked up."""
         return LazyExcerpts(self._excerpt)
 
     def note_text(self, note: int) -> str:
-        """The whole text of a note as it was indexed."""
         return self.catalogue.text(note)
 
     def _text_of(self, id_: int) -> str:
@@ -611,11 +588,9 @@ class LocalCorpus:
     # --- Files ---
 
     def check_files(self) -> None:
-        """Raise VaultUnreadable if the vault's folder is gone, unreadable or empty."""
         freshness.check_vault(self.root, self.catalogue)
 
     def note_on_disk(self, note: NoteFacts) -> NoteOnDisk:
-        """How a note's file differs from what was indexed."""
         found = freshness.compare_note(self.root, self.catalogue, self.config, note.path)
         if found.now is None:
             return NoteOnDisk(found.state)
@@ -633,7 +608,6 @@ class LocalCorpus:
         return self._reranker
 
     def count_tokens(self) -> Callable[[str], int] | None:
-        """The tokenizer of the best model that is loaded, if it has one."""
         for embedder in self.embedders.opened():
             if isinstance(embedder, CountsTokens):
                 return embedder.count_tokens

@@ -27,10 +27,9 @@ from ragvault.notes.rewalk import Rewalk
 from ragvault.notes.walk import Walked
 from ragvault.service.events import NativeEvents, NoNativeEvents, PathFilter, Poller
 from ragvault.service.log import describe_unexpected
-from ragvault.update.freshness import folder_error, is_empty, waiting
+from ragvault.update.freshness import folder_error, is_empty, recipe, waiting
 from ragvault.update.graph import REGROUP
 from ragvault.update.notes import Report
-from ragvault.update.prepare import recipe
 from ragvault.vault import Vault
 
 RETRY_SOON = 1.0  # seconds until the next try while another process writes, or settings are edited

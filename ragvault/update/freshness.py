@@ -2,6 +2,7 @@
 
     folder_error, is_gone, is_empty, check_vault   whether the vault's folder can be read at all
     compare_note   one note: same, gone, unreadable, or changed (then it is read and chunked again)
+    recipe         how notes are read and chunked: another recipe makes every file wait
     waiting        how many files of the vault `index` would process; reads none of them
 
 Files are compared by size and time; content is read only if those are not conclusive, as in
@@ -13,8 +14,11 @@ from __future__ import annotations
 
 import os
 import stat
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from msgspec import json
 
 from ragvault.errors import VaultUnreadable
 from ragvault.types import File
@@ -27,6 +31,13 @@ if TYPE_CHECKING:
     from ragvault.update.prepare import Prepared
 
 State = Literal["same", "gone", "changed", "unreadable"]
+READER = 4  # grows when the same text and settings give other notes, sections or passages
+
+
+def recipe(config: Config) -> str:
+    """A fingerprint of how notes are read and chunked: all that matters but the file itself."""
+    how = json.encode((READER, config.parse.comments, config.links, config.chunk))
+    return blake2b(how, digest_size=8).hexdigest()
 
 
 def folder_error(root: Path) -> OSError | None:
@@ -128,7 +139,6 @@ def waiting(
     """
     from ragvault.notes.diff import is_hidden
     from ragvault.notes.walk import walk
-    from ragvault.update.prepare import recipe
 
     walked = walked or walk(root, config.walk)
     found = {file.path: file for file in walked.files}
