@@ -48,7 +48,7 @@ class Corpus:
 
     def ask(self, *flags: str) -> list[ScoredAnswer]:
         """Search for every question. Exits if a leg failed: that says nothing about quality."""
-        with self.vault(*flags).reading() as index:
+        with self.vault(*flags).corpus() as index:
             found = list(run_questions(self.questions, index, NOW, relevant=self.relevant))
         failed = sorted({part for each in found for part in each.failed})
         if failed:

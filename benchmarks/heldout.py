@@ -61,7 +61,7 @@ class Left:
 
     def __init__(self, corpus: Corpus) -> None:
         self.corpus = corpus
-        index = corpus.vault().reading()
+        index = corpus.vault().corpus()
         self.config = index.config
         self.replay = Replay(corpus.questions, index, corpora.NOW, corpus.relevant)
         traced = self.replay.traces(self.config)

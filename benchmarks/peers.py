@@ -52,7 +52,7 @@ def exported(corpus: Corpus, folder: Path) -> tuple[list[str], list[float]]:
     Returns the note of each passage, and the milliseconds that each query took to embed.
     """
     vault = corpus.vault()
-    with vault.reading() as index:
+    with vault.corpus() as index:
         catalogue = index.catalogue
         ids = catalogue.passage_ids()
         rows = catalogue.passage_vectors(catalogue.tier_model("full"), ids)

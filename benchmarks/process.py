@@ -48,15 +48,16 @@ mark("import the read path")
 import sys; from ragvault.cli.caller import this_caller
 from ragvault.vault import Vault
 vault = Vault.open(sys.argv[1]); mark("settings and vault")
-index = vault.reading(); mark("open catalogue and indexes")
+index = vault.corpus(); mark("open catalogue and indexes")
 try:
     tier = next(iter(index.embedders)); embedder = index.embedders[tier]
     embedder.embed([sys.argv[2]], "query"); mark(f"load the model, embed the query ({tier})")
 except StopIteration:
     pass
-from ragvault.search import Asked
+from ragvault.search import search
+from ragvault.types import SearchRequest
 from datetime import datetime
-response = vault.answer(Asked(sys.argv[2], datetime.now().astimezone()), index)
+response = search(SearchRequest(sys.argv[2], datetime.now().astimezone()), index)
 mark("search, rank, check files"); index.close(); mark("close")
 import json; print(json.dumps([(n, b - a) for (_, a), (n, b) in zip(marks, marks[1:])]))
 print(json.dumps("networkx" in sys.modules))

@@ -82,7 +82,7 @@ def parts(some: Sequence[Corpus], flags: Sequence[str]) -> list[dict[str, Any]]:
     without: dict[tuple[str, str], list[ScoredAnswer]] = {}
     for corpus in some:
         print(f"{corpus.name}: ranking without each part", file=sys.stderr, flush=True)
-        with corpus.vault(*flags).reading() as index:
+        with corpus.vault(*flags).corpus() as index:
             replay = Replay(corpus.questions, index, corpora.NOW, corpus.relevant)
             base += _pooled(corpus, replay.answers(index.config))
             for variant in ablation.variants(index.config):

@@ -26,15 +26,18 @@ import numpy as np
 from benchmarks import data, record
 from ragvault.cli.start import collect_garbage_less_often
 from ragvault.config import profiles
+from ragvault.corpus import LocalCorpus
 from ragvault.engines import Engines
 from ragvault.ingest import ingest
 from ragvault.models.embed import text_key
 from ragvault.models.load import same_model
-from ragvault.opened import Opened
 from ragvault.ports import Embedder, Role
-from ragvault.search import Asked, prepare, search
+from ragvault.rank.pipeline import run_stages
+from ragvault.retrieve.gather import retrieve
+from ragvault.search import ranking_context, search, stages_of, understand_query
 from ragvault.store import layout
 from ragvault.store.lock import WriterLock
+from ragvault.types import SearchRequest
 from ragvault.vault import Vault
 
 if TYPE_CHECKING:
@@ -73,15 +76,17 @@ def part_of_corpus(notes: int) -> Path:
     return data.part(notes, Path(tempfile.gettempdir(), "ragvault-bench", f"notes-{notes}"))
 
 
-def indexed(root: Path, flags: Sequence[str]) -> Opened:
+def indexed(root: Path, flags: Sequence[str]) -> LocalCorpus:
     vault = Vault.open(root, flags=flags)
     layout.register_vault(vault.root, vault.folder.parent.parent)
     with WriterLock(vault.folder, "benchmark"), vault.catalogue(write=True) as catalogue:
         ingest(vault.root, catalogue, Quick(vault.folder, vault.settings))
-    return Opened(vault.catalogue(), Engines(vault.folder, profiles.load(root, flags=flags)))
+    return LocalCorpus(
+        vault.root, vault.catalogue(), Engines(vault.folder, profiles.load(root, flags=flags))
+    )
 
 
-def queries(index: Opened, count: int) -> list[str]:
+def queries(index: LocalCorpus, count: int) -> list[str]:
     """Two to eight words in a row, from passages all over the corpus: some rare, some common."""
     chance = random.Random(1)
     ids = sorted(chance.sample(index.catalogue.passage_ids().tolist(), count))
@@ -94,27 +99,30 @@ def queries(index: Opened, count: int) -> list[str]:
     return found
 
 
-def measured(index: Opened, asked: Sequence[str]) -> Times:
+def measured(index: LocalCorpus, asked: Sequence[str]) -> Times:
     """Milliseconds of each search: all of it, each leg, and the stages after retrieval."""
     times: Times = defaultdict(list)
     for query in asked[:WARM]:
-        search(Asked(query, NOW), index)
+        search(SearchRequest(query, NOW), index)
     for query in asked:
-        response = search(Asked(query, NOW), index)
+        response = search(SearchRequest(query, NOW), index)
         times["search"].append(response.took_ms)
         for run in response.runs:
             times[run.leg].append(1000 * (run.end - run.start))
     for query in asked:
-        with index.catalogue.snapshot():
-            found = prepare(Asked(query, NOW), index)
+        request = SearchRequest(query, NOW)
+        with index.snapshot():
+            plan = understand_query(request, index).plan
+            found = retrieve(plan, request, index).candidates
+            context, _ = ranking_context(plan, found, request, index)
             began = time.perf_counter()
-            found.ranked()
+            run_stages(found, context, stages_of(plan))
             times["stages"].append(1000 * (time.perf_counter() - began))
     times["embed"] = list(_embedding(index, asked))
     return {part: found for part, found in times.items() if found}
 
 
-def _embedding(index: Opened, asked: Sequence[str]) -> Iterator[float]:
+def _embedding(index: LocalCorpus, asked: Sequence[str]) -> Iterator[float]:
     if index.tier == "keyword":
         return
     for query in asked:

@@ -54,7 +54,7 @@ def grown(size: int, tier: str, runs: int, queries: int) -> dict[str, Any]:
     source = None if corpora.available() else corpora.HERE.parent / "sample_vault"
     with writing.scene(size, corpus=source) as (root, home), _at_home(home):
         written = _written(root, home, HOW[tier])
-        with Vault.open(root).reading() as index:
+        with Vault.open(root).corpus() as index:
             count = min(queries, len(index.catalogue.passage_ids()))
             times = searching.measured(index, searching.queries(index, count))
         environ = process.environ_of(home, None) | {"RAGVAULT_WATCH__TIER": tier}

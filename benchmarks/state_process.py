@@ -23,10 +23,12 @@ def answer(query, index, search):
     began = time.perf_counter()
     response = search.search(query, index)
     took = time.perf_counter() - began
-    with index.catalogue.snapshot():
-        prepared = search.prepare(query, index)
+    with index.snapshot():
+        plan = search.understand_query(query, index).plan
+        found = search.retrieve(plan, query, index).candidates
+        context, _ = search.ranking_context(plan, found, query, index)
         began = time.perf_counter()
-        prepared.ranked()
+        search.run_stages(found, context, search.stages_of(plan))
         stages = time.perf_counter() - began
     found = [(each.id, round(each.score, 9)) for each in response.results]
     return {"search": 1000 * took, "stages": 1000 * stages, "found": found}
@@ -43,8 +45,8 @@ def main() -> None:
         raise SystemExit(f"ragvault is taken from {search.__file__}, not from {tree}")
     collect_garbage_less_often()  # as a watcher is
     task = json.loads(sys.stdin.readline())
-    queries = [search.Asked(query, NOW, task["limit"]) for query in task["queries"]]
-    with Vault.open(Path(task["root"]), flags=task["flags"]).reading() as index:
+    queries = [search.SearchRequest(query, NOW, task["limit"]) for query in task["queries"]]
+    with Vault.open(Path(task["root"]), flags=task["flags"]).corpus() as index:
         for query in queries[:WARM]:
             search.search(query, index)
         print("ready", flush=True)

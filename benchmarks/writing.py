@@ -375,11 +375,12 @@ def changed(root: Path) -> Path:
 
 OPENING = """
 import sys, time
-from ragvault.search import Asked, search
+from ragvault.search import search
+from ragvault.types import SearchRequest
 from ragvault.vault import Vault
 vault = Vault.open(sys.argv[1], flags=[sys.argv[2]])
 began = time.perf_counter()
-opened = vault.reading()
+opened = vault.corpus()
 print(time.perf_counter() - began)
 print("zeppelinwright" in vault.search("zeppelinwright").results[0].passage.text)
 """

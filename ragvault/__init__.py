@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from ragvault.errors import RagvaultError
 
 if TYPE_CHECKING:
+    from ragvault.answer.results import Response
     from ragvault.candidate import Candidate as Result
-    from ragvault.search import Response
     from ragvault.vault import Vault
 
 __version__ = "0.1.0"

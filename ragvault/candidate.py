@@ -1,18 +1,18 @@
 """The nouns of ranking, frozen: what is ranked, what is known about it, and what was done to it.
 
-    Hit         one passage as one leg found it
-    NoteFacts   what a note brings to ranking, whatever the query
-    Passage     what was matched
-    Stretch     what can be shown: a section, or a passage with its neighbours
-    Candidate   a passage on its way to becoming a result
-    Term        one reason for a score; a Step is all the reasons of one stage
-    Ranked      what a stage returned: whom it kept, in order, and whom it removed, and why
-    Context     everything a stage may know beside the candidates
+    Hit            one passage as one leg found it
+    LegRun         how one leg ran: when, how many hits, and why it failed
+    NoteFacts      what a note brings to ranking, whatever the query
+    PassageFacts   the passage that was matched
+    Excerpt        text that can be shown: a section, or a passage, with the ids of its neighbours
+    Candidate      a passage on its way to becoming a result
+    Term           one reason for a score; a Step has all reasons of one stage
+    Ranked         what a stage returned: the candidates it kept, in order, and those it removed
+    Context        everything a stage may know beside the candidates
 
-`best_first` is the only order there is. Nothing here opens a file or knows an engine. What exists
-once a candidate is a msgspec Struct: a frozen dataclass takes twenty times as long to copy, and
-a search makes a thousand of them. Those that can be in no ring say so (`gc=False`), which keeps
-the collector from walking over all of them in the middle of a search.
+`best_first` is the only order. Nothing here opens a file or knows an engine. The classes of which
+a search makes thousands are msgspec Structs: a frozen dataclass takes twenty times as long to copy.
+`gc=False`: these cannot be part of a reference cycle, so the collector need not visit them.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from ragvault.ports import Reranker
 
 Exact = Literal["", "title", "alias", "phrase"]
+# Where a passage comes from: the index, a file that changed since, or a note without any passage.
+Origin = Literal["index", "file", "blank"]
 Key = tuple[float, str, int, int]
 
 
@@ -42,6 +44,17 @@ class Hit(Struct, frozen=True, gc=False):
     passage: int
     rank: int
     score: float
+
+
+@dataclass(frozen=True, slots=True)
+class LegRun:
+    """How one leg ran, in seconds since retrieval began, and why it failed, if it did."""
+
+    leg: str
+    start: float
+    end: float
+    hits: int = 0
+    failed: str = ""
 
 
 class NoteFacts(Struct, frozen=True, gc=False):
@@ -61,9 +74,9 @@ class NoteFacts(Struct, frozen=True, gc=False):
 
 
 class PassageFacts(Struct, frozen=True):
-    """What was matched: a chunk, with the note it is of.
+    """The passage that was matched, with the facts of its note.
 
-    `source` is its text, or what reads it: of the hundreds that are found few are ever looked at.
+    `source` is its text, or a function that reads it: few of the hundreds that are found are shown.
     """
 
     id: int
@@ -75,6 +88,7 @@ class PassageFacts(Struct, frozen=True):
     source: str | Callable[[], str] = ""
     lines: tuple[int, int] = (1, 1)
     subheadings: tuple[str, ...] = ()  # below `headings`, of the short sections that share it
+    origin: Origin = "index"
 
     @property
     def is_read(self) -> bool:
@@ -86,8 +100,8 @@ class PassageFacts(Struct, frozen=True):
         return self.source if isinstance(self.source, str) else self.source()
 
 
-class Stretch(Struct, frozen=True, gc=False):
-    """What can be shown. `before` and `after` are the ids of its neighbours in the note."""
+class Excerpt(Struct, frozen=True, gc=False):
+    """Text that can be shown. `before` and `after` are the ids of its neighbours in the note."""
 
     id: int
     text: str
@@ -150,7 +164,7 @@ class Candidate(Struct, frozen=True):
     confidence: float | None = None
     band: str = ""
     steps: tuple[Step, ...] = ()
-    shown: Stretch | None = None  # in place of the passage
+    shown: Excerpt | None = None  # in place of the passage
     merged: tuple[int, ...] = ()  # ids of passages that are shown with this one
     cut: bool = False  # shown in part, to fit a budget
 
@@ -164,7 +178,7 @@ class Candidate(Struct, frozen=True):
 
     @property
     def lifted(self) -> bool:
-        """Was it put first by `fuse`, as what was asked for by its very name or words?"""
+        """Whether `fuse` put it first because the query is its exact name or phrase."""
         return any(term.name == "exact" for step in self.steps[:1] for term in step.terms)
 
     @property
@@ -182,7 +196,7 @@ class Candidate(Struct, frozen=True):
     def after(
         self, stage: str, terms: Sequence[Term], *, before: float | None = None, why: str = ""
     ) -> Candidate:
-        """The same with the score its terms make, and the step that says so."""
+        """A copy with the score that its terms make, and the step that explains it."""
         start = self.score if before is None else before
         return self.placed(stage, total(start, terms), terms, before=start, why=why)
 
@@ -195,14 +209,14 @@ class Candidate(Struct, frozen=True):
         before: float | None = None,
         why: str = "",
     ) -> Candidate:
-        """The same with a score that was computed already."""
+        """A copy with a score that was computed already."""
         start = self.score if before is None else before
         step = Step(stage, start, score, tuple(terms), why)
         return replace(self, score=score, steps=(*self.steps, step))
 
 
 class Removal(Struct, frozen=True):
-    """A candidate that a stage took out, and the one that made it superfluous, if one did."""
+    """A candidate that a stage removed, why, and which candidate replaces it, if one does."""
 
     candidate: Candidate
     reason: str
@@ -213,12 +227,12 @@ class Removal(Struct, frozen=True):
 class Ranked(Sequence[Candidate]):
     """What a stage returned. Each candidate it was given is in `kept` or in `removed`.
 
-    `said` are sentences for the reader: a reranker that failed, what a budget left out.
+    `warnings` are sentences for the reader: a reranker that failed, what a budget left out.
     """
 
     kept: tuple[Candidate, ...]
     removed: tuple[Removal, ...] = ()
-    said: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.kept)
@@ -235,9 +249,9 @@ class Ranked(Sequence[Candidate]):
 
 
 class Context(Struct, frozen=True):
-    """Everything a stage may know beside the candidates: settings, query, clock, and what to ask.
+    """Everything a stage may know beside the candidates: settings, query, clock, look-ups, models.
 
-    Mappings may be lazy: a stage looks up what it needs and nothing else.
+    The mappings may be lazy: a value is read when a stage looks it up.
     """
 
     settings: Config = field(default_factory=Config)
@@ -248,21 +262,21 @@ class Context(Struct, frozen=True):
     limit: int | None = None  # the caller's n
     note_length: float | None = None  # the vault's median, in characters
     vectors: Mapping[int, Any] = field(default_factory=dict)  # passage -> its unit vector
-    sections: Mapping[int, Stretch] = field(default_factory=dict)
-    passages: Mapping[int, Stretch] = field(default_factory=dict)
+    sections: Mapping[int, Excerpt] = field(default_factory=dict)
+    passages: Mapping[int, Excerpt] = field(default_factory=dict)
     reranker: Reranker | None = None
     count_tokens: Callable[[str], int] | None = None
 
 
-def together(values: Mapping[int, Any], ids: Sequence[int]) -> None:
-    """Say what will be looked up, and perhaps nothing else: a lazy mapping reads it in one go."""
+def prefetch(values: Mapping[int, Any], ids: Sequence[int]) -> None:
+    """Read some values of a lazy mapping in one go; does nothing to other mappings."""
     fetch: Callable[[Sequence[int]], None] | None = getattr(values, "fetch", None)
     if fetch is not None:
         fetch(ids)
 
 
 def total(before: float, terms: Iterable[Term]) -> float:
-    """A score and its terms: first what multiplies, then what adds."""
+    """The score that terms make: first those that multiply, then those that add."""
     parts = [before]
     for term in terms:
         if term.how == "add":
@@ -275,12 +289,12 @@ def total(before: float, terms: Iterable[Term]) -> float:
 
 
 def key(candidate: Candidate, score: float | None = None) -> Key:
-    """Where a candidate stands: by score; equal scores by note and place in it."""
+    """The sort key: by score; equal scores by note and position in it."""
     passage = candidate.passage
     shown = candidate.score if score is None else score
     return (-shown, passage.note.path, passage.ordinal, passage.id)
 
 
 def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """The one order there is, so that two runs never disagree."""
+    """Candidates in the one order there is, so that two runs agree."""
     return sorted(candidates, key=key)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ragvault.config.load import Loaded
@@ -173,3 +174,32 @@ class Engines:
         settings = self.config.models
         how = load_options(settings, self.talk, offline=True)
         return self._kit.reranker(settings.reranker, settings, how)
+
+
+class Embedders(Mapping[str, Embedder]):
+    """The model of each tier of a vault, loaded when the first query needs it."""
+
+    def __init__(self, engines: Engines, models: Mapping[str, str]) -> None:
+        self._engines, self._models = engines, models
+        self._open: dict[str, Embedder] = {}
+
+    @property
+    def loaded(self) -> bool:
+        """Whether any model is loaded."""
+        return bool(self._open)
+
+    def opened(self) -> list[Embedder]:
+        """Those that are loaded, the best tier first."""
+        return [self._open[tier] for tier in self._models if tier in self._open]
+
+    def __getitem__(self, tier: str) -> Embedder:
+        if tier not in self._open:
+            # Offline: a search downloads nothing. A model that is gone is reported as missing.
+            self._open[tier] = self._engines.embedder(self._models[tier], offline=True)
+        return self._open[tier]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._models)
+
+    def __len__(self) -> int:
+        return len(self._models)

@@ -1,19 +1,37 @@
-"""What the core asks of the world. Each promise is kept by a real engine and by a small fake."""
+"""Ports: what the core asks of engines, as protocols.
+
+Embedder, Reranker            models
+KeywordIndex, KeywordWriter   words: Whoosh or tantivy
+VectorIndex, VectorSource     vectors: FAISS
+Corpus                        an indexed vault, as the read path asks it (local: corpus.py)
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Union, runtime_checkable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Union, runtime_checkable
 
 from ragvault.errors import RagvaultError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
     from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from ragvault.plan import KeywordAnswer, KeywordNote, KeywordPassage, KeywordQuery
+    from ragvault.candidate import Excerpt, NoteFacts, PassageFacts
+    from ragvault.config.settings import Config
+    from ragvault.plan import (
+        Filter,
+        KeywordAnswer,
+        KeywordNote,
+        KeywordPassage,
+        KeywordQuery,
+        QueryTerm,
+    )
     from ragvault.text.analyze import Analyzer
 
 Role = Literal["query", "passage"]
@@ -331,4 +349,295 @@ class VectorIndex(Protocol):
 
     def close(self) -> None:
         """Let go of the file."""
+        ...
+
+
+# --- An indexed vault ---
+
+# The passages that a filter leaves, in a form that only the corpus knows; None is all of them.
+Scope = Any
+QueryVectors = Mapping[str, "NDArray[np.float32]"]  # tier -> the query, embedded by its model
+RankedPassages = tuple["NDArray[np.int64]", "NDArray[np.float64]"]  # ids and cosines, best first
+NoteSection = tuple[int, "int | None"]  # a note and one of its sections; None is the whole note
+
+
+class NoteNames(NamedTuple):
+    """What a note is called, in the form in which names are compared (text/fold.py)."""
+
+    own: frozenset[str]  # its title and its file name
+    aliases: frozenset[str]
+
+
+class NoteList(NamedTuple):
+    """Notes by date: the first matching passage of each, and how many notes match in all."""
+
+    passages: Sequence[PassageFacts]
+    total: int
+
+
+class NearTerms(NamedTuple):
+    """Terms with their cosines, best first, and the cosine that a share of all pairs stays below.
+
+    That share is the `percentile` (0..1) asked for: what near means depends on the model.
+    """
+
+    terms: Sequence[tuple[str, float]] = ()
+    usual_cosine: float = 1.0
+
+
+class NoteOnDisk(NamedTuple):
+    """A note's file now. A changed one is read again: its passages have the origin "file"."""
+
+    state: Literal["same", "gone", "changed", "unreadable"]
+    passages: Sequence[PassageFacts] = ()
+    blank: PassageFacts | None = None  # the changed note, if it has no passage
+    sections: Mapping[int, Excerpt] = {}
+    excerpts: Mapping[int, Excerpt] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A note that links lead to.
+
+    `rank` is that of the best hit it was reached from, divided by the weights of the links on the
+    way: one link of a long list makes a neighbour of a hit as good as a plain link of a hit much
+    further down. `shared` counts the notes one step nearer that lead here. `section` is where the
+    link points (direction out) or where it stands (direction in).
+    """
+
+    note: int
+    rank: float
+    shared: int
+    steps: int
+    seed: int
+    kind: Literal["link", "embed", "alias", "property"]
+    direction: Literal["out", "in"]
+    section: int | None
+
+
+class Corpus(Protocol):
+    """An indexed vault, as the read path asks it.
+
+    Ids of passages, sections and notes are opaque. Searching and scoring by vector and by word may
+    be called by any thread, everything else by the thread that opened the corpus.
+    """
+
+    # The state of the index
+
+    @property
+    def config(self) -> Config: ...
+
+    @property
+    def revision(self) -> int: ...
+
+    @property
+    def tier(self) -> str:
+        """The best tier that covers every passage: keyword, static or full."""
+        ...
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """The parts of the index that cannot be used, and why."""
+        ...
+
+    @property
+    def behind(self) -> str:
+        """Which notes the index does not cover yet; empty if it covers all."""
+        ...
+
+    @property
+    def unfinished(self) -> str:
+        """Why notes may never have been indexed; empty if the first run finished."""
+        ...
+
+    @property
+    def searchable(self) -> frozenset[str]:
+        """What can be searched now, of: vector, keyword."""
+        ...
+
+    @property
+    def pool(self) -> Executor:
+        """Threads for the legs; they live as long as the corpus is open."""
+        ...
+
+    def refresh(self) -> None:
+        """See what was committed since."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Everything read inside is of one moment; a nested snapshot is part of the outer one."""
+        ...
+
+    def note_count(self) -> int: ...
+
+    def pending_files(self) -> int:
+        """How many files differ from the index, by size and time; reads none of them."""
+        ...
+
+    # Filters
+
+    def scope(self, tree: Filter | None) -> Scope:
+        """The passages that a filter keeps. Raises RagvaultError if it needs a missing index."""
+        ...
+
+    def newest_in(self, scope: Scope, count: int) -> Scope:
+        """Those of a scope that are among the `count` passages opened or written last."""
+        ...
+
+    def within(self, passages: Iterable[int], scope: Scope) -> set[int]:
+        """Those of some passages that are in the scope."""
+        ...
+
+    def notes_by_date(self, tree: Filter | None, limit: int) -> NoteList:
+        """The notes that a filter keeps, newest first, at most `limit` of them."""
+        ...
+
+    # By vector
+
+    @property
+    def model_is_loaded(self) -> bool:
+        """Whether a query was embedded before; the first one waits for its model."""
+        ...
+
+    def embed_query(self, text: str, role: Role) -> QueryVectors:
+        """The vector of a text for each tier that has passages."""
+        ...
+
+    def nearest(
+        self, vectors: QueryVectors, limit: int, scope: Scope
+    ) -> Mapping[str, RankedPassages]:
+        """The nearest passages of each tier, the best tier first; no passage is in two of them."""
+        ...
+
+    def cosines(
+        self, vectors: QueryVectors, passages: Sequence[int]
+    ) -> Mapping[str, NDArray[np.float64]]:
+        """The cosine of each passage in its own tier, NaN in the others."""
+        ...
+
+    def tiers_of(self, passages: Sequence[PassageFacts]) -> dict[int, str]:
+        """The tier of each passage, by its id."""
+        ...
+
+    # By word
+
+    def keyword_search(
+        self,
+        query: KeywordQuery,
+        *,
+        limit: int,
+        scope: Scope,
+        per_note: int = 0,
+        fuzzy: bool = True,
+    ) -> KeywordAnswer:
+        """The best passages of the scope by word: see KeywordIndex.search."""
+        ...
+
+    def keyword_scores(self, query: KeywordQuery, passages: Sequence[int]) -> KeywordAnswer:
+        """The same for given passages: those that match, with their true scores."""
+        ...
+
+    def coverage(
+        self, terms: Sequence[QueryTerm], passages: Sequence[PassageFacts]
+    ) -> dict[int, float]:
+        """The share of the query's terms that each passage and its note contain, 0..1."""
+        ...
+
+    def highlight(self, text: str, query: KeywordQuery) -> list[tuple[int, int]]:
+        """The spans of a text that match a query, in order and apart."""
+        ...
+
+    def near_terms(
+        self, text: str, count: int, *, percentile: float, exclude: frozenset[str]
+    ) -> NearTerms:
+        """The terms of the vault's vocabulary nearest to a text.
+
+        Raises RagvaultError when the model of the vocabulary cannot be used.
+        """
+        ...
+
+    # By name and by link
+
+    def note_names(self, note: int) -> NoteNames:
+        """The names of a note whose passages were read."""
+        ...
+
+    def notes_named(self, typed: str, names: frozenset[str]) -> list[int]:
+        """Every note that has one of these names, which `typed` was read as."""
+        ...
+
+    def blank_notes_named(self, names: frozenset[str]) -> list[int]:
+        """Those of them that have no passage."""
+        ...
+
+    def neighbours(self, seeds: Mapping[int, int], depth: int) -> list[Neighbour]:
+        """Notes at most `depth` links from the seeds, which are notes with ranks; best first."""
+        ...
+
+    def passages_of(self, parts: Sequence[NoteSection]) -> list[list[int]]:
+        """The passages of each note or section, in order."""
+        ...
+
+    # Facts and texts
+
+    def read_ahead(self, passages: Iterable[int], *, vectors: bool = False) -> None:
+        """Read the facts of passages, and their vectors, that will be asked for soon."""
+        ...
+
+    def passages(
+        self, passages: Sequence[int], texts: Iterable[int] = ()
+    ) -> dict[int, PassageFacts]:
+        """The facts of passages; one that is gone is absent. Reads the text of those in `texts`."""
+        ...
+
+    def first_passages(self, notes: Sequence[int]) -> list[PassageFacts]:
+        """The first passage of each note; a note without one has a blank one."""
+        ...
+
+    def notes_of(self, passages: Sequence[int]) -> dict[int, int]:
+        """The note of each passage."""
+        ...
+
+    def sections(self) -> Mapping[int, Excerpt]:
+        """Every section by its id, read when it is looked up."""
+        ...
+
+    def excerpts(self) -> Mapping[int, Excerpt]:
+        """Every passage by its id, with its neighbours, read when it is looked up."""
+        ...
+
+    def vectors(self, passages: Sequence[int]) -> Mapping[int, NDArray[np.float32]]:
+        """The vectors of these passages, read when one is looked up."""
+        ...
+
+    def median_length(self) -> float:
+        """The median length of the vault's notes, in characters."""
+        ...
+
+    def note_text(self, note: int) -> str:
+        """The whole text of a note as it was indexed."""
+        ...
+
+    # Files
+
+    def check_files(self) -> None:
+        """Raise VaultUnreadable if the vault's folder is gone, unreadable or empty."""
+        ...
+
+    def note_on_disk(self, note: NoteFacts) -> NoteOnDisk:
+        """How a note's file differs from what was indexed."""
+        ...
+
+    def disk_path(self, path: str) -> str:
+        """The path of a note as the file system spells it."""
+        ...
+
+    # Models
+
+    def reranker(self) -> Reranker:
+        """Raises RagvaultError when it cannot be used."""
+        ...
+
+    def count_tokens(self) -> Callable[[str], int] | None:
+        """The tokenizer of the best model that is loaded, if it has one."""
         ...

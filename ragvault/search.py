@@ -1,262 +1,191 @@
-"""The read path.
+"""The read path: one query, one vault.
 
-    understand -> expand -> filter -> legs in parallel, graph -> candidates -> stages -> response
+    understand -> retrieve -> rank -> verify -> respond
 
-    query        operators, phrases, dates, the kind of question              query/
-    expand       words of the vault's own vocabulary, where wanted            expanded
-    filter       one set of passages that every leg obeys                     store/filters
-    gather       vector, keyword, code; neighbours; union; scores filled in   retrieve/
-    run          fuse, boost, calibrate, dedup, diversify, rerank, parents, limit, budget   rank/
+    understand   operators, dates, the kind of question; near words if wanted    query/
+    retrieve     vector, keyword, code and graph legs; exact names; lists        retrieve/
+    rank         fuse, boost, calibrate, dedup, diversify, rerank, ...           rank/
+    verify       every file behind a result is compared with the index           answer/verify.py
+    respond      what was found, and what each step returned, for --explain      answer/results.py
 
-What is explained is what each of these returned.
+Everything that is known of the vault comes through the port `Corpus`. Several vaults are merged,
+and snippets are cut, by answer/respond.py.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from math import ceil
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import partial
 
-import msgspec
-
-from ragvault.called import names_first, or_a_name
-from ragvault.candidate import Candidate, Context, Ranked, together
-from ragvault.config.ranking import Limit
-from ragvault.config.settings import Config, Retrieve
-from ragvault.errors import RagvaultError
-from ragvault.expanded import expanded
-from ragvault.listing import listing
-from ragvault.opened import Opened
-from ragvault.plan import LEGS, MatchesWords, QueryPlan
-from ragvault.ports import Allowed, CacheBroken, Reranker
+from ragvault.answer.results import Response
+from ragvault.answer.verify import Verified, verify
+from ragvault.candidate import Candidate, Context, prefetch
+from ragvault.errors import RagvaultError, UsageError
+from ragvault.plan import QueryPlan
+from ragvault.ports import Corpus, Reranker
 from ragvault.query.understand import understand
-from ragvault.rank.pipeline import SHOWING_STAGES, STAGES, Outcome, outcome_of, run_stages
-from ragvault.retrieve.ask import Run
-from ragvault.retrieve.gather import Gathered, gather
-from ragvault.retrieve.lists import with_lists
-
-LOADING = 20.0  # seconds
+from ragvault.rank.pipeline import SHOWING_STAGES, STAGES, Outcome, Stage, outcome_of, run_stages
+from ragvault.retrieve.gather import Retrieved, retrieve
+from ragvault.retrieve.names import WORD, notes_named
+from ragvault.types import SearchRequest
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A search as the caller wants it. `now` is the clock, for recency and for human dates.
-
-    Without `widen`, more results than usual are looked for among the same candidates: the first of
-    them are those that a reader gets who asks for fewer.
-    """
-
-    query: str
-    now: datetime
-    limit: int | None = None
-    hypothesis: str | None = None
-    widen: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """What was found, and everything that was done to find it.
-
-    `failed` names the legs and parts that could not answer, with the reason; `said` are sentences
-    for the reader. `stages` is what each stage of the ranking returned. `stale` are passages whose
-    file says something else by now (verify.py).
-    """
-
-    plan: QueryPlan
-    results: tuple[Candidate, ...]
-    stages: tuple[Outcome, ...]
-    runs: tuple[Run, ...]
-    tiers: Mapping[int, str]
-    tier: str
-    revision: int
-    failed: Mapping[str, str]
-    said: tuple[str, ...]
-    took_ms: float
-    stale: frozenset[int] = frozenset()
-
-    def stage(self, name: str) -> Ranked:
-        """What the stage of this name returned. Raises KeyError if it did not run."""
-        return outcome_of(name, self.stages)
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A query with all that was found for it, before anything is ranked.
-
-    `missing` names a model that is wanted and cannot be had, with the reason.
-    """
-
-    plan: QueryPlan
-    gathered: Gathered
-    candidates: Sequence[Candidate]
-    context: Context
-    missing: Mapping[str, str]
-
-    def ranked(self) -> tuple[Ranked, tuple[Outcome, ...]]:
-        """The order, and what each stage returned on the way to it."""
-        stages = SHOWING_STAGES if self.plan.listing else STAGES  # a list by date is in order
-        return run_stages(self.candidates, self.context, stages)
-
-
-def search(asked: Asked, index: Opened) -> Response:
-    """Answer one query. Raises UsageError for one that cannot be meant."""
+def search(request: SearchRequest, corpus: Corpus) -> Response:
+    """Answer one query. Raises UsageError for a query with a mistake, VaultUnreadable."""
     began = time.perf_counter()
-    index.refresh()
-    with index.catalogue.snapshot():
-        found = prepare(asked, index)
-        ranked, stages = found.ranked()
-        read_shown(stages)
-        revision = index.catalogue.revision
-        behind = (
-            [f"the index is behind: {index.behind}; run: ragvault index"] if index.behind else []
-        )
-    runs = found.gathered.runs
-    failed = found.gathered.trouble | {run.leg: run.failed for run in runs if run.failed}
-    return Response(
-        plan=found.plan,
-        results=ranked.kept,
-        stages=stages,
-        runs=tuple(runs),
-        tiers=found.gathered.tiers,
-        tier=index.tier,
-        revision=revision,
-        failed={**index.missing, **failed, **found.missing},
-        said=(*behind, *found.plan.warnings, *found.gathered.said, *_said(stages)),
-        took_ms=(time.perf_counter() - began) * 1000,
-    )
+    corpus.refresh()
+    with corpus.snapshot():
+        understood = understand_query(request, corpus)
+        retrieved = retrieve(understood.plan, request, corpus)
+        ranking = rank(understood.plan, retrieved, request, corpus)
+        verified = verify(ranking.stages, ranking.context, understood.plan, corpus, request.verify)
+        return respond(understood, retrieved, ranking, verified, corpus, began)
 
 
-def prepare(asked: Asked, index: Opened) -> Prepared:
-    """Understand a query and ask every leg; what is left to do needs no index."""
-    config = index.config
-    how: dict[str, Any] = {"now": asked.now, "hypothesis": asked.hypothesis}
-    meant = or_a_name(asked.query, index, lambda query: understand(query, config.query, **how))
-    plan, unexpanded = expanded(meant, index)
-    gathered = _listing(asked, plan, index) if plan.listing else _gather(asked, plan, index)
-    names_first(gathered, plan, index)
-    candidates = with_lists(gathered.candidates, config.retrieve.lists)
-    reranker, missing = (None, {}) if plan.listing else _reranker(index)
-    context = _context(asked, plan, index, candidates, reranker)
-    return Prepared(plan, gathered, candidates, context, {**unexpanded, **missing})
+# --- Understand ---
 
 
-def _gather(asked: Asked, plan: QueryPlan, index: Opened) -> Gathered:
-    settings = _wide_enough(index.config, asked)
-    return gather(
-        plan,
-        index.legs(),
-        index.library(),
-        settings,
-        allowed=_allowed(plan, index),
-        depth=index.config.graph.depth,
-        pool=index.pool,
-        seconds=_seconds(settings, index),
-    )
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """The plan of a query; `failed` says why it could not be expanded."""
+
+    plan: QueryPlan
+    failed: Mapping[str, str] = field(default_factory=dict)
 
 
-def _seconds(settings: Retrieve, index: Opened) -> dict[str, float]:
-    """How long each leg may take. A first search may wait for its model to be read from disk."""
-    loading = 0.0 if index.embedders.loaded else LOADING
-    return {**dict.fromkeys(LEGS, settings.seconds), "vector": settings.seconds + loading}
+def understand_query(request: SearchRequest, corpus: Corpus) -> Understood:
+    """The plan of a query, with near words of the vault's vocabulary if settings ask for them."""
+    plan = _plan_or_name(request, corpus)
+    settings = corpus.config.query.expand
+    if settings.method == "off":
+        return Understood(plan)
+    from ragvault.query.expand import expand
 
-
-def _wide_enough(config: Config, asked: Asked) -> Retrieve:
-    """Who wants twice as many results as usual gets twice as many candidates of each leg."""
-    settings, more = config.retrieve, (asked.limit or config.limit.n) / Limit().n
-    if not (settings.widen and asked.widen and more > 1):
-        return settings
-    legs = {leg: ceil(getattr(settings, leg) * more) for leg in LEGS}
-    return msgspec.structs.replace(settings, **legs)
-
-
-def _allowed(plan: QueryPlan, index: Opened) -> dict[str, Allowed]:
-    """The passages each leg may return: what the filter keeps, and what is in the window."""
-    kept = index.catalogue.filtered_passages(plan.filter, lambda holds: _matching(holds, index))
-    settings = index.config.retrieve
-    if not settings.window:
-        return dict.fromkeys(LEGS, kept)
-    import numpy as np
-
-    lately = index.catalogue.newest(settings.window, index.accesses.lately())
-    window = np.unique(np.array(lately, np.int64))
-    inside = window if kept is None else np.intersect1d(window, kept)
-    # The other lists are of all passages; those that they lose then are gather's affair.
-    linked = inside if settings.outside == "drop" else kept
-    return {**dict.fromkeys(LEGS, kept), "vector": inside, "graph": linked}
-
-
-def _matching(holds: MatchesWords, index: Opened) -> list[int]:
-    """Every passage that a condition on words keeps."""
-    if index.keyword is None:
-        raise RagvaultError(
-            "this query needs the keyword index, which cannot be read", fix="ragvault index"
-        )
     try:
-        found = index.keyword.matching(holds.query)
-    except CacheBroken as broken:
-        raise CacheBroken(f"this query needs the keyword index: {broken}") from broken
-    if found is None:  # half of them would keep what the query excludes
-        raise RagvaultError(
-            "the keyword index had no time to look up every word that this query excludes or wants",
-            fix="give it more, in seconds: --set keyword.seconds=10",
-        )
-    return [int(passage) for passage in found]
+        return Understood(expand(plan, settings, corpus))
+    except RagvaultError as error:
+        return Understood(plan, {"expand": f"{error}; {error.fix}"})
 
 
-def _listing(asked: Asked, plan: QueryPlan, index: Opened) -> Gathered:
-    return listing(plan, index, asked.limit, lambda holds: _matching(holds, index))
+def _plan_or_name(request: SearchRequest, corpus: Corpus) -> QueryPlan:
+    """The plan of a query; the plan of its words if it has a mistake and is the name of a note."""
+    read = partial(
+        understand,
+        settings=corpus.config.query,
+        now=request.now,
+        hypothesis=request.hypothesis,
+    )
+    try:
+        return read(request.query)
+    except UsageError:
+        words = " ".join(WORD.findall(request.query))
+        if not words or not notes_named(request.query, corpus):
+            raise
+    plan = read(words)
+    warning = f"“{request.query}” cannot be a query, and is the name of a note"
+    return replace(plan, query=request.query, warnings=(*plan.warnings, warning))
 
 
-def _reranker(index: Opened) -> tuple[Reranker | None, dict[str, str]]:
-    if not index.config.rerank.enabled:
+# --- Rank ---
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What each stage returned, and what the stages knew; `failed` says why none reranked."""
+
+    stages: tuple[Outcome, ...]
+    context: Context
+    failed: Mapping[str, str]
+
+
+def rank(plan: QueryPlan, retrieved: Retrieved, request: SearchRequest, corpus: Corpus) -> Ranking:
+    """The candidates in order, cut to what the caller wants."""
+    context, failed = ranking_context(plan, retrieved.candidates, request, corpus)
+    stages = run_stages(retrieved.candidates, context, stages_of(plan))[1]
+    for each in outcome_of("limit", stages):
+        _ = each.passage.text  # read now, while everything that is read is of one moment
+    return Ranking(stages, context, failed)
+
+
+def stages_of(plan: QueryPlan) -> Sequence[Stage]:
+    """The stages of a plan: a list by date is in order already."""
+    return SHOWING_STAGES if plan.listing else STAGES
+
+
+def ranking_context(
+    plan: QueryPlan, candidates: Sequence[Candidate], request: SearchRequest, corpus: Corpus
+) -> tuple[Context, dict[str, str]]:
+    """Everything the stages may know beside the candidates, and why there is no reranker."""
+    config = corpus.config
+    reranker, failed = (None, {}) if plan.listing else _reranker(corpus)
+    vectors = corpus.vectors([each.id for each in candidates])
+    if config.dedup.enabled and config.dedup.cosine and not plan.listing:
+        prefetch(vectors, [each.id for each in candidates if each.passage.is_read])
+    context = Context(
+        settings=config,
+        query=plan.text,
+        type=plan.type,
+        weights=plan.weights,
+        now=request.now.timestamp(),
+        limit=request.limit,
+        note_length=corpus.median_length(),
+        vectors=vectors,
+        sections=corpus.sections(),
+        passages=corpus.excerpts(),
+        reranker=reranker,
+        # A list loads no model, so it must not depend on what an earlier search has loaded.
+        count_tokens=None if plan.listing else corpus.count_tokens(),
+    )
+    return context, failed
+
+
+def _reranker(corpus: Corpus) -> tuple[Reranker | None, dict[str, str]]:
+    if not corpus.config.rerank.enabled:
         return None, {}
     try:
-        return index.reranker(), {}
+        return corpus.reranker(), {}
     except RagvaultError as error:
         return None, {"rerank": f"{error}; {error.fix}"}
 
 
-def _context(
-    asked: Asked,
-    plan: QueryPlan,
-    index: Opened,
-    candidates: list[Candidate],
-    reranker: Reranker | None,
-) -> Context:
-    library = index.library()
-    return Context(
-        settings=index.config,
-        query=plan.text,
-        type=plan.type,
-        weights=plan.weights,
-        now=asked.now.timestamp(),
-        limit=asked.limit,
-        note_length=library.median_length(),
-        vectors=_vectors(index, plan, candidates),
-        sections=library.sections(),
-        passages=library.stretches(),
-        reranker=reranker,
-        # A list loads no model: it must not depend on what an earlier search has loaded.
-        count_tokens=None if plan.listing else index.count_tokens(),
+# --- Respond ---
+
+
+def respond(
+    understood: Understood,
+    retrieved: Retrieved,
+    ranking: Ranking,
+    verified: Verified,
+    corpus: Corpus,
+    began: float,
+) -> Response:
+    """What was found, what each step returned, and what the reader must know."""
+    plan = understood.plan
+    behind = [f"the index is behind: {corpus.behind}; run: ragvault index"] if corpus.behind else []
+    legs = {run.leg: run.failed for run in retrieved.runs if run.failed}
+    return Response(
+        plan=plan,
+        results=outcome_of("budget", verified.stages).kept,
+        stages=verified.stages,
+        runs=tuple(retrieved.runs),
+        tiers={**retrieved.tiers, **verified.tiers(retrieved.tiers)},
+        tier=corpus.tier,
+        revision=corpus.revision,
+        failed={
+            **corpus.missing,
+            **retrieved.failed,
+            **legs,
+            **understood.failed,
+            **ranking.failed,
+        },
+        warnings=(
+            *behind,
+            *plan.warnings,
+            *retrieved.warnings,
+            *(line for outcome in verified.stages for line in outcome.ranked.warnings),
+        ),
+        took_ms=(time.perf_counter() - began) * 1000,
+        stale=verified.stale,
     )
-
-
-def _vectors(index: Opened, plan: QueryPlan, candidates: Sequence[Candidate]) -> Mapping[int, Any]:
-    """Vectors of the candidates. Those that will be compared are read now, as their texts were."""
-    known = index.library().vectors([each.id for each in candidates])
-    if index.config.dedup.enabled and index.config.dedup.cosine and not plan.listing:
-        together(known, [each.id for each in candidates if each.passage.is_read])
-    return known
-
-
-def read_shown(stages: Sequence[Outcome]) -> None:
-    """What may be shown is read now, while all that is read is of one moment."""
-    for each in outcome_of("limit", stages):
-        _ = each.passage.text
-
-
-def _said(stages: tuple[Outcome, ...]) -> tuple[str, ...]:
-    return tuple(line for outcome in stages for line in outcome.ranked.said)

@@ -1,7 +1,7 @@
 """The nouns of ragvault, frozen.
 
 A note is a file. Its body is cut twice: into sections (what is shown) and each section into
-chunks (what is searched). Offsets count characters of the note's decoded text, in which every
+passages (what is searched). Offsets count characters of the note's decoded text, in which every
 line ends in one newline; lines and columns count from 1, as editors do.
 
     File      a Markdown file as the walk saw it, not yet read
@@ -11,14 +11,17 @@ line ends in one newline; lines and columns count from 1, as editors do.
     Link      one link of a note, as written
     Target    what a link turned out to mean
     Block     one block of a note's body; a Layout is all of them
-    Section   a parent: what a search returns
-    Chunk     a child: the passage that is matched
+    Section   a part of a note that is shown as one result
+    Passage   a part of a section: the unit of retrieval
+    Head, Said   a stored note without its text; a stored passage without its position
+    SearchRequest   a search as the caller wants it
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 Kind = Literal["prose", "code", "table", "list", "callout"]
@@ -44,7 +47,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file or folder that was not indexed. `reason` is one of a few words, `detail` tells."""
+    """A file or folder that was not indexed. `reason` is one of a few words, `detail` explains."""
 
     path: str
     reason: str
@@ -139,12 +142,12 @@ class Layout:
 
     blocks: tuple[Block, ...] = ()
     held: tuple[Held, ...] = ()
-    marks: tuple[tuple[int, str], ...] = ()  # (offset, one of Chunk.has)
+    marks: tuple[tuple[int, str], ...] = ()  # (offset, one of Passage.has)
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A parent: a stretch of one note, [start, end), shown as one result."""
+    """A part of one note, [start, end), that is shown as one result."""
 
     ordinal: int
     headings: tuple[str, ...]
@@ -155,16 +158,15 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A child: a stretch of one section, [start, end), that is embedded and looked up.
+    """A part of one section, [start, end), that is embedded and searched.
 
-    `headings` is the path of the heading that all of it stands under. Short sections share a
-    chunk: `subheadings` are the headings below that path that parts of it stand under, in order.
+    `headings` is the path of the heading that all of it is under. Short sections share a passage:
+    `subheadings` are the headings below that path that parts of it are under, in order.
 
-    `text` is that stretch without what is not indexed (comments, drawing data), preceded by
-    `overlap` characters that belong to the chunk before it. `columns` are the column of the
-    first character in `lines[0]` and of the last one in `lines[1]`. `lang` has every language
-    that a fence in it names, as written and in small letters; a fence that two chunks share names
-    it in both.
+    `text` is that part of the note without what is not indexed (comments, drawing data), preceded
+    by `overlap` characters of the passage before it. `columns` are the column of the first
+    character in `lines[0]` and of the last one in `lines[1]`. `lang` has every language that a
+    fence in it names, as written and in lower case; a fence that two passages share counts in both.
     """
 
     ordinal: int
@@ -186,7 +188,7 @@ class Passage:
 class Note:
     """A file that was read, and everything found in it.
 
-    `excluded` are the stretches of `text` that are not indexed, in order and apart; `body` is
+    `excluded` are the spans of `text` that are not indexed, in order and apart; `body` is
     where the text after the frontmatter begins. `warnings` are sentences for `status`.
     """
 
@@ -212,7 +214,7 @@ class Note:
     layout: Layout = field(default_factory=Layout, compare=False, repr=False)
 
 
-# --- Looking up by word: what goes into a keyword index, what is asked of it, what it answers ---
+# --- Stored notes and passages, as the keyword index takes them ---
 
 
 class Head(NamedTuple):
@@ -240,3 +242,20 @@ class Said(NamedTuple):
     has: tuple[str, ...]
     text: str
     subheadings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """A search as the caller wants it. `now` is the clock, for recency and for human dates.
+
+    With `widen`, a caller who asks for more results than usual gets more candidates of each leg;
+    without it, the first results are the same for every `limit`. With `verify`, results are
+    compared with their files before they are returned.
+    """
+
+    query: str
+    now: datetime
+    limit: int | None = None
+    hypothesis: str | None = None
+    widen: bool = True
+    verify: bool = True

@@ -5,7 +5,7 @@
     vault.search("how did we size the cache?").results
 
 Opening reads settings and finds the index folder; nothing is written before `index` is called.
-Which engines and models there are is engines.py's to know. A search waits for what this file
+engines.py knows which engines and models there are. A search waits for what this file
 imports, so everything else is imported where it is used.
 """
 
@@ -18,10 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragvault.answer.verify import verified
 from ragvault.candidate import Candidate
 from ragvault.config import folders, profiles
 from ragvault.config.load import Loaded, load_settings
+from ragvault.corpus import LocalCorpus
 from ragvault.engines import Engines
 from ragvault.errors import (
     IndexMissing,
@@ -33,14 +33,14 @@ from ragvault.errors import (
 from ragvault.models.embed import SLAB
 from ragvault.models.load import ModelPool
 from ragvault.models.progress import Reporter
-from ragvault.opened import Opened
-from ragvault.search import Asked, Response, search
 from ragvault.store import access, layout
 from ragvault.store.catalogue import Catalogue
+from ragvault.types import SearchRequest
 
 if TYPE_CHECKING:
     from ragvault.answer.links import LinkPath, Links
     from ragvault.answer.related import Related
+    from ragvault.answer.results import Response
     from ragvault.answer.status import Status
     from ragvault.ingest import Tier
     from ragvault.notes.walk import Walked
@@ -145,9 +145,9 @@ class Vault:
             with self.catalogue(write=True) as catalogue:
                 return forget(self.root, catalogue, engines, note)
 
-    def reading(self, *, talk: Reporter | None = None, kit: ModelPool | None = None) -> Opened:
-        """The index opened for searching; closed by whoever asked for it."""
-        return Opened(self.catalogue(), self.engines(talk=talk, kit=kit))
+    def corpus(self, *, talk: Reporter | None = None, kit: ModelPool | None = None) -> LocalCorpus:
+        """The index opened for searching. The caller closes it."""
+        return LocalCorpus(self.root, self.catalogue(), self.engines(talk=talk, kit=kit))
 
     def engines(
         self,
@@ -168,19 +168,14 @@ class Vault:
         hypothesis: str | None = None,
         now: datetime | None = None,
     ) -> Response:
-        """Answer one query, true of the files as they are. To ask several, use `reading`."""
-        asked = Asked(query, now or datetime.now(), limit, hypothesis)
-        with self.reading() as index:
-            return self.answer(asked, index)
+        """Answer one query, true of the files as they are. To ask several, use `corpus`."""
+        from ragvault.search import search
 
-    def answer(self, asked: Asked, index: Opened) -> Response:
-        """The same with an index that is open."""
-        # One moment for both: a note that is indexed again in between is told by its file.
-        with index.catalogue.snapshot():
-            return verified(search(asked, index), asked, index, self.root)
+        with self.corpus() as corpus:
+            return search(SearchRequest(query, now or datetime.now(), limit, hypothesis), corpus)
 
-    def handed_over(self, results: Iterable[Candidate], now: float) -> None:
-        """Count the notes of results that were opened or given as context, where that is wanted."""
+    def record_access(self, results: Iterable[Candidate], now: float) -> None:
+        """Count the notes of results that were opened or given as context, if settings say so."""
         if self.settings.config.access.record:
             with self.catalogue() as catalogue:
                 notes = {each.note.id for each in results}
@@ -219,7 +214,7 @@ class Vault:
             return status(self.name, self.root, catalogue, self.settings.config)
 
     def catalogue(self, write: bool = False) -> Catalogue:
-        """The catalogue itself; closed by whoever asked for it."""
+        """The catalogue itself. The caller closes it."""
         if not write:
             self._demand_index()
         return Catalogue.open(self.folder, write=write)
@@ -236,6 +231,12 @@ class Vault:
     def _demand_index(self) -> None:
         if not (self.folder / layout.CATALOGUE).exists():
             raise IndexMissing(self.root)
+
+
+def open_once() -> Callable[[Vault], LocalCorpus]:
+    """Opens each index for one search; a model that several vaults need is loaded once."""
+    kit = ModelPool()
+    return lambda vault: vault.corpus(kit=kit)
 
 
 def known(environ: Mapping[str, str] | None = None) -> list[layout.KnownVault]:

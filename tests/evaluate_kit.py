@@ -52,7 +52,7 @@ def evaluator(vault: Vault, questions: Sequence[Question], *flags: str) -> Evalu
     environ = {"RAGVAULT_HOME": str(vault.folder.parent.parent)}
 
     def reading(more: Sequence[str]):
-        return Vault.open(vault.root, flags=[*FAKE, *flags, *more], environ=environ).reading()
+        return Vault.open(vault.root, flags=[*FAKE, *flags, *more], environ=environ).corpus()
 
     return Evaluator(reading, questions, NOW)
 

@@ -639,7 +639,7 @@ def test_the_words_a_vault_is_about_are_kept_with_their_vectors(wordy):
     assert found.model == "rough@1"
     rows = FakeEmbedder().embed(list(found.terms), "passage")
     assert np.abs(found.matrix - rows).max() < 1e-3
-    assert wordy.reading().vocabulary().terms == found.terms
+    assert wordy.corpus().vocabulary().terms == found.terms
 
 
 def test_a_small_edit_chooses_no_words_anew_and_a_large_one_embeds_only_new_words(
@@ -726,7 +726,7 @@ def at_once(monkeypatch):
 
 def by_word(vault, word):
     """The notes that the keyword index finds, of those that are still as it knows them."""
-    with vault.reading() as index:
+    with vault.corpus() as index:
         hits = index.keyword.search(Words(word), limit=999, fuzzy=False).hits
         passages = index.catalogue.passages([hit.passage for hit in hits])
         return {passage.path for passage in passages.values()}

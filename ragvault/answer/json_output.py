@@ -19,11 +19,10 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ragvault.answer.results import SearchAnswer, SearchResult, VaultAnswer
+    from ragvault.answer.results import Response, SearchAnswer, SearchResult, VaultAnswer
     from ragvault.answer.status import Status
     from ragvault.candidate import Candidate, Step
     from ragvault.plan import QueryPlan
-    from ragvault.search import Response
 
 _C1 = re.compile(r"[\x7f-\x9f]")
 TIERS = ("keyword", "static", "full")  # lowest first

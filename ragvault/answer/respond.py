@@ -3,25 +3,35 @@
 The command line, the resident process and other callers all come here. `respond` prints nothing
 and reads neither the current folder nor the environment, so a process that keeps indexes open
 gives the same answer as one that opens them for a single search, apart from measured times.
+
+Several vaults become one list. Each vault keeps its own order. The next place goes to the vault
+whose next result has the highest confidence: confidence can be compared between vaults, a score
+cannot. Without confidence (a profile may turn calibration off) the vaults take turns. Ties go to
+the better rank, then to the vault that was named first. Lists by date become one list by date.
+Limit and budget then apply to the merged list.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from math import inf
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
-from ragvault.answer import freshness
-from ragvault.answer.merge import MergedResult, merge_responses
-from ragvault.answer.results import SearchAnswer, SearchResult, VaultAnswer, changed_files
+from ragvault.answer.results import Response, SearchAnswer, SearchResult, VaultAnswer, changed_files
 from ragvault.answer.snippet import Snippet, best_snippet
-from ragvault.candidate import Candidate
+from ragvault.candidate import Candidate, Context, Ranked
+from ragvault.config.settings import Config
 from ragvault.errors import IndexBehind
-from ragvault.models.load import ModelPool
-from ragvault.opened import Opened
-from ragvault.search import Asked, Response
-from ragvault.store.lock import lock_owner
+from ragvault.ports import Corpus
+from ragvault.rank.budget import budget, fit_budget, token_counter
+from ragvault.rank.limit import result_count
+from ragvault.search import search
+from ragvault.types import SearchRequest
+
+MergedResult = tuple[int, Candidate]  # the position of its response, and the result
+TextOf = Callable[[Sequence[MergedResult]], str]
 
 # Vaults up to this size are compared with their index even if nobody asked for it. The comparison
 # walks the vault: 42 ms for 1,000 notes in a folder each, 95 ms for 2,500, 472 ms for 14,593. A
@@ -41,48 +51,28 @@ class SearchableVault(Protocol):
     @property
     def root(self) -> Path: ...
 
-    @property
-    def folder(self) -> Path: ...
-
-    def reading(self, *, kit: ModelPool | None = None) -> Opened: ...
-
-    def answer(self, asked: Asked, index: Opened) -> Response: ...
-
-    def handed_over(self, results: Iterable[Candidate], now: float) -> None: ...
+    def record_access(self, results: Iterable[Candidate], now: float) -> None: ...
 
 
 V = TypeVar("V", bound=SearchableVault)
-V_contra = TypeVar("V_contra", bound=SearchableVault, contravariant=True)
+C = TypeVar("C", bound=Corpus)
+
+# Opens the index of a vault for one search, or returns one that stays open.
+OpenCorpus = Callable[[V], AbstractContextManager[C]]
+# Counts the files that wait to be indexed: by a walk, or from what a watcher knows.
+CountPending = Callable[[V, C], int]
 
 
-class OpenIndex(Protocol[V_contra]):
-    """Opens the index of a vault for one search, or hands out one that stays open."""
-
-    def __call__(self, vault: V_contra, /) -> AbstractContextManager[Opened]: ...
-
-
-class CountPending(Protocol[V_contra]):
-    """Counts the files that wait to be indexed: by a walk, or from what a watcher knows."""
-
-    def __call__(self, vault: V_contra, index: Opened, /) -> int: ...
-
-
-def open_once() -> OpenIndex[SearchableVault]:
-    """Open each index for one search; a model that several vaults need is loaded once."""
-    kit = ModelPool()
-    return lambda vault: vault.reading(kit=kit)
-
-
-def count_by_walk(vault: SearchableVault, index: Opened) -> int:
+def count_by_walk(vault: SearchableVault, corpus: Corpus) -> int:
     """Compare every file of the vault with the index by size and time; reads none of them."""
-    return sum(freshness.waiting(vault.root, index.catalogue, index.config))
+    return corpus.pending_files()
 
 
 def respond(
     vaults: Sequence[V],
-    asked: Asked,
-    open_index: OpenIndex[V],
-    count_pending: CountPending[V] = count_by_walk,
+    request: SearchRequest,
+    open_corpus: OpenCorpus[V, C],
+    count_pending: CountPending[V, C] = count_by_walk,
     *,
     compare: ComparePolicy = "small",
     require_fresh: bool = False,
@@ -97,11 +87,11 @@ def respond(
     policy: ComparePolicy = "always" if require_fresh else compare
     answers = []
     for vault in vaults:
-        with open_index(vault) as index:
-            pending, partial = _freshness(vault, index, count_pending, policy)
+        with open_corpus(vault) as corpus:
+            pending, partial = _freshness(vault, corpus, count_pending, policy)
             if require_fresh and (pending or partial):
                 raise IndexBehind(vault.root, changed_files(pending) if pending else partial)
-            answers.append(_vault_answer(vault, asked, index, pending, partial))
+            answers.append(_vault_answer(vault, request, corpus, pending, partial))
 
     def text_of(results: Sequence[MergedResult]) -> str:
         assert written is not None
@@ -110,7 +100,7 @@ def respond(
     merged = merge_responses(
         [each.response for each in answers],
         answers[0].config,
-        asked.limit,
+        request.limit,
         answers[0].count_tokens,
         text_of if written else None,
     )
@@ -121,7 +111,7 @@ def respond(
 def record_access(vaults: Sequence[SearchableVault], answer: SearchAnswer, now: float) -> None:
     """Count the notes of an answer that is handed to a model, where access.record is on."""
     for vault, own in zip(vaults, answer.answers, strict=True):
-        vault.handed_over((each.candidate for each in answer.results if each.answer is own), now)
+        vault.record_access((each.candidate for each in answer.results if each.answer is own), now)
 
 
 def _of_vaults(
@@ -131,72 +121,62 @@ def _of_vaults(
 
 
 def _freshness(
-    vault: V, index: Opened, count_pending: CountPending[V], policy: ComparePolicy
+    vault: V, corpus: C, count_pending: CountPending[V, C], policy: ComparePolicy
 ) -> tuple[int | None, str]:
     """How many files wait to be indexed, and which part of the index does not cover all notes."""
-    freshness.check_vault(vault.root, index.catalogue)
-    small = policy == "small" and index.catalogue.note_count() <= SMALL_VAULT
+    corpus.check_files()
+    small = policy == "small" and corpus.note_count() <= SMALL_VAULT
     if policy != "always" and not small:
         return None, ""
-    index.refresh()
-    return count_pending(vault, index), _partial(index)
+    corpus.refresh()
+    return count_pending(vault, corpus), _partial(corpus)
 
 
-def _partial(index: Opened) -> str:
-    for part, why in index.missing.items():
+def _partial(corpus: Corpus) -> str:
+    for part, why in corpus.missing.items():
         if part != "access":  # access counts are not part of the index
             return f"{part}: {why}"
-    return index.behind
+    return corpus.behind
 
 
 def _vault_answer(
-    vault: SearchableVault, asked: Asked, index: Opened, pending: int | None, partial: str
+    vault: SearchableVault,
+    request: SearchRequest,
+    corpus: Corpus,
+    pending: int | None,
+    partial: str,
 ) -> VaultAnswer:
-    with index.catalogue.snapshot():
-        response = vault.answer(asked, index)
+    with corpus.snapshot():
+        response = search(request, corpus)
         # Before the budget: vaults share one budget, which may keep more of this one.
         shown = response.stage("limit").kept
-        snippets = {each.id: _snippet(each, response, index) for each in shown}
-        disk_names = _disk_names(shown, index)
+        snippets = {each.id: _snippet(each, response, corpus) for each in shown}
+        # Paths in the index are NFC; names on disk need not be.
+        unusual = {each.note.path for each in shown if not each.note.path.isascii()}
+        disk_names = {path: corpus.disk_path(path) for path in unusual}
     return VaultAnswer(
         vault=vault.name,
         root=vault.root,
-        config=index.config,
+        config=corpus.config,
         response=response,
         pending=pending,
         partial=partial,
-        unfinished="" if response.results else _unfinished(vault, index),
+        unfinished="" if response.results else corpus.unfinished,
         snippets=snippets,
-        count_tokens=None if response.plan.listing else index.count_tokens(),
+        count_tokens=None if response.plan.listing else corpus.count_tokens(),
         disk_names=disk_names,
     )
 
 
-def _unfinished(vault: SearchableVault, index: Opened) -> str:
-    if index.catalogue.last_run():
-        return ""
-    if lock_owner(vault.folder):
-        return "still being indexed; search again when it is done (see: ragvault status)"
-    return "its first index run did not finish; to continue: ragvault index"
-
-
-def _disk_names(candidates: Iterable[Candidate], index: Opened) -> dict[str, str]:
-    """Spellings on disk. Paths in the catalogue are NFC; names on disk need not be."""
-    unusual = {each.note.path for each in candidates if not each.note.path.isascii()}
-    return {path: index.catalogue.stored(path).file.disk for path in unusual}
-
-
-def _snippet(candidate: Candidate, response: Response, index: Opened) -> tuple[Snippet, int]:
+def _snippet(candidate: Candidate, response: Response, corpus: Corpus) -> tuple[Snippet, int]:
     """The snippet of a candidate, and the line of the file in which it begins."""
     plan, text = response.plan, candidate.passage.text
-    marks: list[tuple[int, int]] = []
-    if plan.keyword_query is not None and index.keyword is not None:
-        marks = index.keyword.highlight(text, plan.keyword_query)
+    marks = [] if plan.keyword_query is None else corpus.highlight(text, plan.keyword_query)
     snippet = best_snippet(text, marks, plan.hypothesis or plan.text)
-    return snippet, _snippet_line(candidate, snippet, index)
+    return snippet, _snippet_line(candidate, snippet, corpus)
 
 
-def _snippet_line(candidate: Candidate, snippet: Snippet, index: Opened) -> int:
+def _snippet_line(candidate: Candidate, snippet: Snippet, corpus: Corpus) -> int:
     """The line of the file: counted in the passage, then looked up in the note.
 
     A comment that is not indexed has lines too, so the count alone may be too low.
@@ -204,9 +184,100 @@ def _snippet_line(candidate: Candidate, snippet: Snippet, index: Opened) -> int:
     passage = candidate.passage
     first, last = passage.lines
     counted = min(first + passage.text.count("\n", 0, snippet.at), last)
-    if passage.id < 0:  # from a changed note: the catalogue has another text
+    if passage.origin != "index":  # the index has another text of this note, or no passage
         return counted
     line = snippet.line_in(passage.text)
-    lines = index.catalogue.text(passage.note.id).split("\n")[first - 1 : last]
+    lines = corpus.note_text(passage.note.id).split("\n")[first - 1 : last]
     near = [first + at for at, each in enumerate(lines) if line in each]
     return min(near, key=lambda number: abs(number - counted)) if near else counted
+
+
+# --- Merging ---
+
+
+class Merged(NamedTuple):
+    """One list of results, how many limit and budget left out, and warnings for the reader."""
+
+    results: tuple[MergedResult, ...]
+    left_out: int
+    warnings: tuple[str, ...] = ()
+
+
+def merge_responses(
+    responses: Sequence[Response],
+    config: Config,
+    limit: int | None,
+    count_tokens: Callable[[str], int] | None = None,
+    text_of: TextOf | None = None,
+) -> Merged:
+    """The results of all responses in one order, cut to the limit and the budget.
+
+    `text_of` gives the text that results will be written as; then citations count as tokens too.
+    """
+    if len(responses) == 1 and text_of is None:
+        (only,) = responses
+        return Merged(tuple((0, each) for each in only.results), left_out(only), only.warnings)
+    # As they were before the budget, which applies to all vaults together.
+    listed = len(responses) > 1 and all(response.plan.listing for response in responses)
+    join = by_date if listed else interleaved
+    order = join([response.stage("limit").kept for response in responses])
+    context = Context(settings=config, limit=limit, count_tokens=count_tokens)
+    first = order[: result_count(context)] if config.limit.enabled else order
+    fits = _fitting(first, context, text_of)
+    kept = [(of, each) for (of, _), each in zip(first, fits.kept, strict=False)]
+    unlisted = sum(len(response.stage("limit").removed) for response in responses)
+    warnings = [line for response in responses for line in _warnings(response)]
+    return Merged(
+        tuple(kept),
+        unlisted + len(order) - len(kept),
+        tuple(dict.fromkeys((*warnings, *fits.warnings))),
+    )
+
+
+def _fitting(results: Sequence[MergedResult], context: Context, text_of: TextOf | None) -> Ranked:
+    candidates = [each for _, each in results]
+    if text_of is None:
+        return budget(candidates, context)
+    count = token_counter(context)
+
+    def size(some: Sequence[Candidate]) -> int:
+        pairs = zip(results, some, strict=False)  # a result that is cut keeps its place
+        return count(text_of([(of, each) for (of, _), each in pairs]))
+
+    return fit_budget(candidates, context, size)
+
+
+def interleaved(answers: Sequence[Sequence[Candidate]]) -> list[MergedResult]:
+    """All results by confidence; those whose exact name was asked for come first."""
+    order: list[MergedResult] = []
+    at = [0] * len(answers)
+
+    def place(of: int) -> tuple[bool, float, int]:
+        head = answers[of][at[of]]
+        return not head.lifted, -(head.confidence or 0.0), at[of]
+
+    while waiting := [of for of, results in enumerate(answers) if at[of] < len(results)]:
+        of = min(waiting, key=place)
+        order.append((of, answers[of][at[of]]))
+        at[of] += 1
+    return order
+
+
+def by_date(answers: Sequence[Sequence[Candidate]]) -> list[MergedResult]:
+    """All results, newest first, equal dates in their given order; exact names come first."""
+    each = [(of, result) for of, results in enumerate(answers) for result in results]
+    return sorted(each, key=lambda pair: (not pair[1].exact, -_date(pair[1])))
+
+
+def _date(result: Candidate) -> float:
+    return result.note.date.at if result.note.date else -inf
+
+
+def left_out(response: Response) -> int:
+    """How many results limit and budget left out."""
+    return sum(len(response.stage(name).removed) for name in ("limit", "budget"))
+
+
+def _warnings(response: Response) -> list[str]:
+    """The warnings of one response, without those of its own budget."""
+    return [line for line in response.warnings if line not in response.stage("budget").warnings]

@@ -1,5 +1,6 @@
 """The answer to one search: everything that JSON, text and other formats print.
 
+    Response       what one vault's search found, and what each step returned (search.py)
     SearchAnswer   results in order, the vaults they come from, warnings
     VaultAnswer    what one vault returned, with snippets and how fresh its index is
     SearchResult   one result and its vault
@@ -15,9 +16,36 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ragvault.answer.snippet import Snippet
-from ragvault.candidate import Candidate
+from ragvault.candidate import Candidate, LegRun, Ranked
 from ragvault.config.settings import Config
-from ragvault.search import Response
+from ragvault.plan import QueryPlan
+from ragvault.rank.pipeline import Outcome, outcome_of
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What was found in one vault, and everything that was done to find it.
+
+    `failed` names the legs and parts that failed, with the reason; `warnings` are sentences for
+    the reader. `stages` is what each stage of the ranking returned. `tiers` are those of passages.
+    `stale` are passages whose file has changed since it was indexed.
+    """
+
+    plan: QueryPlan
+    results: tuple[Candidate, ...]
+    stages: tuple[Outcome, ...]
+    runs: tuple[LegRun, ...]
+    tiers: Mapping[int, str]
+    tier: str
+    revision: int
+    failed: Mapping[str, str]
+    warnings: tuple[str, ...]
+    took_ms: float
+    stale: frozenset[int] = frozenset()
+
+    def stage(self, name: str) -> Ranked:
+        """What the stage of this name returned. Raises KeyError if it did not run."""
+        return outcome_of(name, self.stages)
 
 
 @dataclass(frozen=True, slots=True)

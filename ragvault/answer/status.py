@@ -11,7 +11,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragvault.answer.freshness import check_vault, waiting
 from ragvault.config import folders
 from ragvault.config.settings import Config, Models
 from ragvault.errors import RagvaultError
@@ -20,6 +19,7 @@ from ragvault.store.catalogue import Catalogue, Counts
 from ragvault.store.links import Dangling
 from ragvault.store.lock import lock_owner
 from ragvault.types import Skipped
+from ragvault.update.freshness import check_vault, waiting
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,212 +11,167 @@ candidates are compared, and the last stages (parents, limit, budget) run again 
     passage rewritten   nothing similar is left: removed
     file unreadable     shown as it was indexed, marked stale
 
-Reads notes and writes nothing.
+The corpus reads the files; nothing is written.
 """
 
 from __future__ import annotations
 
 import re
-import time
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import cast
 
-from msgspec.structs import replace as changed
+from msgspec.structs import replace
 
-from ragvault.answer.freshness import Disk
 from ragvault.candidate import (
     Candidate,
     Context,
+    Excerpt,
+    NoteFacts,
     PassageFacts,
     Ranked,
     Removal,
-    Stretch,
     best_first,
 )
-from ragvault.library import SECTIONS, blank
-from ragvault.opened import Opened
-from ragvault.rank.pipeline import SHOWING_STAGES, Outcome, run_stages, stage_name
-from ragvault.search import Asked, Response, read_shown
-from ragvault.text.spans import cut
-from ragvault.types import Passage, Section
-from ragvault.update.prepare import Prepared
+from ragvault.plan import QueryPlan
+from ragvault.ports import Corpus, NoteOnDisk
+from ragvault.rank.pipeline import SHOWING_STAGES, Outcome, outcome_of, run_stages, stage_name
 
 STAGE = "verify"
 SHOWING = tuple(map(stage_name, SHOWING_STAGES))  # the stages that run again
-SIMILAR = 0.5  # Jaccard similarity of the words; below it, it is another passage
+MIN_SIMILARITY = 0.5  # Jaccard similarity of the words; below it, it is another passage
 WORD = re.compile(r"\w+")
 
 
-def verified(response: Response, asked: Asked, index: Opened, root: Path) -> Response:
-    """The response, corrected for files that changed. Raises VaultUnreadable."""
-    began = time.perf_counter()
-    disk = Disk(root, index.catalogue, index.config)
-    if all(disk.look(each.note.path).state == "same" for each in response.results):
-        return _timed(response, began)
-    review = _Review(disk, filtered=response.plan.filter is not None)
-    kept = [now for each in _ranked(response) if (now := review.now(each))]
-    context = _context(asked, response, index, review)
-    ranked, stages = run_stages(kept, context, SHOWING_STAGES)
-    read_shown(stages)
-    outcome = Outcome(STAGE, Ranked(tuple(kept), tuple(review.removed)))
-    said = [line for stage in stages for line in stage.ranked.said]
-    earlier = [line for name in SHOWING for line in response.stage(name).said]
-    again = replace(
-        response,
-        results=ranked.kept,
-        stages=(*_ranking_stages(response), outcome, *stages),
-        tiers={**response.tiers, **_tiers(response.tiers, review.ids)},
-        said=(*(line for line in response.said if line not in earlier), *said),
-        stale=frozenset(review.stale),
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What each stage returned once all results are true of the files.
+
+    `stale` are passages that differ from the index; `ids` the new ids of passages that were read
+    again, by the ids they had.
+    """
+
+    stages: tuple[Outcome, ...]
+    stale: frozenset[int] = frozenset()
+    ids: Mapping[int, int] = field(default_factory=dict)
+
+    def tiers(self, tiers: Mapping[int, str]) -> dict[int, str]:
+        """The tiers of passages that were read again: those of the passages they were."""
+        return {now: tiers[was] for was, now in self.ids.items() if was in tiers}
+
+
+def verify(
+    stages: tuple[Outcome, ...],
+    context: Context,
+    plan: QueryPlan,
+    corpus: Corpus,
+    wanted: bool = True,
+) -> Verified:
+    """The outcomes of the stages, corrected for files that changed. Raises VaultUnreadable."""
+    if not wanted:
+        return Verified(stages)
+    corpus.check_files()
+    review = _Review(corpus, filtered=plan.filter is not None)
+    results = outcome_of("budget", stages)
+    if all(review.on_disk(each.note).state == "same" for each in results):
+        return Verified(stages)
+    kept = [now for each in _ranked(stages) if (now := review.compare(each))]
+    # What was read from disk comes first, then what the corpus has. Both are only read.
+    context = replace(
+        context,
+        sections=ChainMap(review.sections, cast("dict[int, Excerpt]", context.sections)),
+        passages=ChainMap(review.excerpts, cast("dict[int, Excerpt]", context.passages)),
     )
-    return _timed(again, began)
+    again = run_stages(kept, context, SHOWING_STAGES)[1]
+    for each in outcome_of("limit", again):
+        _ = each.passage.text  # read now, while everything that is read is of one moment
+    outcome = Outcome(STAGE, Ranked(tuple(kept), tuple(review.removed)))
+    return Verified(
+        (*_ranking_stages(stages), outcome, *again), frozenset(review.stale), review.ids
+    )
 
 
-def _timed(response: Response, began: float) -> Response:
-    return replace(response, took_ms=response.took_ms + (time.perf_counter() - began) * 1000)
+def _ranking_stages(stages: Sequence[Outcome]) -> list[Outcome]:
+    return [outcome for outcome in stages if outcome.stage not in SHOWING]
 
 
-def _ranking_stages(response: Response) -> list[Outcome]:
-    return [outcome for outcome in response.stages if outcome.stage not in SHOWING]
-
-
-def _ranked(response: Response) -> Sequence[Candidate]:
+def _ranked(stages: Sequence[Outcome]) -> Sequence[Candidate]:
     """The candidates as the ranking left them, before `parents`."""
-    ranking = _ranking_stages(response)
+    ranking = _ranking_stages(stages)
     if ranking:
         return ranking[-1].ranked.kept
     # A list by date is not ranked: its scores give the order.
-    first = response.stage("parents")
+    first = outcome_of("parents", stages)
     return best_first([*first.kept, *(removal.candidate for removal in first.removed)])
-
-
-def _context(asked: Asked, response: Response, index: Opened, review: _Review) -> Context:
-    library = index.library()
-    return Context(
-        settings=index.config,
-        limit=asked.limit,
-        note_length=index.catalogue.median_length(),
-        sections=_over(review.sections, library.sections()),
-        passages=_over(review.passages, library.stretches()),
-        count_tokens=None if response.plan.listing else index.count_tokens(),
-    )
-
-
-def _over(above: dict[int, Stretch], below: Mapping[int, Stretch]) -> Mapping[int, Stretch]:
-    """What was read from disk first, then what the catalogue has."""
-    return ChainMap(above, cast("dict[int, Stretch]", below))  # only read, never written
-
-
-def _tiers(tiers: Mapping[int, str], ids: Mapping[int, int]) -> dict[int, str]:
-    return {now: tiers[was] for was, now in ids.items() if was in tiers}
 
 
 @dataclass(slots=True)
 class _Review:
-    """Compares candidates with their files, best first.
+    """Compares candidates with their files, best first. Each file is looked at once."""
 
-    A passage of a changed note is not in the catalogue, so it gets a negative id made of its note's
-    id and its position.
-    """
-
-    disk: Disk
+    corpus: Corpus
     filtered: bool = False
     removed: list[Removal] = field(default_factory=list)
     stale: set[int] = field(default_factory=set)
     ids: dict[int, int] = field(default_factory=dict)
-    sections: dict[int, Stretch] = field(default_factory=dict)
-    passages: dict[int, Stretch] = field(default_factory=dict)
+    sections: dict[int, Excerpt] = field(default_factory=dict)
+    excerpts: dict[int, Excerpt] = field(default_factory=dict)
+    _seen: dict[str, NoteOnDisk] = field(default_factory=dict)
     _taken: dict[int, Candidate] = field(default_factory=dict)
 
-    def now(self, each: Candidate) -> Candidate | None:
+    def on_disk(self, note: NoteFacts) -> NoteOnDisk:
+        if note.path not in self._seen:
+            self._seen[note.path] = self.corpus.note_on_disk(note)
+        return self._seen[note.path]
+
+    def compare(self, each: Candidate) -> Candidate | None:
         """The candidate as it is on disk now, or None if it was removed."""
-        look = self.disk.look(each.note.path)
-        if look.state == "gone":
+        file = self.on_disk(each.note)
+        if file.state == "gone":
             self._remove(each, "its file is gone")
             return None
-        if look.state == "unreadable":
+        if file.state == "unreadable":
             self.stale.add(each.id)
-        if look.now is None:
+        if file.state != "changed":
             return each
-        if each.id < 0:
-            return self._was_blank(each, look.now)
-        found, same = located(each.passage, look.now.passages)
+        if each.passage.origin == "blank":
+            return self._was_blank(each, file)
+        found, same = located(each.passage, file.passages)
         if found is None:
             self._remove(each, "its note has changed and no longer contains it")
             return None
-        return self._placed(each, look.now, found, same)
+        return self._placed(each, file, found, same)
 
-    def _was_blank(self, each: Candidate, now: Prepared) -> Candidate | None:
+    def _was_blank(self, each: Candidate, file: NoteOnDisk) -> Candidate | None:
         """A note that had no passage: its first passage now, or still none."""
-        if now.passages:
-            return self._placed(each, now, now.passages[0], same=False)
+        if file.blank is None:
+            return self._placed(each, file, file.passages[0], same=False)
         self.stale.add(each.id)
-        note = changed(each.note, title=now.note.title, modified=now.file.mtime_ns / 1e9)
-        return changed(each, passage=blank(note, now.note.text), shown=None)
+        return replace(each, passage=file.blank, shown=None)
 
     def _placed(
-        self, each: Candidate, now: Prepared, passage: Passage, same: bool
+        self, each: Candidate, file: NoteOnDisk, passage: PassageFacts, same: bool
     ) -> Candidate | None:
-        self._keep(each.note.id, now)
-        id_ = _id(each.note.id, passage.ordinal)
-        if id_ in self._taken:
-            self._remove(each, "shown by another passage of its note", self._taken[id_])
+        self.sections.update(file.sections)
+        self.excerpts.update(file.excerpts)
+        if passage.id in self._taken:
+            self._remove(each, "shown by another passage of its note", self._taken[passage.id])
             return None
         if not same or self.filtered:
-            self.stale.add(id_)
-        self.ids[each.id] = id_
-        note = changed(each.note, title=now.note.title, modified=now.file.mtime_ns / 1e9)
-        facts = PassageFacts(
-            id_,
-            note,
-            passage.ordinal,
-            note.id * SECTIONS + passage.section,
-            passage.headings,
-            passage.kind,
-            passage.text,
-            passage.lines,
-            passage.subheadings,
-        )
-        self._taken[id_] = changed(each, passage=facts, shown=None, merged=(), cut=False)
-        return self._taken[id_]
+            self.stale.add(passage.id)
+        self.ids[each.id] = passage.id
+        now = replace(each, passage=passage, shown=None, merged=(), cut=False)
+        self._taken[passage.id] = now
+        return now
 
     def _remove(self, each: Candidate, reason: str, by: Candidate | None = None) -> None:
         self.removed.append(Removal(each, reason, by))
 
-    def _keep(self, note: int, now: Prepared) -> None:
-        """Keep the sections and passages of a changed note, for the stages that run again."""
-        if _id(note, 0) in self.passages:
-            return
-        text, excluded = now.note.text, now.note.excluded
-        ids = [_id(note, passage.ordinal) for passage in now.passages]
-        self.passages.update(
-            _with_neighbours(ids, [passage.text for passage in now.passages], now.passages)
-        )
-        ids = [note * SECTIONS + section.ordinal for section in now.sections]
-        texts = [cut(text, part.start, part.end, excluded) for part in now.sections]
-        self.sections.update(_with_neighbours(ids, texts, now.sections))
 
-
-def _with_neighbours(
-    ids: Sequence[int], texts: Sequence[str], parts: Sequence[Section | Passage]
-) -> dict[int, Stretch]:
-    """Parts of a note by id, each with the ids of its neighbours."""
-    before, after = [None, *ids[:-1]], [*ids[1:], None]
-    rows = zip(ids, texts, parts, before, after, strict=True)
-    return {
-        id_: Stretch(id_, text, part.lines, part.headings, first, last)
-        for id_, text, part, first, last in rows
-    }
-
-
-def _id(note: int, ordinal: int) -> int:
-    return -(note * SECTIONS + ordinal) - 1
-
-
-def located(wanted: PassageFacts, passages: Sequence[Passage]) -> tuple[Passage | None, bool]:
+def located(
+    wanted: PassageFacts, passages: Sequence[PassageFacts]
+) -> tuple[PassageFacts | None, bool]:
     """The passage of the changed note that matches, and whether its text is the same."""
     text = wanted.text.strip()
     if not text:  # the index has changed too, and no longer has this passage
@@ -226,12 +181,12 @@ def located(wanted: PassageFacts, passages: Sequence[Passage]) -> tuple[Passage 
         return min(same, key=lambda passage: abs(passage.lines[0] - wanted.lines[0])), True
     words = set(WORD.findall(wanted.text.casefold()))
     best = max(passages, key=lambda passage: _similarity(words, passage), default=None)
-    if best is None or _similarity(words, best) < SIMILAR:
+    if best is None or _similarity(words, best) < MIN_SIMILARITY:
         return None, False
     return best, False
 
 
-def _similarity(words: set[str], passage: Passage) -> float:
+def _similarity(words: set[str], passage: PassageFacts) -> float:
     """Jaccard similarity of the words."""
     others = set(WORD.findall(passage.text.casefold()))
     return len(words & others) / (len(words | others) or 1)

@@ -76,7 +76,7 @@ def evaluate(
         raise typer.Exit(1)
     now = datetime.now().astimezone()
     evaluator = Evaluator(
-        lambda more: Vault.open(opened.root, flags=[*flags, *more]).reading(), asked, now
+        lambda more: Vault.open(opened.root, flags=[*flags, *more]).corpus(), asked, now
     )
     source = {"file": str(questions)} if questions else {"probes": len(asked), "seed": seed}
     about = {"vault": opened.name, "now": now.isoformat(timespec="seconds"), "questions": source}

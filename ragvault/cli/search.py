@@ -34,8 +34,9 @@ from ragvault.cli.render.text import printable
 from ragvault.errors import RagvaultError, UsageError
 
 if TYPE_CHECKING:
-    from ragvault.answer.respond import ComparePolicy, CountPending, OpenIndex
+    from ragvault.answer.respond import ComparePolicy, CountPending, OpenCorpus
     from ragvault.answer.results import SearchAnswer
+    from ragvault.corpus import LocalCorpus
     from ragvault.vault import Vault
 
 app = typer.Typer()
@@ -231,8 +232,8 @@ def search(**typed: Any) -> None:
 def answer_search(
     typed: SearchArguments,
     caller: Caller,
-    open_index: OpenIndex[Vault] | None = None,
-    count_pending: CountPending[Vault] | None = None,
+    open_index: OpenCorpus[Vault, LocalCorpus] | None = None,
+    count_pending: CountPending[Vault, LocalCorpus] | None = None,
 ) -> Reply:
     """The whole search, its errors included, for any process that answers it."""
     try:
@@ -244,13 +245,13 @@ def answer_search(
 def _answer(
     typed: SearchArguments,
     caller: Caller,
-    open_index: OpenIndex[Vault] | None = None,
-    count_pending: CountPending[Vault] | None = None,
+    open_index: OpenCorpus[Vault, LocalCorpus] | None = None,
+    count_pending: CountPending[Vault, LocalCorpus] | None = None,
 ) -> Reply:
-    from ragvault.answer.respond import count_by_walk, open_once, record_access, respond
+    from ragvault.answer.respond import count_by_walk, record_access, respond
     from ragvault.cli.render.results import Page, formatted, nul_paths
-    from ragvault.search import Asked
-    from ragvault.vault import vaults_to_search
+    from ragvault.types import SearchRequest
+    from ragvault.vault import open_once, vaults_to_search
 
     def written(answer: SearchAnswer) -> str:
         return formatted(Page(answer, caller), typed.format)
@@ -267,7 +268,7 @@ def _answer(
     )
     answer = respond(
         vaults,
-        Asked(typed.query, now, typed.limit, typed.hypothesis),
+        SearchRequest(typed.query, now, typed.limit, typed.hypothesis),
         open_index or open_once(),
         count_pending or count_by_walk,
         compare=_compare(typed),

@@ -76,7 +76,7 @@ def _tuned(
     check_questions(asked, opened.settings.config)
     now = datetime.now(timezone.utc)
     console.detail(f"asking {len(asked)} questions of {opened.name}")
-    with opened.reading() as index:
+    with opened.corpus() as index:
         revision = index.catalogue.revision
         ranking = Replay(asked, index, now)
         found: Tuning = tune(

@@ -13,7 +13,7 @@ from ragvault.cli import options
 from ragvault.cli.render import console, reports
 from ragvault.cli.render.text import printable, size
 from ragvault.errors import RagvaultError, UsageError
-from ragvault.presence import is_gone, trouble
+from ragvault.update.freshness import folder_error, is_gone
 
 app = typer.Typer(help="Manage known vaults: list, remove, set the default.")
 
@@ -153,7 +153,7 @@ def _rows() -> list[VaultRow]:
 def _state(root: Path, catalogue: Path) -> str:
     if is_gone(root):
         return "gone"
-    if trouble(root):
+    if folder_error(root):
         return "unreadable"
     return "ready" if catalogue.exists() else "not indexed"
 

@@ -28,12 +28,12 @@ from ragvault.answer.status import Status
 from ragvault.config import folders
 from ragvault.config.load import load_settings
 from ragvault.config.settings import Config, Walk
+from ragvault.corpus import LocalCorpus
 from ragvault.engines import Engines
 from ragvault.errors import EngineMissing, IndexMissing, RagvaultError, VaultNotFound
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.signals import Signal, count_signals
 from ragvault.notes.rewalk import Rewalk
-from ragvault.opened import Opened
 from ragvault.ports import CacheBroken
 from ragvault.store.caches import KEYWORD, vector_cache
 from ragvault.store.catalogue import Catalogue
@@ -135,7 +135,7 @@ def _diagnose_index(vault: Vault, now: datetime) -> Iterator[Finding]:
         return
     # A leg whose index is broken finds nothing; its finding is already there.
     known = {each.part.removesuffix(" index") for each in found if each.state == "broken"}
-    with vault.reading() as index:
+    with vault.corpus() as index:
         yield from (each for each in check_signals(index, now) if each.part not in known)
 
 
@@ -396,7 +396,7 @@ def _compare_passages(
 # --- Signals ---
 
 
-def check_signals(index: Opened, now: datetime, count: int = PROBES) -> Iterator[Finding]:
+def check_signals(index: LocalCorpus, now: datetime, count: int = PROBES) -> Iterator[Finding]:
     """Search for probes of the vault and count every signal that the settings enable.
 
     A signal that never fires although the notes give it cause is broken; one without cause is worth

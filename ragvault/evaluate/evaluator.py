@@ -16,13 +16,14 @@ from datetime import datetime
 from typing import Any
 
 from ragvault.config.settings import Config
+from ragvault.corpus import LocalCorpus
+from ragvault.engines import Embedders
 from ragvault.evaluate import ablation, report
 from ragvault.evaluate.questions import Question
 from ragvault.evaluate.run import Replay, ScoredAnswer, run_questions
 from ragvault.evaluate.signals import count_signals
-from ragvault.opened import Embedders, Opened
 
-OpenIndex = Callable[[Sequence[str]], Opened]
+OpenIndex = Callable[[Sequence[str]], LocalCorpus]
 Progress = Callable[[str], None]
 
 
@@ -48,7 +49,7 @@ class Evaluator:
         with self.opened(*flags) as index:
             return index.config
 
-    def opened(self, *flags: str) -> Opened:
+    def opened(self, *flags: str) -> LocalCorpus:
         """The index with these settings changed. The caller closes it."""
         index = self._open_index(flags)
         if self._models is not None:

@@ -22,16 +22,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ragvault.candidate import Candidate, Context, PassageFacts
+from ragvault.candidate import Candidate, Context, LegRun, PassageFacts
 from ragvault.config.settings import Config
+from ragvault.corpus import LocalCorpus
 from ragvault.errors import UsageError
 from ragvault.evaluate.metrics import RELEVANT, Scores, context_scores, score, unique_notes
 from ragvault.evaluate.questions import Question
-from ragvault.opened import Opened
+from ragvault.plan import QueryPlan
 from ragvault.rank.budget import token_counter
 from ragvault.rank.limit import result_count
-from ragvault.rank.pipeline import SHOWING_STAGES, STAGES, Outcome, outcome_of, run_stages
-from ragvault.search import Asked, Prepared, prepare, search
+from ragvault.rank.pipeline import Outcome, outcome_of, run_stages
+from ragvault.retrieve.gather import retrieve
+from ragvault.search import ranking_context, search, stages_of, understand_query
+from ragvault.types import SearchRequest
 
 MIN_DEPTH = 30  # results: ten notes, with at most three sections of each
 # Tables of settings that only the ranking reads.
@@ -115,7 +118,7 @@ def is_held_back(results: Sequence[Candidate], config: Config) -> bool:
 
 
 def run_questions(
-    questions: Sequence[Question], index: Opened, now: datetime, *, relevant: int = RELEVANT
+    questions: Sequence[Question], index: LocalCorpus, now: datetime, *, relevant: int = RELEVANT
 ) -> Iterator[ScoredAnswer]:
     """Search for every question in turn."""
     scorer = AnswerScorer(index.config, index.catalogue.median_length(), relevant)
@@ -125,13 +128,34 @@ def run_questions(
         yield _search(question, index, now, scorer)
 
 
-def _search(question: Question, index: Opened, now: datetime, scorer: AnswerScorer) -> ScoredAnswer:
+def _search(
+    question: Question, index: LocalCorpus, now: datetime, scorer: AnswerScorer
+) -> ScoredAnswer:
     try:
-        response = search(Asked(question.query, now, scorer.depth, widen=False), index)
+        request = SearchRequest(question.query, now, scorer.depth, widen=False, verify=False)
+        response = search(request, index)
     except UsageError as error:
         return scorer.refused(question, str(error))
     took, failed = response.took_ms, response.failed
     return scorer.scored(question, response.results, took_ms=took, failed=failed)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedSearch:
+    """A query with all its candidates, before anything is ranked."""
+
+    plan: QueryPlan
+    candidates: Sequence[Candidate]
+    context: Context
+    runs: Sequence[LegRun]
+
+
+def _prepare(request: SearchRequest, index: LocalCorpus) -> PreparedSearch:
+    """The read path up to ranking (search.py)."""
+    plan = understand_query(request, index).plan
+    found = retrieve(plan, request, index)
+    context, _ = ranking_context(plan, found.candidates, request, index)
+    return PreparedSearch(plan, found.candidates, context, found.runs)
 
 
 class Replay:
@@ -143,7 +167,7 @@ class Replay:
     def __init__(
         self,
         questions: Sequence[Question],
-        index: Opened,
+        index: LocalCorpus,
         now: datetime,
         relevant: int = RELEVANT,
     ) -> None:
@@ -166,36 +190,37 @@ class Replay:
         places = range(len(self._searches)) if only is None else only
         return [self._answer(*self._searches[place], scorer) for place in places]
 
-    def traces(self, config: Config) -> Iterator[tuple[Question, Prepared, tuple[Outcome, ...]]]:
+    def traces(
+        self, config: Config
+    ) -> Iterator[tuple[Question, PreparedSearch, tuple[Outcome, ...]]]:
         """Every question that can be asked, with what each stage returned."""
         for question, prepared in self._searches:
-            if isinstance(prepared, Prepared):
+            if isinstance(prepared, PreparedSearch):
                 yield question, prepared, self.rank(prepared, prepared.candidates, config)
 
     def rank(
-        self, prepared: Prepared, candidates: Sequence[Candidate], config: Config
+        self, prepared: PreparedSearch, candidates: Sequence[Candidate], config: Config
     ) -> tuple[Outcome, ...]:
         """What each stage returns for these candidates."""
         context = replace(prepared.context, settings=config)
-        stages = SHOWING_STAGES if prepared.plan.listing else STAGES
-        return run_stages(candidates, context, stages)[1]
+        return run_stages(candidates, context, stages_of(prepared.plan))[1]
 
     def _answer(
-        self, question: Question, prepared: Prepared | str, scorer: AnswerScorer
+        self, question: Question, prepared: PreparedSearch | str, scorer: AnswerScorer
     ) -> ScoredAnswer:
         if isinstance(prepared, str):
             return scorer.refused(question, prepared)
         stages = self.rank(prepared, prepared.candidates, scorer.config)
-        failed = [leg.leg for leg in prepared.gathered.runs if leg.failed]
+        failed = [run.leg for run in prepared.runs if run.failed]
         return scorer.scored(question, outcome_of("budget", stages).kept, failed=failed)
 
-    def _prepared(self, question: Question, now: datetime) -> Prepared | str:
+    def _prepared(self, question: Question, now: datetime) -> PreparedSearch | str:
         """The candidates of a question, or why it cannot be asked."""
         depth = AnswerScorer(self.config, self._length).depth
         try:
-            with self._index.catalogue.snapshot():  # notes may change before they are ranked
-                asked = Asked(question.query, now, depth, widen=False)
-                return self._shared.share(prepare(asked, self._index))
+            with self._index.snapshot():  # notes may change before they are ranked
+                request = SearchRequest(question.query, now, depth, widen=False)
+                return self._shared.share(_prepare(request, self._index))
         except UsageError as error:
             return str(error)
 
@@ -209,13 +234,12 @@ class Replay:
 class _SharedPassages:
     """Passages, sections and vectors that many questions have in common."""
 
-    def __init__(self, index: Opened) -> None:
-        library = index.library()
-        self._sections, self._stretches = library.sections(), library.stretches()
+    def __init__(self, index: LocalCorpus) -> None:
+        self._sections, self._excerpts = index.sections(), index.excerpts()
         self._passages: dict[int, PassageFacts] = {}
         self._vectors: dict[int, Any] = {}
 
-    def share(self, prepared: Prepared) -> Prepared:
+    def share(self, prepared: PreparedSearch) -> PreparedSearch:
         candidates = [
             replace(each, passage=self._passage(each.passage)) for each in prepared.candidates
         ]
@@ -223,13 +247,9 @@ class _SharedPassages:
             prepared.context,
             vectors=self._share_vectors(prepared.context.vectors),
             sections=self._sections,
-            passages=self._stretches,
+            passages=self._excerpts,
         )
-        # Without the candidates as found: the ones with shared passages replace them.
-        gathered = dataclasses.replace(prepared.gathered, candidates=[])
-        return dataclasses.replace(
-            prepared, candidates=candidates, context=context, gathered=gathered
-        )
+        return dataclasses.replace(prepared, candidates=candidates, context=context)
 
     def _passage(self, passage: PassageFacts) -> PassageFacts:
         if passage.id not in self._passages:

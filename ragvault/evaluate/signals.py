@@ -29,6 +29,7 @@ from msgspec.structs import replace
 from ragvault.candidate import Candidate, NoteFacts
 from ragvault.config.ranking import Recency
 from ragvault.config.settings import Config
+from ragvault.corpus import LocalCorpus
 from ragvault.evaluate.ablation import BOOSTS, STAGES
 from ragvault.evaluate.metrics import unique_notes
 from ragvault.evaluate.probes import (
@@ -40,14 +41,12 @@ from ragvault.evaluate.probes import (
     wikilink_targets,
 )
 from ragvault.evaluate.questions import Question
-from ragvault.evaluate.run import Replay
-from ragvault.opened import Opened
+from ragvault.evaluate.run import PreparedSearch, Replay
 from ragvault.plan import LEGS
 from ragvault.query.understand import understand
 from ragvault.rank.boost import template_folder
 from ragvault.rank.pipeline import Outcome, outcome_of
 from ragvault.rank.recency import note_age, tier_factor
-from ragvault.search import Prepared
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.keys import fold_case
 from ragvault.types import Note
@@ -105,7 +104,7 @@ class Signal:
 
 
 def count_signals(
-    index: Opened, questions: Sequence[Question], now: datetime, *, moves: int = MAX_MOVES
+    index: LocalCorpus, questions: Sequence[Question], now: datetime, *, moves: int = MAX_MOVES
 ) -> list[Signal]:
     """Count every signal on these questions, and on a few that give each of them cause."""
     config = index.config
@@ -137,13 +136,13 @@ class _Counts:
             self.asked += 1
             fired = set(_fired(prepared, stages))
             self.fired.update(fired)
-            self.failed |= {leg.leg: leg.failed for leg in prepared.gathered.runs if leg.failed}
+            self.failed |= {leg.leg: leg.failed for leg in prepared.runs if leg.failed}
             self._count_scripts(question, prepared)
             if self.asked <= moves:
                 self._count_moves(prepared, stages, fired)
 
     def _count_moves(
-        self, prepared: Prepared, stages: tuple[Outcome, ...], fired: set[str]
+        self, prepared: PreparedSearch, stages: tuple[Outcome, ...], fired: set[str]
     ) -> None:
         before = _first(stages)
         for name in fired:
@@ -154,7 +153,7 @@ class _Counts:
             again = self._replay.rank(prepared, candidates, config)
             self.moved[name] += _first(again) != before
 
-    def _count_scripts(self, question: Question, prepared: Prepared) -> None:
+    def _count_scripts(self, question: Question, prepared: PreparedSearch) -> None:
         if question.kind not in _NAMED:
             return
         wanted = question.grades
@@ -164,7 +163,7 @@ class _Counts:
             self.found[script] += found
 
 
-def _fired(prepared: Prepared, stages: tuple[Outcome, ...]) -> Iterator[str]:
+def _fired(prepared: PreparedSearch, stages: tuple[Outcome, ...]) -> Iterator[str]:
     """The signals that fired in one search."""
     if prepared.plan.expansions:
         yield "expansion"
@@ -218,7 +217,7 @@ def _first(stages: tuple[Outcome, ...]) -> list[str]:
 # --- The signals, group by group ---
 
 
-def _legs(counts: _Counts, index: Opened, causes: Causes) -> Iterator[Signal]:
+def _legs(counts: _Counts, index: LocalCorpus, causes: Causes) -> Iterator[Signal]:
     vectors = index.catalogue.model_dims()
     lacks = {
         "vector": "" if vectors else "no passage has a vector yet",
@@ -284,7 +283,7 @@ def _signal(
     return Signal(name, group, counts.asked, fired, moved, on, lacks, failed)
 
 
-def _filters(index: Opened, causes: Causes, now: datetime) -> Iterator[Signal]:
+def _filters(index: LocalCorpus, causes: Causes, now: datetime) -> Iterator[Signal]:
     asked: Counter[str] = Counter()
     kept: Counter[str] = Counter()
     cut: Counter[str] = Counter()

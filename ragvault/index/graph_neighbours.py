@@ -7,30 +7,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ragvault.index.graph import Edge, EdgeKind, Unit, between_notes, weight_of
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """A note that links lead to.
-
-    `rank` is that of the best hit it was reached from, divided by the weights of the links on the
-    way: one link of a long list makes a neighbour of a hit as good as a plain link of a hit much
-    further down. `shared` counts the notes one step nearer that lead here. `section` is where the
-    link points (direction out) or where it stands (direction in).
-    """
-
-    note: int
-    rank: float
-    shared: int
-    steps: int
-    seed: int
-    kind: EdgeKind
-    direction: Literal["out", "in"]
-    section: int | None
+from ragvault.ports import Neighbour
 
 
 def neighbours(

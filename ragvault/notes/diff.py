@@ -21,9 +21,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ragvault.notes.walk import Walked
 from ragvault.types import File
+
+if TYPE_CHECKING:
+    from ragvault.notes.walk import Walked
 
 # The coarsest clock among file systems in use: FAT counts in two seconds.
 TICK_NS = 2_000_000_000

@@ -5,15 +5,30 @@ with bge-small most pairs of unrelated words are above 0.5. The other way is a p
 as only that share of the pairs within the vocabulary. A term weighs less than a word of the query,
 and a query that names something exactly is never expanded.
 
-This is the policy only: the caller has the vocabulary, its vectors and the cosines.
+The corpus has the vocabulary and its vectors; here is what is added to the plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ragvault.config.settings import Expand
 from ragvault.plan import And, Expansion, KeywordQuery, Or, QueryPlan, Words
+from ragvault.ports import Corpus
+from ragvault.query.restate import plan_sentence
+
+
+def expand(plan: QueryPlan, settings: Expand, corpus: Corpus) -> QueryPlan:
+    """The plan with near terms of the corpus. Raises RagvaultError if its model cannot be used."""
+    if not may_expand(plan, settings):
+        return plan
+    near = corpus.near_terms(
+        plan.text, settings.terms, percentile=settings.percentile, exclude=own_words(plan)
+    )
+    least = least_cosine(settings, near.usual_cosine)
+    found = expand_plan(plan, near.terms, settings, least=least)
+    return replace(found, parse=plan_sentence(found)) if found.expansions else plan
 
 
 def may_expand(plan: QueryPlan, settings: Expand) -> bool:

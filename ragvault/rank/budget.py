@@ -14,7 +14,7 @@ from math import ceil
 
 from msgspec.structs import replace
 
-from ragvault.candidate import Candidate, Context, Ranked, Removal, Stretch
+from ragvault.candidate import Candidate, Context, Excerpt, Ranked, Removal
 from ragvault.config.ranking import Budget
 
 _END = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_]*(?=\s)|[\u3002\uff01\uff1f]|\n+")
@@ -103,5 +103,5 @@ def _shortened(candidate: Candidate, part: str) -> Candidate:
     # the reported lines include all of the part, and perhaps as many more as there are comments.
     unseen = max(0, last - first - text.count("\n") + text.endswith("\n"))
     lines = first, min(last, first + part.count("\n") + unseen)
-    shown = candidate.shown or Stretch(candidate.id, "", lines, candidate.headings)
+    shown = candidate.shown or Excerpt(candidate.id, "", lines, candidate.headings)
     return replace(candidate, shown=replace(shown, text=part, lines=lines), cut=True)

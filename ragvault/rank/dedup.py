@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ragvault.candidate import Candidate, Context, Ranked, Removal, Term, best_first, together
+from ragvault.candidate import Candidate, Context, Ranked, Removal, Term, best_first, prefetch
 from ragvault.rank.limit import result_count
 
 # Of candidates that repeat earlier ones: position -> the earlier positions, and how alike they are.
@@ -182,7 +182,7 @@ def similar_vectors(
     """Candidates whose vectors are nearly the same."""
     import numpy as np
 
-    together(vectors, [each.id for each in candidates])
+    prefetch(vectors, [each.id for each in candidates])
     found = [
         (at, row) for at, each in enumerate(candidates) if (row := vectors.get(each.id)) is not None
     ]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ragvault.candidate import Candidate, Context, Ranked, Removal, Stretch, Term
+from ragvault.candidate import Candidate, Context, Excerpt, Ranked, Removal, Term
 from ragvault.rank.limit import result_count
 
 
@@ -57,8 +57,8 @@ def _merged(result: Candidate, sibling: Candidate) -> Candidate:
 
 
 def _around(
-    middle: Stretch, known: Mapping[int, Stretch], count: int, taken: Mapping[int, int]
-) -> list[Stretch]:
+    middle: Excerpt, known: Mapping[int, Excerpt], count: int, taken: Mapping[int, int]
+) -> list[Excerpt]:
     """A section or passage with its neighbours, except those a better result already shows."""
     before, after = [middle], [middle]
     for _ in range(count):
@@ -70,7 +70,7 @@ def _around(
     return [*reversed(before), *after[1:]]
 
 
-def _shown(candidate: Candidate, parts: Sequence[Stretch], middle: Stretch) -> Candidate:
+def _shown(candidate: Candidate, parts: Sequence[Excerpt], middle: Excerpt) -> Candidate:
     text = parts[0].text
     for part in parts[1:]:
         text += part.text if text.endswith("\n") else "\n" + part.text

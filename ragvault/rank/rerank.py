@@ -30,7 +30,7 @@ def rerank(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     if not settings.enabled or not candidates:
         return Ranked(tuple(candidates))
     if ctx.reranker is None:
-        return Ranked(tuple(candidates), said=("not reranked: no reranker is loaded",))
+        return Ranked(tuple(candidates), warnings=("not reranked: no reranker is loaded",))
     first = [each for each in candidates if each.lifted]
     others = [each for each in candidates if not each.lifted]
     read, rest = others[: settings.n], others[settings.n :]
@@ -39,7 +39,7 @@ def rerank(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     try:
         given = _scores(ctx.reranker, ctx.query, read)
     except RagvaultError as error:
-        return Ranked(tuple(candidates), said=(f"not reranked: {error}",))
+        return Ranked(tuple(candidates), warnings=(f"not reranked: {error}",))
     order = _confident(best_first(_blended(read, given, settings)), read, given, ctx)
     if settings.rest == "keep":
         return Ranked((*first, *order, *_behind(rest, order[-1].score, settings)))

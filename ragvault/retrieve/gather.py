@@ -1,8 +1,9 @@
-"""Gather: the legs run side by side, and what they found becomes candidates.
+"""Gather: a plan becomes candidates.
 
-    legs in parallel, each with a deadline  ->  graph neighbours of their hits
-    union by passage; every leg's rank and score kept; the scores a leg missed filled in
-    recency and access as lists, where they are wanted
+    a filter alone     its notes by date
+    otherwise          legs in parallel, each with a deadline -> graph neighbours of their hits
+                       -> missing scores filled in -> union by passage
+    then               notes whose exact name is the query; recency and access as lists
 
 A leg that fails or is late is named and left out. The order in which legs answer does not matter.
 """
@@ -10,219 +11,406 @@ A leg that fails or is late is named and left out. The order in which legs answe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import nlargest
-from itertools import chain, islice
-from math import ceil
-from typing import Protocol
+from math import ceil, inf, isfinite
+from typing import Literal
 
-import numpy as np
+import msgspec
 
-from ragvault.candidate import Candidate, Exact, PassageFacts
+from ragvault.candidate import Candidate, Hit, LegRun
+from ragvault.config.ranking import Limit
 from ragvault.config.settings import Retrieve
-from ragvault.index.ids import among
-from ragvault.plan import KeywordNote, KeywordPassage, QueryPlan
-from ragvault.ports import Allowed
-from ragvault.retrieve.ask import Leg, Run, ask
-from ragvault.retrieve.fill import fill, scored
-from ragvault.retrieve.legs import NAMES, Found
-from ragvault.retrieve.neighbours import Links, graph_hits
+from ragvault.plan import LEGS, QueryPlan
+from ragvault.ports import CacheBroken, Corpus, Scope
+from ragvault.retrieve.legs import MAX_NAMED, Leg, LegHits, graph_hits, legs_of
+from ragvault.retrieve.names import exact_match, exact_names
+from ragvault.types import SearchRequest
 
-# Passages whose text is read with them, by what the vector leg brings: the stages look at three
-# times as many as are wanted, which is 30 of 70.
-SOON = 0.5
-LEAST = 0.5  # seconds for scores of each other's hits, however late the legs were
+MODEL_LOADING = 20.0  # seconds that the first search may wait for its model
+MIN_SECONDS = 0.5  # for scores of each other's hits, however late the legs were
+# Passages whose text is read at once, per hit of the vector leg: the stages look at three times as
+# many as the user sees, which is 30 of 70.
+READ_SHARE = 0.5
+SPARE = 3  # times the limit of a list by date: a note whose file is gone is replaced by the next
+DAY = 86_400.0  # seconds
 
-
-class Library(Links, Protocol):
-    """What is asked of the catalogue, in the thread that searches."""
-
-    def expect(self, ids: Collection[int], *, vectors: bool = False) -> None:
-        """These will be candidates: read what can be read now, while somebody else works.
-
-        Their vectors too, where they will be compared with the query.
-        """
-        ...
-
-    def candidates(self, ids: Sequence[int], soon: Sequence[int]) -> dict[int, PassageFacts]: ...
-
-    def notes_of(self, ids: Sequence[int]) -> dict[int, int]: ...
-
-    def exact(self, plan: QueryPlan, passage: PassageFacts) -> Exact: ...
-
-    def words_of(
-        self, passages: Sequence[PassageFacts]
-    ) -> dict[int, tuple[KeywordPassage, KeywordNote]]:
-        """What passages and their notes can be found by, by the passages' ids."""
-        ...
+Clock = Callable[[], float]
+ReadAhead = Callable[[Collection[int]], None]
 
 
 @dataclass(slots=True)
-class Gathered:
-    """The candidates, and how they were found."""
+class Retrieved:
+    """The candidates of a query, and how they were found."""
 
     candidates: list[Candidate] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
+    runs: list[LegRun] = field(default_factory=list)
     tiers: dict[int, str] = field(default_factory=dict)
-    said: list[str] = field(default_factory=list)
-    trouble: dict[str, str] = field(default_factory=dict)  # legs that answered, but not wholly
-    crowded: bool = False  # more notes have the query in a name than were looked at
+    warnings: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)  # legs that answered in part, and why
+    more_names: bool = False  # more notes have the query in a name than were looked at
+
+
+def retrieve(plan: QueryPlan, request: SearchRequest, corpus: Corpus) -> Retrieved:
+    """Everything that may answer the query, not yet ranked. Raises RagvaultError."""
+    if plan.listing:
+        found = list_by_date(plan, request.limit or corpus.config.limit.n, corpus)
+    else:
+        settings = _wide_enough(request, corpus)
+        found = gather(
+            plan,
+            legs_of(corpus),
+            corpus,
+            settings,
+            scopes=_scopes(plan, settings, corpus),
+            seconds=_seconds(settings, corpus),
+        )
+    found.candidates, added, warnings = exact_names(
+        found.candidates, plan, corpus, all_notes=found.more_names
+    )
+    if added:
+        found.tiers.update(corpus.tiers_of([each.passage for each in added]))
+    found.warnings += warnings
+    found.candidates = add_lists(found.candidates, corpus.config.retrieve.lists)
+    return found
+
+
+def list_by_date(plan: QueryPlan, limit: int, corpus: Corpus) -> Retrieved:
+    """The notes that a filter keeps, newest first: as many as are wanted, and some to spare."""
+    notes = corpus.notes_by_date(plan.filter, limit * SPARE)
+    candidates = [Candidate(each, score=1 / rank) for rank, each in enumerate(notes.passages, 1)]
+    warnings = [f"the newest {limit} of {notes.total} notes"] if limit < notes.total else []
+    return Retrieved(candidates, tiers=corpus.tiers_of(notes.passages), warnings=warnings)
 
 
 def gather(
     plan: QueryPlan,
     legs: Sequence[Leg],
-    library: Library,
+    corpus: Corpus,
     settings: Retrieve,
     *,
-    allowed: Mapping[str, Allowed],
-    depth: int,
-    pool: Executor,
+    scopes: Mapping[str, Scope],
     seconds: Mapping[str, float],
-    clock: Callable[[], float] = time.perf_counter,
-) -> Gathered:
-    """Ask every leg, each for so many seconds, and bring together what they found."""
+    clock: Clock = time.perf_counter,
+) -> Retrieved:
+    """Search with every leg, each for so many seconds, and unite what they found."""
     began = clock()
-    gathered = Gathered()
+    retrieved = Retrieved()
     limits = {leg.name: getattr(settings, leg.name) for leg in legs}
     compared = settings.fill != "off" and {"vector"} & limits.keys() & set(settings.fill_legs)
-    expect = partial(library.expect, vectors=bool(compared))
-    answers = ask(plan, legs, limits, allowed, expect, pool=pool, seconds=seconds, clock=clock)
-    gathered.runs = [run for run, _ in answers]
-    found = {run.leg: answer for run, answer in answers if answer is not None}
-    gathered.crowded = any(len(answer.also) >= NAMES for answer in found.values())
+    read_ahead = partial(corpus.read_ahead, vectors=bool(compared))
+    answers = run_legs(
+        plan, legs, limits, scopes, read_ahead, pool=corpus.pool, seconds=seconds, clock=clock
+    )
+    retrieved.runs = [run for run, _ in answers]
+    found = {run.leg: hits for run, hits in answers if hits is not None}
+    retrieved.more_names = any(len(leg.named) >= MAX_NAMED for leg in found.values())
     if settings.window and settings.outside == "drop":
-        found = {leg: _within(answer, allowed["vector"]) for leg, answer in found.items()}
+        found = {name: _within(leg, scopes["vector"], corpus) for name, leg in found.items()}
     if "graph" in settings.legs and settings.graph:
-        found["graph"] = _graph(found, library, settings, depth, allowed, clock, gathered)
-    left = max(LEAST, began + settings.seconds - clock())
-    fill(
+        start = clock()
+        cosines = partial(_cosines, found.get("vector", LegHits()), retrieved.failed)
+        hits = graph_hits(corpus, found, cosines, settings=settings, scope=scopes["graph"])
+        found["graph"] = LegHits(tuple(hits))
+        retrieved.runs.append(LegRun("graph", start, clock(), len(hits)))
+    left = max(MIN_SECONDS, began + settings.seconds - clock())
+    found = fill(
         found,
         settings.fill,
         settings.fill_legs,
-        gathered.trouble,
-        pool,
+        retrieved.failed,
+        corpus.pool,
         left,
-        library.expect,
+        corpus.read_ahead,
     )
-    gathered.candidates = _candidates(plan, found, library, ceil(SOON * settings.vector))
-    for answer in found.values():
-        gathered.tiers.update(answer.tiers)
-        gathered.said += answer.said
-    gathered.runs = [
-        replace(run, start=run.start - began, end=run.end - began) for run in gathered.runs
+    retrieved.candidates = _candidates(plan, found, corpus, ceil(READ_SHARE * settings.vector))
+    for leg in found.values():
+        retrieved.tiers.update(leg.tiers)
+        retrieved.warnings += leg.warnings
+    retrieved.runs = [
+        replace(run, start=run.start - began, end=run.end - began) for run in retrieved.runs
     ]
-    return gathered
+    return retrieved
 
 
-def _graph(
-    found: Mapping[str, Found],
-    library: Library,
-    settings: Retrieve,
-    depth: int,
-    allowed: Mapping[str, Allowed],
-    clock: Callable[[], float],
-    gathered: Gathered,
-) -> Found:
+def _wide_enough(request: SearchRequest, corpus: Corpus) -> Retrieve:
+    """Twice as many results as usual need twice as many candidates of each leg."""
+    settings = corpus.config.retrieve
+    more = (request.limit or corpus.config.limit.n) / Limit().n
+    if not (settings.widen and request.widen and more > 1):
+        return settings
+    legs = {leg: ceil(getattr(settings, leg) * more) for leg in LEGS}
+    return msgspec.structs.replace(settings, **legs)
+
+
+def _scopes(plan: QueryPlan, settings: Retrieve, corpus: Corpus) -> dict[str, Scope]:
+    """The passages each leg may return: what the filter keeps, and what is in the window."""
+    kept = corpus.scope(plan.filter)
+    if not settings.window:
+        return dict.fromkeys(LEGS, kept)
+    inside = corpus.newest_in(kept, settings.window)
+    # The other legs search all passages; `gather` drops what is outside afterwards.
+    linked = inside if settings.outside == "drop" else kept
+    return {**dict.fromkeys(LEGS, kept), "vector": inside, "graph": linked}
+
+
+def _seconds(settings: Retrieve, corpus: Corpus) -> dict[str, float]:
+    """How long each leg may take. A first search may wait for its model to be loaded."""
+    loading = 0.0 if corpus.model_is_loaded else MODEL_LOADING
+    return {**dict.fromkeys(LEGS, settings.seconds), "vector": settings.seconds + loading}
+
+
+# --- Legs in parallel ---
+
+LegAnswer = tuple[LegRun, "LegHits | None"]
+
+
+def run_legs(
+    plan: QueryPlan,
+    legs: Sequence[Leg],
+    limits: Mapping[str, int],
+    scopes: Mapping[str, Scope],
+    read_ahead: ReadAhead,
+    *,
+    pool: Executor,
+    seconds: Mapping[str, float],
+    clock: Clock,
+) -> list[LegAnswer]:
+    """What each leg found, in the order of the legs, whichever was first.
+
+    `seconds` are each leg's own. While the last legs are waited for, `read_ahead` reads what will
+    be wanted of the others' hits: searching for vectors takes one core and leaves the other idle.
+    """
+    began = clock()
+    running = {
+        pool.submit(_run_leg, leg, plan, limits[leg.name], scopes[leg.name], clock): leg.name
+        for leg in legs
+    }
+    until = {future: began + seconds[name] for future, name in running.items()}
+    late = _wait(until, read_ahead, clock)
+    return [
+        (LegRun(name, began, clock(), failed=f"no answer within {seconds[name]:g} s"), None)
+        if future in late
+        else future.result()
+        for future, name in running.items()
+    ]
+
+
+def _wait(
+    until: Mapping[Future[LegAnswer], float], read_ahead: ReadAhead, clock: Clock
+) -> set[Future[LegAnswer]]:
+    """Wait for the legs; returns those that did not answer in time."""
+    waiting, late = set(until), set()
+    while waiting:
+        first = min(until[future] for future in waiting)
+        done, waiting = wait(waiting, max(0.0, first - clock()), FIRST_COMPLETED)
+        if not done:
+            late |= {future for future in waiting if until[future] <= first}
+            waiting -= late
+        elif waiting:
+            found = [leg for each in done if (leg := each.result()[1])]
+            read_ahead({hit.passage for leg in found for hit in leg.hits})
+    for future in late:
+        future.cancel()  # if it has not begun
+    return late
+
+
+def _run_leg(leg: Leg, plan: QueryPlan, limit: int, scope: Scope, clock: Clock) -> LegAnswer:
     start = clock()
-    seeds = _seeds(found, library, settings.seeds)
-    vector = found.get("vector", Found())
-
-    def nearest(groups: Sequence[Sequence[int]]) -> list[int | None]:
-        inside = _permitted(chain.from_iterable(groups), allowed["graph"])
-        choices = [[passage for passage in ids if passage in inside] for ids in groups]
-        unsure = sorted({passage for ids in choices if len(ids) > 1 for passage in ids})
-        known = {
-            hit.passage: hit.score
-            for hit in scored(vector, unsure, "vector", gathered.trouble).hits
-        }
-        return [_nearest(ids, known) for ids in choices]
-
-    hits = graph_hits(library, seeds, nearest, depth=depth, limit=settings.graph)
-    gathered.runs.append(Run("graph", start, clock(), len(hits)))
-    return Found(tuple(hits))
+    try:
+        found = leg.search(plan, limit, scope)
+    except CacheBroken as broken:
+        return LegRun(leg.name, start, clock(), failed=f"{broken}; run: {broken.fix}"), None
+    except Exception as error:  # a leg that fails must not fail the search
+        return LegRun(leg.name, start, clock(), failed=f"{type(error).__name__}: {error}"), None
+    return LegRun(leg.name, start, clock(), len(found.hits)), found
 
 
-def _within(answer: Found, window: Allowed) -> Found:
-    """What lies in the window. A list is as long as it is, and what it loses leaves a gap."""
-    inside = _permitted((*(hit.passage for hit in answer.hits), *answer.also), window)
+def _within(leg: LegHits, window: Scope, corpus: Corpus) -> LegHits:
+    """The hits in the window. Ranks stay as they are: what the list loses leaves a gap."""
+    inside = corpus.within((*(hit.passage for hit in leg.hits), *leg.named), window)
     return replace(
-        answer,
-        hits=tuple(hit for hit in answer.hits if hit.passage in inside),
-        also=tuple(passage for passage in answer.also if passage in inside),
+        leg,
+        hits=tuple(hit for hit in leg.hits if hit.passage in inside),
+        named=tuple(passage for passage in leg.named if passage in inside),
     )
 
 
-def _permitted(passages: Iterable[int], allowed: Allowed) -> set[int]:
-    """Those of some passages that may be returned."""
-    ids = np.array(list(passages), np.int64)
-    return set((ids if allowed is None else ids[among(ids, allowed)]).tolist())
+def _cosines(
+    vector: LegHits, failed: dict[str, str], passages: Sequence[int]
+) -> Mapping[int, float]:
+    return {hit.passage: hit.score for hit in _scored(vector, passages, "vector", failed).hits}
 
 
-def _nearest(passages: Sequence[int], cosines: Mapping[int, float]) -> int | None:
-    """The one nearest to the query; the first where none can be compared."""
-    known = [passage for passage in passages if passage in cosines]
-    if known:
-        return min(known, key=lambda passage: (-cosines[passage], passage))
-    return passages[0] if passages else None
+# --- Scores of what a leg missed ---
 
 
-def _seeds(found: Mapping[str, Found], library: Library, most: int) -> dict[int, int]:
-    """The notes of the best hits, each with its best rank in any leg.
+def fill(
+    found: Mapping[str, LegHits],
+    how: Literal["score", "rank", "off"],
+    legs: Collection[str],
+    failed: dict[str, str],
+    pool: Executor,
+    seconds: float,
+    read_ahead: ReadAhead = lambda _: None,
+) -> dict[str, LegHits]:
+    """Let these legs score what the other legs found, so that no list's end hides a candidate.
 
-    By that rank, then by how many legs agree.
+    With "rank" those passages also get a place in the list. A leg that cannot score them keeps its
+    hits, and `failed` says why. `read_ahead` reads all passages while the legs work.
     """
-    ranks: dict[int, list[int]] = {}
-    for answer in found.values():
-        for hit in answer.hits:
-            ranks.setdefault(hit.passage, []).append(hit.rank)
-    order = sorted(ranks, key=lambda passage: (min(ranks[passage]), -len(ranks[passage]), passage))
-    seeds: dict[int, int] = {}
-    while order and len(seeds) < most:
-        few, order = order[: 2 * most], order[2 * most :]
-        notes = library.notes_of(few)
-        for passage in few:
-            if passage in notes:
-                seeds.setdefault(notes[passage], min(ranks[passage]))
-    return dict(islice(seeds.items(), most))
+    if how == "off":
+        return dict(found)
+    every = {hit.passage for leg in found.values() for hit in leg.hits}
+    every.update(passage for leg in found.values() for passage in leg.named)
+    missing = {
+        name: sorted(every - {hit.passage for hit in leg.hits}) if name in legs else []
+        for name, leg in found.items()
+        if leg.score is not None
+    }
+    filled = dict(found)
+    for name, more in _score_in_parallel(
+        found, missing, failed, pool, seconds, lambda: read_ahead(every)
+    ).items():
+        leg = found[name]
+        filled[name] = replace(
+            leg,
+            hits=_ranked(leg.hits, more.hits) if how == "rank" else leg.hits,
+            filled=more.hits,
+            evidence={**more.evidence, **leg.evidence},
+            tiers={**more.tiers, **leg.tiers},
+        )
+    return filled
+
+
+def _score_in_parallel(
+    found: Mapping[str, LegHits],
+    missing: Mapping[str, Sequence[int]],
+    failed: dict[str, str],
+    pool: Executor,
+    seconds: float,
+    meanwhile: Callable[[], None],
+) -> dict[str, LegHits]:
+    """The first leg scores in this thread, the others in the pool."""
+    failures: dict[str, dict[str, str]] = {leg: {} for leg in missing}
+    running = {
+        leg: pool.submit(_scored, found[leg], ids, leg, failures[leg])
+        for leg, ids in list(missing.items())[1:]
+    }
+    scored = {
+        leg: _scored(found[leg], ids, leg, failures[leg]) for leg, ids in list(missing.items())[:1]
+    }
+    meanwhile()
+    for leg, waiting in running.items():
+        try:
+            scored[leg] = waiting.result(timeout=seconds)
+        except Late:  # noqa: PERF203 - three turns at most
+            waiting.cancel()
+            failures[leg] = {leg: f"no scores of what other legs found within {seconds:.2g} s"}
+    for each in failures.values():
+        failed.update(each)
+    return scored
+
+
+def _scored(leg: LegHits, ids: Sequence[int], name: str, failed: dict[str, str]) -> LegHits:
+    """The true scores of some passages; none if the leg cannot score them."""
+    if not ids or leg.score is None:
+        return LegHits()
+    try:
+        return leg.score(ids)
+    except Exception as error:  # an index that breaks after it has answered
+        failed[name] = f"{type(error).__name__}: {error}"
+        return LegHits()
+
+
+def _ranked(hits: Sequence[Hit], more: Sequence[Hit]) -> tuple[Hit, ...]:
+    """All of them in one list, by score; equal scores share a rank."""
+    scores = sorted({hit.score for hit in (*hits, *more)}, reverse=True)
+    rank = {score: place for place, score in enumerate(scores, 1)}
+    order = sorted((*hits, *more), key=lambda hit: (-hit.score, hit.passage))
+    return tuple(Hit(hit.passage, rank[hit.score], hit.score) for hit in order)
+
+
+# --- Candidates ---
 
 
 def _candidates(
-    plan: QueryPlan, found: Mapping[str, Found], library: Library, count: int
+    plan: QueryPlan, found: Mapping[str, LegHits], corpus: Corpus, count: int
 ) -> list[Candidate]:
+    """The union by passage, with every leg's rank, score and evidence."""
     ranks: dict[int, dict[str, int]] = {}
-    for leg, answer in found.items():
-        for hit in answer.hits:
-            ranks.setdefault(hit.passage, {})[leg] = hit.rank
-        for passage in answer.also:
+    for name, leg in found.items():
+        for hit in leg.hits:
+            ranks.setdefault(hit.passage, {})[name] = hit.rank
+        for passage in leg.named:
             ranks.setdefault(passage, {})
     scores: dict[int, dict[str, float]] = {passage: {} for passage in ranks}
     evidence: dict[int, dict[str, float]] = {passage: {} for passage in ranks}
-    for leg, answer in found.items():
-        for hit in (*answer.more, *answer.hits):
-            scores[hit.passage][leg] = hit.score
-        for passage in ranks.keys() & answer.evidence.keys():
-            evidence[passage].update(answer.evidence[passage])
+    for name, leg in found.items():
+        for hit in (*leg.filled, *leg.hits):
+            scores[hit.passage][name] = hit.score
+        for passage in ranks.keys() & leg.evidence.keys():
+            evidence[passage].update(leg.evidence[passage])
     worded = [passage for passage in ranks if "passage" in evidence[passage]]
-    soon = list(ranks) if plan.phrases else worded + _nearest_first(scores, count)
-    passages = library.candidates(sorted(ranks), soon)
-    keyword = found.get("keyword", Found())
-    if keyword.coverage is not None:
-        texts = library.words_of([passages[passage] for passage in worded if passage in passages])
-        for passage, (own, note) in texts.items():
-            evidence[passage]["coverage"] = keyword.coverage(own, note)
+    texts = list(ranks) if plan.phrases else worded + _nearest_first(scores, count)
+    passages = corpus.passages(sorted(ranks), texts)
+    terms = found.get("keyword", LegHits()).terms
+    if terms is not None:
+        known = [passages[passage] for passage in worded if passage in passages]
+        for passage, share in corpus.coverage(terms, known).items():
+            evidence[passage]["coverage"] = share
     return [
-        Candidate(
-            facts, ranks[passage], scores[passage], evidence[passage], library.exact(plan, facts)
-        )
-        for passage, facts in sorted(passages.items())
+        Candidate(facts, ranks[id_], scores[id_], evidence[id_], exact_match(plan, facts, corpus))
+        for id_, facts in sorted(passages.items())
     ]
 
 
 def _nearest_first(scores: Mapping[int, Mapping[str, float]], count: int) -> list[int]:
-    """The passages that look best before anything is ranked. Another one is read when it is."""
+    """The passages that look best before anything is ranked."""
     cosines = {passage: of_legs.get("vector", 0.0) for passage, of_legs in scores.items()}
     return nlargest(count, cosines, key=cosines.__getitem__)
+
+
+# --- Lists that do not depend on the query ---
+
+
+def add_lists(candidates: Sequence[Candidate], lists: Sequence[str]) -> list[Candidate]:
+    """The candidates with their rank by recency and by access, if these lists are wanted.
+
+    Ranks are dense: notes of the same day (UTC), or opened equally often, share one. A note
+    without a date comes after all that have one.
+    """
+    ranked = list(candidates)
+    for name in lists:
+        ranked = _in_list(ranked, name, _LIST_VALUES[name])
+    return ranked
+
+
+def _in_list(
+    candidates: Sequence[Candidate], name: str, value: Callable[[Candidate], float]
+) -> list[Candidate]:
+    values = [value(each) for each in candidates]
+    rank = {value: place for place, value in enumerate(sorted(set(values), reverse=True), 1)}
+    return [
+        msgspec.structs.replace(
+            each,
+            ranks={**each.ranks, name: rank[value]},
+            scores={**each.scores, name: value} if isfinite(value) else each.scores,
+        )
+        for each, value in zip(candidates, values, strict=True)
+    ]
+
+
+def _day(candidate: Candidate) -> float:
+    date = candidate.note.date
+    return date.at // DAY * DAY if date else -inf
+
+
+_LIST_VALUES: dict[str, Callable[[Candidate], float]] = {
+    "recency": _day,
+    "access": lambda candidate: float(candidate.note.access),
+}

@@ -1,174 +1,237 @@
-"""Legs: the ways of finding passages, each with its own index and none knowing the others.
+"""Legs: the ways of finding passages, none knowing the others.
 
-    vector    the plan's text, embedded, among the vectors of both tiers
+    vector    the plan's text, embedded, among the vectors of all tiers
     keyword   its words and phrases, by BM25
-    code      its names, among blocks of code
+    code      its identifiers, in blocks of code
+    graph     notes that links join to the best hits of the other legs
 
-A leg answers with hits, best first, or fails; the search goes on without it.
+A leg returns hits, best first, or fails; the search continues without it. The graph leg runs after
+the others, because it starts from their hits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from itertools import chain, islice
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ragvault.candidate import Hit
-from ragvault.index.keyword.terms import Coverage
-from ragvault.index.tiers import Tiers
+from ragvault.config.settings import Retrieve
 from ragvault.plan import (
     KeywordAnswer,
     KeywordHit,
-    KeywordNote,
-    KeywordPassage,
     KeywordQuery,
     Or,
     Phrase,
     QueryPlan,
+    QueryTerm,
     Words,
 )
-from ragvault.ports import Allowed, Embedder, KeywordIndex
-from ragvault.retrieve.abreast import Scale, abreast
+from ragvault.ports import Corpus, Neighbour, QueryVectors, RankedPassages, Scope
+from ragvault.retrieve.names import MAX_WORDS
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-NAMES = 20  # notes of which a query may be the very title or alias
-NAME_WORDS = 12  # a longer text is nobody's title
+MAX_NAMED = 20  # notes that may have the query as their title or alias
+Scale = Callable[[float], float]  # a cosine of one tier, in the unit of the best tier
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What one leg brought.
+class LegHits:
+    """What one leg found.
 
-    `score_of` gives the leg's true scores of other passages, where it can; `evidence` what it
-    knows of a hit beside the score, each part from 0 to 1; `tiers` which tier a passage is in.
-    `coverage` counts how much of the query the texts of a passage and of its note hold.
+    `evidence` is what the leg knows of a hit beside its score, each part 0..1; `tiers` the tier of
+    each passage. `score` gives the leg's true scores of other passages, if it can. `filled` are
+    such scores, of passages that this leg missed.
     """
 
     hits: tuple[Hit, ...] = ()
     evidence: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     tiers: Mapping[int, str] = field(default_factory=dict)
-    also: tuple[int, ...] = ()  # passages to look at though they are no hits
-    more: tuple[Hit, ...] = ()  # true scores of passages this leg missed
-    score_of: Callable[[Sequence[int]], Found] | None = None
-    said: tuple[str, ...] = ()
-    coverage: Callable[[KeywordPassage, KeywordNote], float] | None = None
+    named: tuple[int, ...] = ()  # passages of notes with the query in a name; they are no hits
+    filled: tuple[Hit, ...] = ()
+    score: Callable[[Sequence[int]], LegHits] | None = None
+    warnings: tuple[str, ...] = ()
+    terms: tuple[QueryTerm, ...] | None = None  # by which the coverage of a passage is counted
+
+
+class Leg(Protocol):
+    """One way of finding passages."""
+
+    @property
+    def name(self) -> str:
+        """Lower case, one word: the key in config, in `ranks` and in --explain."""
+        ...
+
+    def search(self, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
+        """Best first, at most `limit`, no passage twice. Any error fails this leg alone."""
+        ...
+
+
+def legs_of(corpus: Corpus) -> list[Leg]:
+    """The legs that the settings ask for and the corpus can search; without the graph leg."""
+    wanted, searchable = corpus.config.retrieve.legs, corpus.searchable
+    legs: list[Leg] = []
+    if "vector" in wanted and "vector" in searchable:
+        legs.append(VectorLeg(corpus))
+    if "keyword" in wanted and "keyword" in searchable:
+        legs.append(KeywordLeg(corpus))
+    if "code" in wanted and corpus.config.code.enabled and "keyword" in searchable:
+        legs.append(CodeLeg(corpus))
+    return legs
+
+
+# --- Vector ---
 
 
 class VectorLeg:
-    """Asks every tier that holds passages, each with the model its vectors are of."""
+    """Searches every tier that has passages, each with the model of its vectors."""
 
     name = "vector"
 
-    def __init__(self, tiers: Tiers, embedders: Mapping[str, Embedder]) -> None:
-        self._tiers = tiers
-        self._embedders = embedders
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
 
-    def search(self, plan: QueryPlan, limit: int, allowed: Allowed) -> Found:
+    def search(self, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
         if not plan.embed:
-            return Found()
-        queries = self.queries(plan)
-        found = self._tiers.search(queries, limit=limit, allowed=allowed)
+            return LegHits()
+        vectors = self._corpus.embed_query(plan.embed, "passage" if plan.hypothesis else "query")
+        found = self._corpus.nearest(vectors, limit, scope)
         if not found:
-            return Found()
-        # Where none has a hit, the best tier still tells the scores of what other legs find.
+            return LegHits()
+        # If no tier has a hit, the best one still scores what other legs find.
         lists = {tier: listed for tier, listed in found.items() if len(listed[0])}
         lists = lists or dict(list(found.items())[:1])
-        hits, scales = abreast(lists)
-        return Found(
+        hits, scales = merge_tiers(lists)
+        return LegHits(
             tuple(hits[:limit]),
             tiers={int(passage): tier for tier, (ids, _) in lists.items() for passage in ids},
-            score_of=lambda some: self._of(queries, scales, some),
+            score=lambda passages: self._score(vectors, scales, passages),
         )
 
-    def queries(self, plan: QueryPlan) -> dict[str, NDArray[np.float32]]:
-        """The query's vector for each tier that has passages."""
-        wanted = [tier for tier, count in self._tiers.counts().items() if count]
-        role: Any = "passage" if plan.hypothesis else "query"
-        return {tier: self._embedders[tier].embed([plan.embed], role)[0] for tier in wanted}
-
-    def _of(
-        self,
-        queries: Mapping[str, NDArray[np.float32]],
-        scales: Mapping[str, Scale],
-        passages: Sequence[int],
-    ) -> Found:
+    def _score(
+        self, vectors: QueryVectors, scales: Mapping[str, Scale], passages: Sequence[int]
+    ) -> LegHits:
         """True cosines, in the unit of the best tier that found anything."""
-        ids = np.asarray(passages, np.int64)
         hits: list[Hit] = []
         tiers: dict[int, str] = {}
-        for tier, scores in self._tiers.scores_of(queries, ids).items():
-            known = np.flatnonzero(~np.isnan(scores)) if tier in scales else ()
-            hits += [Hit(int(ids[at]), 0, scales[tier](float(scores[at]))) for at in known]
-            tiers.update((int(ids[at]), tier) for at in known)
-        return Found(tuple(hits), tiers=tiers)
+        for tier, cosines in self._corpus.cosines(vectors, passages).items():
+            known = np.flatnonzero(~np.isnan(cosines)).tolist() if tier in scales else []
+            hits += [Hit(passages[at], 0, scales[tier](float(cosines[at]))) for at in known]
+            tiers.update((passages[at], tier) for at in known)
+        return LegHits(tuple(hits), tiers=tiers)
+
+
+def merge_tiers(lists: Mapping[str, RankedPassages]) -> tuple[list[Hit], dict[str, Scale]]:
+    """One list of those of all tiers, the best tier first, and the scale of each tier.
+
+    The cosines of two models have different units. So the n-th hit of one tier counts as good as
+    the n-th hit of the other, and comes after it. A passage in no list is placed on the straight
+    line through the ends of both lists.
+    """
+    (tier, (first, cosines)), *others = lists.items()
+    hits = _hits(first, cosines)
+    scales: dict[str, Scale] = {tier: lambda cosine: cosine}
+    for name, (ids, theirs) in others:
+        scales[name] = _scale(theirs, cosines)
+        hits = _interleaved(hits, ids)
+    return hits, scales
+
+
+def _scale(theirs: NDArray[np.float64], ours: NDArray[np.float64]) -> Scale:
+    """Their cosine of a passage that is not in their list, in our unit: never above our last."""
+    spread = float(theirs[0] - theirs[-1])
+    slope = float(ours[0] - ours[-1]) / spread if spread > 0 else 0.0
+    last, end = float(theirs[-1]), float(ours[-1])
+    return lambda cosine: max(0.0, end - slope * max(0.0, last - cosine))
+
+
+def _hits(ids: NDArray[np.int64], scores: NDArray[np.float64]) -> list[Hit]:
+    pairs = zip(ids, scores, strict=True)
+    return [Hit(int(passage), rank, float(score)) for rank, (passage, score) in enumerate(pairs, 1)]
+
+
+def _interleaved(hits: Sequence[Hit], ids: NDArray[np.int64]) -> list[Hit]:
+    like = [hits[min(place, len(hits) - 1)].score for place in range(len(ids))]
+    both = [(hit.rank, 0, hit.passage, hit.score) for hit in hits]
+    both += [(rank, 1, int(passage), like[rank - 1]) for rank, passage in enumerate(ids, 1)]
+    return [
+        Hit(passage, rank, score) for rank, (_, _, passage, score) in enumerate(sorted(both), 1)
+    ]
+
+
+# --- Words ---
 
 
 class KeywordLeg:
-    """Asks the keyword index, and for notes whose very name the query is."""
+    """Searches for the query's words, and for notes with the query in a name."""
 
     name = "keyword"
 
-    def __init__(self, index: KeywordIndex) -> None:
-        self._index = index
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
 
-    def search(self, plan: QueryPlan, limit: int, allowed: Allowed) -> Found:
+    def search(self, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
         if plan.keyword_query is None:
-            return Found()
-        sought = plan.keyword_query
-        answer = self._index.search(sought, limit=limit, allowed=allowed)
-        found = _of_words(answer)
-        return Found(
+            return LegHits()
+        query = plan.keyword_query
+        answer = self._corpus.keyword_search(query, limit=limit, scope=scope)
+        found = _keyword_hits(answer)
+        return LegHits(
             found.hits,
             found.evidence,
-            also=self._named(plan, allowed),
-            score_of=lambda some: _of_words(self._index.score_of(sought, some)),
-            said=_about(answer),
-            coverage=Coverage(answer.terms, self._index.analyzers).of,
+            named=self._named(plan, scope),
+            score=lambda passages: _keyword_hits(self._corpus.keyword_scores(query, passages)),
+            warnings=_keyword_warnings(answer),
+            terms=answer.terms,
         )
 
-    def _named(self, plan: QueryPlan, allowed: Allowed) -> tuple[int, ...]:
-        """Passages of notes that are called what was asked for, though others score higher."""
-        if not plan.text or len(plan.text.split()) > NAME_WORDS:
+    def _named(self, plan: QueryPlan, scope: Scope) -> tuple[int, ...]:
+        """Passages of notes that have the query in a name, though others score higher."""
+        if not plan.text or len(plan.text.split()) > MAX_WORDS:
             return ()
         names: KeywordQuery = Or((Phrase(plan.text, "title"), Phrase(plan.text, "aliases")))
-        answer = self._index.search(names, limit=NAMES, allowed=allowed, per_note=1, fuzzy=False)
+        answer = self._corpus.keyword_search(
+            names, limit=MAX_NAMED, scope=scope, per_note=1, fuzzy=False
+        )
         return tuple(hit.passage for hit in answer.hits)
 
 
 class CodeLeg:
-    """Asks the keyword index for the names in the query, in the code of passages."""
+    """Searches for the query's identifiers in the code of passages."""
 
     name = "code"
 
-    def __init__(self, index: KeywordIndex) -> None:
-        self._index = index
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
 
-    def search(self, plan: QueryPlan, limit: int, allowed: Allowed) -> Found:
+    def search(self, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
         if not plan.text:
-            return Found()
-        sought = Words(plan.text, field="code")  # languages are in the filter, so in `allowed`
-        answer = self._index.search(sought, limit=limit, allowed=allowed, fuzzy=False)
+            return LegHits()
+        query = Words(plan.text, field="code")  # languages are part of the filter, so of the scope
+        answer = self._corpus.keyword_search(query, limit=limit, scope=scope, fuzzy=False)
         hits = tuple(Hit(hit.passage, rank, hit.score) for rank, hit in enumerate(answer.hits, 1))
         bound = answer.bound or 1.0
-        return Found(hits, {hit.passage: {"code": min(hit.score / bound, 1.0)} for hit in hits})
+        return LegHits(hits, {hit.passage: {"code": min(hit.score / bound, 1.0)} for hit in hits})
 
 
-def _of_words(answer: KeywordAnswer) -> Found:
+def _keyword_hits(answer: KeywordAnswer) -> LegHits:
     hits = tuple(Hit(hit.passage, rank, hit.score) for rank, hit in enumerate(answer.hits, 1))
     bounds = answer.bounds
-    passage = sum(bounds.get(name, 0.0) for name in ("headers", "body")) or 1.0
-    note = sum(bounds.values()) - sum(bounds.get(name, 0.0) for name in ("headers", "body"))
-    return Found(hits, {hit.passage: _evidence(hit, bounds, passage, note) for hit in answer.hits})
+    passage = sum(bounds.get(name, 0.0) for name in ("headers", "body"))
+    note = sum(bounds.values()) - passage
+    passage = passage or 1.0
+    return LegHits(
+        hits, {hit.passage: _keyword_evidence(hit, bounds, passage, note) for hit in answer.hits}
+    )
 
 
-def _evidence(
+def _keyword_evidence(
     hit: KeywordHit, bounds: Mapping[str, float], passage: float, note: float
 ) -> dict[str, float]:
-    """Scores against the highest that this query could get, so that they mean the same in all."""
+    """Scores divided by the highest this query could get, so that they compare between queries."""
     title = bounds.get("title", 0.0)
     return {
         "passage": min(hit.passage_score / passage, 1.0),
@@ -177,12 +240,76 @@ def _evidence(
     }
 
 
-def _about(answer: KeywordAnswer) -> tuple[str, ...]:
-    said = [
+def _keyword_warnings(answer: KeywordAnswer) -> tuple[str, ...]:
+    warnings = [
         f"{word!r} is found nowhere; looked for {', '.join(near)} instead"
         for word, near in answer.spellings.items()
         if near
     ]
     if not answer.complete:
-        said.append("the keyword search ran out of time; its scores are of part of the query")
-    return tuple(said)
+        warnings.append("the keyword search ran out of time; its scores are of part of the query")
+    return tuple(warnings)
+
+
+# --- Graph ---
+
+
+def graph_hits(
+    corpus: Corpus,
+    found: Mapping[str, LegHits],
+    cosines: Callable[[Sequence[int]], Mapping[int, float]],
+    *,
+    settings: Retrieve,
+    scope: Scope,
+) -> list[Hit]:
+    """One hit for each neighbour of the notes that other legs found, best first.
+
+    A neighbour enters as the section that a link names, otherwise as its passage nearest to the
+    query, by `cosines`. It is ranked by the hit that led to it; one outside the scope takes no
+    place.
+    """
+    seeds, limit = _seeds(found, corpus, settings.seeds), settings.graph
+    near = corpus.neighbours(seeds, corpus.config.graph.depth)
+    entered: list[tuple[Neighbour, int]] = []
+    for first in range(0, len(near), limit):  # many at once: each call costs a query
+        some = near[first : first + limit]
+        parts = corpus.passages_of([(each.note, each.section) for each in some])
+        inside = corpus.within(chain.from_iterable(parts), scope)
+        choices = [[passage for passage in ids if passage in inside] for ids in parts]
+        unsure = sorted({passage for ids in choices if len(ids) > 1 for passage in ids})
+        known = cosines(unsure)
+        chosen = [_nearest(ids, known) for ids in choices]
+        pairs = zip(some, chosen, strict=True)
+        entered += [(each, passage) for each, passage in pairs if passage is not None]
+        if len(entered) >= limit:
+            break
+    best = enumerate(entered[:limit], 1)
+    return [Hit(passage, rank, 1.0 / each.rank) for rank, (each, passage) in best]
+
+
+def _nearest(passages: Sequence[int], cosines: Mapping[int, float]) -> int | None:
+    """The one nearest to the query; the first if none has a cosine."""
+    known = [passage for passage in passages if passage in cosines]
+    if known:
+        return min(known, key=lambda passage: (-cosines[passage], passage))
+    return passages[0] if passages else None
+
+
+def _seeds(found: Mapping[str, LegHits], corpus: Corpus, count: int) -> dict[int, int]:
+    """The notes of the best hits, each with its best rank in any leg.
+
+    By that rank, then by how many legs found it.
+    """
+    ranks: dict[int, list[int]] = {}
+    for leg in found.values():
+        for hit in leg.hits:
+            ranks.setdefault(hit.passage, []).append(hit.rank)
+    order = sorted(ranks, key=lambda passage: (min(ranks[passage]), -len(ranks[passage]), passage))
+    seeds: dict[int, int] = {}
+    while order and len(seeds) < count:
+        few, order = order[: 2 * count], order[2 * count :]
+        notes = corpus.notes_of(few)
+        for passage in few:
+            if passage in notes:
+                seeds.setdefault(notes[passage], min(ranks[passage]))
+    return dict(islice(seeds.items(), count))

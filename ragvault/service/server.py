@@ -27,8 +27,8 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from ragvault import __version__
+from ragvault.corpus import LocalCorpus
 from ragvault.models.load import ModelPool
-from ragvault.opened import Opened
 from ragvault.service import PROTOCOL, SOCKET_FILE, protocol
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
@@ -306,9 +306,9 @@ class SearchDeclined(Exception):
 class ResidentIndexes:
     """Keeps indexes open between searches. Call it with a vault, as a context manager.
 
-    An Opened belongs to one thread and to one set of settings. Each thread keeps the few it used
-    last, and reopens one whose index was rebuilt or gained a tier. The kit shares models between
-    all of them.
+    A LocalCorpus belongs to one thread and to one set of settings. Each thread keeps the few it
+    used last, and reopens one whose index was rebuilt or gained a tier. The kit shares models
+    between all of them.
     """
 
     def __init__(self, kit: ModelPool) -> None:
@@ -316,7 +316,7 @@ class ResidentIndexes:
         self._local = threading.local()
 
     @contextmanager
-    def __call__(self, vault: Vault) -> Iterator[Opened]:
+    def __call__(self, vault: Vault) -> Iterator[LocalCorpus]:
         if not vault.settings.config.watch.answer:
             raise SearchDeclined
         indexes = self._of_this_thread()
@@ -348,7 +348,7 @@ class ResidentIndexes:
                 resident.opened.close()
 
     def _open(self, vault: Vault) -> _Resident:
-        opened = vault.reading(kit=self._kit)
+        opened = vault.corpus(kit=self._kit)
         try:
             return _Resident(opened, _stamp(vault.folder, opened.catalogue))
         except BaseException:  # it was deleted this very moment
@@ -363,7 +363,7 @@ class ResidentIndexes:
 
 
 class _Resident(NamedTuple):
-    opened: Opened
+    opened: LocalCorpus
     stamp: tuple[object, ...]
 
 

@@ -17,21 +17,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ragvault.answer.freshness import is_empty, waiting
 from ragvault.config.settings import Walk
+from ragvault.corpus import LocalCorpus
 from ragvault.errors import ConfigError, IndexLocked, IndexMissing, RagvaultError
 from ragvault.ingest import Tier
 from ragvault.models.load import ModelPool
 from ragvault.models.progress import Reporter, SilentReporter
 from ragvault.notes.rewalk import Rewalk
 from ragvault.notes.walk import Walked
-from ragvault.opened import Opened
-from ragvault.presence import trouble
 from ragvault.service.events import NativeEvents, NoNativeEvents, PathFilter, Poller
 from ragvault.service.log import describe_unexpected
+from ragvault.update.freshness import folder_error, is_empty, recipe, waiting
 from ragvault.update.graph import REGROUP
 from ragvault.update.notes import Report
-from ragvault.update.prepare import recipe
 from ragvault.vault import Vault
 
 RETRY_SOON = 1.0  # seconds until the next try while another process writes, or settings are edited
@@ -343,7 +341,7 @@ class PendingCounter:
         self._watchers = {each.root: each for each in vaults}
         self._counts: dict[Path, _PendingCount] = {}
 
-    def __call__(self, vault: Vault, index: Opened) -> int:
+    def __call__(self, vault: Vault, index: LocalCorpus) -> int:
         watcher = self._watchers.get(vault.root)
         # Read before the walk: a run that ends meanwhile must make this count outdated.
         runs = watcher.runs if watcher else 0
@@ -389,7 +387,7 @@ def _counts(report: Report) -> str:
 
 def _why_unavailable(root: Path) -> str:
     """Why the vault cannot be read now; empty if it can."""
-    error = trouble(root)
+    error = folder_error(root)
     if error is None:
         return ""
     if isinstance(error, FileNotFoundError):

@@ -9,19 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from unicodedata import normalize
+
+from ragvault.text.fold import fold_case as fold_case
 
 EXTENSIONS = (".md", ".markdown")
 FOLDER_PAGES = {"index", "readme", "_index"}  # what a link to a folder opens
 UPWARDS = ("/", ".", "..")  # `[up](..)` names a folder without saying its name
-
-
-def fold_case(text: str) -> str:
-    """The same for texts that differ only in case or in how accents are encoded."""
-    if text.isascii():
-        return text.lower()
-    # Twice, because folding can take a composed letter apart.
-    return normalize("NFC", normalize("NFC", text).casefold())
 
 
 @lru_cache(maxsize=4096)  # a vault links to the same few names over and over

@@ -1,9 +1,8 @@
 """Folding: the many ways to write a word become one.
 
-    fold   Résumé -> resume, STRASSE and Straße -> strasse, שָׁלוֹם -> שלום, كِتَاب -> كتاب
-    stem   configuring, configuration -> configur   (a setting; Snowball's stemmers)
-
-Knows words, not texts.
+fold   Résumé -> resume, STRASSE and Straße -> strasse, שָׁלוֹם -> שלום, كِتَاب -> كتاب
+stem   configuring, configuration -> configur   (a setting; Snowball's stemmers)
+fold_case, plain_name   texts and names that differ in case or spacing only
 """
 
 from __future__ import annotations
@@ -39,6 +38,19 @@ those through to too under until up us very was wasn't we we're were weren't wha
 which while who whom why will with won't would wouldn't you you're your yours yourself yourselves
 """
 STOP_WORDS = frozenset(_STOPS.split())
+
+
+def fold_case(text: str) -> str:
+    """The same for texts that differ only in case or in how accents are encoded."""
+    if text.isascii():
+        return text.lower()
+    # Twice, because folding can take a composed letter apart.
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
+def plain_name(name: str) -> str:
+    """A name as names are compared: without case, every run of white space as one space."""
+    return " ".join(fold_case(name).split())
 
 
 def marked(word: str) -> str:

@@ -15,12 +15,12 @@ from ragvault.config.settings import Config
 from ragvault.errors import RagvaultError
 from ragvault.notes.read import digest
 from ragvault.notes.walk import walk
-from ragvault.presence import is_gone
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.layout import KnownVault
 from ragvault.store.lock import WriterLock
 from ragvault.types import File
+from ragvault.update.freshness import is_gone
 
 SAMPLE = 32  # notes that are read
 MOST = 0.5  # more than this share of them, and of the names of each, must be the same

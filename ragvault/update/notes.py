@@ -29,7 +29,8 @@ from ragvault.notes.walk import Walked, walk
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.notes import IndexedFile
 from ragvault.types import Date, File, Skipped
-from ragvault.update.prepare import Prepared, cut, prepare_all, recipe
+from ragvault.update.freshness import recipe
+from ragvault.update.prepare import Prepared, cut, prepare_all
 
 # What is being done ("" is nothing but a chance to stop), how many are done, of how many.
 Tell = Callable[[str, int, int], None]

@@ -3,8 +3,8 @@
     read -> parse -> chunk -> hash
 
 Depends on the file and the settings alone, so many files are prepared in several processes and
-stored in one. The recipe names everything but the file that the outcome depends on: a note
-prepared by another recipe is prepared again, from the text that is stored.
+stored in one. A note that was prepared by another recipe (freshness.py) is prepared again, from
+the text that is stored.
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from msgspec import json
 
 from ragvault.config.settings import Config
 from ragvault.models.embed import text_key
@@ -31,7 +28,6 @@ from ragvault.update.workers import live_with_the_parent, starting
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-READER = 4  # grows when the same text and settings give other notes, sections or passages
 MANY = 400  # files: below it, starting processes takes longer than they save
 BATCH = 32  # files a process prepares at a time
 AHEAD = 3  # batches a process may be ahead of the writer, so that memory stays bounded
@@ -51,12 +47,6 @@ class Prepared:
     sections: Sequence[Section]
     passages: Sequence[Passage]
     hashes: Sequence[bytes]
-
-
-def recipe(config: Config) -> str:
-    """A fingerprint of how notes are read and cut; walking and dating are not part of it."""
-    how = json.encode((READER, config.parse.comments, config.links, config.chunk))
-    return blake2b(how, digest_size=8).hexdigest()
 
 
 def prepare(root: Path, file: File, config: Config) -> Prepared | Skipped:

@@ -55,7 +55,7 @@ def test_an_index_kept_open_gives_the_bytes_of_the_command(vault, format_, query
     where = ["--vault", str(vault.root)]
     args = [query, *where, "--format", format_, "--explain"]
     around = this_caller()
-    with vault.reading() as kept:
+    with vault.corpus() as kept:
         typed_there = parse_search(["search", *args], around)
         replies = [
             answer_search(typed_there, around, lambda _: nullcontext(kept)) for _ in range(2)

@@ -237,7 +237,7 @@ def test_the_worst_finding_is_the_exit_code():
 
 
 def signals(root: Path, *flags: str) -> dict[str, Finding]:
-    with Vault.open(root, flags=flags).reading() as index:
+    with Vault.open(root, flags=flags).corpus() as index:
         return {each.part: each for each in doctor.check_signals(index, NOW, 14)}
 
 

@@ -97,7 +97,7 @@ def test_a_query_that_cannot_be_asked_found_nothing_and_is_named(vault):
 
 
 def test_the_note_a_probe_is_from_is_left_out_before_scoring(vault):
-    with vault.reading() as index:
+    with vault.corpus() as index:
         text = next(iter(index.catalogue.files()))
         plain_one = question("a", text, query="spade and fork")
         without = type(plain_one)("b", "spade and fork", (), "", tuple(index.catalogue.files()))

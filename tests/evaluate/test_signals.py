@@ -17,7 +17,7 @@ from ragvault.vault import Vault
 
 
 def signals(vault: Vault, count: int = 42, moves: int = 0):
-    with vault.reading() as index:
+    with vault.corpus() as index:
         exam = probes(index.catalogue, count)
         return {each.name: each for each in count_signals(index, exam, NOW, moves=moves)}
 

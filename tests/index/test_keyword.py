@@ -35,7 +35,7 @@ def shelf(engine, tmp_path):
 
 @pytest.fixture(scope="module")
 def bakery(engine, tmp_path_factory):
-    """Asked by many tests, changed by none."""
+    """SearchRequest by many tests, changed by none."""
     shelf = Shelf(tmp_path_factory.mktemp("bakery"), engine)
     shelf.put(
         note(1, "Sourdough bread", aliases="levain", author="Jane Doe"),

@@ -132,7 +132,7 @@ def test_an_answer_that_the_floor_emptied_says_so():
     empty = calibrate(pool, context("default", calibrate__floor=1.0))
     some = calibrate(pool, context("default", calibrate__floor=0.0))
 
-    assert empty.said == (
+    assert empty.warnings == (
         "all 2 passages found are below the confidence floor of 1 (calibrate.floor)",
     )
-    assert some.said == ()
+    assert some.warnings == ()

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from rank_kit import candidate, context, few, ids, names, pools
 
-from ragvault.candidate import Stretch
+from ragvault.candidate import Excerpt
 from ragvault.rank.budget import budget, fit_budget
 from ragvault.rank.limit import limit
 from ragvault.rank.parents import parents
 
 SECTIONS = {"parents__enabled": True, "parents__unit": "section"}
 SHOWN = {
-    at: Stretch(
+    at: Excerpt(
         at,
         f"section {at}\n",
         (at * 10, at * 10 + 9),
@@ -85,7 +85,7 @@ def test_neighbours_are_joined_on_both_sides_and_nothing_is_shown_twice():
 
 def test_a_candidate_that_is_shown_as_a_neighbour_is_no_result_of_its_own():
     """The seed's pipeline adds the passages before and after each of the best."""
-    passages = {at: Stretch(at, f"p{at}", (at, at), (), at - 1, at + 1) for at in range(44, 80)}
+    passages = {at: Excerpt(at, f"p{at}", (at, at), (), at - 1, at + 1) for at in range(44, 80)}
     pool = [candidate("a", id=at, score=1 / at) for at in (45, 46, 78)]
     found = parents(pool, context("policy", passages=passages))
 
@@ -96,7 +96,7 @@ def test_a_candidate_that_is_shown_as_a_neighbour_is_no_result_of_its_own():
 @few
 @given(pools(scored=True), st.integers(0, 2))
 def test_every_result_contains_its_candidate(pool, neighbours):
-    sections = {at: Stretch(at, f"{at};", (1, 1), (), at - 1, at + 1) for at in range(9)}
+    sections = {at: Excerpt(at, f"{at};", (1, 1), (), at - 1, at + 1) for at in range(9)}
     ctx = context(**SECTIONS, parents__neighbours=neighbours, sections=sections)
     found = parents(pool, ctx)
 
@@ -132,7 +132,7 @@ def test_what_fits_is_taken_best_first_and_what_is_left_out_is_said():
     found = budget(pool, context(budget__enabled=True, budget__tokens=150, budget__last="leave"))
 
     assert names(found) == ["n0"], "the third would fit, and is worse than the second"
-    assert found.said == ("2 results left out: a budget of 150 tokens is full",)
+    assert found.warnings == ("2 results left out: a budget of 150 tokens is full",)
     assert {r.reason for r in found.removed} == {"does not fit into 150 tokens"}
 
 
@@ -142,13 +142,13 @@ def test_the_last_one_is_cut_at_a_sentence():
 
     assert [c.text for c in found][1] == "First sentence. Second one!"
     assert (found[1].cut, found[1].passage.text) == (True, pool[1].text)
-    assert found.said == ("the last result is cut to fit the budget",)
+    assert found.warnings == ("the last result is cut to fit the budget",)
 
 
 @pytest.mark.parametrize(("last", "ends"), [(13, 11), (17, 15)])  # and with a comment of four
 def test_the_lines_of_what_is_cut_hold_it_whatever_is_not_shown(last, ends):
     (one,) = sized("First.\nSecond.\nThird is too long.\nFourth.\n")
-    shown = replace(one, shown=Stretch(1, one.text, (10, last), ()))
+    shown = replace(one, shown=Excerpt(1, one.text, (10, last), ()))
     (found,) = budget(
         [shown], context(budget__enabled=True, budget__tokens=5, budget__least=1)
     ).kept

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rank_kit import candidate, context, few, ids, pools
 
 from ragvault import rank
-from ragvault.candidate import Context, Stretch
+from ragvault.candidate import Context, Excerpt
 from ragvault.config import profiles
 from ragvault.config.settings import Config
 from ragvault.rank.pipeline import STAGES, run_stages, stage_name
@@ -37,8 +37,8 @@ def everything(profile: str, pool, **settings) -> Context:
     return context(
         profile,
         vectors={at: np.array([np.cos(a), np.sin(a)]) for at, a in angles.items()},
-        sections={at: Stretch(at, f"s{at}.\n", (1, 9), (), at - 1, at + 1) for at in range(8)},
-        passages={at: Stretch(at, f"p{at}.\n", (1, 9), (), at - 1, at + 1) for at in range(12)},
+        sections={at: Excerpt(at, f"s{at}.\n", (1, 9), (), at - 1, at + 1) for at in range(8)},
+        passages={at: Excerpt(at, f"p{at}.\n", (1, 9), (), at - 1, at + 1) for at in range(12)},
         reranker=Lengths(),
         note_length=400,
         **settings,
@@ -68,7 +68,7 @@ def test_a_stage_that_is_switched_off_changes_nothing(stage, pool):
     ctx = context("default", **{f"{stage_name(stage)}__enabled": False}, reranker=Lengths())
 
     assert stage(pool, ctx).kept == tuple(pool)
-    assert (stage(pool, ctx).removed, stage(pool, ctx).said) == ((), ())
+    assert (stage(pool, ctx).removed, stage(pool, ctx).warnings) == ((), ())
 
 
 @pytest.mark.parametrize("profile", ["default", "ragdocs", "policy", "ragtriever", "recollection"])

@@ -109,16 +109,16 @@ def test_a_reranker_that_fails_changes_nothing_and_is_named():
     found = ranked(Fails())
 
     assert found.kept == tuple(pool())
-    assert found.said == (
+    assert found.warnings == (
         "not reranked: the model small-reranker cannot be used: it has no weights",
     )
 
 
 def test_a_reranker_that_is_not_there_or_says_nonsense_changes_nothing_and_that_is_said():
-    assert ranked(None).said == ("not reranked: no reranker is loaded",)
+    assert ranked(None).warnings == ("not reranked: no reranker is loaded",)
     nonsense = ranked(Says(a=float("nan"), b=0.1, c=0.1, d=0.1))
     assert nonsense.kept == tuple(pool())
-    assert nonsense.said == ("not reranked: says gave no score for some of the passages",)
+    assert nonsense.warnings == ("not reranked: says gave no score for some of the passages",)
 
 
 @pytest.mark.parametrize("odd", [float("inf"), float("-inf")])

@@ -9,12 +9,9 @@ import pytest
 from rank_kit import DAY, NOW, candidate, names, note
 
 from ragvault.candidate import Hit
-from ragvault.config.settings import Retrieve
-from ragvault.retrieve.ask import ask
-from ragvault.retrieve.fill import fill
-from ragvault.retrieve.gather import gather
-from ragvault.retrieve.legs import Found
-from ragvault.retrieve.lists import with_lists
+from ragvault.config.settings import Config, Retrieve
+from ragvault.retrieve.gather import add_lists, fill, gather, run_legs
+from ragvault.retrieve.legs import LegHits
 from ragvault.types import Date
 
 LEGS = ("vector", "keyword", "code")
@@ -30,18 +27,28 @@ class Leg:
         if self._stuck:
             self._stuck.wait()
         hits = (Hit(1 + LEGS.index(self.name), 1, 1.0),)
-        return Found(hits, score_of=lambda ids: Found(tuple(Hit(each, 0, 0.5) for each in ids)))
+        return LegHits(hits, score=lambda ids: LegHits(tuple(Hit(each, 0, 0.5) for each in ids)))
 
 
-class Library:
-    def expect(self, ids, *, vectors=False):
+class Corpus:
+    """Knows no passage and no link."""
+
+    config = Config()
+
+    def __init__(self, pool):
+        self.pool = pool
+
+    def read_ahead(self, passages, *, vectors=False):
         pass
 
-    def candidates(self, ids, soon):
+    def passages(self, passages, texts):
         return {}
 
-    def notes_of(self, ids):
+    def notes_of(self, passages):
         return {}
+
+    def neighbours(self, seeds, depth):
+        return []
 
 
 @pytest.fixture
@@ -65,11 +72,9 @@ def test_searches_go_on_when_a_hanging_leg_holds_every_thread(stuck, pool):
         gathered = gather(
             SimpleNamespace(phrases=()),
             legs,
-            Library(),
+            Corpus(pool),
             Retrieve(legs=list(LEGS)),
-            allowed=dict.fromkeys([*LEGS, "graph"]),
-            depth=1,
-            pool=pool,
+            scopes=dict.fromkeys([*LEGS, "graph"]),
             seconds=dict.fromkeys(LEGS, 0.05),
         )
         assert "no answer within" in {run.leg: run.failed for run in gathered.runs}["code"]
@@ -91,7 +96,7 @@ def test_a_leg_may_have_more_time_than_the_others(stuck, pool):
     seconds = {"vector": 60.0, "keyword": 0.05, "code": 60.0}
     legs = [Slow("vector"), Leg("keyword", stuck), Leg("code")]
     expected = []
-    answers = ask(
+    answers = run_legs(
         SimpleNamespace(),
         legs,
         dict.fromkeys(LEGS, 1),
@@ -111,12 +116,12 @@ def test_scores_that_do_not_come_are_told_and_left_out(stuck, pool):
     def never(ids):
         stuck.wait()
 
-    found["keyword"] = Found(found["keyword"].hits, score_of=never)
+    found["keyword"] = LegHits(found["keyword"].hits, score=never)
     trouble = {}
-    fill(found, "score", LEGS, trouble, pool, 0.05)
+    found = fill(found, "score", LEGS, trouble, pool, 0.05)
     assert trouble == {"keyword": "no scores of what other legs found within 0.05 s"}
-    assert [hit.passage for hit in found["vector"].more] == [2, 3]
-    assert found["keyword"].more == ()
+    assert [hit.passage for hit in found["vector"].filled] == [2, 3]
+    assert found["keyword"].filled == ()
 
 
 # Filling
@@ -127,19 +132,18 @@ def both_lists():
     cosines, words = {1: 0.9, 2: 0.5, 3: 0.5, 4: 0.7}, {3: 9.0, 4: 5.0, 1: 2.0, 2: 0.0}
 
     def knows(scores):
-        return lambda ids: Found(tuple(Hit(each, 0, scores[each]) for each in ids))
+        return lambda ids: LegHits(tuple(Hit(each, 0, scores[each]) for each in ids))
 
     return {
-        "vector": Found((Hit(1, 1, 0.9), Hit(2, 2, 0.5)), score_of=knows(cosines)),
-        "keyword": Found((Hit(3, 1, 9.0), Hit(4, 2, 5.0)), score_of=knows(words)),
+        "vector": LegHits((Hit(1, 1, 0.9), Hit(2, 2, 0.5)), score=knows(cosines)),
+        "keyword": LegHits((Hit(3, 1, 9.0), Hit(4, 2, 5.0)), score=knows(words)),
     }
 
 
 def filled(how, legs):
     found = both_lists()
     with ThreadPoolExecutor(1) as pool:
-        fill(found, how, legs, {}, pool, 5.0)
-    return found
+        return fill(found, how, legs, {}, pool, 5.0)
 
 
 def test_a_leg_that_is_filled_by_rank_ranks_every_candidate_and_equal_scores_share_a_place():
@@ -157,21 +161,21 @@ def test_a_list_that_is_not_filled_ends_where_it_ends():
     found = filled("rank", ["vector"])
 
     assert [(hit.passage, hit.rank) for hit in found["keyword"].hits] == [(3, 1), (4, 2)]
-    assert found["keyword"].more == ()
+    assert found["keyword"].filled == ()
 
 
 def test_filled_by_score_no_list_gets_longer():
     found = filled("score", ["vector", "keyword"])
 
     assert [hit.passage for hit in found["vector"].hits] == [1, 2]
-    assert [(hit.passage, hit.score) for hit in found["keyword"].more] == [(1, 2.0), (2, 0.0)]
+    assert [(hit.passage, hit.score) for hit in found["keyword"].filled] == [(1, 2.0), (2, 0.0)]
 
 
 # Lists
 
 
 def recency(*notes):
-    return {each.note.title: each for each in with_lists(map(candidate_of, notes), ["recency"])}
+    return {each.note.title: each for each in add_lists(map(candidate_of, notes), ["recency"])}
 
 
 def candidate_of(facts):
@@ -204,7 +208,7 @@ def test_notes_of_one_day_share_a_place_and_the_newest_day_comes_first():
 def test_notes_opened_equally_often_share_a_place():
     pool = [candidate(of=note(name, access=n)) for name, n in (("a", 0), ("b", 7), ("c", 0))]
     pool.append(candidate(of=note("d", access=2)))
-    found = with_lists(pool, ["access"])
+    found = add_lists(pool, ["access"])
 
     assert names(found) == ["a", "b", "c", "d"]
     assert [each.ranks["access"] for each in found] == [3, 1, 3, 2]

@@ -5,39 +5,46 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.index.graph import Edge
-from ragvault.retrieve.neighbours import graph_hits
+from ragvault.candidate import Hit
+from ragvault.config.settings import Config, Retrieve
+from ragvault.ports import Neighbour
+from ragvault.retrieve.legs import LegHits, graph_hits
 
 HUB = 1
 
 
-class Links:
+class Corpus:
     """A note that links to others, each of which has three passages: 10n, 10n + 1, 10n + 2."""
+
+    config = Config()
 
     def __init__(self, notes):
         self.notes, self.asked = notes, []
 
-    def edges_of(self, notes):
-        return [Edge(HUB, note) for note in self.notes]
+    def notes_of(self, passages):
+        return dict.fromkeys(passages, HUB)
 
-    def lists(self):
-        return {}
+    def neighbours(self, seeds, depth):
+        assert (seeds, depth) == ({HUB: 1}, 1)
+        return [Neighbour(note, 1.0, 1, 1, HUB, "link", "out", None) for note in sorted(self.notes)]
 
-    def passages_of(self, units):
-        self.asked.append(len(units))
-        return [[10 * note + at for at in range(3)] for note, _ in units]
+    def passages_of(self, parts):
+        self.asked.append(len(parts))
+        return [[10 * note + at for at in range(3)] for note, _ in parts]
+
+    def within(self, passages, scope):
+        return scope & set(passages)
 
 
 def hits(notes, allowed, limit):
     """The passages that enter, and how many notes were asked for at a time."""
-    links = Links(notes)
-
-    def nearest(groups):
-        return [next((passage for passage in ids if passage in allowed), None) for ids in groups]
-
-    found = graph_hits(links, {HUB: 1}, nearest, depth=1, limit=limit)
+    corpus = Corpus(notes)
+    seed = {"keyword": LegHits((Hit(10 * HUB, 1, 1.0),))}
+    found = graph_hits(
+        corpus, seed, lambda passages: {}, settings=Retrieve(graph=limit), scope=allowed
+    )
     assert [hit.rank for hit in found] == list(range(1, len(found) + 1))
-    return [hit.passage for hit in found], links.asked
+    return [hit.passage for hit in found], corpus.asked
 
 
 def test_all_neighbours_are_asked_for_at_once():

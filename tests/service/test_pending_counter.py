@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ragvault.answer import freshness
-from ragvault.answer.freshness import waiting
 from ragvault.models.load import ModelPool
 from ragvault.service.events import NativeEvents
 from ragvault.service.vault_watcher import PendingCounter, VaultWatcher
+from ragvault.update.freshness import waiting
 from ragvault.vault import Vault
 from tests.watch_kit import DEADLINE, SMALL, soon
 from tests.write_kit import Heard
@@ -42,7 +41,7 @@ def unwalked(monkeypatch) -> None:
     def walk(*_: object) -> None:
         raise AssertionError("the vault was walked")
 
-    monkeypatch.setattr(freshness, "walk", walk)
+    monkeypatch.setattr("ragvault.notes.walk.walk", walk)
 
 
 def take_in(watched: VaultWatcher) -> None:
@@ -52,7 +51,7 @@ def take_in(watched: VaultWatcher) -> None:
 
 
 def counted(pending: PendingCounter, vault: Vault) -> int:
-    with vault.reading() as index:
+    with vault.corpus() as index:
         return pending(vault, index)
 
 
@@ -164,7 +163,7 @@ def test_several_threads_count_what_a_walk_counts_whenever_nothing_moves(watched
     said: list[int] = []
 
     def count() -> None:
-        with watched.vault.reading() as index:
+        with watched.vault.corpus() as index:
             while True:
                 while moving.is_set():
                     index.refresh()

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from vault_kit import vault
 
+from ragvault.corpus import LocalCorpus
 from ragvault.errors import IndexUnusable
 from ragvault.models.load import ModelPool
-from ragvault.opened import Opened
 from ragvault.service.server import ResidentIndexes, SearchDeclined, WorkerThreads
 from ragvault.vault import Vault
 from tests.watch_kit import soon
@@ -21,11 +21,11 @@ __all__ = ["vault"]
 
 
 @pytest.fixture
-def closed(monkeypatch) -> list[Opened]:
+def closed(monkeypatch) -> list[LocalCorpus]:
     """Those that were closed."""
-    found: list[Opened] = []
-    close = Opened.close
-    monkeypatch.setattr(Opened, "close", lambda self: (found.append(self), close(self))[1])
+    found: list[LocalCorpus] = []
+    close = LocalCorpus.close
+    monkeypatch.setattr(LocalCorpus, "close", lambda self: (found.append(self), close(self))[1])
     return found
 
 
@@ -44,13 +44,13 @@ def test_an_index_is_opened_once_for_many_searches(vault, closed):
 def test_one_that_cannot_be_brought_up_to_date_is_closed_and_opened_anew(
     vault, closed, monkeypatch
 ):
-    def refuse(self: Opened) -> None:
+    def refuse(self: LocalCorpus) -> None:
         raise IndexUnusable(self.catalogue.folder, "it is damaged")
 
     indexes, opened = ResidentIndexes(ModelPool()), Vault.open(vault)
     with indexes(opened) as first:
         pass
-    monkeypatch.setattr(Opened, "refresh", refuse)
+    monkeypatch.setattr(LocalCorpus, "refresh", refuse)
     with indexes(opened) as second:
         pass
 

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from ragvault.answer.results import Response
 from ragvault.cli.caller import this_caller
 from ragvault.cli.search import answer_search, parse_search
 from ragvault.config import profiles
+from ragvault.corpus import LocalCorpus
 from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable
-from ragvault.opened import Opened
-from ragvault.search import Asked, Response, search
+from ragvault.search import search
 from ragvault.store import access
+from ragvault.types import SearchRequest
 from ragvault.vault import Vault
 
 SAMPLE = Path(__file__).parents[2] / "sample_vault"
@@ -34,8 +36,8 @@ def vault(tmp_path: Path) -> Vault:
 
 def ask(vault: Vault, query: str, *flags: str) -> Response:
     loaded = profiles.load(vault.root, flags=[*FAKE, *flags])
-    with Opened(vault.catalogue(), Engines(vault.folder, loaded)) as index:
-        return search(Asked(query, NOW, 20), index)
+    with LocalCorpus(vault.root, vault.catalogue(), Engines(vault.folder, loaded)) as index:
+        return search(SearchRequest(query, NOW, 20), index)
 
 
 def type_(vault: Vault, *args: str) -> None:

@@ -11,11 +11,11 @@ import pytest
 from filter_oracle import EMPTY, NOW, ZONE, Asker
 from filter_vault import Piece, Spec, specs, store
 
-from ragvault import search as read_path
+from ragvault.answer.results import Response
 from ragvault.config import profiles
 from ragvault.config.settings import Query
+from ragvault.corpus import LocalCorpus
 from ragvault.engines import Engines
-from ragvault.opened import Opened
 from ragvault.plan import (
     And,
     HasPart,
@@ -30,8 +30,9 @@ from ragvault.plan import (
     Words,
 )
 from ragvault.query.understand import understand
-from ragvault.search import Response
+from ragvault.search import search
 from ragvault.store.catalogue import Catalogue
+from ragvault.types import SearchRequest
 
 
 class Vault:
@@ -54,13 +55,15 @@ class Vault:
     def found(self, query: str) -> Response:
         """All that a search gives; its conditions on words are met by the passages above."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(read_path, "_matching", lambda holds, _: self.matching(holds))
-            return read_path.search(read_path.Asked(query, NOW, len(self.notes)), self.opened)
+            patch.setattr(self.opened, "_matching", self.matching)
+            request = SearchRequest(query, NOW, len(self.notes), verify=False)
+            return search(request, self.opened)
 
     @cached_property
-    def opened(self) -> Opened:
+    def opened(self) -> LocalCorpus:
         """A search's own way to the catalogue, with no other index beside it."""
-        return Opened(self.catalogue, Engines(self.catalogue.folder, profiles.load()))
+        folder = self.catalogue.folder
+        return LocalCorpus(folder, self.catalogue, Engines(folder, profiles.load()))
 
     def matching(self, leaf: MatchesWords) -> list[int]:
         return [piece.id for piece in self.pieces if found_by(leaf.query, piece)]

@@ -9,11 +9,11 @@ from collections import namedtuple
 import pytest
 from write_kit import Heard, answers, models, notes, opened, write
 
-from ragvault.answer import freshness
 from ragvault.cli.vaults import _rows as rows
 from ragvault.errors import IndexLocked, IndexUnusable, VaultUnreadable
 from ragvault.store import layout
 from ragvault.store.lock import WriterLock
+from ragvault.update import freshness
 from ragvault.vault import Vault
 from tests.keyword_kit import ENGINES
 

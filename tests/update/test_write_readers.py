@@ -9,7 +9,8 @@ from datetime import datetime, timezone
 import pytest
 from write_kit import models, notes, opened, prose, write
 
-from ragvault.search import Asked
+from ragvault.search import search
+from ragvault.types import SearchRequest
 from ragvault.update import keyword
 from tests.keyword_kit import ENGINES
 
@@ -98,11 +99,11 @@ def test_an_index_that_stays_open_follows_when_a_better_tier_replaces_the_one_it
     write(tmp_path / "vault", {f"{number}.md": note(number, 0) for number in range(3)})
     vault = opened(tmp_path / "vault", tmp_path / "home")
     vault.index("static")
-    asked = Asked("bread mark", datetime.now(timezone.utc))
-    with vault.reading() as index:
-        assert vault.answer(asked, index).tier == "static"
+    asked = SearchRequest("bread mark", datetime.now(timezone.utc))
+    with vault.corpus() as index:
+        assert search(asked, index).tier == "static"
         vault.index()
-        answer = vault.answer(asked, index)
+        answer = search(asked, index)
     assert (answer.tier, answer.failed) == ("full", {})
     assert all("vector" in result.scores for result in answer.results)
 
@@ -114,20 +115,20 @@ def test_searches_during_a_rebuild_are_answered_by_the_index_there_was(
     write(tmp_path / "vault", notes(4))
     vault = opened(tmp_path / "vault", tmp_path / "home", f"keyword.engine={engine}")
     vault.index("static")
-    asked = Asked("bread flour winter", datetime.now(timezone.utc))
+    asked = SearchRequest("bread flour winter", datetime.now(timezone.utc))
     real, during = keyword._write, []
 
     def write_slowly(*arguments):
         real(*arguments)  # all is written, and nothing has switched yet
-        with vault.reading() as fresh:
-            during.append(vault.answer(asked, fresh))
-        during.append(vault.answer(asked, index))
+        with vault.corpus() as fresh:
+            during.append(search(asked, fresh))
+        during.append(search(asked, index))
 
     monkeypatch.setattr(keyword, "_write", write_slowly)
-    with vault.reading() as index:
-        before = vault.answer(asked, index)
+    with vault.corpus() as index:
+        before = search(asked, index)
         vault.index("static", rebuild=True)
-        after = vault.answer(asked, index)
+        after = search(asked, index)
 
     assert len(during) == 2
     for each in (before, *during, after):

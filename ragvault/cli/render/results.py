@@ -12,12 +12,10 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from ragvault.answer.json_output import search_json, search_jsonl
-from ragvault.answer.results import SearchAnswer, SearchResult
+from ragvault.answer.results import Response, SearchAnswer, SearchResult
 from ragvault.candidate import Candidate, Term
 from ragvault.cli.caller import Caller
 from ragvault.cli.render.text import harmless, one_line, printable
-from ragvault.search import Response
 
 INDENT = "    "
 DAY = 86400  # seconds
@@ -203,10 +201,22 @@ def _note_text(page: Page, text: str) -> str:
     return harmless(text) if page.caller.terminal else text
 
 
+def _json(page: Page) -> str:
+    from ragvault.answer.json_output import search_json
+
+    return search_json(page.answer, explain=page.explain)
+
+
+def _jsonl(page: Page) -> str:
+    from ragvault.answer.json_output import search_jsonl
+
+    return search_jsonl(page.answer, explain=page.explain)
+
+
 FORMATS: Mapping[str, Callable[[Page], str]] = {
     "text": as_text,
-    "json": lambda page: search_json(page.answer, explain=page.explain),
-    "jsonl": lambda page: search_jsonl(page.answer, explain=page.explain),
+    "json": _json,
+    "jsonl": _jsonl,
     "paths": as_paths,
     "grep": as_grep,
     "markdown": as_markdown,

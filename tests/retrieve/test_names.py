@@ -7,9 +7,12 @@ from datetime import datetime, timezone
 
 import pytest
 
+from ragvault.answer.results import Response
+from ragvault.corpus import LocalCorpus
 from ragvault.errors import UsageError
-from ragvault.opened import Opened
-from ragvault.search import Asked, Response, search
+from ragvault.retrieve.names import notes_named
+from ragvault.search import search
+from ragvault.types import SearchRequest
 from ragvault.vault import Vault
 
 NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
@@ -98,19 +101,19 @@ NAMES = {
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCorpus]:
     root = tmp_path_factory.mktemp("called") / "vault"
     for path, text in notes().items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, encoding="utf-8")
     vault = Vault.open(root, flags=FAKE)
     vault.index()
-    with vault.reading() as opened:
+    with vault.corpus() as opened:
         yield opened
 
 
-def ask(index: Opened, query: str, limit: int = 10) -> Response:
-    return search(Asked(query, NOW, limit), index)
+def ask(index: LocalCorpus, query: str, limit: int = 10) -> Response:
+    return search(SearchRequest(query, NOW, limit), index)
 
 
 def paths(response: Response) -> list[str]:
@@ -143,9 +146,9 @@ def test_of_two_names_the_one_with_these_very_signs_comes_first(index):
 
 def test_that_a_query_is_also_a_name_is_said_where_its_conditions_are_passed(index):
     for query in ("[WIP] Build", "Kettle -rye", "tag:recipe", "-rye"):
-        assert any(ALSO in line for line in ask(index, query).said), query
+        assert any(ALSO in line for line in ask(index, query).warnings), query
     for query in ("Foo (bar)", '"Cold start"', "Kettle", "C++"):
-        assert not any(ALSO in line for line in ask(index, query).said), query
+        assert not any(ALSO in line for line in ask(index, query).warnings), query
 
 
 def test_all_other_results_obey_the_query_as_it_was_understood(index):
@@ -160,19 +163,19 @@ def test_a_filter_that_is_nobodys_name_is_a_filter(index):
     for query in ("tag:recipe path:three", "[WIP]", "[WIP:yes] bread", "-tag:recipe path:three"):
         response = ask(index, query)
         assert set(paths(response)) <= {"three.md"}, query
-        assert not any(ALSO in line for line in response.said)
+        assert not any(ALSO in line for line in response.warnings)
 
 
 def test_what_cannot_be_a_query_is_still_an_error_where_no_note_is_called_so(index):
     for query in ("has:dragon", "Part (two", 'a "6 nail', "since:never"):
         with pytest.raises(UsageError):
             ask(index, query)
-    assert any("is the name of a note" in line for line in ask(index, "Part (one").said)
+    assert any("is the name of a note" in line for line in ask(index, "Part (one").warnings)
 
 
 def test_a_name_past_its_limit_is_no_name(index):
-    assert index.library().called("x" * 301) == []
-    assert index.library().called("") == []
+    assert notes_named("x" * 301, index) == []
+    assert notes_named("", index) == []
 
 
 def test_a_title_comes_first_however_many_names_it_is_a_part_of(tmp_path):
@@ -183,6 +186,6 @@ def test_a_title_comes_first_however_many_names_it_is_a_part_of(tmp_path):
         (tmp_path / f"Meeting {at}.md").write_text(text)
     vault = Vault.open(tmp_path, flags=FAKE)
     vault.index()
-    with vault.reading() as opened:
+    with vault.corpus() as opened:
         assert paths(ask(opened, "Meeting"))[:1] == ["Meeting.md"]
         assert paths(ask(opened, "Meeting with Anna 7"))[:1] == ["Meeting 7.md"]

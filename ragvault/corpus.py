@@ -1,0 +1,817 @@
+"""The corpus of one local vault: the catalogue, FAISS, Whoosh or tantivy, and stored links.
+
+LocalCorpus is the port `Corpus` for an index on this machine. What it reads from the catalogue
+stays in memory until a writer commits something. Models are loaded when the first query needs
+them. A corpus belongs to the thread that opened it, as its catalogue does; only searching and
+scoring by vector and by word may happen in other threads.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
+
+from ragvault.candidate import Excerpt, NoteFacts, PassageFacts
+from ragvault.config.settings import Config
+from ragvault.engines import Embedders, Engines
+from ragvault.errors import EngineMissing, RagvaultError
+from ragvault.index.tiers import Tiers
+from ragvault.plan import (
+    Filter,
+    KeywordAnswer,
+    KeywordNote,
+    KeywordPassage,
+    KeywordQuery,
+    MatchesWords,
+    QueryTerm,
+)
+from ragvault.ports import (
+    CacheBroken,
+    CountsTokens,
+    FetchVectors,
+    KeywordIndex,
+    NearTerms,
+    Neighbour,
+    NoteList,
+    NoteNames,
+    NoteOnDisk,
+    NoteSection,
+    QueryVectors,
+    RankedPassages,
+    Reranker,
+    Role,
+    Scope,
+    VectorIndex,
+)
+from ragvault.store import access
+from ragvault.store.access import Accesses
+from ragvault.store.caches import KEYWORD, Cache
+from ragvault.store.catalogue import Catalogue
+from ragvault.store.keys import file_stem
+from ragvault.store.links import LinkStats
+from ragvault.store.passages import PassagePlace
+from ragvault.text.fold import plain_name
+from ragvault.text.spans import Span, cut
+from ragvault.update import freshness
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ragvault.store.notes import NoteRow
+    from ragvault.store.vectors import Chosen, Vocabulary
+    from ragvault.types import Passage, Section
+    from ragvault.update.prepare import Prepared
+
+# Three legs of a search, and two that then score each other's hits. A leg that is late still has
+# its thread; a thread is started only when none is free.
+LEG_THREADS = 12
+TIERS = ("full", "static")  # the best first
+MAX_PLACES = 20_000  # passages whose facts stay in memory between searches: some 10 MB
+MAX_CHARACTERS = 4_000_000  # of note texts that stay in memory: about a thousand notes
+SECTIONS_PER_NOTE = 1 << 20  # more than any note has
+
+
+class LocalCorpus:
+    """The index of one vault, opened for searching. The caller closes it.
+
+    The port says what each public method returns; where it has no docstring here, that is all.
+    """
+
+    def __init__(self, root: Path, catalogue: Catalogue, engines: Engines) -> None:
+        self.root, self.catalogue, self.engines = root, catalogue, engines
+        self.pool = ThreadPoolExecutor(max_workers=LEG_THREADS, thread_name_prefix="leg")
+        self.missing: dict[str, str] = {}
+        self._closed = False
+        self._reranker: Reranker | None = None
+        self._vocabulary: tuple[Chosen, Vocabulary] | None = None
+        self.accesses = Accesses()
+        self.keyword: KeywordIndex | None = None
+        self._keyword_cache: Cache | None = None
+        self._open_keyword()
+        self._vectors: dict[str, VectorIndex] = {}
+        self._open_tiers()
+        self._read_state: tuple[int, int] | None = None
+        self._drop_outdated()
+
+    # --- Opening, refreshing, closing ---
+
+    def refresh(self) -> None:
+        self._refresh_keyword()
+        self._refresh_tiers()
+        if _uses_accesses(self.config):
+            self._read_accesses()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        with self.catalogue.snapshot():
+            self._drop_outdated()
+            yield
+
+    def close(self) -> None:
+        self._closed = True
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        for index in (self.keyword, self.tiers if self._vectors else None):
+            if index is not None:
+                index.close()
+        self.catalogue.close()
+
+    def __enter__(self) -> LocalCorpus:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def _drop_outdated(self) -> None:
+        """Forget what was read from the catalogue if anything was committed since."""
+        state = (self.catalogue.data_version, self.accesses.revision)
+        if state == self._read_state:
+            return
+        self._read_state = state
+        self._facts: dict[int, NoteFacts] = {}
+        self._names: dict[int, NoteNames] = {}
+        self._places: dict[int, PassagePlace] = {}
+        self._note_words: dict[int, KeywordNote] = {}
+        self._texts = NoteTexts(self.catalogue.bodies)
+        self._link_lists = cache(self.catalogue.link_lists)
+        self._successors = cache(self.catalogue.successors)
+        self._blank_notes = cache(self._read_blank_notes)
+        self.median_length = cache(self.catalogue.median_length)
+
+    def _read_accesses(self) -> None:
+        try:
+            self.accesses = access.read_accesses(self.catalogue.folder, self.catalogue.identity)
+            self.missing.pop("access", None)
+        except RagvaultError as error:
+            self.accesses = Accesses()
+            self.missing["access"] = f"{error}; {error.fix}"
+
+    def _open_keyword(self) -> None:
+        self.keyword, self._keyword_cache = None, self.catalogue.cache(KEYWORD)
+        if self._keyword_cache is None:
+            if self.catalogue.revision:
+                self.missing[KEYWORD] = (
+                    "the keyword index has not been made yet; run: ragvault index"
+                )
+            return
+        try:
+            self.keyword = self.engines.keyword(self.catalogue)
+            self.missing.pop(KEYWORD, None)
+        except (CacheBroken, EngineMissing) as broken:
+            self.missing[KEYWORD] = f"{broken}; run: {broken.fix}"
+
+    def _refresh_keyword(self) -> None:
+        """A rebuild may have switched to an index in another folder."""
+        now, before = self.catalogue.cache(KEYWORD), self._keyword_cache
+        same = now is not None and before is not None and now.number == before.number
+        if self.keyword is not None and same:
+            try:
+                self.keyword.refresh()
+                return
+            except CacheBroken:
+                pass
+        if self.keyword is not None:
+            self.keyword.close()
+        self._open_keyword()
+
+    def _refresh_tiers(self) -> None:
+        """A run may have finished a better tier, and deleted the one that it replaces."""
+        with suppress(CacheBroken):  # opened again, it answers or is named as missing
+            with self.catalogue.snapshot():  # all tiers at one moment
+                self.tiers.refresh()
+                models = self._models()
+            if models == self._opened_models and len(self._vectors) == len(models):
+                return
+        self._open_tiers()
+
+    def _models(self) -> dict[str, tuple[str, int]]:
+        """The model of each tier, and the dimension of its vectors."""
+        dims = self.catalogue.model_dims()
+        found = ((tier, self.catalogue.tier_model(tier)) for tier in TIERS)
+        return {tier: (model, dims[model]) for tier, model in found if model in dims}
+
+    def _open_tiers(self) -> None:
+        self.missing = {k: why for k, why in self.missing.items() if not k.startswith("vector")}
+        for outdated in self._vectors.values():
+            outdated.close()
+        with self.catalogue.snapshot():
+            self._opened_models = self._models()
+            self._vectors = dict(self._open_vectors())
+        self.tiers = Tiers(self._vectors)
+        self.embedders = Embedders(self.engines, {n: v.model for n, v in self._vectors.items()})
+
+    def _open_vectors(self) -> Iterator[tuple[str, VectorIndex]]:
+        for tier, (model, dim) in self._opened_models.items():
+            try:
+                yield tier, self.engines.vectors(model, dim, self.catalogue)
+            except (CacheBroken, EngineMissing) as broken:  # noqa: PERF203 - two turns at most
+                self.missing[f"vector ({tier})"] = f"{broken}; run: {broken.fix}"
+
+    # --- The state of the index ---
+
+    @property
+    def config(self) -> Config:
+        return self.engines.config
+
+    @property
+    def revision(self) -> int:
+        return self.catalogue.revision
+
+    @property
+    def tier(self) -> str:
+        """The best tier that covers every passage: keyword, static or full."""
+        counts = self.tiers.counts() if self._vectors else {}
+        if counts.get("full") and not counts.get("static"):
+            return "full"
+        return "static" if any(counts.values()) else "keyword"
+
+    @property
+    def behind(self) -> str:
+        cached = self.catalogue.cache(KEYWORD) if self.keyword is not None else None
+        lags = cached is not None and cached.revision < self.catalogue.revision
+        return "its last notes are not in the keyword index yet" if lags else ""
+
+    @property
+    def unfinished(self) -> str:
+        from ragvault.store.lock import lock_owner
+
+        if self.catalogue.last_run():
+            return ""
+        if lock_owner(self.catalogue.folder):
+            return "still being indexed; search again when it is done (see: ragvault status)"
+        return "its first index run did not finish; to continue: ragvault index"
+
+    @property
+    def searchable(self) -> frozenset[str]:
+        parts = {"vector": self._vectors, "keyword": self.keyword is not None}
+        return frozenset(part for part, there in parts.items() if there)
+
+    def note_count(self) -> int:
+        return self.catalogue.note_count()
+
+    def pending_files(self) -> int:
+        """How many files differ from the index, by size and time; reads none of them."""
+        return sum(freshness.waiting(self.root, self.catalogue, self.config))
+
+    # --- Filters ---
+
+    def scope(self, tree: Filter | None) -> Scope:
+        """The ids of the passages that a filter keeps, ascending; None is all of them."""
+        return self.catalogue.filtered_passages(tree, self._matching)
+
+    def newest_in(self, scope: Scope, count: int) -> Scope:
+        import numpy as np
+
+        newest = self.catalogue.newest(count, self.accesses.lately())
+        window = np.unique(np.array(newest, np.int64))
+        return window if scope is None else np.intersect1d(window, scope)
+
+    def within(self, passages: Iterable[int], scope: Scope) -> set[int]:
+        import numpy as np
+
+        from ragvault.index.ids import among
+
+        ids = np.array(list(passages), np.int64)
+        return set((ids if scope is None else ids[among(ids, scope)]).tolist())
+
+    def notes_by_date(self, tree: Filter | None, limit: int) -> NoteList:
+        """The notes that a filter keeps, newest first, each as its first passage that is kept.
+
+        A note without a passage (all frontmatter, or empty) is listed as a blank one.
+        """
+        matching = cache(self._matching)  # both filters below ask for the same words
+        notes = self.catalogue.filtered_notes(tree, matching)
+        kept = self.catalogue.filtered_passages(tree, matching)
+        permitted = None if kept is None else set(kept.tolist())
+        firsts: dict[int, int | None] = {}
+        for note in notes:
+            passages = self.catalogue.passage_ids_of(note)
+            inside = [id_ for id_ in passages if permitted is None or id_ in permitted]
+            if inside or not passages:
+                firsts[note] = inside[0] if inside else None
+            if len(firsts) == limit:
+                break
+        return NoteList(self._first_passages(firsts), len(notes))
+
+    def _matching(self, holds: MatchesWords) -> list[int]:
+        """Every passage that a condition on words keeps."""
+        if self.keyword is None:
+            raise RagvaultError(
+                "this query needs the keyword index, which cannot be read", fix="ragvault index"
+            )
+        try:
+            found = self.keyword.matching(holds.query)
+        except CacheBroken as broken:
+            raise CacheBroken(f"this query needs the keyword index: {broken}") from broken
+        if found is None:  # a part of them would keep what the query excludes
+            raise RagvaultError(
+                "the keyword index had no time to look up every word that this query excludes or "
+                "wants",
+                fix="give it more, in seconds: --set keyword.seconds=10",
+            )
+        return [int(passage) for passage in found]
+
+    # --- By vector ---
+
+    @property
+    def model_is_loaded(self) -> bool:
+        return self.embedders.loaded
+
+    def embed_query(self, text: str, role: Role) -> QueryVectors:
+        wanted = [tier for tier, count in self.tiers.counts().items() if count]
+        return {tier: self.embedders[tier].embed([text], role)[0] for tier in wanted}
+
+    def nearest(self, vectors: QueryVectors, limit: int, scope: Scope) -> dict[str, RankedPassages]:
+        return self.tiers.search(vectors, limit=limit, allowed=scope)
+
+    def cosines(
+        self, vectors: QueryVectors, passages: Sequence[int]
+    ) -> dict[str, NDArray[np.float64]]:
+        return self.tiers.scores_of(vectors, passages)
+
+    def tiers_of(self, passages: Sequence[PassageFacts]) -> dict[int, str]:
+        """The tier of each passage; a blank note has that of the whole index."""
+        import numpy as np
+
+        from ragvault.index.ids import among
+
+        tiers = {each.id: self.tier if each.origin == "blank" else "keyword" for each in passages}
+        ids = np.array(list(tiers), np.int64)
+        for tier, members in self.tiers.members().items():
+            tiers.update(dict.fromkeys(ids[among(ids, members)].tolist(), tier))
+        return tiers
+
+    def vectors(self, passages: Sequence[int]) -> Mapping[int, NDArray[np.float32]]:
+        return LazyVectors(self._vectors_of, passages)
+
+    def _vectors_of(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Vectors of the best model that has any, a row each; NaN where there is none."""
+        import numpy as np
+
+        best = next(iter(self._vectors.values()), None)
+        return np.full((len(ids), 1), np.nan, np.float32) if best is None else best.vectors_of(ids)
+
+    # --- By word ---
+
+    def keyword_search(
+        self,
+        query: KeywordQuery,
+        *,
+        limit: int,
+        scope: Scope,
+        per_note: int = 0,
+        fuzzy: bool = True,
+    ) -> KeywordAnswer:
+        """The best passages of the scope by word."""
+        return self._words.search(query, limit=limit, allowed=scope, per_note=per_note, fuzzy=fuzzy)
+
+    def keyword_scores(self, query: KeywordQuery, passages: Sequence[int]) -> KeywordAnswer:
+        return self._words.score_of(query, passages)
+
+    def coverage(
+        self, terms: Sequence[QueryTerm], passages: Sequence[PassageFacts]
+    ) -> dict[int, float]:
+        from ragvault.index.keyword.fields import note_words
+        from ragvault.index.keyword.terms import Coverage
+
+        new = {passage.note.id for passage in passages} - self._note_words.keys()
+        if new:
+            heads = self.catalogue.heads(sorted(new))
+            self._note_words |= {head.id: note_words(head.id, head) for head in heads}
+        share = Coverage(terms, self._words.analyzers).of
+        return {
+            passage.id: share(_passage_words(passage), self._note_words[passage.note.id])
+            for passage in passages
+            if passage.note.id in self._note_words
+        }
+
+    def highlight(self, text: str, query: KeywordQuery) -> list[tuple[int, int]]:
+        """The spans of a text that match a query; none without a keyword index."""
+        return [] if self.keyword is None else self.keyword.highlight(text, query)
+
+    @property
+    def _words(self) -> KeywordIndex:
+        if self.keyword is None:
+            raise CacheBroken("there is no keyword index yet")
+        return self.keyword
+
+    def near_terms(
+        self, text: str, count: int, *, percentile: float, exclude: frozenset[str]
+    ) -> NearTerms:
+        """The terms of the vocabulary nearest to a text, by the model that embedded them."""
+        from ragvault.index.vocabulary import expand, usual_cosine
+
+        known = self._read_vocabulary()
+        if not known.terms:
+            return NearTerms()
+        query = self.engines.embedder(known.model, offline=True).embed([text], "query")[0]
+        near = expand(query, known.terms, known.matrix, top=count, min_cosine=-1.0, own=exclude)
+        return NearTerms(near, usual_cosine(known.matrix, 100 * percentile))
+
+    def _read_vocabulary(self) -> Vocabulary:
+        """The vocabulary, read again only after it was chosen anew."""
+        chosen = self.catalogue.vocabulary_chosen()
+        if self._vocabulary is None or self._vocabulary[0] != chosen:
+            self._vocabulary = chosen, self.catalogue.vocabulary()
+        return self._vocabulary[1]
+
+    # --- By name and by link ---
+
+    def note_names(self, note: int) -> NoteNames:
+        return self._names[note]
+
+    def notes_named(self, typed: str, names: frozenset[str]) -> list[int]:
+        """Every note that has one of these names; looks at all notes, 6 ms for 15,000."""
+        rows = self.catalogue.notes_maybe_named(typed)
+        return [row.id for row in rows if not names.isdisjoint(_all_names(_names_of(row)))]
+
+    def blank_notes_named(self, names: frozenset[str]) -> list[int]:
+        """Those of them that have no passage, so that no index has their names."""
+        return [note for name in names for note in self._blank_notes().get(name, ())]
+
+    def _read_blank_notes(self) -> dict[str, list[int]]:
+        """Notes without a passage, by each of their names."""
+        notes = self.catalogue.blank_notes()
+        self._read_notes(notes)
+        found: dict[str, list[int]] = {}
+        for note in notes:
+            for name in _all_names(self._names[note]):
+                found.setdefault(name, []).append(note)
+        return found
+
+    def neighbours(self, seeds: Mapping[int, int], depth: int) -> list[Neighbour]:
+        from ragvault.index.graph import Edge
+        from ragvault.index.graph_neighbours import neighbours
+
+        notes = list(seeds)
+        edges = list(map(Edge._make, self.catalogue.link_rows_of(notes)))
+        for _ in range(depth - 1):
+            notes = sorted({note for edge in edges for note in (edge.source, edge.target)})
+            edges = list(map(Edge._make, self.catalogue.link_rows_of(notes)))
+        return neighbours(edges, seeds, depth, self._link_lists())
+
+    def passages_of(self, parts: Sequence[NoteSection]) -> list[list[int]]:
+        found = self.catalogue.passage_ids_by_note([note for note, _ in parts])
+        return [
+            [id_ for id_, own in found.get(note, ()) if section in (None, own)]
+            for note, section in parts
+        ]
+
+    # --- Facts and texts ---
+
+    def read_ahead(self, passages: Iterable[int], *, vectors: bool = False) -> None:
+        """Read the facts of passages and of their notes, and their vectors."""
+        ids = set(passages)
+        if len(self._places) > MAX_PLACES:
+            self._places.clear()
+        new = self.catalogue.places(sorted(id_ for id_ in ids if id_ not in self._places))
+        self._places.update((place.id, place) for place in new)
+        self._read_notes(place.note_id for place in new)
+        if vectors:
+            import numpy as np
+
+            self._vectors_of(np.fromiter(ids, np.int64, len(ids)))  # the index keeps what it read
+
+    def passages(
+        self, passages: Sequence[int], texts: Iterable[int] = ()
+    ) -> dict[int, PassageFacts]:
+        self.read_ahead(passages)
+        found = [self._places[id_] for id_ in passages if id_ in self._places]
+        now = set(texts)
+        self._texts.fetch(place.note_id for place in found if place.id in now)
+        return {
+            place.id: PassageFacts(
+                place.id,
+                self._facts[place.note_id],
+                place.ordinal,
+                _section_id(place.note_id, place.section),
+                place.headings,
+                place.kind,
+                self._cut(place) if place.id in now else PassageText(self._text_of, place.id),
+                place.lines,
+                place.subheadings,
+            )
+            for place in found
+            if place.note_id in self._facts
+        }
+
+    def first_passages(self, notes: Sequence[int]) -> list[PassageFacts]:
+        return self._first_passages(
+            {note: next(iter(self.catalogue.passage_ids_of(note)), None) for note in notes}
+        )
+
+    def _first_passages(self, firsts: Mapping[int, int | None]) -> list[PassageFacts]:
+        """One passage of each of these notes; None is a note without any."""
+        blank = [note for note, passage in firsts.items() if passage is None]
+        self._read_notes(blank)
+        self._texts.fetch(blank)
+        known = self.passages([passage for passage in firsts.values() if passage is not None])
+        return [
+            _blank(self._facts[note], self._texts(note)[0]) if passage is None else known[passage]
+            for note, passage in firsts.items()
+            if passage is None or passage in known
+        ]
+
+    def notes_of(self, passages: Sequence[int]) -> dict[int, int]:
+        return self.catalogue.notes_of_passages(passages)
+
+    def sections(self) -> Mapping[int, Excerpt]:
+        return LazyExcerpts(self._section)
+
+    def excerpts(self) -> Mapping[int, Excerpt]:
+        return LazyExcerpts(self._excerpt)
+
+    def note_text(self, note: int) -> str:
+        return self.catalogue.text(note)
+
+    def _text_of(self, id_: int) -> str:
+        """The text of a passage; empty if it is gone by now, or the corpus is closed."""
+        if self._closed:
+            return ""
+        with self.snapshot():
+            if id_ in self._places:
+                return self._cut(self._places[id_])
+            found = self.catalogue.passages([id_])
+        return found[id_].passage.text if id_ in found else ""
+
+    def _cut(self, place: PassagePlace) -> str:
+        return place.text(*self._texts(place.note_id))
+
+    def _section(self, id_: int) -> Excerpt | None:
+        note, ordinal = divmod(id_, SECTIONS_PER_NOTE)
+        try:
+            text, excluded = self._texts(note)
+        except KeyError:
+            return None
+        near = self.catalogue.sections_near(note, ordinal)
+        if ordinal not in near:
+            return None
+        section = near[ordinal]
+        return Excerpt(
+            id_,
+            cut(text, section.start, section.end, excluded),
+            section.lines,
+            section.headings,
+            _section_id(note, ordinal - 1) if ordinal - 1 in near else None,
+            _section_id(note, ordinal + 1) if ordinal + 1 in near else None,
+        )
+
+    def _excerpt(self, id_: int) -> Excerpt | None:
+        found = self.catalogue.passages([id_]).get(id_)
+        if found is None:
+            return None
+        ids = self.catalogue.passage_ids_of(found.note_id)
+        at = ids.index(id_)
+        return Excerpt(
+            id_,
+            found.passage.text,
+            found.passage.lines,
+            found.passage.headings,
+            ids[at - 1] if at else None,
+            ids[at + 1] if at + 1 < len(ids) else None,
+        )
+
+    def _read_notes(self, notes: Iterable[int]) -> None:
+        # Not a difference of sets: that would look at every note known so far.
+        ids = sorted({note for note in notes if note not in self._facts})
+        stats = self.catalogue.link_stats(ids) if ids else {}
+        for row in self.catalogue.facts(ids) if ids else ():
+            linked = stats.get(row.id, LinkStats())
+            self._facts[row.id] = NoteFacts(
+                id=row.id,
+                path=row.path,
+                title=row.title,
+                date=row.date,
+                modified=row.modified,
+                linkers=linked.linking_notes,
+                links=linked.linking_links,
+                community=linked.community,
+                importance=row.importance,
+                access=self.accesses.count(row.id),
+                superseded_by=tuple(sorted(self._successors().get(row.id, ()))),
+            )
+            self._names[row.id] = _names_of(row)
+
+    # --- Files ---
+
+    def check_files(self) -> None:
+        freshness.check_vault(self.root, self.catalogue)
+
+    def note_on_disk(self, note: NoteFacts) -> NoteOnDisk:
+        found = freshness.compare_note(self.root, self.catalogue, self.config, note.path)
+        if found.now is None:
+            return NoteOnDisk(found.state)
+        return _changed_note(note, found.now)
+
+    def disk_path(self, path: str) -> str:
+        """The path of a note as the file system spells it; in the catalogue it is NFC."""
+        return self.catalogue.stored(path).file.disk
+
+    # --- Models ---
+
+    def reranker(self) -> Reranker:
+        if self._reranker is None:
+            self._reranker = self.engines.reranker()
+        return self._reranker
+
+    def count_tokens(self) -> Callable[[str], int] | None:
+        for embedder in self.embedders.opened():
+            if isinstance(embedder, CountsTokens):
+                return embedder.count_tokens
+        return None
+
+
+def _uses_accesses(config: Config) -> bool:
+    """Whether any setting needs to know how often notes were opened."""
+    weighted = config.fuse.method == "weighted" and config.fuse.weighted.access
+    listed = "access" in config.retrieve.lists
+    return bool(listed or weighted or config.retrieve.window or config.boost.access.enabled)
+
+
+def _names_of(note: NoteRow) -> NoteNames:
+    own = frozenset((plain_name(note.title), plain_name(file_stem(note.path))))
+    return NoteNames(own, frozenset(map(plain_name, note.aliases)) - {""})
+
+
+def _all_names(names: NoteNames) -> frozenset[str]:
+    return names.own | names.aliases
+
+
+def _passage_words(passage: PassageFacts) -> KeywordPassage:
+    fields = {"headers": passage.headings, "body": (passage.text,)}
+    return KeywordPassage(passage.id, passage.note.id, fields)
+
+
+# --- Ids: those of passages are the catalogue's, the others are made here ---
+
+
+def _section_id(note: int, ordinal: int) -> int:
+    """The id of a section, by its note and its position there."""
+    return note * SECTIONS_PER_NOTE + ordinal
+
+
+def _unindexed_id(note: int, ordinal: int) -> int:
+    """The id of a passage that the catalogue does not have: below 0, so it is nobody else's."""
+    return -_section_id(note, ordinal) - 1
+
+
+# --- Notes without a passage, and notes that changed on disk ---
+
+
+def _blank(note: NoteFacts, text: str) -> PassageFacts:
+    """A note without a passage: an empty text that has all of its lines."""
+    id_ = _unindexed_id(note.id, 0)
+    lines = text.count("\n") + (not text.endswith("\n"))
+    return PassageFacts(id_, note, section=id_, lines=(1, lines), origin="blank")
+
+
+def _changed_note(note: NoteFacts, now: Prepared) -> NoteOnDisk:
+    """The passages and sections of a note that was read again."""
+    note = replace(note, title=now.note.title, modified=now.file.mtime_ns / 1e9)
+    passages = [
+        PassageFacts(
+            _unindexed_id(note.id, passage.ordinal),
+            note,
+            passage.ordinal,
+            _section_id(note.id, passage.section),
+            passage.headings,
+            passage.kind,
+            passage.text,
+            passage.lines,
+            passage.subheadings,
+            "file",
+        )
+        for passage in now.passages
+    ]
+    sections = [_section_id(note.id, section.ordinal) for section in now.sections]
+    texts = [cut(now.note.text, part.start, part.end, now.note.excluded) for part in now.sections]
+    return NoteOnDisk(
+        "changed",
+        passages,
+        None if passages else _blank(note, now.note.text),
+        _with_neighbours(sections, texts, now.sections),
+        _with_neighbours(
+            [each.id for each in passages], [each.text for each in now.passages], now.passages
+        ),
+    )
+
+
+def _with_neighbours(
+    ids: Sequence[int], texts: Sequence[str], parts: Sequence[Section | Passage]
+) -> dict[int, Excerpt]:
+    """Parts of a note by id, each with the ids of its neighbours."""
+    rows = zip(ids, texts, parts, [None, *ids], [*ids[1:], None], strict=False)
+    return {
+        id_: Excerpt(id_, text, part.lines, part.headings, first, last)
+        for id_, text, part, first, last in rows
+    }
+
+
+# --- Values that are read when they are looked up ---
+
+V = TypeVar("V")
+NoteText = tuple[str, tuple[Span, ...]]  # the text of a note, and what of it is not indexed
+
+
+class PassageText:
+    """Reads the text of a passage when it is first called."""
+
+    __slots__ = ("_id", "_read", "_text")
+
+    def __init__(self, read: Callable[[int], str], id_: int) -> None:
+        self._read, self._id = read, id_
+        self._text: str | None = None
+
+    def __call__(self) -> str:
+        if self._text is None:
+            self._text = self._read(self._id)
+        return self._text
+
+
+class NoteTexts:
+    """The texts of notes; the last few million characters stay in memory, uncompressed."""
+
+    def __init__(
+        self,
+        read: Callable[[Sequence[int]], Mapping[int, NoteText]],
+        max_characters: int = MAX_CHARACTERS,
+    ) -> None:
+        self._read, self._room = read, max_characters
+        self._known: OrderedDict[int, NoteText] = OrderedDict()
+
+    def __call__(self, note: int) -> NoteText:
+        if note not in self._known:
+            text = self._read([note])[note]
+            self._add({note: text})
+            return text  # it may be too long to stay in memory
+        self._known.move_to_end(note)
+        return self._known[note]
+
+    def fetch(self, notes: Iterable[int]) -> None:
+        """Read these in one go."""
+        self._add(self._read([note for note in dict.fromkeys(notes) if note not in self._known]))
+
+    def _add(self, texts: Mapping[int, NoteText]) -> None:
+        self._known.update(texts)
+        self._room -= sum(len(text) for text, _ in texts.values())
+        while self._room < 0:
+            self._room += len(self._known.popitem(last=False)[1][0])
+
+
+class LazyExcerpts(Mapping[int, Excerpt]):
+    """Excerpts by id, each read when it is first looked up."""
+
+    def __init__(self, read: Callable[[int], Excerpt | None]) -> None:
+        self._read = read
+        self._known: dict[int, Excerpt | None] = {}  # None: there is no such excerpt
+
+    def __getitem__(self, key: int) -> Excerpt:
+        if key not in self._known:
+            self._known[key] = self._read(key)
+        value = self._known[key]
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+class LazyVectors(Mapping[int, "NDArray[np.float32]"]):
+    """Vectors of a fixed set of passages: those that are fetched, or all at the first look-up."""
+
+    def __init__(self, read: FetchVectors, ids: Sequence[int]) -> None:
+        self._read, self._ids = read, list(ids)
+        self._known: dict[int, NDArray[np.float32] | None] = {}  # None: it has no vector
+
+    def fetch(self, ids: Sequence[int]) -> None:
+        import numpy as np
+
+        new = [id_ for id_ in ids if id_ not in self._known]
+        for id_, row in zip(new, self._read(np.array(new, np.int64)), strict=True):
+            self._known[id_] = None if np.isnan(row[0]) else row
+
+    def __getitem__(self, key: int) -> NDArray[np.float32]:
+        if key not in self._known:
+            self.fetch(self._ids)
+        found = self._known.get(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __iter__(self) -> Iterator[int]:
+        self.fetch(self._ids)
+        return (id_ for id_ in self._ids if self._known[id_] is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

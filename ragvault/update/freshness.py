@@ -1,0 +1,160 @@
+"""Freshness: how the files of a vault differ from its index.
+
+    folder_error, is_gone, is_empty, check_vault   whether the vault's folder can be read at all
+    compare_note   one note: same, gone, unreadable, or changed (then it is read and chunked again)
+    recipe         how notes are read and chunked: another recipe makes every file wait
+    waiting        how many files of the vault `index` would process; reads none of them
+
+Files are compared by size and time; content is read only if those are not conclusive, as in
+indexing. Writes nothing. Every search imports this file, so what reads notes is imported where it
+is used.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from msgspec import json
+
+from ragvault.errors import VaultUnreadable
+from ragvault.types import File
+
+if TYPE_CHECKING:
+    from ragvault.config.settings import Config
+    from ragvault.notes.walk import Walked
+    from ragvault.store.catalogue import Catalogue
+    from ragvault.store.notes import StoredNote
+    from ragvault.update.prepare import Prepared
+
+State = Literal["same", "gone", "changed", "unreadable"]
+READER = 4  # grows when the same text and settings give other notes, sections or passages
+
+
+def recipe(config: Config) -> str:
+    """A fingerprint of how notes are read and chunked: all that matters but the file itself."""
+    how = json.encode((READER, config.parse.comments, config.links, config.chunk))
+    return blake2b(how, digest_size=8).hexdigest()
+
+
+def folder_error(root: Path) -> OSError | None:
+    """Why a folder cannot be listed; None if it can."""
+    try:
+        with os.scandir(root):
+            return None
+    except OSError as error:
+        return error
+
+
+def is_gone(root: Path) -> bool:
+    """Whether there is no such folder; False if that cannot be known (a mount that hangs)."""
+    return isinstance(folder_error(root), FileNotFoundError | NotADirectoryError)
+
+
+def is_empty(root: Path) -> bool:
+    """Whether a folder has no entries; False if it cannot be listed."""
+    try:
+        with os.scandir(root) as entries:
+            return next(entries, None) is None
+    except OSError:
+        return False
+
+
+def check_vault(root: Path, catalogue: Catalogue) -> None:
+    """Raises VaultUnreadable if the vault's folder is gone or empty.
+
+    Its disk may not be mounted; that must not look like deleted notes.
+    """
+    if is_gone(root):
+        raise VaultUnreadable(root, "the folder does not exist")
+    if error := folder_error(root):
+        raise VaultUnreadable(root, error.strerror or str(error))
+    if is_empty(root) and catalogue.note_count():
+        raise VaultUnreadable(root, "the folder is empty; is its disk mounted?")
+
+
+class Comparison(NamedTuple):
+    """A note's file compared with the index; `now` is its new content if it has changed."""
+
+    state: State
+    now: Prepared | None = None
+
+
+SAME = Comparison("same")
+
+
+def compare_note(root: Path, catalogue: Catalogue, config: Config, path: str) -> Comparison:
+    """How the file of one note has changed since it was indexed."""
+    from ragvault.notes.diff import Known, is_doubtful
+
+    try:
+        stored = catalogue.stored(path)
+    except KeyError:  # a writer has removed it since the search began
+        return Comparison("gone")
+    try:
+        status = os.lstat(root / stored.file.disk)
+    except (FileNotFoundError, NotADirectoryError):
+        return Comparison("gone")
+    except OSError:
+        return Comparison("unreadable")
+    if not stat.S_ISREG(status.st_mode):
+        return Comparison("gone")
+    file = File(path, stored.file.disk, status.st_size, status.st_mtime_ns)
+    known = Known(stored.file.size, stored.file.mtime_ns, stored.digest, stored.indexed_ns)
+    return _read_again(root, stored, file, config) if is_doubtful(known, file) else SAME
+
+
+def _read_again(root: Path, stored: StoredNote, file: File, config: Config) -> Comparison:
+    from ragvault.notes.read import BINARY, VANISHED, digest_of, stable_bytes
+    from ragvault.update.prepare import Prepared, prepare
+
+    got = stable_bytes(root, file, config.walk.max_bytes)
+    if isinstance(got, tuple) and digest_of(got[1]) == stored.digest:
+        return SAME
+    now = prepare(root, file, config)
+    if isinstance(now, Prepared):
+        return Comparison("changed", now)
+    return Comparison("gone" if now.reason in (VANISHED, BINARY) else "unreadable")
+
+
+class Waiting(NamedTuple):
+    """How many files `index` would process. `recut`: chunked with other settings."""
+
+    new: int = 0
+    changed: int = 0
+    gone: int = 0
+    recut: int = 0
+
+
+def waiting(
+    root: Path, catalogue: Catalogue, config: Config, walked: Walked | None = None
+) -> Waiting:
+    """Count the files that differ from the index, by size and time alone.
+
+    Pass `walked` if the vault was walked already. Raises VaultNotFound or VaultUnreadable if the
+    vault cannot be listed.
+    """
+    from ragvault.notes.diff import is_hidden
+    from ragvault.notes.walk import walk
+
+    walked = walked or walk(root, config.walk)
+    found = {file.path: file for file in walked.files}
+    seen, wanted = catalogue.files(), recipe(config)
+    # Not counted: files that were skipped (the next run would skip them again), and notes in
+    # folders that cannot be read now (they stay as they are).
+    unread = {skip.path for skip in catalogue.skipped()}
+    both, lost = seen.keys() & found.keys(), seen.keys() - found.keys()
+    changed = {
+        path
+        for path in both
+        if (seen[path].size, seen[path].mtime_ns) != (found[path].size, found[path].mtime_ns)
+    }
+    return Waiting(
+        new=len(found.keys() - seen.keys() - unread),
+        changed=len(changed),
+        gone=len([path for path in lost if not is_hidden(path, walked.unreadable)]),
+        recut=sum(seen[path].recipe != wanted for path in both - changed),
+    )
