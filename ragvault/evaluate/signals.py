@@ -44,9 +44,8 @@ from ragvault.evaluate.run import Replay
 from ragvault.opened import Opened
 from ragvault.plan import LEGS
 from ragvault.query.understand import understand
-from ragvault.rank.boost import template_folder
+from ragvault.rank.boost import note_age, template_folder, tier_factor
 from ragvault.rank.pipeline import Outcome, outcome_of
-from ragvault.rank.recency import note_age, tier_factor
 from ragvault.search import Prepared
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.keys import fold_case
