@@ -104,7 +104,7 @@ def _edit(note: Path) -> str:
 
 def _found(root: Path, note: Path, environ: dict[str, str], word: str) -> float:
     """Ask until the note is found by its word; a moment's rest between two edits."""
-    from ragvault.service.client import ask_watcher
+    from ragvault.service.protocol import ask_watcher
 
     began = time.perf_counter()
     args = ["search", f'"{word}"', "--vault", str(root), "--format", "paths"]

@@ -62,11 +62,12 @@ def evaluate(
 
     ragvault eval --ablate --plot parts.svg
     """
+    from ragvault.cli.render.evaluation import check_plot_path
     from ragvault.evaluate.evaluator import Evaluator, evaluate_profiles
     from ragvault.vault import Vault
 
-    if plot:
-        _check_plot(plot)
+    if plot:  # before the questions are asked, which may take an hour
+        check_plot_path(plot)
     flags = set_ or []
     opened = Vault.open(vault, flags=flags)
     names = _named(profiles, opened)
@@ -132,14 +133,5 @@ def _show(found: dict[str, Any], plot: Path | None, json: bool) -> None:
     for line in evaluation.warnings(found):
         console.report(line)
     if plot:
-        from ragvault.evaluate.plot import draw_report
-
-        draw_report(found, plot)
+        evaluation.draw_report(found, plot)
         console.report(f"drew {plot}")
-
-
-def _check_plot(path: Path) -> None:
-    """Before the questions are asked, which may take an hour."""
-    from ragvault.evaluate.plot import check_plot_path
-
-    check_plot_path(path)

@@ -9,7 +9,6 @@ import typer
 
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
-from ragvault.cli.progress import progress
 from ragvault.cli.render import console
 
 app = typer.Typer()
@@ -88,7 +87,7 @@ def index(
     opened = Vault.open(vault, flags=flags)
     how_far: Any = "keyword" if no_vectors else tier.value
     try:
-        with pause_watcher(opened.root) as watcher, progress() as report_progress:
+        with pause_watcher(opened.root) as watcher, console.progress() as report_progress:
             if watcher:
                 console.report(f"pausing the watcher (pid {watcher.pid}) during this run")
             talk = stderr_reporter(quiet=console.is_quiet())

@@ -28,9 +28,9 @@ import typer
 from typer.core import TyperCommand
 
 from ragvault.cli import options
-from ragvault.cli.caller import Caller, Reply, this_caller, write_reply
 from ragvault.cli.render import console
-from ragvault.cli.render.text import printable
+from ragvault.cli.render.console import printable
+from ragvault.cli.start import Caller, Reply, this_caller, write_reply
 from ragvault.errors import RagvaultError, UsageError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import typer
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
 from ragvault.cli.render import console, reports
-from ragvault.cli.render.text import printable, size
+from ragvault.cli.render.console import printable, size
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.presence import is_gone, trouble
 

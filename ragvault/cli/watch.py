@@ -98,8 +98,8 @@ def _answer(
     pending: PendingCounter,
 ) -> Mapping[str, Any] | None:
     """Answer a search typed in another process; None: that process answers by itself."""
-    from ragvault.cli.caller import Caller
     from ragvault.cli.search import answer_search, parse_search
+    from ragvault.cli.start import Caller
 
     caller = Caller(**around)
     typed = parse_search(args, caller) if _has_our_folders(caller.environ) else None
@@ -108,7 +108,7 @@ def _answer(
 
 def _has_our_folders(environ: Mapping[str, str]) -> bool:
     """Whether the other process has its indexes and settings in the same folders."""
-    from ragvault.cli.caller import this_caller
+    from ragvault.cli.start import this_caller
 
     ours = this_caller().environ
     return all(ours.get(name) == environ.get(name) for name in PLACES)
@@ -152,7 +152,7 @@ def _show_status(json: bool) -> None:
 def _state() -> dict[str, Any]:
     """What the watcher reports of itself, or why it does not answer."""
     from ragvault.config.runtime import runtime_folder
-    from ragvault.service.client import WatcherUnavailable, ask_watcher
+    from ragvault.service.protocol import WatcherUnavailable, ask_watcher
 
     try:
         status = ask_watcher(runtime_folder(), {"op": "status"})

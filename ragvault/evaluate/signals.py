@@ -29,7 +29,6 @@ from msgspec.structs import replace
 from ragvault.candidate import Candidate, NoteFacts
 from ragvault.config.ranking import Recency
 from ragvault.config.settings import Config
-from ragvault.evaluate.ablation import BOOSTS, STAGES
 from ragvault.evaluate.metrics import unique_notes
 from ragvault.evaluate.probes import (
     MAX_NOTES,
@@ -51,6 +50,12 @@ from ragvault.store.catalogue import Catalogue
 from ragvault.store.keys import fold_case
 from ragvault.types import Note
 
+BOOSTS = (
+    *("backlinks", "recency", "community", "importance", "access"),
+    *("templates", "superseded"),
+)
+# Stages that are optional. `limit` and `budget` only shorten an answer.
+OPTIONAL_STAGES = ("calibrate", "dedup", "diversify", "rerank", "parents")
 SignalState = Literal["alive", "idle", "dead", "failed", "off"]
 MAX_MOVES = 100  # questions that are ranked again without each signal
 MIN_LINKS = 10  # fewer links make no community
@@ -193,7 +198,7 @@ def _without(
         off = replace(getattr(config.boost, name), enabled=False)
         quiet = replace(config, boost=replace(config.boost, **{name: off}))
         return lambda found: (found, quiet)
-    if name in STAGES:
+    if name in OPTIONAL_STAGES:
         left_out = replace(config, **{name: replace(getattr(config, name), enabled=False)})
         return lambda found: (found, left_out)
     return None
@@ -271,7 +276,7 @@ def _names(counts: _Counts, config: Config, causes: Causes) -> Iterator[Signal]:
 
 
 def _stages(counts: _Counts, config: Config) -> Iterator[Signal]:
-    for name in STAGES:
+    for name in OPTIONAL_STAGES:
         on = getattr(config, name).enabled
         yield _signal(counts, name, "stage", on=on, lacks="no answer needed it")
 

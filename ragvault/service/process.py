@@ -29,7 +29,7 @@ from ragvault.config import folders
 from ragvault.config.runtime import runtime_folder
 from ragvault.errors import RagvaultError
 from ragvault.service import LOCK_FILE, PROTOCOL, RECORD_FILE
-from ragvault.service.client import WatcherUnavailable, watcher_connection
+from ragvault.service.protocol import WatcherUnavailable, watcher_connection
 from ragvault.store.files import make_folder, replace_file
 from ragvault.store.lock import process_start
 

@@ -13,8 +13,8 @@ from write_kit import LONG_AGO, WORDS, note, notes, prose, write
 
 from ragvault.answer.verify import located
 from ragvault.candidate import NoteFacts, PassageFacts
-from ragvault.cli.caller import Reply, this_caller
 from ragvault.cli.search import answer_search, parse_search
+from ragvault.cli.start import Reply, this_caller
 from ragvault.types import Passage
 from ragvault.vault import Vault
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ragvault import __version__
 from ragvault.service import PROTOCOL, RECORD_FILE, SOCKET_FILE, protocol
-from ragvault.service.client import WatcherUnavailable, ask_watcher
 from ragvault.service.process import WatcherLock, running_watcher
+from ragvault.service.protocol import WatcherUnavailable, ask_watcher
 from ragvault.service.server import Server
 
 json = st.recursive(

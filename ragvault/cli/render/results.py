@@ -15,8 +15,8 @@ from typing import NamedTuple
 from ragvault.answer.json_output import search_json, search_jsonl
 from ragvault.answer.results import SearchAnswer, SearchResult
 from ragvault.candidate import Candidate, Term
-from ragvault.cli.caller import Caller
-from ragvault.cli.render.text import harmless, one_line, printable
+from ragvault.cli.render.console import harmless, one_line, printable
+from ragvault.cli.start import Caller
 from ragvault.search import Response
 
 INDENT = "    "
