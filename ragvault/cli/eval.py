@@ -37,7 +37,7 @@ def evaluate(
         bool, typer.Option("--ablate", help="Switch off each leg, boost and stage in turn.")
     ] = False,
     probes: Annotated[
-        int, typer.Option("--probes", metavar="N", min=1, help="How many probes.")
+        int, typer.Option("--probes", metavar="N", min=1, help="Number of probes to generate.")
     ] = 500,
     seed: Annotated[int, typer.Option("--seed", help="Another seed makes other probes.")] = 0,
     write: Annotated[
@@ -53,10 +53,11 @@ def evaluate(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Measure search quality, on judged questions or probes.
+    """Measure search quality, on judged or generated questions.
 
-    Without questions, probes are made of the vault itself: titles, aliases, headings, sentences,
-    misspelt titles and the words around links must find their notes; nonsense must find nothing.
+    Without a file, it generates questions from the vault (probes): titles, aliases, headings,
+    sentences, misspelt titles and the words around links must find their notes; nonsense must find
+    nothing.
 
     ragvault eval questions.jsonl --profiles all
 
@@ -73,7 +74,7 @@ def evaluate(
     names = _named(profiles, opened)
     asked = _questions(questions, opened, probes, seed, write)
     if not asked:
-        console.report("nothing to ask: no note of this vault has a title, heading or sentence")
+        console.report("the vault has no title, heading or sentence to make questions from")
         raise typer.Exit(1)
     now = datetime.now().astimezone()
     evaluator = Evaluator(

@@ -151,7 +151,7 @@ def arguments(
     ] = False,
     require_fresh: Annotated[
         bool,
-        typer.Option("--require-fresh", help="Exit 3 if files have changed since the last index."),
+        typer.Option("--require-fresh", help="Exit with 3 if files changed since the last index."),
     ] = False,
     format_: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.text,
     nul: Annotated[

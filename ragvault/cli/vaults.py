@@ -40,7 +40,7 @@ class VaultRow:
 
 @app.command("list")
 def list_(json: options.Json = False) -> None:
-    """List every known vault: its name, its folder, and whether the folder exists.
+    """List every known vault with its folder.
 
     ragvault vaults list
     """

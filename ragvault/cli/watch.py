@@ -1,4 +1,4 @@
-"""ragvault watch: update indexes as files change, and answer searches meanwhile."""
+"""ragvault watch: update the index as files change, and answer searches meanwhile."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def watch(
     status: Annotated[
         bool,
         typer.Option(
-            "--status", help="Show whether a watcher runs and what it does. Exit code 1: none."
+            "--status",
+            help="Show whether a watcher runs, and its state. Exits with 1 if none runs.",
         ),
     ] = False,
     print_unit: Annotated[
@@ -55,10 +56,10 @@ def watch(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Update indexes as files change, and keep models loaded for fast searches.
+    """Update the index as files change, and keep searches fast.
 
     A change can be searched within two seconds. While the watcher runs, it also answers
-    `ragvault search`, with the models already in memory. Ctrl-C ends it; nothing is lost.
+    `ragvault search`: models and indexes stay in memory. Ctrl-C ends it; nothing is lost.
 
     ragvault watch ~/notes
 
@@ -119,9 +120,11 @@ def _open_vaults(named: Sequence[str]) -> list[Vault]:
     from ragvault.errors import VaultNotFound
     from ragvault.vault import Vault, known
 
-    vaults = [Vault.open(name) for name in named] or [
-        Vault.open(vault.root) for vault in known() if vault.root.is_dir()
-    ]
+    try:
+        vaults = [Vault.open(name) for name in named]
+    except VaultNotFound as unknown:  # its fix names --vault, which `watch` does not have
+        raise VaultNotFound(str(unknown), fix="ragvault watch FOLDER") from None
+    vaults = vaults or [Vault.open(vault.root) for vault in known() if vault.root.is_dir()]
     if not vaults:
         raise VaultNotFound("no vaults yet", fix="ragvault watch FOLDER")
     return list({vault.root: vault for vault in vaults}.values())

@@ -256,7 +256,7 @@ def _boosts(counts: _Counts, config: Config, causes: Causes) -> Iterator[Signal]
         "backlinks": "" if causes.links else "no note links to another by name",
         "recency": "" if causes.recent else "no note is recent enough to be boosted",
         "community": "" if len(causes.links) >= MIN_LINKS else "too few links for a community",
-        "importance": "" if causes.important else "no note is marked as important",
+        "importance": "" if causes.important else "unused (no note has an importance property)",
         "access": "access counts are not recorded",
         "templates": "" if causes.templates else "no note is in a templates folder",
         "superseded": "no note was found together with one that supersedes it",

@@ -212,7 +212,7 @@ def test_require_fresh_refuses_an_index_that_is_behind(vault):
     (vault / "0001.md").unlink()
     reply = ask(vault, "bread", "--require-fresh")
     assert (reply.out, reply.code) == ("", 3)
-    assert "is behind: 1 file has changed since the last index" in reply.err[0]
+    assert "is out of date: 1 file has changed since the last index" in reply.err[0]
     assert "ragvault index" in reply.err[1]
 
 

@@ -63,11 +63,11 @@ def tuning(receipt: Mapping[str, Any]) -> str:
     lines += [f"  {key}: {old:g} -> {new:g}" for key, (old, new) in receipt["settings"].items()]
     lines += [f"  {kind or '(none)'}: {shift:+.3f}" for kind, shift in judged["kinds"].items()]
     if not receipt["accepted"]:
-        lines.append(f"nothing changed: {receipt['refusal']}")
+        lines.append(f"kept your current settings: {receipt['refusal']}")
     elif receipt["dry_run"]:
-        lines.append("nothing changed: --dry-run")
+        lines.append("kept your current settings: --dry-run")
     else:
-        lines.append(f"kept in {printable(receipt['file'])}; ragvault tune --revert removes it")
+        lines.append(f"saved in {printable(receipt['file'])}; to remove it: ragvault tune --revert")
     return "\n".join(lines)
 
 
@@ -142,8 +142,8 @@ def _ablated(rows: Sequence[Mapping[str, Any]], off: Sequence[str]) -> str:
         ]
         for each in rows
     ]
-    said = f"\nalready off: {', '.join(off)}" if off else ""
-    return table(head, cells) + said
+    off_line = f"\nalready off: {', '.join(off)}" if off else ""
+    return table(head, cells) + off_line
 
 
 def _signals(signals: Sequence[Mapping[str, Any]]) -> str:

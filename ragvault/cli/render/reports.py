@@ -219,9 +219,9 @@ def findings(found: Sequence[Finding], *, quiet: bool, full: bool) -> str:
 
 
 def _finding(each: Finding) -> Iterator[str]:
-    yield f"{each.state:7} {each.part}: {printable(each.said)}"
-    if each.cure:
-        yield f"        fix: {printable(each.cure)}"
+    yield f"{each.state:7} {each.part}: {printable(each.message)}"
+    if each.fix:
+        yield f"        fix: {printable(each.fix)}"
 
 
 def purge_list(found: Sequence[WrittenItem]) -> str:
@@ -311,7 +311,7 @@ def settings_json(loaded: Loaded, about: Mapping[str, str]) -> str:
 def problems_json(error: RagvaultError) -> str:
     """The problems that `config check` found, for programs."""
     every = getattr(error, "problems", (error,))
-    return encode({"files": [], "problems": [{"said": str(e), "fix": e.fix} for e in every]})
+    return encode({"files": [], "problems": [{"message": str(e), "fix": e.fix} for e in every]})
 
 
 def settings_without_effect(config: Config) -> list[str]:
