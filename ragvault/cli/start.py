@@ -80,13 +80,25 @@ def answered_by_watcher(args: Sequence[str]) -> int | None:
     try:
         caller = this_caller()._asdict()
         answer = ask_watcher(runtime_folder(), {"op": "search", "args": args, "around": caller})
-        return _write(Reply(str(answer["out"]), tuple(answer["err"]), int(answer["code"])))
+        reply = _checked_reply(answer)
+        if reply is None:
+            raise WatcherUnavailable("it sent something that is no answer to a search")
+        return _write(reply)
     except WatcherUnavailable as unavailable:
         if unavailable.reason and {"-v", "--verbose"} & set(args):
             sys.stderr.write(f"the watcher does not answer: {unavailable.reason}\n")
         return None
     except KeyboardInterrupt:
         return 130
+
+
+def _checked_reply(answer: Mapping[str, Any]) -> Reply | None:
+    """The answer as a Reply; None if it is not one."""
+    out, err, code = answer.get("out"), answer.get("err"), answer.get("code")
+    lines = err if isinstance(err, list) and all(isinstance(line, str) for line in err) else None
+    if not isinstance(out, str) or lines is None or type(code) is not int or not 0 <= code < 256:
+        return None
+    return Reply(out, tuple(lines), code)
 
 
 def _search_first(args: Sequence[str]) -> list[str]:

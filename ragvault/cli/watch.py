@@ -159,9 +159,19 @@ def _state() -> dict[str, Any]:
 
     try:
         status = ask_watcher(runtime_folder(), {"op": "status"})
+        vaults, answered = status.get("vaults"), status.get("answered")
+        if not isinstance(vaults, list) or not all(map(_is_state, vaults)):
+            raise WatcherUnavailable("it sent something that is no status")
+        if not isinstance(answered, int):
+            raise WatcherUnavailable("it sent something that is no status")
     except WatcherUnavailable as unavailable:
         return {"vaults": [], "unanswered": unavailable.reason}
-    return {"vaults": status["vaults"], "answered": status["answered"]}
+    return {"vaults": vaults, "answered": answered}
+
+
+def _is_state(vault: object) -> bool:
+    """Whether this is the state of a vault, as the watcher sends it."""
+    return isinstance(vault, dict) and {"name", "away", "waiting", "why"} <= vault.keys()
 
 
 def _card(found: WatcherRecord) -> dict[str, Any]:

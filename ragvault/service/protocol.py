@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import socket
 import stat
@@ -33,7 +34,8 @@ from ragvault.service import PROTOCOL, RECORD_FILE, SOCKET_FILE
 ACCEPT_SECONDS = 0.3  # to confirm the request
 SILENCE_SECONDS = 3.0  # without a sign of life: the watcher hangs
 ANSWER_SECONDS = 60.0  # for the whole answer
-MAX_MESSAGE = 1 << 28  # bytes
+MAX_REQUEST = 1 << 20  # bytes; a search sends a few kilobytes
+MAX_REPLY = 1 << 25  # bytes; a larger answer is left to the client
 MAX_SOCKET_NAME = 100  # bytes that every system accepts; Linux accepts 108
 PEER_CREDENTIALS = getattr(socket, "SO_PEERCRED", None)
 
@@ -67,7 +69,7 @@ def watcher_connection(folder: str, request: Mapping[str, object]) -> Iterator[d
             connection, proof = _connect(folder)
             stack.enter_context(connection)
             answer = _exchange(connection, {**request, "proof": proof})
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise WatcherUnavailable(str(error) or type(error).__name__) from None
         yield answer
 
@@ -100,10 +102,10 @@ def _address_and_token(folder: str) -> tuple[str, str]:
 def _exchange(connection: socket.socket, request: Mapping[str, object]) -> dict[str, Any]:
     head = {"protocol": PROTOCOL, "version": __version__}
     connection.settimeout(ACCEPT_SECONDS)
-    connection.sendall(encode_message({**head, **request}))
+    connection.sendall(encode_message({**head, **request}, MAX_REQUEST))
     end = time.monotonic() + ANSWER_SECONDS
     while True:
-        message = receive_message(connection)
+        message = receive_message(connection, end)
         if message.get("state") == "done":
             return message
         if message.get("state") not in ("accepted", "working"):
@@ -116,9 +118,14 @@ def _exchange(connection: socket.socket, request: Mapping[str, object]) -> dict[
 # --- messages ---
 
 
-def encode_message(value: object) -> bytes:
-    """A value as one message. Every string survives, also file names that are not Unicode."""
+def encode_message(value: object, most: int = MAX_REPLY) -> bytes:
+    """A value as one message. Every string survives, also file names that are not Unicode.
+
+    Raises ValueError if it is longer than `most` bytes.
+    """
     data = json.dumps(value).encode("ascii")
+    if len(data) > most:
+        raise ValueError(f"a message of {len(data):,} bytes is too long")
     return len(data).to_bytes(4, "big") + data
 
 
@@ -130,23 +137,28 @@ def decode_message(data: bytes) -> dict[str, Any]:
     return value
 
 
-def message_length(head: bytes) -> int:
-    """The length that the first four bytes announce. Raises ValueError if it is too long."""
+def message_length(head: bytes, most: int = MAX_REPLY) -> int:
+    """The length that the first four bytes announce. Raises ValueError if it is above `most`."""
     length = int.from_bytes(head, "big")
-    if length > MAX_MESSAGE:
-        raise ValueError("too long")
+    if length > most:
+        raise ValueError(f"a message of {length:,} bytes is too long")
     return length
 
 
-def receive_message(connection: socket.socket) -> dict[str, Any]:
-    """The next message. Raises OSError if none comes in time, ValueError if it is malformed."""
-    length = message_length(_receive_exactly(connection, 4))
-    return decode_message(_receive_exactly(connection, length))
+def receive_message(connection: socket.socket, end: float = math.inf) -> dict[str, Any]:
+    """The next message. Raises OSError if none comes in time, ValueError if it is malformed.
+
+    `end` is a time.monotonic(): a peer that sends one byte now and then must not hold us up.
+    """
+    length = message_length(_receive_exactly(connection, 4, end))
+    return decode_message(_receive_exactly(connection, length, end))
 
 
-def _receive_exactly(connection: socket.socket, count: int) -> bytes:
+def _receive_exactly(connection: socket.socket, count: int, end: float) -> bytes:
     parts = []
     while count:
+        if time.monotonic() > end:
+            raise TimeoutError("it takes too long")
         part = connection.recv(min(count, 1 << 16))
         if not part:
             raise ConnectionResetError("the other end closed the connection")
