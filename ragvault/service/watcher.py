@@ -2,7 +2,7 @@
 
     with WatcherLock     there is one watcher, and it is this one
       with Server        searches are answered, by the function that was passed in
-        Watcher.run      until SIGTERM or SIGINT:
+        Watcher.run      until SIGTERM or SIGINT, or until a client asks it to stop:
                            1  update vaults whose changes are due
                            2  otherwise finish one vault, until something changes
                            3  otherwise sleep, and check every vault once a second
@@ -60,6 +60,7 @@ def run_watcher(vaults: Sequence[Vault], answer_search: AnswerSearch, log: Watch
             idle=indexes.close_outdated,
             pause=lambda root: watcher.pause(root),
             status=lambda: _status(watcher, server),
+            stop=lambda: watcher.stop(),
             failed=lambda error: log.info(describe_unexpected(error)),
             threads=max(vault.settings.config.watch.threads for vault in vaults),
         )

@@ -511,6 +511,6 @@ def test_a_runtime_folder_with_a_long_name_works(tmp_path):
         home.vault().index("keyword")
         with daemon(home.root, home.env, "--quiet"):
             assert home.asked("starter", "--format", "paths")["out"]
-            stop_watcher(running_watcher(home.env))
+            stop_watcher(running_watcher(home.env), home.env)
     finally:
         remove(home.folder)
