@@ -67,7 +67,7 @@ def rows(results: Mapping[str, Sequence[ScoredAnswer]]) -> list[dict[str, Any]]:
     return [
         {
             "profile": name,
-            **report.report(found),
+            **report.overall_and_kinds(found),
             "against": report.comparison(name, found, first, base),
         }
         for name, found in results.items()

@@ -14,7 +14,7 @@ app = typer.Typer()
 
 
 @app.command()
-def forget(
+def forget_command(
     note: Annotated[
         Optional[str],  # noqa: UP045
         typer.Argument(

@@ -14,7 +14,7 @@ app = typer.Typer()
 
 
 @app.command()
-def links(
+def links_command(
     note: options.Note,
     path: Annotated[
         str | None,

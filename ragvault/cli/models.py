@@ -27,7 +27,7 @@ Name = Annotated[
 
 
 @app.command("list")
-def list_(json: options.Json = False) -> None:
+def list_models(json: options.Json = False) -> None:
     """List every model with its origin, licence and folder.
 
     ragvault models list
@@ -39,8 +39,8 @@ def list_(json: options.Json = False) -> None:
     )
 
 
-@app.command()
-def pull(
+@app.command("pull")
+def pull_models(
     names: Annotated[
         Optional[list[str]],  # noqa: UP045 - read by Typer at run time
         typer.Argument(

@@ -221,7 +221,7 @@ def _format(named: Format, json: bool, nul: bool) -> str:
 
 @app.command(cls=QueryCommand)
 @wraps(arguments)
-def search(**typed: Any) -> None:
+def search_command(**typed: Any) -> None:
     reply = _answer(_with_volume(arguments(**typed)), this_caller())
     write_reply(reply)
     if reply.code:

@@ -21,7 +21,7 @@ app = typer.Typer()
 
 
 @app.command()
-def tune(
+def tune_command(
     questions: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Argument(metavar="QUESTIONS.jsonl", help="Judged questions."),

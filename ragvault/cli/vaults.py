@@ -39,7 +39,7 @@ class VaultRow:
 
 
 @app.command("list")
-def list_(json: options.Json = False) -> None:
+def list_vaults(json: options.Json = False) -> None:
     """List every known vault with its folder.
 
     ragvault vaults list

@@ -77,7 +77,7 @@ def evaluate_profiles(
         progress(f"{name}: asking {len(evaluator.questions)} questions")
         answers[name] = evaluator.run(_profile(name))
     first, base = next(iter(answers.items()))
-    reports = {name: report.report(of) for name, of in answers.items()}
+    reports = {name: report.overall_and_kinds(of) for name, of in answers.items()}
     with evaluator.opened(_profile(first)) as index:
         off = parts_off(index.config)
         unknown = report.unknown_notes(base, index.catalogue.files())

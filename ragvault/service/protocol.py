@@ -49,7 +49,7 @@ class WatcherUnavailable(Exception):
 
 
 class PeerRefused(Exception):
-    """The other end is not one we talk to; `ragvault search -v` shows the reason."""
+    """The other end cannot be trusted; `ragvault search -v` shows the reason."""
 
 
 # --- the client ---

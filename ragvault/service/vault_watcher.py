@@ -89,9 +89,13 @@ class VaultWatcher:
     """One watched vault. Calls `wake`, from any thread, when there may be work."""
 
     def __init__(
-        self, vault: Vault, talk: Reporter, kit: ModelPool, wake: Callable[[], None] = lambda: None
+        self,
+        vault: Vault,
+        reporter: Reporter,
+        kit: ModelPool,
+        wake: Callable[[], None] = lambda: None,
     ) -> None:
-        self.vault, self._talk, self._kit, self._wake = vault, talk, kit, wake
+        self.vault, self._reporter, self._kit, self._wake = vault, reporter, kit, wake
         settings = vault.settings.config.watch
         self.batch = ChangeBatch(settings.debounce, settings.patience)
         self.unfinished = False  # communities or full vectors are missing
@@ -270,7 +274,7 @@ class VaultWatcher:
         *,
         tidies: bool = False,
     ) -> Report:
-        progress = _InterruptingProgress(self._talk, interrupt)
+        progress = _InterruptingProgress(self._reporter, interrupt)
         engines = self.vault.engines(talk=progress, kit=self._kit, slab=EMBED_SLICE)
         self.runs += 1
         try:
@@ -327,7 +331,7 @@ class VaultWatcher:
             self._report_once(describe_unexpected(error))
 
     def _report(self, line: str) -> None:
-        self._talk.info(f"{self.vault.name}: {line}")
+        self._reporter.info(f"{self.vault.name}: {line}")
 
     def _report_once(self, line: str) -> None:
         if line != self._last_report:
@@ -411,11 +415,11 @@ class _PendingCount(NamedTuple):
 class _InterruptingProgress(SilentReporter):
     """Receives the progress of an indexing run, and ends it when `interrupt` returns True."""
 
-    def __init__(self, talk: Reporter, interrupt: Callable[[], bool]) -> None:
-        self._talk, self._interrupt = talk, interrupt
+    def __init__(self, reporter: Reporter, interrupt: Callable[[], bool]) -> None:
+        self._reporter, self._interrupt = reporter, interrupt
 
     def info(self, line: str) -> None:
-        self._talk.info(line)
+        self._reporter.info(line)
 
     def progress(self, done: int, total: int) -> None:
         self.tell("", done, total)  # of a download
