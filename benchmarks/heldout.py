@@ -33,7 +33,7 @@ from ragvault.evaluate.metrics import RELEVANT, score
 from ragvault.evaluate.run import Replay, ScoredAnswer
 from ragvault.evaluate.tune import Values, with_values
 from ragvault.rank.calibrate import calibrate
-from ragvault.rank.leg_weights import cosine
+from ragvault.rank.fuse import cosine
 from ragvault.rank.pipeline import outcome_of
 
 COLLECTIONS = ("ir/cranfield", "ir/cacm", "ir/med")

@@ -26,8 +26,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from benchmarks import data, record
 from ragvault.service.client import ask_watcher
+
+from benchmarks import data, record
 
 PYTHON = sys.executable
 RAGVAULT = str(Path(PYTHON).with_name("ragvault"))
@@ -45,7 +46,7 @@ def mark(name): marks.append((name, time.perf_counter()))
 import ragvault.cli.main; mark("import the command line")
 import ragvault.cli.search, ragvault.vault, ragvault.cli.render.results
 mark("import the read path")
-import sys; from ragvault.cli.caller import this_caller
+import sys; from ragvault.cli.start import this_caller
 from ragvault.vault import Vault
 vault = Vault.open(sys.argv[1]); mark("settings and vault")
 index = vault.corpus(); mark("open catalogue and indexes")
@@ -152,11 +153,8 @@ def where_cold(root: Path, environ: dict[str, str], runs: int) -> list[tuple[str
 
 def where_warm(root: Path, environ: dict[str, str], runs: int) -> list[tuple[str, float]]:
     bare = median(run([PYTHON, "-c", "pass"], environ).seconds for _ in range(runs))
-    client = "import ragvault.cli.start, ragvault.cli.caller, ragvault.service.protocol"
-    loaded = median(
-        run([PYTHON, "-c", f"{client}, ragvault.service.client"], environ).seconds
-        for _ in range(runs)
-    )
+    client = "import ragvault.cli.start, ragvault.service.protocol"
+    loaded = median(run([PYTHON, "-c", client], environ).seconds for _ in range(runs))
     whole = searches(root, environ, runs)
     took = [
         json.loads(run([*_json_search(root, turn)], environ).out)["took_ms"] for turn in range(runs)

@@ -25,7 +25,8 @@ from msgspec.structs import replace
 from benchmarks import corpora, record
 from benchmarks.corpora import Corpus
 from ragvault.config import profiles
-from ragvault.evaluate import ablation, report
+from ragvault.evaluate import report
+from ragvault.evaluate.evaluator import variants
 from ragvault.evaluate.run import Replay, ScoredAnswer
 
 LEGS = {
@@ -69,7 +70,7 @@ def rows(results: Mapping[str, Sequence[ScoredAnswer]]) -> list[dict[str, Any]]:
     return [
         {
             "profile": name,
-            **report.report(found),
+            **report.overall_and_kinds(found),
             "against": report.comparison(name, found, first, base),
         }
         for name, found in results.items()
@@ -85,7 +86,7 @@ def parts(some: Sequence[Corpus], flags: Sequence[str]) -> list[dict[str, Any]]:
         with corpus.vault(*flags).corpus() as index:
             replay = Replay(corpus.questions, index, corpora.NOW, corpus.relevant)
             base += _pooled(corpus, replay.answers(index.config))
-            for variant in ablation.variants(index.config):
+            for variant in variants(index.config):
                 config = corpus.vault(*flags, *variant.flags).settings.config
                 fits = replay.can_rank(config)
                 again = replay.answers(config) if fits else corpus.ask(*flags, *variant.flags)

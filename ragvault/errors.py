@@ -1,23 +1,25 @@
-"""Everything ragvault raises on purpose.
+"""Every error that ragvault raises on purpose, with its exit code.
 
     RagvaultError                 exit
       x UsageError                 2    the command was called wrongly
       x ConfigError                2    a setting is unknown, of the wrong type or out of range
-      x VaultNotFound              2    no vault at that path, or none of that name
+      x VaultNotFound              2    there is no such folder, and no vault of that name
       x ModelUnknown               2    no model has that name
       x IndexMissing               3    the vault has not been indexed yet
-      x IndexBehind                3    files changed since, where that was not accepted
-      x VaultUnreadable            4    the vault's folder is there and cannot be read
-      x VaultEmptied               4    the vault holds no note any more, and the index does
+      x IndexBehind                3    the index is out of date, and that was not accepted
+      x VaultUnreadable            4    the vault's folder exists and cannot be read
+      x VaultEmptied               4    the vault has no notes, but notes of it are indexed
       x IndexLocked                4    another process is writing this index
-      x IndexTooNew                4    made by a newer release
+      x IndexTooNew                4    a newer release wrote the index
       x IndexUnusable              4    the index folder cannot be read or written
       x EngineMissing              4    a library that a part needs cannot be imported
-      x ModelUnavailable           4    the weights are not here and no source gave them
-      x ModelUnusable              4    the weights are here and cannot be run, or were changed
+      x ModelUnavailable           4    the weights are not installed and could not be fetched
+      x ModelUnusable              4    the weights are installed and damaged, or cannot be run
 
-Each says what is wrong and, in `fix`, what mends it. Command line and servers turn a
-RagvaultError into their own form in one place; nothing else catches it.
+A room that needs one for itself defines it there, as a subclass: the watcher's are in
+service/process.py. The message says what is wrong, and `fix` says what to do about it. The command
+line and the servers each turn a RagvaultError into their own form in one place; nothing else
+catches it.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class RagvaultError(Exception):
-    """What went wrong, and the cure."""
+    """What went wrong; `fix` is what the user can do about it."""
 
     exit_code = 4
 
@@ -40,25 +42,25 @@ class RagvaultError(Exception):
 
 
 class UsageError(RagvaultError):
-    """The command was called in a way that cannot be meant."""
+    """The command was called wrongly."""
 
     exit_code = 2
 
 
 class ConfigError(RagvaultError):
-    """A setting that cannot be used; `message` names file and line where they are known."""
+    """A setting cannot be used; the message names its file and line where they are known."""
 
     exit_code = 2
 
 
 class VaultNotFound(RagvaultError):
-    """There is no folder, or no known vault, by that name."""
+    """There is no such folder, and no known vault of that name."""
 
     exit_code = 2
 
 
 class IndexMissing(RagvaultError):
-    """The vault exists and has no index yet."""
+    """The vault exists but has no index yet."""
 
     exit_code = 3
 
@@ -67,16 +69,18 @@ class IndexMissing(RagvaultError):
 
 
 class IndexBehind(RagvaultError):
-    """The index does not hold all that the vault does, and that was not accepted."""
+    """The index is out of date, and the caller asked for an up-to-date one."""
 
     exit_code = 3
 
     def __init__(self, vault: Path, why: str) -> None:
-        super().__init__(f"the index of {vault} is behind: {why}", fix=f"ragvault index {vault}")
+        super().__init__(
+            f"the index of {vault} is out of date: {why}", fix=f"ragvault index {vault}"
+        )
 
 
 class VaultUnreadable(RagvaultError):
-    """The vault's own folder cannot be listed, so nothing about it can be believed."""
+    """The vault's folder cannot be listed, so nothing is known about its notes."""
 
     def __init__(self, vault: Path, why: str) -> None:
         super().__init__(
@@ -86,7 +90,7 @@ class VaultUnreadable(RagvaultError):
 
 
 class VaultEmptied(RagvaultError):
-    """No note is left where some were indexed: a disk that is not mounted, more likely than not."""
+    """The vault has no notes, but some are indexed. Probably its disk is not mounted."""
 
     def __init__(self, vault: Path, notes: int) -> None:
         super().__init__(
@@ -97,7 +101,7 @@ class VaultEmptied(RagvaultError):
 
 
 class IndexLocked(RagvaultError):
-    """Another process holds the writer's lock."""
+    """Another process is writing the index."""
 
     def __init__(self, index: Path, *, owner: str) -> None:
         super().__init__(
@@ -107,7 +111,7 @@ class IndexLocked(RagvaultError):
 
 
 class IndexTooNew(RagvaultError):
-    """The index was made by a newer release."""
+    """A newer release wrote the index."""
 
     def __init__(self, index: Path, *, built: int, wanted: int) -> None:
         super().__init__(
@@ -127,13 +131,13 @@ class IndexUnusable(RagvaultError):
 
 
 def refused(index: Path, error: OSError) -> IndexUnusable:
-    """What the operating system would not do with a file of an index, in words."""
+    """The error for a file of an index that the operating system refused to read or write."""
     full = "No space left" in str(error)
     return disk_full(index) if full else IndexUnusable(index, error.strerror or str(error))
 
 
 def disk_full(index: Path) -> IndexUnusable:
-    """Nothing is replaced before what comes in its place is written, so nothing is lost by it."""
+    """The disk is full. Files are replaced only after the new one is written, so none is lost."""
     return IndexUnusable(
         index,
         "the disk is full",
@@ -152,7 +156,7 @@ class EngineMissing(RagvaultError):
 
 
 class ModelUnknown(RagvaultError):
-    """No model of the registry has that name, and it is neither a hub's id nor a folder."""
+    """The name is neither a model of the registry, nor a hub id, nor a folder."""
 
     exit_code = 2
 
@@ -165,7 +169,7 @@ class ModelUnknown(RagvaultError):
 
 
 class ModelUnavailable(RagvaultError):
-    """The weights are not on this machine. `failures` pairs each source with why it failed."""
+    """The weights are not installed. `failures` pairs each source with why it failed."""
 
     def __init__(self, name: str, failures: Sequence[tuple[str, str]]) -> None:
         tried = "; ".join(f"{source}: {why}" for source, why in failures)
@@ -178,7 +182,7 @@ class ModelUnavailable(RagvaultError):
 
 
 class ModelUnusable(RagvaultError):
-    """The weights cannot be run, or their bytes are not the ones that are named."""
+    """The weights cannot be run, or their files are not the expected ones."""
 
     def __init__(self, name: str, why: str, *, fix: str = "") -> None:
         super().__init__(

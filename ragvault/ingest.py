@@ -52,10 +52,12 @@ def ingest(
     look: Look | None = None,
     allow_empty: bool = False,
     regroup: float = 0.0,
+    tidies: bool = True,
 ) -> Report:
     """Bring the index up to date with the vault. The caller holds the writer's lock.
 
     Communities are computed again when at least the share `regroup` of the links has changed.
+    Without `tidies`, compaction is left to a later run.
     """
     began = time.perf_counter()
     engines.remade.clear()
@@ -78,7 +80,8 @@ def ingest(
     tell("", 0, 0)
     report.tier = run.searched_by()
     report.remade = tuple(sorted(engines.remade))
-    tidy(catalogue, engines, report)
+    if tidies:
+        tidy(catalogue, engines, report)
     report.seconds = time.perf_counter() - began
     remember(catalogue, report)
     return report

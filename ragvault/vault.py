@@ -94,6 +94,7 @@ class Vault:
         engines: Engines | None = None,
         look: Callable[[], Walked] | None = None,
         regroup: float = 0.0,
+        tidies: bool = True,
     ) -> Report:
         """Bring the index up to date with the files, and remember the vault.
 
@@ -101,6 +102,7 @@ class Vault:
         their models; then `offline` and `talk` are theirs. Whoever knows what has changed looks at
         the vault in a way of its own. `tell` may raise to stop between two pages: what was done is
         kept. Communities are computed again when at least the share `regroup` of the links changed.
+        Without `tidies`, compaction is left to a later run.
 
         `rebuild` makes all caches again from the catalogue, embedding nothing that is known; a
         damaged catalogue is made again from the vault, with the vectors that can still be read.
@@ -124,6 +126,7 @@ class Vault:
                 engines.empty()
             _mend(self.folder, rebuild, say)
             how: dict[str, Any] = {"tell": tell, "say": say, "look": look, "regroup": regroup}
+            how["tidies"] = tidies
             with self.catalogue(write=True) as catalogue:
                 return ingest(self.root, catalogue, engines, tier, allow_empty=allow_empty, **how)
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from ragvault.candidate import Candidate, Step
     from ragvault.plan import QueryPlan
 
-_C1 = re.compile(r"[\x7f-\x9f]")
+# Characters that JSON allows and a terminal may obey: C1 controls, line separators, bidi controls.
+_CONTROLS = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 TIERS = ("keyword", "static", "full")  # lowest first
 # The catalogue calls a link unresolved; users call it broken.
 LINK_STATES = {"resolved": "resolved", "unresolved": "broken", "ambiguous": "ambiguous"}
@@ -34,7 +35,8 @@ def encode(value: Any) -> str:
     """One line of JSON. Not by msgspec: a file name may contain bytes that are not Unicode."""
     import msgspec
 
-    return json.dumps(msgspec.to_builtins(value, enc_hook=os.fspath), ensure_ascii=False)
+    plain = msgspec.to_builtins(value, enc_hook=os.fspath)
+    return _escaped(json.dumps(plain, ensure_ascii=False))
 
 
 def search_json(answer: SearchAnswer, *, explain: bool = False) -> str:
@@ -63,13 +65,13 @@ def search_json(answer: SearchAnswer, *, explain: bool = False) -> str:
     if explain:
         found["explain"] = _by_vault(answer, _stages)
         found["legs"] = _by_vault(answer, _legs)
-    return _escaped(encode(found))
+    return encode(found)
 
 
 def search_jsonl(answer: SearchAnswer, *, explain: bool = False) -> str:
     """The objects of `results`, one per line."""
     pairs = enumerate(answer.results, 1)
-    return _escaped("\n".join(encode(_result(*pair, explain)) for pair in pairs))
+    return "\n".join(encode(_result(*pair, explain)) for pair in pairs)
 
 
 def status_json(status: Status, watcher: Mapping[str, Any] | None) -> str:
@@ -226,7 +228,6 @@ def _utc(seconds: float | None) -> str:
 
 
 def _escaped(text: str) -> str:
-    """JSON that can always be written: lone surrogates become JSON escapes."""
+    """JSON that can always be written: lone surrogates and controls become JSON escapes."""
     plain = text.encode("utf-8", "backslashreplace").decode()
-    # So do C1 control characters, which JSON allows and a terminal may obey.
-    return _C1.sub(lambda found: f"\\u{ord(found[0]):04x}", plain)
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", plain)

@@ -128,14 +128,12 @@ class SearchAnswer:
 
     @property
     def exit_code(self) -> int:
-        """0 for results, 1 for none, 3 if there are none because no leg could answer."""
+        """0 for results, 1 for none, 3 if there are none and a leg could not answer."""
         if self.results:
             return 0
-        responses = [answer.response for answer in self.answers]
         # The graph leg does not count: it only adds neighbours of what other legs found.
-        runs = [run for response in responses for run in response.runs if run.leg != "graph"]
-        answered = any(not run.failed for run in runs)
-        return 1 if answered or not any(response.failed for response in responses) else 3
+        failed = (leg for answer in self.answers for leg in answer.response.failed)
+        return 3 if any(leg != "graph" for leg in failed) else 1
 
     def notices(self) -> Iterator[str]:
         """What the reader must know beside the results, one line each."""

@@ -12,7 +12,7 @@ import typer
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
 from ragvault.cli.render import console
-from ragvault.cli.render.settings import (
+from ragvault.cli.render.reports import (
     no_problems,
     problems_json,
     settings_json,

@@ -22,8 +22,8 @@ def doctor(
 
     Checks Python and its libraries, models, folders, and the index against the vault. Then searches
     for the vault's own words, to see that each leg and each ranking signal has an effect. Changes
-    nothing. -q shows only problems, -v also what is fine. Exit 3 if the index is missing or out of
-    date, 4 if something cannot be used.
+    nothing. -q shows only problems, -v also what is fine. Exits with 3 if the index is missing or
+    out of date, with 4 if something cannot be used.
 
     ragvault doctor
 

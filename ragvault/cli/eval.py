@@ -37,7 +37,7 @@ def evaluate(
         bool, typer.Option("--ablate", help="Switch off each leg, boost and stage in turn.")
     ] = False,
     probes: Annotated[
-        int, typer.Option("--probes", metavar="N", min=1, help="How many probes.")
+        int, typer.Option("--probes", metavar="N", min=1, help="Number of probes to generate.")
     ] = 500,
     seed: Annotated[int, typer.Option("--seed", help="Another seed makes other probes.")] = 0,
     write: Annotated[
@@ -53,26 +53,28 @@ def evaluate(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Measure search quality, on judged questions or probes.
+    """Measure search quality, on judged or generated questions.
 
-    Without questions, probes are made of the vault itself: titles, aliases, headings, sentences,
-    misspelt titles and the words around links must find their notes; nonsense must find nothing.
+    Without a file, it generates questions from the vault (probes): titles, aliases, headings,
+    sentences, misspelt titles and the words around links must find their notes; nonsense must find
+    nothing.
 
     ragvault eval questions.jsonl --profiles all
 
     ragvault eval --ablate --plot parts.svg
     """
+    from ragvault.cli.render.evaluation import check_plot_path
     from ragvault.evaluate.evaluator import Evaluator, evaluate_profiles
     from ragvault.vault import Vault
 
-    if plot:
-        _check_plot(plot)
+    if plot:  # before the questions are asked, which may take an hour
+        check_plot_path(plot)
     flags = set_ or []
     opened = Vault.open(vault, flags=flags)
     names = _named(profiles, opened)
     asked = _questions(questions, opened, probes, seed, write)
     if not asked:
-        console.report("nothing to ask: no note of this vault has a title, heading or sentence")
+        console.report("the vault has no title, heading or sentence to make questions from")
         raise typer.Exit(1)
     now = datetime.now().astimezone()
     evaluator = Evaluator(
@@ -132,14 +134,5 @@ def _show(found: dict[str, Any], plot: Path | None, json: bool) -> None:
     for line in evaluation.warnings(found):
         console.report(line)
     if plot:
-        from ragvault.evaluate.plot import draw_report
-
-        draw_report(found, plot)
+        evaluation.draw_report(found, plot)
         console.report(f"drew {plot}")
-
-
-def _check_plot(path: Path) -> None:
-    """Before the questions are asked, which may take an hour."""
-    from ragvault.evaluate.plot import check_plot_path
-
-    check_plot_path(path)

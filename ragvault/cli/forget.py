@@ -1,4 +1,4 @@
-"""ragvault forget: remove a note from the index and from every index file."""
+"""ragvault forget: remove a note from the index, with nothing left behind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ app = typer.Typer()
 
 
 @app.command()
-def forget(
+def forget_command(
     note: Annotated[
         Optional[str],  # noqa: UP045
         typer.Argument(
@@ -34,7 +34,7 @@ def forget(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Remove a note from the index and from every index file.
+    """Remove a note from the index, with nothing left behind.
 
     Does not touch the note itself. If it is still in the vault, the next index adds it again,
     unless .ragignore excludes it. Also erases leftovers of notes you deleted or edited earlier.

@@ -9,7 +9,6 @@ import typer
 
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
-from ragvault.cli.progress import progress
 from ragvault.cli.render import console
 
 app = typer.Typer()
@@ -80,15 +79,19 @@ def index(
     ragvault index sample_vault --tier static --offline
     """
     from ragvault.cli.render import reports
+    from ragvault.errors import VaultNotFound
     from ragvault.models.progress import stderr_reporter
     from ragvault.service.process import pause_watcher
     from ragvault.vault import Vault
 
     flags = [*(set_ or ()), *([f"models.embedder={model}"] if model else ())]
-    opened = Vault.open(vault, flags=flags)
+    try:
+        opened = Vault.open(vault, flags=flags)
+    except VaultNotFound as unknown:  # its fix names --vault, which `index` does not have
+        raise VaultNotFound(str(unknown), fix="ragvault index FOLDER") from None
     how_far: Any = "keyword" if no_vectors else tier.value
     try:
-        with pause_watcher(opened.root) as watcher, progress() as report_progress:
+        with pause_watcher(opened.root) as watcher, console.progress() as report_progress:
             if watcher:
                 console.report(f"pausing the watcher (pid {watcher.pid}) during this run")
             talk = stderr_reporter(quiet=console.is_quiet())

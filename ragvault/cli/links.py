@@ -14,7 +14,7 @@ app = typer.Typer()
 
 
 @app.command()
-def links(
+def links_command(
     note: options.Note,
     path: Annotated[
         str | None,
@@ -24,10 +24,10 @@ def links(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """List the links of a note: outgoing, incoming, broken and ambiguous.
+    """List the links of a note, in both directions.
 
-    With --path, shows how it is connected to another note: the shortest path over links, followed
-    in both directions.
+    Also shows which of them are broken or ambiguous. With --path, shows how two notes are
+    connected: the shortest path over links, followed in both directions.
 
     Exits with 1 if there are no links, or the notes are not connected. Loads no model and writes
     nothing.

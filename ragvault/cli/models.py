@@ -27,8 +27,8 @@ Name = Annotated[
 
 
 @app.command("list")
-def list_(json: options.Json = False) -> None:
-    """List every model: its kind, origin and licence, and whether it is installed.
+def list_models(json: options.Json = False) -> None:
+    """List every model with its origin, licence and folder.
 
     ragvault models list
     """
@@ -39,8 +39,8 @@ def list_(json: options.Json = False) -> None:
     )
 
 
-@app.command()
-def pull(
+@app.command("pull")
+def pull_models(
     names: Annotated[
         Optional[list[str]],  # noqa: UP045 - read by Typer at run time
         typer.Argument(
@@ -93,7 +93,7 @@ def verify(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Hash every file of the installed models. Exit 4 if one is damaged.
+    """Verify every file of the installed models. Exits with 4 if one is damaged.
 
     ragvault models verify
     """
@@ -108,9 +108,9 @@ def verify(
     if json:
         rows = [{"name": each, "faults": wrong} for each, wrong in faults.items()]
         console.out(encode({"models": rows}))
-    wrong = [(each, said) for each, all_of_it in faults.items() for said in all_of_it]
-    if wrong:
-        raise ModelUnusable(wrong[0][0], "; ".join(said for _, said in wrong))
+    damaged = [each for each, wrong in faults.items() if wrong]
+    if damaged:
+        raise ModelUnusable(damaged[0], "; ".join(why for each in damaged for why in faults[each]))
     if not quiet and not json:
         console.out("\n".join(f"{each}: verified" for each in faults))
 

@@ -85,7 +85,8 @@ VaultName = Annotated[
         "--vault",
         metavar="PATH|NAME",
         autocompletion=vault_names,
-        help="Default: the vault around the current folder, else the only one, else the default.",
+        help="Vault to use. Default: the vault around the current folder, else the only one, else "
+        "the default vault.",
     ),
 ]
 Note = Annotated[

@@ -14,7 +14,7 @@ app = typer.Typer()
 
 
 @app.command()
-def related(
+def related_command(
     note: options.Note,
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, help="Maximum number of notes.")

@@ -28,9 +28,9 @@ import typer
 from typer.core import TyperCommand
 
 from ragvault.cli import options
-from ragvault.cli.caller import Caller, Reply, this_caller, write_reply
 from ragvault.cli.render import console
-from ragvault.cli.render.text import printable
+from ragvault.cli.render.console import printable
+from ragvault.cli.start import Caller, Reply, this_caller, write_reply
 from ragvault.errors import RagvaultError, UsageError
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def arguments(
     ] = False,
     require_fresh: Annotated[
         bool,
-        typer.Option("--require-fresh", help="Exit 3 if files have changed since the last index."),
+        typer.Option("--require-fresh", help="Exit with 3 if files changed since the last index."),
     ] = False,
     format_: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.text,
     nul: Annotated[
@@ -222,7 +222,7 @@ def _format(named: Format, json: bool, nul: bool) -> str:
 
 @app.command(cls=QueryCommand)
 @wraps(arguments)
-def search(**typed: Any) -> None:
+def search_command(**typed: Any) -> None:
     reply = _answer(_with_volume(arguments(**typed)), this_caller())
     write_reply(reply)
     if reply.code:

@@ -1,8 +1,15 @@
-"""The console entry point. A search that a watcher can answer never imports Typer.
+"""The console entry point, and what a search hands to the process that answers it.
 
-Everything else, and every search that no watcher answers, goes on to main.py. Both ways write the
-same bytes, because the watcher runs the same function as `ragvault search`. RAGVAULT_ALONE=1 asks
-no watcher.
+    run        the whole program
+    Caller     where a search was typed: folder, environment, clock, terminal
+    Reply      what it writes to stdout and stderr, and its exit code
+
+If a watcher runs, it answers `ragvault search`, and this process never imports Typer: a search then
+takes a tenth of a second instead of one or two. Everything the search would read from its own
+process is in the Caller, so both ways write the same bytes. Every other command, and every search
+that no watcher answers, goes on to main.py. RAGVAULT_ALONE=1 asks no watcher.
+
+This module imports almost nothing, because every search waits for it.
 """
 
 from __future__ import annotations
@@ -10,11 +17,12 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from ragvault.cli.caller import Reply
+    from datetime import datetime, tzinfo
 
 HELP = ("-h", "--help")  # answered by the process in which they were typed
 VOLUME = ("-q", "--quiet", "-v", "--verbose")  # may also stand before the command
@@ -23,6 +31,13 @@ GRACE = 0.2  # seconds a late leg gets to end
 # Python looks for reference cycles after 700 new containers, and now and then at everything. A
 # search makes thousands that need no collector; it was held up by 1.8 ms, once in forty by 35 ms.
 GC_THRESHOLD = 50_000  # containers
+WIDTH = 100  # columns if the terminal does not report its own
+VARIABLES = ("RAGVAULT_", "XDG_")  # prefixes of variables that settings and folders depend on
+MORE_VARIABLES = ("NO_COLOR", "TERM", "HOME", "TZ")
+PATHS = ("RAGVAULT_HOME", "RAGVAULT_CONFIG")
+LOCALTIME = "/etc/localtime"
+
+clock = time.time  # a name of its own, so that a test can stop it
 
 
 def run() -> None:
@@ -59,20 +74,31 @@ def answered_by_watcher(args: Sequence[str]) -> int | None:
     args = _search_first(args)
     if not args or os.environ.get("RAGVAULT_ALONE") or set(HELP) & set(args):
         return None
-    from ragvault.cli.caller import Reply, this_caller
     from ragvault.config.runtime import runtime_folder
-    from ragvault.service.client import WatcherUnavailable, ask_watcher
+    from ragvault.service.protocol import WatcherUnavailable, ask_watcher
 
     try:
         caller = this_caller()._asdict()
         answer = ask_watcher(runtime_folder(), {"op": "search", "args": args, "around": caller})
-        return _write(Reply(str(answer["out"]), tuple(answer["err"]), int(answer["code"])))
+        reply = _checked_reply(answer)
+        if reply is None:
+            raise WatcherUnavailable("it sent something that is no answer to a search")
+        return _write(reply)
     except WatcherUnavailable as unavailable:
         if unavailable.reason and {"-v", "--verbose"} & set(args):
             sys.stderr.write(f"the watcher does not answer: {unavailable.reason}\n")
         return None
     except KeyboardInterrupt:
         return 130
+
+
+def _checked_reply(answer: Mapping[str, Any]) -> Reply | None:
+    """The answer as a Reply; None if it is not one."""
+    out, err, code = answer.get("out"), answer.get("err"), answer.get("code")
+    lines = err if isinstance(err, list) and all(isinstance(line, str) for line in err) else None
+    if not isinstance(out, str) or lines is None or type(code) is not int or not 0 <= code < 256:
+        return None
+    return Reply(out, tuple(lines), code)
 
 
 def _search_first(args: Sequence[str]) -> list[str]:
@@ -87,10 +113,8 @@ def _search_first(args: Sequence[str]) -> list[str]:
 
 def _write(reply: Reply) -> int:
     """Write what `ragvault search` would have written, and return its exit code."""
-    from ragvault.cli import caller
-
     try:
-        caller.write_reply(reply)
+        write_reply(reply)
     except BrokenPipeError:
         from ragvault.cli.main import reader_left
 
@@ -101,3 +125,130 @@ def _write(reply: Reply) -> int:
         console.unexpected(error)
         return 4
     return reply.code
+
+
+# --- where a search was typed, and what it writes ---
+
+
+class Caller(NamedTuple):
+    """Where a search was typed. `terminal`: whether its stdout is one."""
+
+    cwd: str
+    environ: Mapping[str, str]
+    now: float  # seconds since 1970
+    zone: int  # seconds that local time is ahead of UTC, at `now`
+    terminal: bool = False
+    columns: int = WIDTH
+
+    @property
+    def colour(self) -> bool:
+        off = self.environ.get("NO_COLOR", "") or self.environ.get("TERM") == "dumb"
+        return self.terminal and not off
+
+    def local_time(self) -> datetime:
+        """When the search was typed, in the caller's time zone."""
+        from datetime import datetime
+
+        return datetime.fromtimestamp(self.now, self.time_zone())
+
+    def time_zone(self) -> tzinfo:
+        """The caller's time zone, from TZ or /etc/localtime.
+
+        The offset of this moment alone would be wrong for the other half of the year where clocks
+        change. It is used only if the zone cannot be read, or disagrees with the caller's clock.
+        """
+        from datetime import datetime, timedelta, timezone
+
+        offset = timedelta(seconds=self.zone)
+        zone = _read_zone(self.environ.get("TZ"))
+        if zone is not None and datetime.fromtimestamp(self.now, zone).utcoffset() == offset:
+            return zone
+        return timezone(offset)
+
+
+def this_caller() -> Caller:
+    """The caller that is this process, now."""
+    now = clock()
+    terminal = bool(sys.stdout) and sys.stdout.isatty()
+    return Caller(
+        cwd=_current_folder(),
+        environ=dict(_relevant(os.environ)),
+        now=now,
+        zone=time.localtime(now).tm_gmtoff,
+        terminal=terminal,
+        columns=_columns() if terminal else WIDTH,
+    )
+
+
+def _current_folder() -> str:
+    """The current folder; the root folder if it was deleted, which is inside no vault."""
+    # Not pathlib: importing it takes longer than everything else here.
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except OSError:
+        return os.sep
+
+
+def _relevant(environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The variables that matter; paths become absolute, so they mean the same in every folder."""
+    return [
+        (name, os.path.abspath(os.path.expanduser(value)) if name in PATHS and value else value)  # noqa: PTH100, PTH111
+        for name, value in environ.items()
+        if name.startswith(VARIABLES) or name in MORE_VARIABLES
+    ]
+
+
+def _columns() -> int:
+    try:
+        return int(os.environ.get("COLUMNS", "")) or WIDTH
+    except ValueError:
+        pass
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH
+    except (OSError, ValueError):
+        return WIDTH
+
+
+def _read_zone(name: str | None) -> tzinfo | None:
+    """The zone that TZ names, by name or by file; without TZ the machine's; None if unreadable."""
+    from datetime import timezone
+    from zoneinfo import ZoneInfo
+
+    place = LOCALTIME if name is None else name.removeprefix(":")
+    try:
+        if not place.startswith("/"):
+            return ZoneInfo(place) if place else timezone.utc
+        with open(place, "rb") as file:  # noqa: PTH123
+            return ZoneInfo.from_file(file)
+    except (KeyError, OSError, ValueError):  # no such name or file, or not a zone file
+        return None
+
+
+class Reply(NamedTuple):
+    """What a search writes. `out` is complete, `err` is lines; paths are as os.fsdecode gives."""
+
+    out: str
+    err: tuple[str, ...] = ()
+    code: int = 0
+
+
+def write_reply(reply: Reply) -> None:
+    """Write results to stdout, then notices to stderr."""
+    if reply.out and sys.stdout:  # None if it was closed: `>&-`
+        buffer = getattr(sys.stdout, "buffer", None)
+        if buffer is None:
+            sys.stdout.write(reply.out)
+        else:
+            sys.stdout.flush()
+            buffer.write(encoded(reply.out, sys.stdout.encoding))
+            buffer.flush()
+    if reply.err and sys.stderr:
+        sys.stderr.write("".join(f"{line}\n" for line in reply.err))
+
+
+def encoded(text: str, encoding: Any) -> bytes:
+    """Names that are not Unicode become their bytes; what the encoding lacks is escaped."""
+    try:
+        return text.encode(encoding or "utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode(encoding or "utf-8", "backslashreplace")

@@ -13,7 +13,7 @@ app = typer.Typer()
 
 
 @app.command()
-def status(
+def status_command(
     vault: options.VaultName = None,
     json: options.Json = False,
     quiet: options.Quiet = False,

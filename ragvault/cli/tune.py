@@ -21,7 +21,7 @@ app = typer.Typer()
 
 
 @app.command()
-def tune(
+def tune_command(
     questions: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Argument(metavar="QUESTIONS.jsonl", help="Judged questions."),
@@ -39,12 +39,12 @@ def tune(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Find better ranking weights for a vault, and keep them only if they prove better.
+    """Find better ranking weights; keep them only if they help.
 
     Searches on one half of the questions and judges on the other. A change is kept if the lower end
     of its 95 % interval is above 0 and no kind of question loses more than a point. Tuned settings
     are stored beside the index; they override your config.toml, and the vault's own file overrides
-    them. Exit 1 if nothing better was found.
+    them. Exits with 1 if nothing better was found.
 
     ragvault tune questions.jsonl --dry-run
 

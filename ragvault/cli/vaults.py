@@ -11,7 +11,7 @@ import typer
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
 from ragvault.cli.render import console, reports
-from ragvault.cli.render.text import printable, size
+from ragvault.cli.render.console import printable, size
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.update.freshness import folder_error, is_gone
 
@@ -39,8 +39,8 @@ class VaultRow:
 
 
 @app.command("list")
-def list_(json: options.Json = False) -> None:
-    """List every known vault: its name, its folder, and whether the folder exists.
+def list_vaults(json: options.Json = False) -> None:
+    """List every known vault with its folder.
 
     ragvault vaults list
     """

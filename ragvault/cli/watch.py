@@ -1,4 +1,4 @@
-"""ragvault watch: update indexes as files change, and answer searches meanwhile."""
+"""ragvault watch: update the index as files change, and answer searches meanwhile."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def watch(
     status: Annotated[
         bool,
         typer.Option(
-            "--status", help="Show whether a watcher runs and what it does. Exit code 1: none."
+            "--status",
+            help="Show whether a watcher runs, and its state. Exits with 1 if none runs.",
         ),
     ] = False,
     print_unit: Annotated[
@@ -55,10 +56,10 @@ def watch(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Update indexes as files change, and keep models loaded for fast searches.
+    """Update the index as files change, and keep searches fast.
 
     A change can be searched within two seconds. While the watcher runs, it also answers
-    `ragvault search`, with the models already in memory. Ctrl-C ends it; nothing is lost.
+    `ragvault search`: models and indexes stay in memory. Ctrl-C ends it; nothing is lost.
 
     ragvault watch ~/notes
 
@@ -98,8 +99,8 @@ def _answer(
     pending: PendingCounter,
 ) -> Mapping[str, Any] | None:
     """Answer a search typed in another process; None: that process answers by itself."""
-    from ragvault.cli.caller import Caller
     from ragvault.cli.search import answer_search, parse_search
+    from ragvault.cli.start import Caller
 
     caller = Caller(**around)
     typed = parse_search(args, caller) if _has_our_folders(caller.environ) else None
@@ -108,7 +109,7 @@ def _answer(
 
 def _has_our_folders(environ: Mapping[str, str]) -> bool:
     """Whether the other process has its indexes and settings in the same folders."""
-    from ragvault.cli.caller import this_caller
+    from ragvault.cli.start import this_caller
 
     ours = this_caller().environ
     return all(ours.get(name) == environ.get(name) for name in PLACES)
@@ -119,9 +120,11 @@ def _open_vaults(named: Sequence[str]) -> list[Vault]:
     from ragvault.errors import VaultNotFound
     from ragvault.vault import Vault, known
 
-    vaults = [Vault.open(name) for name in named] or [
-        Vault.open(vault.root) for vault in known() if vault.root.is_dir()
-    ]
+    try:
+        vaults = [Vault.open(name) for name in named]
+    except VaultNotFound as unknown:  # its fix names --vault, which `watch` does not have
+        raise VaultNotFound(str(unknown), fix="ragvault watch FOLDER") from None
+    vaults = vaults or [Vault.open(vault.root) for vault in known() if vault.root.is_dir()]
     if not vaults:
         raise VaultNotFound("no vaults yet", fix="ragvault watch FOLDER")
     return list({vault.root: vault for vault in vaults}.values())
@@ -152,13 +155,23 @@ def _show_status(json: bool) -> None:
 def _state() -> dict[str, Any]:
     """What the watcher reports of itself, or why it does not answer."""
     from ragvault.config.runtime import runtime_folder
-    from ragvault.service.client import WatcherUnavailable, ask_watcher
+    from ragvault.service.protocol import WatcherUnavailable, ask_watcher
 
     try:
         status = ask_watcher(runtime_folder(), {"op": "status"})
+        vaults, answered = status.get("vaults"), status.get("answered")
+        if not isinstance(vaults, list) or not all(map(_is_state, vaults)):
+            raise WatcherUnavailable("it sent something that is no status")
+        if not isinstance(answered, int):
+            raise WatcherUnavailable("it sent something that is no status")
     except WatcherUnavailable as unavailable:
         return {"vaults": [], "unanswered": unavailable.reason}
-    return {"vaults": status["vaults"], "answered": status["answered"]}
+    return {"vaults": vaults, "answered": answered}
+
+
+def _is_state(vault: object) -> bool:
+    """Whether this is the state of a vault, as the watcher sends it."""
+    return isinstance(vault, dict) and {"name", "away", "waiting", "why"} <= vault.keys()
 
 
 def _card(found: WatcherRecord) -> dict[str, Any]:

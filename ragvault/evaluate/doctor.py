@@ -75,12 +75,12 @@ class Finding:
 
     part: str
     state: State
-    said: str
-    cure: str = ""
+    message: str
+    fix: str = ""
 
 
-def fine(part: str, said: str) -> Finding:
-    return Finding(part, "fine", said)
+def fine(part: str, message: str) -> Finding:
+    return Finding(part, "fine", message)
 
 
 def exit_code(findings: Iterable[Finding]) -> int:
@@ -169,8 +169,8 @@ def check_libraries(config: Config) -> Iterator[Finding]:
         wanted["tantivy"] = "keyword search"
     failed = [(name, why) for name in wanted if (why := _import_failure(name))]
     for name, why in failed:
-        said = f"{name} ({wanted[name]}): {why}"
-        yield Finding("libraries", "broken", said, _library_fix(name, why))
+        message = f"{name} ({wanted[name]}): {why}"
+        yield Finding("libraries", "broken", message, _library_fix(name, why))
     if not failed:
         yield fine("libraries", f"all {len(wanted)} can be imported")
 
@@ -221,8 +221,8 @@ def _check_model(name: str, needed: bool) -> Finding:
     if build is None and needed:
         return Finding(part, "broken", f"{name} is not installed, and the index needs it", pull)
     if build is None:
-        said = f"{name} is not installed; ragvault index fetches it when needed"
-        return Finding(part, "note", said, pull)
+        message = f"{name} is not installed; ragvault index fetches it when needed"
+        return Finding(part, "note", message, pull)
     wrong = weights.faults(build, models_dir)
     if wrong:
         return Finding(part, "broken", f"{name}: {'; '.join(wrong)}", pull)
@@ -235,8 +235,10 @@ def _check_folders(config: Config) -> Iterator[Finding]:
     yield _check_folder("models folder", folders.models_dir())
     free = shutil.disk_usage(_nearest_existing(data)).free
     if free < MIN_FREE:
-        said = f"only {free / 1e6:.0f} MB are free on the disk of {data}"
-        yield Finding("disk", "broken", said, "free some space, or set paths.data to another disk")
+        message = f"only {free / 1e6:.0f} MB are free on the disk of {data}"
+        yield Finding(
+            "disk", "broken", message, "free some space, or set paths.data to another disk"
+        )
     else:
         yield fine("disk", f"{free / 1e9:.1f} GB are free")
 
@@ -244,13 +246,13 @@ def _check_folders(config: Config) -> Iterator[Finding]:
 def _check_folder(part: str, folder: Path) -> Finding:
     above = _nearest_existing(folder)
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        said = f"{above} is not writable"
-        return Finding(part, "broken", said, f"chmod u+rwx {above}, or set RAGVAULT_HOME")
+        message = f"{above} is not writable"
+        return Finding(part, "broken", message, f"chmod u+rwx {above}, or set RAGVAULT_HOME")
     if not folder.exists():
         return fine(part, f"{folder} will be created when needed")
     if os.name == "posix" and part == "data folder" and _is_open_to_others(folder / "vaults"):
-        said = f"other users can read {folder / 'vaults'}, and an index contains your notes"
-        return Finding(part, "broken", said, f"chmod 700 {folder / 'vaults'}")
+        message = f"other users can read {folder / 'vaults'}, and an index contains your notes"
+        return Finding(part, "broken", message, f"chmod 700 {folder / 'vaults'}")
     return fine(part, f"{folder} is writable and private")
 
 
@@ -271,9 +273,11 @@ def check_watching(root: Path, settings: Walk) -> Finding:
     seen.walk()
     count = seen.folders
     if count > limit // 2:  # other programs of the same user share the limit
-        said = f"{count:,} folders, but the system allows {limit:,} watches; ragvault watch polls"
-        cure = f"sudo sysctl fs.inotify.max_user_watches={max(count * 4, 524_288)}"
-        return Finding("watching", "note", said, cure)
+        message = (
+            f"{count:,} folders, but the system allows {limit:,} watches; ragvault watch polls"
+        )
+        fix = f"sudo sysctl fs.inotify.max_user_watches={max(count * 4, 524_288)}"
+        return Finding("watching", "note", message, fix)
     return fine("watching", f"{count:,} folders; the system allows {limit:,} watches")
 
 
@@ -290,8 +294,8 @@ def check_index(catalogue: Catalogue, engines: Engines, status: Status) -> Itera
         yield Finding("catalogue", "broken", wrong, f"{INDEX} --rebuild")
         return
     held = status.counts
-    said = f"{held.notes:,} notes, {held.passages:,} passages, revision {held.revision}"
-    yield fine("catalogue", said)
+    message = f"{held.notes:,} notes, {held.passages:,} passages, revision {held.revision}"
+    yield fine("catalogue", message)
     with catalogue.snapshot():
         yield _check_keyword_index(catalogue, engines)
         yield from _check_vector_indexes(catalogue, engines)
@@ -307,20 +311,20 @@ def _check_files(status: Status) -> Iterator[Finding]:
     elif pending:
         waits = {
             "changed files": pending.files,
-            "passages to index by word": pending.words,
+            "passages to add to the keyword index": pending.words,
             "passages to embed": pending.passages,
-            "links to look up": pending.links,
+            "links to resolve": pending.links,
         }
-        said = "; ".join(f"{what}: {number:,}" for what, number in waits.items() if number)
-        yield Finding("vault", "behind", said, INDEX)
+        message = "; ".join(f"{what}: {number:,}" for what, number in waits.items() if number)
+        yield Finding("vault", "behind", message, INDEX)
     else:
         yield fine("vault", "every file is indexed as it is now")
     if status.skipped:
-        said = f"{len(status.skipped):,} files are skipped"
-        yield Finding("skipped", "note", said, "ragvault status -v shows why")
+        message = f"{len(status.skipped):,} files are skipped"
+        yield Finding("skipped", "note", message, "ragvault status -v shows why")
     if status.writer:
-        said = f"{status.writer} is writing; it may still finish what is pending"
-        yield Finding("writer", "note", said)
+        message = f"{status.writer} is writing; it may still finish what is pending"
+        yield Finding("writer", "note", message)
 
 
 def _check_keyword_index(catalogue: Catalogue, engines: Engines) -> Finding:
@@ -334,8 +338,8 @@ def _check_keyword_index(catalogue: Catalogue, engines: Engines) -> Finding:
         return Finding(part, "broken", str(broken), broken.fix)
     try:
         if cache.revision != catalogue.revision:
-            said = f"has revision {cache.revision}, the catalogue has {catalogue.revision}"
-            return Finding(part, "behind", said, INDEX)
+            message = f"has revision {cache.revision}, the catalogue has {catalogue.revision}"
+            return Finding(part, "behind", message, INDEX)
         wanted = catalogue.passage_ids()
         return _compare_passages(part, index.passages(), wanted, f"{cache.engine}: ")
     except CacheBroken as broken:
@@ -388,8 +392,10 @@ def _compare_passages(
 
     missing, extra = len(np.setdiff1d(wanted, has)), len(np.setdiff1d(has, wanted))
     if missing or extra:
-        said = f"{of}{missing:,} passages are missing and {extra:,} are not in the catalogue"
-        return Finding(part, "behind", said, f"{INDEX}, or {INDEX} --rebuild if that is not enough")
+        message = f"{of}{missing:,} passages are missing and {extra:,} are not in the catalogue"
+        return Finding(
+            part, "behind", message, f"{INDEX}, or {INDEX} --rebuild if that is not enough"
+        )
     return fine(part, f"{of}all {len(has):,} passages")
 
 
@@ -419,18 +425,18 @@ def _signal(signal: Signal) -> Finding:
     if signal.state == "idle":
         return Finding(signal.name, "note", signal.lacks)
     if signal.state == "alive":
-        said = f"fired in {signal.fired} of {signal.asked} searches with the vault's own words"
-        return fine(signal.name, said)
-    said = f"fired in none of {signal.asked} searches with the vault's own words"
-    return Finding(signal.name, "broken", said, REBUILD)
+        message = f"fired in {signal.fired} of {signal.asked} searches with the vault's own words"
+        return fine(signal.name, message)
+    message = f"fired in none of {signal.asked} searches with the vault's own words"
+    return Finding(signal.name, "broken", message, REBUILD)
 
 
 def _filters(signals: Sequence[Signal]) -> Iterator[Finding]:
     """One line for all filters that work, and one for each that does not."""
     for each in signals:
         if each.state == "dead":
-            said = f"{each.name} keeps none of the {each.asked} notes that it should keep"
-            yield Finding("filter", "broken", said, REBUILD)
+            message = f"{each.name} keeps none of the {each.asked} notes that it should keep"
+            yield Finding("filter", "broken", message, REBUILD)
     working = [each.name for each in signals if each.state == "alive"]
     if working:
         yield fine("filters", f"{', '.join(working)} keep the notes that they should keep")

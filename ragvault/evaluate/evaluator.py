@@ -3,6 +3,7 @@
     evaluator = Evaluator(open_index, questions, now)
     evaluator.run("search.profile=ragdocs")       every question, with some settings changed
     evaluate_profiles(evaluator, ["default"])     the report that `ragvault eval` prints
+    variants(config)                              the settings with one part switched off, each
 
 `open_index` opens the index with settings laid over those in effect. Models that one run has
 loaded are reused by the next, so loading them is not part of any comparison.
@@ -10,18 +11,19 @@ loaded are reused by the next, so loading them is not part of any comparison.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from ragvault.config.settings import Config
 from ragvault.corpus import LocalCorpus
 from ragvault.engines import Embedders
-from ragvault.evaluate import ablation, report
+from ragvault.evaluate import report
 from ragvault.evaluate.questions import Question
 from ragvault.evaluate.run import Replay, ScoredAnswer, run_questions
-from ragvault.evaluate.signals import count_signals
+from ragvault.evaluate.signals import BOOSTS, OPTIONAL_STAGES, count_signals
+from ragvault.plan import LEGS
 
 OpenIndex = Callable[[Sequence[str]], LocalCorpus]
 Progress = Callable[[str], None]
@@ -76,9 +78,9 @@ def evaluate_profiles(
         progress(f"{name}: asking {len(evaluator.questions)} questions")
         answers[name] = evaluator.run(_profile(name))
     first, base = next(iter(answers.items()))
-    reports = {name: report.report(of) for name, of in answers.items()}
+    reports = {name: report.overall_and_kinds(of) for name, of in answers.items()}
     with evaluator.opened(_profile(first)) as index:
-        off = ablation.parts_off(index.config)
+        off = parts_off(index.config)
         unknown = report.unknown_notes(base, index.catalogue.files())
         revision = index.catalogue.revision
     return {
@@ -104,7 +106,7 @@ def _ablations(
     """What each part is worth: the base minus what remains without it."""
     with evaluator.replay(_profile(profile)) as replay:
         rows: list[Mapping[str, Any]] = []
-        for variant in ablation.variants(replay.config):
+        for variant in variants(replay.config):
             progress(f"{profile} without {variant.name}")
             flags = (_profile(profile), *variant.flags)
             config = evaluator.settings(*flags)
@@ -114,7 +116,7 @@ def _ablations(
 
 
 def _worth(
-    variant: ablation.Variant, base: Sequence[ScoredAnswer], without: Sequence[ScoredAnswer]
+    variant: Variant, base: Sequence[ScoredAnswer], without: Sequence[ScoredAnswer]
 ) -> Mapping[str, Any]:
     # The base against the variant: positive if the part helps.
     worth = report.comparison("", base, "", without)
@@ -138,3 +140,56 @@ def _signals(evaluator: Evaluator, profile: str, progress: Progress) -> list[Map
 
 def _profile(name: str) -> str:
     return f"search.profile={name}"
+
+
+# --- which parts can be switched off ---
+
+#     leg      without one leg
+#     boost    without one boost
+#     fuse     without the lift for exact names, or without scores filled in by other legs
+#     stage    without one ranking stage; without `fuse`, the lists are concatenated
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One part switched off: its name, its group, and the settings that do it."""
+
+    name: str
+    group: str
+    flags: tuple[str, ...]
+
+
+def variants(config: Config) -> Iterator[Variant]:
+    """One variant for every part that is on."""
+    legs = config.retrieve.legs
+    for leg in legs:
+        left = [f'"{other}"' for other in legs if other != leg]
+        if set(left) - {'"graph"'}:  # the graph leg finds nothing alone
+            yield Variant(leg, "leg", (f"retrieve.legs=[{', '.join(left)}]",))
+    yield from _fusion(config)
+    if config.boost.enabled:
+        on = [name for name in BOOSTS if getattr(config.boost, name).enabled]
+        for name in on:
+            yield Variant(name, "boost", (f"boost.{name}.enabled=false",))
+        if on:
+            yield Variant("boost", "stage", ("boost.enabled=false",))
+    for stage in OPTIONAL_STAGES:
+        if getattr(config, stage).enabled:
+            yield Variant(stage, "stage", (f"{stage}.enabled=false",))
+
+
+def parts_off(config: Config) -> list[str]:
+    """The parts that these settings already switch off."""
+    boosts = [name for name in BOOSTS if not getattr(config.boost, name).enabled]
+    stages = [name for name in ("boost", *OPTIONAL_STAGES) if not getattr(config, name).enabled]
+    legs = [leg for leg in LEGS if leg not in config.retrieve.legs]
+    return [*legs, *boosts, *stages]
+
+
+def _fusion(config: Config) -> Iterator[Variant]:
+    if config.fuse.method != "union":
+        yield Variant("fuse", "stage", ('fuse.method="union"',))
+    if config.fuse.exact:
+        yield Variant("exact", "fuse", ("fuse.exact=0",))
+    if config.retrieve.fill != "off":
+        yield Variant("fill", "fuse", ('retrieve.fill="off"',))

@@ -1,6 +1,6 @@
 """The numbers of many answers, and the difference between two rankings.
 
-    report, summarize         answers become the numbers of the contract, overall and by kind
+    overall_and_kinds         answers become the numbers of the contract, overall and by kind
     difference, comparison    one ranking against another on the same questions
 
 Reports are plain dictionaries: programs read them as JSON and people as tables. A number that no
@@ -35,7 +35,7 @@ PERCENTILES = (50, 90, 95, 99)
 Summary = dict[str, Any]
 
 
-def report(answers: Sequence[ScoredAnswer]) -> Summary:
+def overall_and_kinds(answers: Sequence[ScoredAnswer]) -> Summary:
     """`overall` and `kinds`, each with every metric, latency, tokens and answers held back."""
     kinds: dict[str, list[ScoredAnswer]] = {}
     for each in answers:

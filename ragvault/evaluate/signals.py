@@ -30,7 +30,6 @@ from ragvault.candidate import Candidate, NoteFacts
 from ragvault.config.ranking import Recency
 from ragvault.config.settings import Config
 from ragvault.corpus import LocalCorpus
-from ragvault.evaluate.ablation import BOOSTS, STAGES
 from ragvault.evaluate.metrics import unique_notes
 from ragvault.evaluate.probes import (
     MAX_NOTES,
@@ -44,13 +43,18 @@ from ragvault.evaluate.questions import Question
 from ragvault.evaluate.run import PreparedSearch, Replay
 from ragvault.plan import LEGS
 from ragvault.query.understand import understand
-from ragvault.rank.boost import template_folder
+from ragvault.rank.boost import note_age, template_folder, tier_factor
 from ragvault.rank.pipeline import Outcome, outcome_of
-from ragvault.rank.recency import note_age, tier_factor
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.keys import fold_case
 from ragvault.types import Note
 
+BOOSTS = (
+    *("backlinks", "recency", "community", "importance", "access"),
+    *("templates", "superseded"),
+)
+# Stages that are optional. `limit` and `budget` only shorten an answer.
+OPTIONAL_STAGES = ("calibrate", "dedup", "diversify", "rerank", "parents")
 SignalState = Literal["alive", "idle", "dead", "failed", "off"]
 MAX_MOVES = 100  # questions that are ranked again without each signal
 MIN_LINKS = 10  # fewer links make no community
@@ -193,7 +197,7 @@ def _without(
         off = replace(getattr(config.boost, name), enabled=False)
         quiet = replace(config, boost=replace(config.boost, **{name: off}))
         return lambda found: (found, quiet)
-    if name in STAGES:
+    if name in OPTIONAL_STAGES:
         left_out = replace(config, **{name: replace(getattr(config, name), enabled=False)})
         return lambda found: (found, left_out)
     return None
@@ -251,7 +255,7 @@ def _boosts(counts: _Counts, config: Config, causes: Causes) -> Iterator[Signal]
         "backlinks": "" if causes.links else "no note links to another by name",
         "recency": "" if causes.recent else "no note is recent enough to be boosted",
         "community": "" if len(causes.links) >= MIN_LINKS else "too few links for a community",
-        "importance": "" if causes.important else "no note is marked as important",
+        "importance": "" if causes.important else "unused (no note has an importance property)",
         "access": "access counts are not recorded",
         "templates": "" if causes.templates else "no note is in a templates folder",
         "superseded": "no note was found together with one that supersedes it",
@@ -271,7 +275,7 @@ def _names(counts: _Counts, config: Config, causes: Causes) -> Iterator[Signal]:
 
 
 def _stages(counts: _Counts, config: Config) -> Iterator[Signal]:
-    for name in STAGES:
+    for name in OPTIONAL_STAGES:
         on = getattr(config, name).enabled
         yield _signal(counts, name, "stage", on=on, lacks="no answer needed it")
 

@@ -164,8 +164,8 @@ def _refusal(now: Sequence[ScoredAnswer], base: Sequence[ScoredAnswer], seed: in
     found = difference(now, base, seed=seed)
     if found.low <= 0:
         return (
-            f"on the other half {METRIC} changes by {found.mean:+.3f}, and the interval "
-            f"[{found.low:+.3f}, {found.high:+.3f}] does not exclude 0"
+            f"the change in {METRIC} ({found.mean:+.3f}) is within chance "
+            f"(95 % interval {found.low:+.3f} to {found.high:+.3f})"
         )
     for kind, shift in sorted(by_kind(now, base).items(), key=lambda item: item[1]):
         if shift < -POINT:

@@ -1,1 +1,1 @@
-"""Ranking: candidates become an ordered answer. One file per stage; pipeline.py has their order."""
+"""Ranking: candidates become an ordered list. One file per stage; pipeline.py has their order."""

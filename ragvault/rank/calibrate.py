@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from ragvault.candidate import Candidate, Context, Ranked, Removal, Step
 from ragvault.config.ranking import Bands, Calibrate, KeywordCurve
-from ragvault.rank.fuse import EXACT_MATCHES
-from ragvault.rank.leg_weights import cosine
+from ragvault.rank.fuse import EXACT_MATCHES, cosine
 
 
 def calibrate(candidates: Sequence[Candidate], ctx: Context) -> Ranked:

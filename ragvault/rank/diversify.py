@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ragvault.candidate import Candidate, Context, Ranked, Removal, Term
-from ragvault.rank.leg_weights import cosine
+from ragvault.rank.fuse import cosine
 from ragvault.rank.limit import result_count
 
 if TYPE_CHECKING:

@@ -7,4 +7,4 @@ the record before it imports anything else.
 LOCK_FILE = "watch.lock"  # locked by the operating system while a watcher lives
 RECORD_FILE = "watch.json"  # which process that is, what it watches, where it answers
 SOCKET_FILE = "watch.sock"
-PROTOCOL = 1  # version of the messages; a client does not talk to another version
+PROTOCOL = 1  # version of the messages; a client asks no watcher of another version

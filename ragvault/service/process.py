@@ -4,7 +4,9 @@
     run/watch.json    the watcher's record: process, vaults, address
 
 The lock decides that there is only one; the record says which. A record that a killed watcher left
-behind is recognised by its process, which is gone or started at another time. One watcher serves
+behind is recognised by its process, which is gone or started at another time. A watcher is asked to
+stop over its socket. A signal is sent only to a process that is proven to be the watcher, because
+the pid in an old or damaged record may belong to another program by now. One watcher serves
 one runtime folder, so all commands with the same RAGVAULT_HOME see the same watcher.
 """
 
@@ -17,7 +19,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +31,7 @@ from ragvault.config import folders
 from ragvault.config.runtime import runtime_folder
 from ragvault.errors import RagvaultError
 from ragvault.service import LOCK_FILE, PROTOCOL, RECORD_FILE
-from ragvault.service.client import WatcherUnavailable, watcher_connection
+from ragvault.service.protocol import WatcherUnavailable, ask_watcher, watcher_connection
 from ragvault.store.files import make_folder, replace_file
 from ragvault.store.lock import process_start
 
@@ -64,6 +66,17 @@ class WatcherStuck(RagvaultError):
         super().__init__(
             f"the watcher (pid {watcher.pid}) has not ended after {STOP_SECONDS:.0f} seconds",
             fix=f"kill -9 {watcher.pid} (nothing is lost)",
+        )
+
+
+class WatcherUnidentified(RagvaultError):
+    """A watcher does not answer, and its record does not prove which process it is."""
+
+    def __init__(self, watcher: WatcherRecord) -> None:
+        super().__init__(
+            f"a watcher runs and does not answer; its record names pid {watcher.pid}, which may be "
+            "another program",
+            fix=f"if pid {watcher.pid} is `ragvault watch`, end it: kill {watcher.pid}",
         )
 
 
@@ -104,8 +117,8 @@ class WatcherRecord:
 
     def is_alive(self) -> bool:
         """Whether this very process still runs."""
-        if self.started is not None:
-            return process_start(self.pid) == self.started
+        if self.started is not None or process_start(os.getpid()) is not None:
+            return self.is_proven()
         if os.name == "nt":
             return _is_lock_held(folders.runtime_dir())  # signal 0 would be Ctrl-C there
         try:
@@ -115,6 +128,10 @@ class WatcherRecord:
         except OSError:
             pass
         return True
+
+    def is_proven(self) -> bool:
+        """Whether the process of this pid started when the watcher did."""
+        return self.started is not None and process_start(self.pid) == self.started
 
 
 def running_watcher(environ: Mapping[str, str] | None = None) -> WatcherRecord | None:
@@ -134,9 +151,23 @@ def _read_record(folder: Path) -> WatcherRecord | None:
         record = json.loads((folder / RECORD_FILE).read_bytes())
         # Only the fields we know: another release may write more.
         known = {f.name: record[f.name] for f in fields(WatcherRecord) if f.name in record}
-        return WatcherRecord(**{**known, "vaults": tuple(record["vaults"])})
-    except (OSError, ValueError, KeyError, TypeError):
+        watcher = WatcherRecord(**{**known, "vaults": tuple(record["vaults"])})
+        return watcher if _is_sound(watcher) else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def _is_sound(watcher: WatcherRecord) -> bool:
+    """Whether every field has its type, and the pid is that of one process: -1 means all."""
+    text = (watcher.version, watcher.address, watcher.token, *watcher.vaults)
+    started = watcher.started
+    return (
+        all(isinstance(each, str) for each in text)
+        and type(watcher.pid) is int
+        and watcher.pid > 0
+        and (started is None or type(started) is int)
+        and isinstance(watcher.since, (int, float))
+    )
 
 
 # --- being the one watcher ---
@@ -201,13 +232,19 @@ def check_runtime_folder(folder: Path) -> None:
 # --- stop, pause, start ---
 
 
-def stop_watcher(watcher: WatcherRecord, seconds: float = STOP_SECONDS) -> None:
-    """End a watcher and wait until it is gone. Raises WatcherStuck."""
-    end = time.monotonic() + seconds
+def stop_watcher(watcher: WatcherRecord, environ: Mapping[str, str] | None = None) -> None:
+    """Stop a watcher and wait until it is gone. Raises WatcherStuck and WatcherUnidentified."""
+    end = time.monotonic() + STOP_SECONDS
     try:
-        os.kill(watcher.pid, signal.SIGTERM)
-    except ProcessLookupError:
-        return
+        ask_watcher(runtime_folder(environ), {"op": "stop", "pid": watcher.pid})
+    except WatcherUnavailable:  # it hangs, or is another release
+        # Who holds the lock is a watcher; without one, the record is old.
+        if not watcher.is_alive() or not _is_lock_held(folders.runtime_dir(environ)):
+            return
+        if not watcher.is_proven():
+            raise WatcherUnidentified(watcher) from None
+        with suppress(ProcessLookupError):
+            os.kill(watcher.pid, signal.SIGTERM)
     while watcher.is_alive():
         if time.monotonic() > end:
             raise WatcherStuck(watcher)

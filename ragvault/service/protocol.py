@@ -1,39 +1,131 @@
-"""The protocol between the watcher and its clients: messages, and the two kinds of socket.
+"""The protocol: how a client reaches the watcher, and the messages they exchange.
+
+A message is four bytes of length and that much JSON. The client sends one request. The watcher
+confirms it within ACCEPT_SECONDS, then sends a sign of life every second until the answer is ready.
+In every other case (no watcher runs, it was killed, it hangs, it is another release, it belongs to
+another user) the client raises WatcherUnavailable, and the caller does the work by itself.
+
+There are two kinds of socket:
 
     unix        watch.sock, private to its user; both ends check the other's user where the
                 system reports it
     loopback    a port on 127.0.0.1, where there are no Unix sockets. Both ends prove that they
                 have read the token in the record, which only its owner can read
 
-A message is four bytes of length and that much JSON. This module imports little, because every
-search that the watcher answers waits for it.
+This module imports little, because every search waits for it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import socket
 import stat
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ragvault.service import SOCKET_FILE
+from ragvault import __version__
+from ragvault.service import PROTOCOL, RECORD_FILE, SOCKET_FILE
 
-MAX_MESSAGE = 1 << 28  # bytes
+ACCEPT_SECONDS = 0.3  # to confirm the request
+SILENCE_SECONDS = 3.0  # without a sign of life: the watcher hangs
+ANSWER_SECONDS = 60.0  # for the whole answer
+MAX_REQUEST = 1 << 20  # bytes; a search sends a few kilobytes
+MAX_REPLY = 1 << 25  # bytes; a larger answer is left to the client
 MAX_SOCKET_NAME = 100  # bytes that every system accepts; Linux accepts 108
 PEER_CREDENTIALS = getattr(socket, "SO_PEERCRED", None)
 
 
+class WatcherUnavailable(Exception):
+    """No watcher answers; `reason` is empty if none runs."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 class PeerRefused(Exception):
-    """The other end is not one we talk to; `ragvault search -v` shows the reason."""
+    """The other end cannot be trusted; `ragvault search -v` shows the reason."""
 
 
-def encode_message(value: object) -> bytes:
-    """A value as one message. Every string survives, also file names that are not Unicode."""
+# --- the client ---
+
+
+def ask_watcher(folder: str, request: Mapping[str, object]) -> dict[str, Any]:
+    """The answer of the watcher in this runtime folder. Raises WatcherUnavailable."""
+    with watcher_connection(folder, request) as answer:
+        return answer
+
+
+@contextlib.contextmanager
+def watcher_connection(folder: str, request: Mapping[str, object]) -> Iterator[dict[str, Any]]:
+    """The same, and the connection stays open inside the block. Raises WatcherUnavailable."""
+    with contextlib.ExitStack() as stack:
+        try:
+            connection, proof = _connect(folder)
+            stack.enter_context(connection)
+            answer = _exchange(connection, {**request, "proof": proof})
+        except (OSError, ValueError, RecursionError) as error:
+            raise WatcherUnavailable(str(error) or type(error).__name__) from None
+        yield answer
+
+
+def _connect(folder: str) -> tuple[socket.socket, str]:
+    address, token = _address_and_token(folder)
+    try:
+        if address == "unix":
+            return connect_unix(folder, ACCEPT_SECONDS), ""
+        return connect_loopback(address, token, ACCEPT_SECONDS)
+    except PeerRefused as refused:
+        raise WatcherUnavailable(str(refused)) from None
+
+
+def _address_and_token(folder: str) -> tuple[str, str]:
+    """Read from the watcher's record. Raises WatcherUnavailable."""
+    try:
+        with open(os.path.join(folder, RECORD_FILE), "rb") as file:  # noqa: PTH118, PTH123
+            record = json.loads(file.read())
+        if record["protocol"] != PROTOCOL or record["version"] != __version__:
+            version = record["version"]
+            raise WatcherUnavailable(f"it is ragvault {version}, and this is {__version__}")
+        return str(record["address"]), str(record.get("token", ""))
+    except (FileNotFoundError, NotADirectoryError):
+        raise WatcherUnavailable from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise WatcherUnavailable(f"its record cannot be read ({error})") from None
+
+
+def _exchange(connection: socket.socket, request: Mapping[str, object]) -> dict[str, Any]:
+    head = {"protocol": PROTOCOL, "version": __version__}
+    connection.settimeout(ACCEPT_SECONDS)
+    connection.sendall(encode_message({**head, **request}, MAX_REQUEST))
+    end = time.monotonic() + ANSWER_SECONDS
+    while True:
+        message = receive_message(connection, end)
+        if message.get("state") == "done":
+            return message
+        if message.get("state") not in ("accepted", "working"):
+            raise WatcherUnavailable(str(message.get("why", "it declined")))
+        if time.monotonic() > end:
+            raise WatcherUnavailable("it takes too long")
+        connection.settimeout(SILENCE_SECONDS)
+
+
+# --- messages ---
+
+
+def encode_message(value: object, most: int = MAX_REPLY) -> bytes:
+    """A value as one message. Every string survives, also file names that are not Unicode.
+
+    Raises ValueError if it is longer than `most` bytes.
+    """
     data = json.dumps(value).encode("ascii")
+    if len(data) > most:
+        raise ValueError(f"a message of {len(data):,} bytes is too long")
     return len(data).to_bytes(4, "big") + data
 
 
@@ -45,23 +137,28 @@ def decode_message(data: bytes) -> dict[str, Any]:
     return value
 
 
-def message_length(head: bytes) -> int:
-    """The length that the first four bytes announce. Raises ValueError if it is too long."""
+def message_length(head: bytes, most: int = MAX_REPLY) -> int:
+    """The length that the first four bytes announce. Raises ValueError if it is above `most`."""
     length = int.from_bytes(head, "big")
-    if length > MAX_MESSAGE:
-        raise ValueError("too long")
+    if length > most:
+        raise ValueError(f"a message of {length:,} bytes is too long")
     return length
 
 
-def receive_message(connection: socket.socket) -> dict[str, Any]:
-    """The next message. Raises OSError if none comes in time, ValueError if it is malformed."""
-    length = message_length(_receive_exactly(connection, 4))
-    return decode_message(_receive_exactly(connection, length))
+def receive_message(connection: socket.socket, end: float = math.inf) -> dict[str, Any]:
+    """The next message. Raises OSError if none comes in time, ValueError if it is malformed.
+
+    `end` is a time.monotonic(): a peer that sends one byte now and then must not hold us up.
+    """
+    length = message_length(_receive_exactly(connection, 4, end))
+    return decode_message(_receive_exactly(connection, length, end))
 
 
-def _receive_exactly(connection: socket.socket, count: int) -> bytes:
+def _receive_exactly(connection: socket.socket, count: int, end: float) -> bytes:
     parts = []
     while count:
+        if time.monotonic() > end:
+            raise TimeoutError("it takes too long")
         part = connection.recv(min(count, 1 << 16))
         if not part:
             raise ConnectionResetError("the other end closed the connection")

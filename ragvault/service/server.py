@@ -3,6 +3,7 @@
     search    {"args": […], "around": {…}}   -> what to print, as the injected function returns it
     pause     {"root": "…"}                  -> the watcher does not write there until we hang up
     status    {}                             -> the state of the watcher
+    stop      {"pid": …}                     -> the watcher ends, if that is its process
 
 One thread serves all connections. Searches wait in a queue for a few worker threads, and a client
 that waits gets a sign of life every second. The server does not know what a search is or how it is
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import secrets
 import socket
 import threading
@@ -36,6 +38,7 @@ from ragvault.vault import Vault
 
 HEARTBEAT_SECONDS = 1.0  # between two signs of life
 REQUEST_SECONDS = 5.0  # for a request to arrive
+SEND_SECONDS = 5.0  # for a client to read a message; then it is dropped
 IDLE_SECONDS = 30.0  # without work, after which a worker checks its open indexes: 1 ms each
 OPEN_INDEXES = 4  # that each worker keeps: vaults, or settings of one vault
 
@@ -61,11 +64,13 @@ class Server:
         status: Callable[[], Mapping[str, Any]],
         failed: Callable[[BaseException], None],
         idle: Callable[[], None] = lambda: None,
+        stop: Callable[[], None] = lambda: None,
         threads: int = 3,
         unix: bool | None = None,
     ) -> None:
         self._folder = folder
         self._answer, self._pause, self._status, self._failed = answer, pause, status, failed
+        self._stop = stop
         self._unix = protocol.has_unix_sockets() if unix is None else unix
         self._workers = WorkerThreads(threads, idle, IDLE_SECONDS, failed)
         self._loop = asyncio.new_event_loop()
@@ -110,9 +115,11 @@ class Server:
 
     async def _close(self) -> None:
         self._server.close()
+        await asyncio.sleep(0.01)  # connections that were just accepted become tasks
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # their sockets are closed in the next round of the loop
 
     # --- one connection ---
 
@@ -120,11 +127,17 @@ class Server:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
+        # drain() then waits until the client has read everything, so no answer piles up here.
+        writer.transport.set_write_buffer_limits(0)
         try:
-            request = await asyncio.wait_for(self._request(reader, writer), REQUEST_SECONDS)
+            try:
+                request = await asyncio.wait_for(self._request(reader, writer), REQUEST_SECONDS)
+            except (ValueError, RecursionError) as malformed:
+                await _decline(writer, f"it cannot read the request ({malformed})")
+                return
             await self._dispatch(request, reader, writer)
-        except (OSError, EOFError, ValueError, protocol.PeerRefused, asyncio.TimeoutError):
-            pass  # the client is gone, or is not one we answer
+        except (OSError, EOFError, protocol.PeerRefused, asyncio.TimeoutError):
+            writer.transport.abort()  # the client is gone, does not read, or is not one we answer
         except asyncio.CancelledError:
             pass  # the server is closing
         except Exception as error:
@@ -157,18 +170,22 @@ class Server:
             await _decline(writer, f"this is ragvault {__version__}")
             return
         await _send(writer, {"state": "accepted"})
-        operation = request.get("op")
-        if operation == "search":
-            await self._serve_search(request, writer)
-        elif operation == "pause":
-            await self._serve_pause(Path(str(request["root"])), reader, writer)
+        operation, args, around = (request.get(name) for name in ("op", "args", "around"))
+        if operation == "search" and isinstance(args, list) and isinstance(around, dict):
+            await self._serve_search(args, around, writer)
+        elif operation == "pause" and isinstance(request.get("root"), str):
+            await self._serve_pause(Path(request["root"]), reader, writer)
         elif operation == "status":
             await _send(writer, {**self._status(), "state": "done"})
+        elif operation == "stop" and request.get("pid") == os.getpid():
+            await _send(writer, {"state": "done"})
+            self._stop()
         else:
             await _decline(writer, f"it has no operation {operation}")
 
-    async def _serve_search(self, request: dict[str, Any], writer: asyncio.StreamWriter) -> None:
-        args, around = request["args"], request["around"]
+    async def _serve_search(
+        self, args: list[str], around: dict[str, Any], writer: asyncio.StreamWriter
+    ) -> None:
         self._waiting += 1
         try:
             reply = await self._with_heartbeat(
@@ -178,8 +195,11 @@ class Server:
             self._waiting -= 1
         if reply is None:
             await _decline(writer, "it leaves this search to you")
-        else:
+            return
+        try:
             await _send(writer, {**reply, "state": "done"})
+        except ValueError as too_long:
+            await _decline(writer, f"it leaves this search to you ({too_long})")
 
     def _safe_answer(self, args: list[str], around: Mapping[str, Any]) -> Mapping[str, Any] | None:
         try:
@@ -214,13 +234,14 @@ class Server:
 
 
 async def _receive(reader: asyncio.StreamReader) -> dict[str, Any]:
-    length = protocol.message_length(await reader.readexactly(4))
+    length = protocol.message_length(await reader.readexactly(4), protocol.MAX_REQUEST)
     return protocol.decode_message(await reader.readexactly(length))
 
 
 async def _send(writer: asyncio.StreamWriter, value: Mapping[str, object]) -> None:
+    """Send a message. Raises TimeoutError if it is not read, ValueError if it is too long."""
     writer.write(protocol.encode_message(value))
-    await writer.drain()
+    await asyncio.wait_for(writer.drain(), SEND_SECONDS)
 
 
 async def _decline(writer: asyncio.StreamWriter, reason: str) -> None:

@@ -4,6 +4,7 @@
     check           notice what no event reports: a folder that is gone or back, lost events
     update          make all changes searchable: words and static vectors
     finish          compute communities and full vectors; can be interrupted at any time
+    tidy            compact index files, once nothing has changed for a few seconds
 
 The caller decides when, in one thread. Nothing here knows the other vaults or the socket.
 """
@@ -35,6 +36,7 @@ from ragvault.vault import Vault
 RETRY_SOON = 1.0  # seconds until the next try while another process writes, or settings are edited
 RETRY_LATER = 30.0  # seconds until the next try after any other error
 EMBED_SLICE = 8  # texts: about 0.2 s, the longest that a search or a change waits
+TIDY_SECONDS = 3.0  # without a change, after which compaction does not hold up an edit
 DRAIN_SECONDS = 0.05  # to wait for events on their way; walking a small vault takes as long
 
 
@@ -85,12 +87,17 @@ class VaultWatcher:
     """One watched vault. Calls `wake`, from any thread, when there may be work."""
 
     def __init__(
-        self, vault: Vault, talk: Reporter, kit: ModelPool, wake: Callable[[], None] = lambda: None
+        self,
+        vault: Vault,
+        reporter: Reporter,
+        kit: ModelPool,
+        wake: Callable[[], None] = lambda: None,
     ) -> None:
-        self.vault, self._talk, self._kit, self._wake = vault, talk, kit, wake
+        self.vault, self._reporter, self._kit, self._wake = vault, reporter, kit, wake
         settings = vault.settings.config.watch
         self.batch = ChangeBatch(settings.debounce, settings.patience)
         self.unfinished = False  # communities or full vectors are missing
+        self.untidy = False  # an update ran, and compaction may be due
         self.unavailable = ""  # why the vault cannot be read now
         self.polling_reason = ""  # why there are no native events
         self.last_change = 0.0  # when the last change was indexed, in seconds since 1970
@@ -103,6 +110,8 @@ class VaultWatcher:
         self._retry_at = 0.0
         self._next_poll = 0.0
         self._last_report = ""
+        self._warned: set[str] = set()
+        self._updated_at = 0.0
 
     @property
     def root(self) -> Path:
@@ -189,6 +198,11 @@ class VaultWatcher:
         blocked = self.unavailable or self.paused or time.monotonic() < self._retry_at
         return self.unfinished and not blocked
 
+    @property
+    def can_tidy(self) -> bool:
+        blocked = self.unavailable or self.paused or self.unfinished or self.batch.waiting
+        return self.untidy and not blocked and time.monotonic() - self._updated_at >= TIDY_SECONDS
+
     def update(self, interrupt: Callable[[], bool]) -> None:
         """Index what changed. Raises Interrupted when `interrupt` returns True."""
         self.batch.take()
@@ -201,6 +215,7 @@ class VaultWatcher:
             report = self._index(first, interrupt, regroup=math.inf)
             lacks_vectors = tier == "full" and report.tier != "full"
             self.unfinished = lacks_vectors or report.communities_due
+            self.untidy, self._updated_at = True, time.monotonic()
             if report.anything:
                 self.last_change = time.time()
                 self._report(f"{_counts(report)}, {report.seconds:.1f} s")
@@ -222,20 +237,52 @@ class VaultWatcher:
             self.unfinished = False
             if report.tier == "full" and report.embedded:
                 self._report("all passages are embedded")
-            for warning in report.warnings:
-                self._report(warning)
+            self._warn_once(report)
         except Interrupted:
             raise
         except Exception as error:
             self._retry(error)
 
-    def _index(self, tier: Tier, interrupt: Callable[[], bool], regroup: float) -> Report:
-        progress = _InterruptingProgress(self._talk, interrupt)
+    def tidy(self, interrupt: Callable[[], bool]) -> None:
+        """Compact index files if much was removed. Raises Interrupted as `update` does."""
+        self.untidy = False  # an error is not worth a second try: the next update sets it again
+        try:
+            if self._is_emptied():
+                return
+            tier = self.vault.settings.config.watch.tier
+            self._warn_once(self._index(tier, interrupt, regroup=math.inf, tidies=True))
+        except Interrupted:
+            self.untidy = True
+            raise
+        except Exception as error:
+            self._retry(error)
+
+    def _warn_once(self, report: Report) -> None:
+        """Each warning once, not after every edit: a library stays missing."""
+        for warning in report.warnings:
+            if warning not in self._warned:
+                self._warned.add(warning)
+                self._report(warning)
+
+    def _index(
+        self,
+        tier: Tier,
+        interrupt: Callable[[], bool],
+        regroup: float,
+        *,
+        tidies: bool = False,
+    ) -> Report:
+        progress = _InterruptingProgress(self._reporter, interrupt)
         engines = self.vault.engines(talk=progress, kit=self._kit, slab=EMBED_SLICE)
         self.runs += 1
         try:
             report = self.vault.index(
-                tier, tell=progress.tell, engines=engines, look=self._walk, regroup=regroup
+                tier,
+                tell=progress.tell,
+                engines=engines,
+                look=self._walk,
+                regroup=regroup,
+                tidies=tidies,
             )
         finally:
             self.runs += 1
@@ -282,7 +329,7 @@ class VaultWatcher:
             self._report_once(describe_unexpected(error))
 
     def _report(self, line: str) -> None:
-        self._talk.info(f"{self.vault.name}: {line}")
+        self._reporter.info(f"{self.vault.name}: {line}")
 
     def _report_once(self, line: str) -> None:
         if line != self._last_report:
@@ -366,11 +413,11 @@ class _PendingCount(NamedTuple):
 class _InterruptingProgress(SilentReporter):
     """Receives the progress of an indexing run, and ends it when `interrupt` returns True."""
 
-    def __init__(self, talk: Reporter, interrupt: Callable[[], bool]) -> None:
-        self._talk, self._interrupt = talk, interrupt
+    def __init__(self, reporter: Reporter, interrupt: Callable[[], bool]) -> None:
+        self._reporter, self._interrupt = reporter, interrupt
 
     def info(self, line: str) -> None:
-        self._talk.info(line)
+        self._reporter.info(line)
 
     def progress(self, done: int, total: int) -> None:
         self.tell("", done, total)  # of a download

@@ -2,10 +2,11 @@
 
     with WatcherLock     there is one watcher, and it is this one
       with Server        searches are answered, by the function that was passed in
-        Watcher.run      until SIGTERM or SIGINT:
+        Watcher.run      until SIGTERM or SIGINT, or until a client asks it to stop:
                            1  update vaults whose changes are due
                            2  otherwise finish one vault, until something changes
-                           3  otherwise sleep, and check every vault once a second
+                           3  otherwise compact one that has been quiet for a few seconds
+                           4  otherwise sleep, and check every vault once a second
 
 Only the loop's thread writes. `stop` ends the loop and `pause` lets another process write; both
 take effect within one slice of work, and what was finished is kept. A second signal ends the
@@ -60,6 +61,7 @@ def run_watcher(vaults: Sequence[Vault], answer_search: AnswerSearch, log: Watch
             idle=indexes.close_outdated,
             pause=lambda root: watcher.pause(root),
             status=lambda: _status(watcher, server),
+            stop=lambda: watcher.stop(),
             failed=lambda error: log.info(describe_unexpected(error)),
             threads=max(vault.settings.config.watch.threads for vault in vaults),
         )
@@ -185,7 +187,11 @@ class Watcher:
                 return
             for vault in self.vaults:
                 if vault.can_finish:
-                    self._write(vault, vault.finish, self._should_interrupt_embedding)
+                    self._write(vault, vault.finish, self._should_give_way)
+                    return
+            for vault in self.vaults:
+                if vault.can_tidy:
+                    self._write(vault, vault.tidy, self._should_give_way)
                     return
         except Interrupted:
             return
@@ -211,7 +217,7 @@ class Watcher:
     def _must_interrupt(self, vault: VaultWatcher) -> bool:
         return self._stopping or bool(vault.paused)
 
-    def _should_interrupt_embedding(self, vault: VaultWatcher) -> bool:
+    def _should_give_way(self, vault: VaultWatcher) -> bool:
         """Also waits for searches, and gives way to updates that are due in any vault.
 
         Not to updates that are only pending: an unavailable vault may stay so for days.

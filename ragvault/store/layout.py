@@ -160,9 +160,7 @@ def find_vault(where: str | Path | None, data: Path, here: Path) -> Path:
         return found[0].root
     if path.exists():
         raise VaultNotFound(f"{where} is a file", fix="name the folder that holds your notes")
-    raise VaultNotFound(
-        f"there is no folder {where}, and no vault of that name", fix=_name_one(vaults)
-    )
+    raise VaultNotFound(f"no folder and no vault is called {where}", fix=_name_one(vaults))
 
 
 def known_vault(where: str, data: Path, here: Path) -> KnownVault:
@@ -171,7 +169,7 @@ def known_vault(where: str, data: Path, here: Path) -> KnownVault:
     path = (here / _expanded(where)).resolve()
     found = [each for each in vaults if each.root == path] or _with_name(vaults, where)
     if not found:
-        raise VaultNotFound(f"no vault is known as {where}", fix=_name_one(vaults))
+        raise VaultNotFound(f"no vault is called {where}", fix="ragvault vaults list")
     return found[0]
 
 
@@ -200,11 +198,13 @@ def _vault_around(data: Path, here: Path) -> Path:
     chosen = default_vault(data) or (vaults[0] if len(vaults) == 1 else None)
     if chosen:
         return chosen.root
-    state = "several vaults are known" if vaults else "no vault is known yet"
-    fix = _name_one(vaults)
-    if vaults:
-        fix += "; or choose one for good: ragvault vaults default NAME"
-    raise VaultNotFound(f"{state}, and this folder is in none of them", fix=fix)
+    if not vaults:
+        raise VaultNotFound("no vaults yet", fix=_name_one(vaults))
+    names = ", ".join(vault.name for vault in vaults)
+    raise VaultNotFound(
+        f"the current folder is in none of your {len(vaults)} vaults ({names})",
+        fix="use --vault NAME, or set a default: ragvault vaults default NAME",
+    )
 
 
 def _expanded(where: str | Path) -> str:
@@ -220,4 +220,4 @@ def _with_name(vaults: Sequence[KnownVault], name: str) -> list[KnownVault]:
 
 def _name_one(vaults: Sequence[KnownVault]) -> str:
     names = ", ".join(vault.name for vault in vaults)
-    return f"name one with --vault: {names}" if names else "ragvault index FOLDER"
+    return f"use --vault with one of: {names}" if names else "ragvault index FOLDER"

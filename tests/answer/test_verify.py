@@ -13,8 +13,8 @@ from write_kit import LONG_AGO, WORDS, note, notes, prose, write
 
 from ragvault.answer.verify import located
 from ragvault.candidate import NoteFacts, PassageFacts
-from ragvault.cli.caller import Reply, this_caller
 from ragvault.cli.search import answer_search, parse_search
+from ragvault.cli.start import Reply, this_caller
 from ragvault.types import Passage
 from ragvault.vault import Vault
 
@@ -212,7 +212,7 @@ def test_require_fresh_refuses_an_index_that_is_behind(vault):
     (vault / "0001.md").unlink()
     reply = ask(vault, "bread", "--require-fresh")
     assert (reply.out, reply.code) == ("", 3)
-    assert "is behind: 1 file has changed since the last index" in reply.err[0]
+    assert "is out of date: 1 file has changed since the last index" in reply.err[0]
     assert "ragvault index" in reply.err[1]
 
 

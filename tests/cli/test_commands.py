@@ -239,3 +239,39 @@ def test_an_empty_name_is_not_the_current_folder(sample, monkeypatch):
     monkeypatch.chdir(sample / "Technique")
 
     assert ragvault("forget", "").code == 2
+
+
+# Obeyed by some terminals, or changes the order of what is shown: a C1 control, line separators,
+# bidi controls.
+CONTROLS = "\x85\x9b\u061c\u200f\u2028\u2029\u202e\u2066"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["status"],
+        ["links", "odd"],
+        ["related", "plain"],
+        ["links", "odd", "--path", "plain"],
+        ["search", "gnu"],
+        ["search", "gnu", "--format", "jsonl"],
+        ["forget", "plain"],
+    ],
+    ids=" ".join,
+)
+def test_no_control_character_of_a_note_reaches_json(tmp_path, monkeypatch, command):
+    for name, value in {**FAKE, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
+        monkeypatch.setenv(name, value)
+    root = tmp_path / "notes"
+    odd = root / f"a{CONTROLS}b"
+    odd.mkdir(parents=True)
+    (odd / "odd.md").write_text(f"# Odd {CONTROLS}\n\nA gnu. [[plain]] [[no{CONTROLS}where]]\n")
+    (root / "plain.md").write_text("# Plain\n\nA gnu. [[odd]]\n")
+    assert ragvault("index", root, "-q").code == 0
+
+    found = ragvault(*command, *(() if "--format" in command else ("--json",)))
+    assert found.code == 0
+    assert not set(found.out) & set(CONTROLS)
+    if command != ["forget", "plain"]:
+        assert "\\u009b" in found.out
+        assert "\\u202e" in found.out

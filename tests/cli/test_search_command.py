@@ -16,11 +16,11 @@ from zoneinfo import TZPATH, ZoneInfo
 
 import pytest
 
-from ragvault.cli import caller, start
-from ragvault.cli.caller import Caller, Reply, this_caller
+from ragvault.cli import start
 from ragvault.cli.main import main
 from ragvault.cli.render import console
 from ragvault.cli.search import Format, answer_search, parse_search
+from ragvault.cli.start import Caller, Reply, this_caller
 from ragvault.vault import Vault
 
 SAMPLE = Path(__file__).parents[2] / "sample_vault"
@@ -189,7 +189,7 @@ def test_an_answer_of_the_watcher_that_cannot_be_written_is_a_line_and_exit_4(mo
     def full(_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(caller, "write_reply", full)
+    monkeypatch.setattr(start, "write_reply", full)
 
     assert start._write(Reply("x")) == 4
     assert capsys.readouterr().err.startswith("ragvault: unexpected OSError: [Errno 28] No space")
@@ -229,7 +229,7 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
         def moved(zone: str) -> None:
             patch.setenv("TZ", zone)
             time.tzset()
-            patch.setattr("ragvault.cli.caller.clock", lambda: night("2024-07-01T12:00", zone))
+            patch.setattr("ragvault.cli.start.clock", lambda: night("2024-07-01T12:00", zone))
 
         yield moved
     time.tzset()
@@ -294,7 +294,7 @@ def test_without_a_name_the_zone_is_the_machines(monkeypatch):
     machine = next((place for place in places if place.is_file()), None)
     if machine is None:
         pytest.skip("this machine keeps no zones")
-    monkeypatch.setattr(caller, "LOCALTIME", str(machine))
+    monkeypatch.setattr(start, "LOCALTIME", str(machine))
     around = this_caller()._replace(environ={}, now=night("2024-07-01T12:00", "UTC"), zone=7200)
 
     asked = around.local_time()

@@ -88,7 +88,7 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Room:
     shutil.copytree(SAMPLE, room.here / "sample_vault")
     for note in room.here.rglob("*.md"):
         os.utime(note, (WRITTEN, WRITTEN))
-    monkeypatch.setattr("ragvault.cli.caller.clock", lambda: NOW)
+    monkeypatch.setattr("ragvault.cli.start.clock", lambda: NOW)
     monkeypatch.chdir(room.here)
     for name, value in room.environ.items():
         monkeypatch.setenv(name, value)

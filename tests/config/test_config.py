@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ragvault.cli.render.settings import settings_toml
+from ragvault.cli.render.reports import settings_toml
 from ragvault.config import schema, toml
 from ragvault.config.load import (
     Loaded,

@@ -35,7 +35,7 @@ def test_a_vault_in_which_all_is_well(sample):
         assert parts[part]["state"] == "fine"
     for signal in ("vector", "keyword", "code", "graph", "aliases", "backlinks", "community"):
         assert parts[signal]["state"] == "fine", parts[signal]
-    assert parts["vault"]["said"] == "every file is indexed as it is now"
+    assert parts["vault"]["message"] == "every file is indexed as it is now"
 
 
 def test_quiet_tells_nothing_where_nothing_is_wrong(vault):
@@ -48,7 +48,7 @@ def test_a_file_that_changed_is_behind_and_index_cures_it(vault):
 
     code, parts = found()
 
-    assert (code, parts["vault"]["state"], parts["vault"]["cure"]) == (
+    assert (code, parts["vault"]["state"], parts["vault"]["fix"]) == (
         3,
         "behind",
         "ragvault index",
@@ -63,7 +63,7 @@ def test_a_vault_without_an_index_is_behind(tmp_path, vault):
     code, parts = found("--vault", str(tmp_path / "new"))
 
     assert code == 3
-    assert parts["index"]["cure"] == f"ragvault index {tmp_path / 'new'}"
+    assert parts["index"]["fix"] == f"ragvault index {tmp_path / 'new'}"
 
 
 def test_without_any_vault_the_machine_is_looked_at(tmp_path, monkeypatch):
@@ -73,7 +73,7 @@ def test_without_any_vault_the_machine_is_looked_at(tmp_path, monkeypatch):
 
     assert code == 3
     assert parts["libraries"]["state"] == "fine"
-    assert parts["vault"]["cure"] == "ragvault index FOLDER"
+    assert parts["vault"]["fix"] == "ragvault index FOLDER"
     assert ragvault("doctor", "--vault", "nowhere").code == 2
 
 
@@ -85,7 +85,7 @@ def test_a_keyword_index_that_lost_its_files_is_found_and_index_cures_it(vault):
 
     assert code in (3, 4)
     assert parts["keyword index"]["state"] in ("broken", "behind")
-    assert parts["keyword index"]["cure"].startswith("ragvault index")
+    assert parts["keyword index"]["fix"].startswith("ragvault index")
     ragvault("index", vault, "-q")
     assert found()[0] == 0
 
@@ -119,8 +119,10 @@ def test_passages_missing_from_an_index_are_counted(vault):
     code, parts = found()
 
     assert code == 3
-    assert parts["keyword index"]["said"].startswith("whoosh: 1 passages are missing and 0 are not")
-    assert "--rebuild" in parts["keyword index"]["cure"]
+    assert parts["keyword index"]["message"].startswith(
+        "whoosh: 1 passages are missing and 0 are not"
+    )
+    assert "--rebuild" in parts["keyword index"]["fix"]
     ragvault("index", vault, "--rebuild", "-q")
     assert found()[0] == 0
 
@@ -157,7 +159,7 @@ def test_an_index_that_others_can_read_is_broken(vault):
 
     code, parts = found()
 
-    assert (code, parts["data folder"]["cure"]) == (4, f"chmod 700 {vaults}")
+    assert (code, parts["data folder"]["fix"]) == (4, f"chmod 700 {vaults}")
 
 
 # The machine
@@ -171,7 +173,7 @@ def test_a_model_the_index_needs_is_broken_when_it_is_not_here(tmp_path, monkeyp
     needed = doctor.check_models(config, frozenset({"potion-base-8M"}))
 
     assert {each.state for each in wanted} == {"note"}
-    assert [each.state for each in needed if "potion" in each.said] == ["broken"]
+    assert [each.state for each in needed if "potion" in each.message] == ["broken"]
 
 
 def test_a_changed_byte_of_a_model_is_found(tmp_path, monkeypatch):
@@ -184,7 +186,7 @@ def test_a_changed_byte_of_a_model_is_found(tmp_path, monkeypatch):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"something else")
 
-    states = {each.state: each.cure for each in doctor.check_models(Config(), frozenset())}
+    states = {each.state: each.fix for each in doctor.check_models(Config(), frozenset())}
 
     assert states["broken"] == "ragvault models pull potion-base-8M"
 
@@ -197,7 +199,7 @@ def test_a_library_that_cannot_be_imported_is_broken(monkeypatch):
     (first, *_) = doctor.check_libraries(Config())
 
     assert first.state == "broken"
-    assert "--force-reinstall" in first.cure
+    assert "--force-reinstall" in first.fix
 
 
 def test_a_vault_with_more_folders_than_may_be_watched_is_told(tmp_path, monkeypatch):
@@ -211,7 +213,7 @@ def test_a_vault_with_more_folders_than_may_be_watched_is_told(tmp_path, monkeyp
     finding = doctor.check_watching(tmp_path, Walk())
 
     assert finding.state == "note"
-    assert "sysctl" in finding.cure
+    assert "sysctl" in finding.fix
 
 
 def test_ignored_folders_are_none_that_are_watched(tmp_path, monkeypatch):
@@ -222,7 +224,9 @@ def test_ignored_folders_are_none_that_are_watched(tmp_path, monkeypatch):
     monkeypatch.setattr(doctor, "INOTIFY", limit)
     monkeypatch.setattr(doctor.sys, "platform", "linux")
 
-    assert "2 folders; the system allows 8 watches" in doctor.check_watching(tmp_path, Walk()).said
+    assert (
+        "2 folders; the system allows 8 watches" in doctor.check_watching(tmp_path, Walk()).message
+    )
 
 
 def test_the_worst_finding_is_the_exit_code():
@@ -245,14 +249,14 @@ def test_what_is_off_is_not_called_dead(sample):
     found = signals(sample, "boost.backlinks.enabled=false", 'retrieve.legs=["keyword"]')
 
     assert (found["backlinks"].state, found["vector"].state) == ("note", "note")
-    assert found["backlinks"].said == "is off in your settings"
+    assert found["backlinks"].message == "is off in your settings"
 
 
 def test_a_signal_without_cause_is_worth_a_note(vault):
     found = signals(vault)
 
     assert found["importance"].state == "note"
-    assert found["importance"].said == "no note is marked as important"
+    assert found["importance"].message == "unused (no note has an importance property)"
     assert found["aliases"].state == found["code"].state == "fine"
 
 
@@ -264,7 +268,7 @@ def test_a_signal_that_never_fires_is_broken(vault):
     found = signals(vault)
 
     assert found["backlinks"].state == "broken"
-    assert "--rebuild" in found["backlinks"].cure
+    assert "--rebuild" in found["backlinks"].fix
 
 
 def test_a_leg_that_fails_is_broken_with_its_reason(vault, monkeypatch):
@@ -277,8 +281,8 @@ def test_a_leg_that_fails_is_broken_with_its_reason(vault, monkeypatch):
     found = signals(vault)
 
     assert found["vector"].state == "broken"
-    assert "the disk is on fire" in found["vector"].said
+    assert "the disk is on fire" in found["vector"].message
 
 
 def test_filters_that_work_share_a_line(vault):
-    assert "alias" in signals(vault)["filters"].said
+    assert "alias" in signals(vault)["filters"].message

@@ -8,8 +8,8 @@ import pytest
 from evaluate_kit import FAKE, GARDEN, evaluator, question, vault_of
 
 from ragvault.cli.main import main
-from ragvault.evaluate import ablation, plot
-from ragvault.evaluate.evaluator import evaluate_profiles
+from ragvault.cli.render import evaluation
+from ragvault.evaluate.evaluator import evaluate_profiles, variants
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.run import run_questions
 
@@ -38,7 +38,7 @@ def test_ranking_again_is_searching_again(vault, exam):
     with asking.replay() as replay:
         tried = 0
         wanted = ("fuse", "exact", "backlinks", "boost", "dedup", "parents")
-        for variant in ablation.variants(replay.config):
+        for variant in variants(replay.config):
             config = asking.settings(*variant.flags)
             if variant.name not in wanted or not replay.can_rank(config):
                 continue
@@ -109,7 +109,7 @@ def test_the_note_a_probe_is_from_is_left_out_before_scoring(vault):
 
 @pytest.mark.parametrize("name", ["report.svg", "report.png"])
 def test_a_picture_is_drawn(found, tmp_path, name):
-    plot.draw_report(found | {"vault": "sample"}, tmp_path / name)
+    evaluation.draw_report(found | {"vault": "sample"}, tmp_path / name)
     content = (tmp_path / name).read_bytes()
     assert content.startswith((b"<?xml", b"\x89PNG"))
     if name.endswith("svg"):

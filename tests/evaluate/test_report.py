@@ -16,9 +16,9 @@ from ragvault.evaluate.report import (
     by_kind,
     comparison,
     difference,
+    overall_and_kinds,
     percentiles,
     regressions,
-    report,
     summarize,
 )
 
@@ -92,7 +92,9 @@ def test_a_summary_tells_held_back_answers_of_both_sorts_apart():
 
 
 def test_a_report_has_every_kind_and_what_could_not_be_asked():
-    told = report([answer("a", 1.0, kind="typo"), answer("b", 0.0, kind="title", refused="empty")])
+    told = overall_and_kinds(
+        [answer("a", 1.0, kind="typo"), answer("b", 0.0, kind="title", refused="empty")]
+    )
     assert set(told["kinds"]) == {"typo", "title"}
     assert told["kinds"]["typo"]["ndcg@10"] == 1
     assert told["refused"] == {"b": "empty"}

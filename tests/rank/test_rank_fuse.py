@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from rank_kit import candidate, context, few, names, note, pools
 
 from ragvault.candidate import Candidate, Context
-from ragvault.rank.fuse import fuse
-from ragvault.rank.fuse_methods import hierarchy
-from ragvault.rank.leg_weights import leg_weights, rank_mode, renormalised
+from ragvault.rank.fuse import fuse, hierarchy, leg_weights, renormalised
+from ragvault.rank.limit import rank_mode
 
 METHODS = ["rrf", "weighted", "features", "union", "evidence"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ragvault.cli.caller import Reply, this_caller
 from ragvault.cli.search import answer_search, parse_search
+from ragvault.cli.start import Reply, this_caller
 from ragvault.vault import Vault
 
 

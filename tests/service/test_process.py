@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from ragvault.cli.main import main
 from ragvault.service import RECORD_FILE
 from ragvault.service.process import (
     RuntimeFolderUnsafe,
     WatcherLock,
     WatcherRecord,
     WatcherRunning,
+    WatcherUnidentified,
     _is_lock_held,
     check_runtime_folder,
     launchd_plist,
@@ -27,6 +29,7 @@ from ragvault.service.process import (
     systemd_unit,
     watcher_of,
 )
+from ragvault.store.lock import process_start
 
 SLEEPER = (
     "import sys, time; from pathlib import Path; from ragvault.service.process import WatcherLock\n"
@@ -120,10 +123,65 @@ def test_a_record_that_makes_no_sense_is_no_watcher(environ, contents):
 
 
 def test_stopping_waits_until_it_is_gone(environ, sleeper):
-    stop_watcher(running_watcher(environ))
+    stop_watcher(running_watcher(environ), environ)
 
     assert running_watcher(environ) is None
     assert sleeper.wait() != 0
+
+
+@pytest.fixture
+def stranger():
+    """A process that has nothing to do with ragvault."""
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
+        yield process
+        process.kill()
+
+
+def forged(environ, **fields):
+    """The record of a watcher, with some fields changed."""
+    with WatcherLock(environ) as lock:
+        lock.write_record([], "unix")
+        record = asdict(running_watcher(environ)) | fields
+    (lock.folder / RECORD_FILE).write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize("started", [None, 1, "1"])
+def test_stopping_never_signals_a_stranger_that_a_damaged_record_names(
+    environ, stranger, monkeypatch, started
+):
+    forged(environ, pid=stranger.pid, started=started)
+    monkeypatch.setenv("RAGVAULT_HOME", environ["RAGVAULT_HOME"])
+
+    assert main(["watch", "--stop"]) == 0
+    with pytest.raises(subprocess.TimeoutExpired):
+        stranger.wait(0.2)
+
+
+def test_a_stranger_with_the_pid_and_the_start_time_of_a_record_before_a_reboot_is_not_signalled(
+    environ, stranger
+):
+    forged(environ, pid=stranger.pid, started=process_start(stranger.pid))
+
+    stop_watcher(running_watcher(environ), environ)
+    with pytest.raises(subprocess.TimeoutExpired):
+        stranger.wait(0.2)
+
+
+def test_a_watcher_that_cannot_be_identified_is_not_signalled(environ, sleeper, monkeypatch):
+    """Without /proc, a pid proves nothing."""
+    watcher = replace(running_watcher(environ), started=None)
+    monkeypatch.setattr("ragvault.service.process.process_start", lambda pid: None)
+
+    with pytest.raises(WatcherUnidentified, match=f"pid {sleeper.pid}"):
+        stop_watcher(watcher, environ)
+    assert sleeper.poll() is None
+
+
+@pytest.mark.parametrize("fields", [{"pid": -1}, {"pid": 0}, {"pid": "7"}, {"since": "x"}])
+def test_a_record_with_a_field_of_no_sense_is_no_watcher(environ, fields):
+    forged(environ, **fields)
+
+    assert running_watcher(environ) is None
 
 
 def test_stopping_what_has_gone_is_no_mistake():

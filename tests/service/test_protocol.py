@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragvault import __version__
+from ragvault.cli import start
+from ragvault.cli.main import main
 from ragvault.service import PROTOCOL, RECORD_FILE, SOCKET_FILE, protocol
-from ragvault.service.client import WatcherUnavailable, ask_watcher
+from ragvault.service import server as server_module
 from ragvault.service.process import WatcherLock, running_watcher
+from ragvault.service.protocol import WatcherUnavailable, ask_watcher
 from ragvault.service.server import Server
+from tests.watch_kit import soon
 
 json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters()),
@@ -200,3 +205,150 @@ def test_a_record_without_a_proper_address_is_no_watcher_to_ask(lock, card):
 
     with pytest.raises(WatcherUnavailable):
         ask_watcher(str(lock.folder), {"op": "status"})
+
+
+# --- messages that make no sense ---
+
+
+def framed(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data
+
+
+ODD_REPLIES = {
+    "nothing": b"",
+    "half a length": b"\0\0",
+    "half a message": framed(b'{"state": "done"}')[:-3],
+    "no JSON": framed(b"not JSON"),
+    "no UTF-8": framed(b'"\xff\xfe"'),
+    "a list": framed(b"[1]"),
+    "a number": framed(b"7"),
+    "deep nesting": framed(b"[" * 200_000),
+    "a length of gigabytes": b"\xff\xff\xff\xff",
+    "another protocol": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "no fields": framed(b'{"state": "done"}'),
+    "an exit code in words": framed(b'{"state": "done", "out": "", "err": [], "code": "zero"}'),
+    "an exit code of no process": framed(b'{"state": "done", "out": "", "err": [], "code": 1e99}'),
+    "errors that are one text": framed(b'{"state": "done", "out": "", "err": "no", "code": 0}'),
+    "errors that are numbers": framed(b'{"state": "done", "out": "", "err": [1], "code": 0}'),
+    "no text": framed(b'{"state": "done", "out": null, "err": [], "code": 0}'),
+    "no known state": framed(b'{"state": {"a": 1}}'),
+    "a status of odd vaults": framed(b'{"state": "done", "vaults": [1], "answered": 1}'),
+    "a status without a count": framed(b'{"state": "done", "vaults": [], "answered": "many"}'),
+}
+
+
+@pytest.fixture
+def impostor(environ, monkeypatch):
+    """A function that makes the process behind the socket send some bytes to every client."""
+    monkeypatch.setenv("RAGVAULT_HOME", environ["RAGVAULT_HOME"])
+    monkeypatch.delenv("RAGVAULT_ALONE", raising=False)
+    with WatcherLock(environ) as found:
+        found.write_record([], "unix")
+        with protocol.bind_unix(str(found.folder)) as listener:
+
+            def send(data: bytes) -> None:
+                def serve() -> None:
+                    connection = listener.accept()[0]
+                    with connection:
+                        connection.sendall(framed(b'{"state": "accepted"}') + data)
+
+                threading.Thread(target=serve, daemon=True).start()
+
+            yield send
+
+
+@pytest.mark.parametrize("reply", ODD_REPLIES.values(), ids=ODD_REPLIES)
+def test_a_search_answers_by_itself_whatever_the_watcher_sends(impostor, reply):
+    impostor(reply)
+
+    assert start.answered_by_watcher(["search", "bread"]) is None
+
+
+@pytest.mark.parametrize("reply", ODD_REPLIES.values(), ids=ODD_REPLIES)
+def test_the_status_says_that_the_watcher_does_not_answer(impostor, reply, capsys):
+    impostor(reply)
+
+    assert main(["watch", "--status"]) == 0
+    assert "it does not answer: " in capsys.readouterr().out
+
+
+def test_a_reply_that_comes_byte_by_byte_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(protocol, "ANSWER_SECONDS", 0.3)
+    left, right = socket.socketpair()
+    with left, right:
+
+        def drip() -> None:
+            try:
+                for byte in framed(b'{"state": "done"}'):
+                    right.sendall(bytes([byte]))
+                    time.sleep(0.1)
+            except OSError:
+                pass  # the client has hung up
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        with pytest.raises(TimeoutError):
+            protocol._exchange(left, {})
+        left.close()
+        dripping.join()
+
+
+@pytest.fixture
+def long_winded(environ):
+    """A server whose answers are as long as the last argument says."""
+    with (
+        WatcherLock(environ) as found,
+        Server(
+            found.folder,
+            answer=lambda args, around: {"out": "x" * int(args[-1]), "err": [], "code": 0},
+            pause=lambda root: (_ for _ in ()).throw(AssertionError),
+            status=dict,
+            failed=lambda error: pytest.fail(str(error)),
+        ) as server,
+    ):
+        found.write_record([], server.address)
+        yield found, server
+
+
+def test_a_request_that_is_too_long_is_declined_before_it_is_read(long_winded):
+    lock, _ = long_winded
+    with protocol.connect_unix(str(lock.folder), 10.0) as connection:
+        connection.sendall((90_000_000).to_bytes(4, "big"))
+
+        assert protocol.receive_message(connection)["state"] == "declined"
+
+
+@pytest.mark.parametrize("request_", [b"[1]", b"{", b"[" * 100_000, b'{"op": "search"}'])
+def test_a_request_of_no_sense_is_declined(long_winded, request_):
+    lock, _ = long_winded
+    with protocol.connect_unix(str(lock.folder), 10.0) as connection:
+        connection.sendall(framed(request_))
+
+        assert protocol.receive_message(connection)["state"] == "declined"
+
+
+def test_a_search_that_is_too_long_to_send_is_not_sent(long_winded):
+    lock, _ = long_winded
+    request = {"op": "search", "args": ["x" * protocol.MAX_REQUEST], "around": {}}
+
+    with pytest.raises(WatcherUnavailable, match="too long"):
+        ask_watcher(str(lock.folder), request)
+
+
+def test_an_answer_that_is_too_long_is_left_to_the_client(long_winded):
+    lock, _ = long_winded
+    request = {"op": "search", "args": [str(protocol.MAX_REPLY)], "around": {}}
+
+    with pytest.raises(WatcherUnavailable, match="leaves this search to you"):
+        ask_watcher(str(lock.folder), request)
+
+
+def test_a_client_that_never_reads_is_dropped(long_winded, monkeypatch):
+    monkeypatch.setattr(server_module, "SEND_SECONDS", 0.2)
+    lock, server = long_winded
+    request = {"protocol": PROTOCOL, "version": __version__, "op": "search", "around": {}}
+    with protocol.connect_unix(str(lock.folder), 10.0) as connection:
+        connection.sendall(protocol.encode_message({**request, "args": ["20000000"]}))
+        assert soon(lambda: server.answered == 1)
+
+        assert soon(lambda: not server._tasks)

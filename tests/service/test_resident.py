@@ -18,12 +18,12 @@ from pathlib import Path
 
 import pytest
 
-from ragvault.cli.caller import Caller, this_caller
 from ragvault.cli.search import answer_search, parse_search
+from ragvault.cli.start import Caller, this_caller
 from ragvault.config.runtime import runtime_folder
 from ragvault.service import PROTOCOL, RECORD_FILE, SOCKET_FILE, protocol
-from ragvault.service.client import WatcherUnavailable, ask_watcher
 from ragvault.service.process import pause_watcher, running_watcher, stop_watcher
+from ragvault.service.protocol import WatcherUnavailable, ask_watcher
 from ragvault.vault import Vault
 from tests.watch_kit import daemon, environ, ragvault, remove, short_home, soon
 
@@ -511,6 +511,6 @@ def test_a_runtime_folder_with_a_long_name_works(tmp_path):
         home.vault().index("keyword")
         with daemon(home.root, home.env, "--quiet"):
             assert home.asked("starter", "--format", "paths")["out"]
-            stop_watcher(running_watcher(home.env))
+            stop_watcher(running_watcher(home.env), home.env)
     finally:
         remove(home.folder)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragvault.errors import EngineMissing
 from ragvault.models.load import ModelPool
 from ragvault.service.vault_watcher import ChangeBatch, VaultWatcher
 from ragvault.service.watcher import Watcher
@@ -374,3 +375,74 @@ def test_no_change_waits_longer_than_patience(times):
         batch.add(now)
 
     assert batch.due(times[0] + WAITS[1]) == 0
+
+
+# --- what can wait ---
+
+
+@pytest.fixture
+def lone(tmp_path, monkeypatch):
+    """A watcher of one vault, which is told what to do when."""
+    for name, value in {**SMALL, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
+        monkeypatch.setenv(name, value)
+    root = tmp_path / "vault"
+    root.mkdir()
+    for number in range(20):
+        (root / f"{number}.md").write_text(f"# Note {number}\n\nA llama, see [[{number // 2}]].\n")
+    heard = Heard()
+    watcher = VaultWatcher(Vault.open(root), heard, ModelPool())
+    watcher.update(lambda: False)
+    watcher.finish(lambda: False)
+    return watcher, heard
+
+
+def test_an_edit_never_waits_for_compaction(lone, monkeypatch):
+    watcher, _ = lone
+    compacted = []
+    monkeypatch.setattr("ragvault.ingest.tidy", lambda *_: compacted.append(1))
+    for number in range(10):
+        (watcher.root / f"{number}.md").unlink()
+    watcher.listen()
+    watcher.update(lambda: False)
+    watcher.finish(lambda: False)
+    watcher.stop_listening()
+
+    assert not compacted
+    assert not watcher.can_tidy  # the next edit may come any moment
+    monkeypatch.setattr("ragvault.service.vault_watcher.TIDY_SECONDS", 0.0)
+    assert watcher.can_tidy
+    watcher.batch.add(0.0)
+    assert not watcher.can_tidy  # an edit waits
+    watcher.batch.take()
+    watcher.tidy(lambda: False)
+    assert compacted
+    assert not watcher.can_tidy
+
+
+def test_a_vault_that_is_quiet_is_compacted(watched, monkeypatch):
+    monkeypatch.setattr("ragvault.service.vault_watcher.TIDY_SECONDS", 0.1)
+    (watched.root / "brief.md").write_text("nightjar\n")
+    assert watched.finds("nightjar", "brief.md")
+    (watched.root / "brief.md").unlink()
+
+    assert watched.finds("nightjar")
+    assert soon(lambda: not watched.vault_watcher.untidy and watched.is_done())
+    assert not Vault.open(watched.root).status().removed
+
+
+def test_a_missing_library_is_reported_once_and_not_after_every_edit(lone, monkeypatch):
+    watcher, heard = lone
+
+    def missing() -> None:
+        raise EngineMissing("the graph of links", "networkx", "No module named 'networkx'")
+
+    monkeypatch.setattr("ragvault.index.graph_networkx.demand_networkx", missing)
+    for number in range(3):
+        for edited in range(10):  # enough links for new communities
+            links = " ".join(f"[[{(edited + number + step) % 20}]]" for step in range(1, 9))
+            (watcher.root / f"{edited}.md").write_text(f"# Note {edited}\n\n{number} {links}\n")
+        watcher._rewalk.tell("")
+        watcher.update(lambda: False)
+        watcher.finish(lambda: False)
+
+    assert sum("networkx" in line for line in heard.lines) == 1

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ragvault.answer.results import Response
-from ragvault.cli.caller import this_caller
 from ragvault.cli.search import answer_search, parse_search
+from ragvault.cli.start import this_caller
 from ragvault.config import profiles
 from ragvault.corpus import LocalCorpus
 from ragvault.engines import Engines

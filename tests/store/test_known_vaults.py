@@ -61,9 +61,9 @@ def test_the_default_is_meant_only_outside_of_all_vaults(place):
     assert find(place, None, "other") == "home/notes"
     assert find(place, None, "work/notes") == "work/notes"
     layout.unset_default_vault(place / "data")
-    with pytest.raises(VaultNotFound, match="several vaults are known") as refused:
+    with pytest.raises(VaultNotFound, match="none of your 2 vaults") as refused:
         find(place, None, "other")
-    assert "notes, notes-2" in refused.value.fix
+    assert "(notes, notes-2)" in str(refused.value)
 
 
 def test_the_only_vault_is_meant_without_being_chosen(place):
@@ -123,9 +123,9 @@ def test_a_vault_whose_folder_is_gone_is_still_known_by_name_and_by_path(place):
 
 
 def test_what_is_nothing_says_what_there_is(place):
-    with pytest.raises(VaultNotFound, match="there is no folder nowhere") as refused:
+    with pytest.raises(VaultNotFound, match="no folder and no vault is called nowhere") as refused:
         find(place, "nowhere")
-    assert refused.value.fix == "name one with --vault: notes, notes-2"
+    assert refused.value.fix == "use --vault with one of: notes, notes-2"
     (place / "file.md").write_text("")
     with pytest.raises(VaultNotFound, match="is a file"):
         find(place, "file.md")

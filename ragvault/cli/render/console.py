@@ -1,9 +1,11 @@
-"""Writing to stdout and stderr, as loud as --quiet and --verbose say.
+"""The terminal: what commands write to it, and text made safe for it.
 
-    out       data, to stdout
-    report    a line about what is going on, to stderr; silent with --quiet
-    detail    the same, only with --verbose
-    error     what went wrong and how to fix it, to stderr
+    out         data, to stdout
+    report      a line about what is going on, to stderr; silent with --quiet
+    detail      the same, only with --verbose
+    error       what went wrong and how to fix it, to stderr
+    progress    bars on a terminal, nothing anywhere else
+    printable   text of unknown origin, with every character escaped that a terminal would obey
 
 Every command imports this file, so what only one of them needs is imported inside its function.
 """
@@ -11,16 +13,20 @@ Every command imports this file, so what only one of them needs is imported insi
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 import typer
 
-from ragvault.cli.render.text import printable
 from ragvault.errors import RagvaultError, UsageError
 
+ReportProgress = Callable[[str, int, int], None]
+_BREAKING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_STEERING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
 # 0 with --quiet, 2 with --verbose. A thread that answers another process has its own value.
 _volume: ContextVar[int] = ContextVar("volume", default=1)
 
@@ -112,3 +118,101 @@ def _traceback() -> None:
         import traceback
 
         traceback.print_exc()
+
+
+# --- progress ---
+
+
+@contextmanager
+def progress() -> Iterator[ReportProgress]:
+    """A function that shows progress: the step, how many are done, of how many (0: unknown)."""
+    if is_quiet() or not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskID,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def show(what: str, done: int, total: int) -> None:
+            if not what:
+                return  # only a chance to cancel, between steps
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total or None, rate="")
+            task = tasks[what]
+            speed = bars.tasks[bars.task_ids.index(task)].speed
+            bars.update(
+                task, completed=done, total=total or None, rate=f"{speed:,.0f}/s" if speed else ""
+            )
+
+        yield show
+
+
+# --- text of unknown origin, and numbers in words ---
+
+
+def printable(text: str) -> str:
+    """Text on one line, with every character escaped that a terminal would obey."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def printable_lines(text: str) -> str:
+    """The same for text of several lines."""
+    return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def harmless(text: str) -> str:
+    """Text as it is, except for characters that steer a terminal or reverse its writing."""
+    return _STEERING.sub(_escaped, text)
+
+
+def one_line(text: str) -> str:
+    """A name as it is, except for characters that would end its line."""
+    return _BREAKING.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
+
+
+def counted(number: int, what: str) -> str:
+    """1 file, 2 files."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def size(number: int) -> str:
+    """A number of bytes, with its unit."""
+    for unit, of in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= of:
+            return f"{number / of:.1f} {unit}"
+    return f"{number} bytes"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns: the first aligned left, the others right."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if place == 0 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in (head, *rows)
+    ]
+    return "\n".join(lines)

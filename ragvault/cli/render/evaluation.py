@@ -1,11 +1,13 @@
-"""What `ragvault eval` and `ragvault tune` print."""
+"""What `ragvault eval` and `ragvault tune` print, and the picture that `eval --plot` draws."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from ragvault.cli.render.text import printable, table
+from ragvault.cli.render.console import printable, table
+from ragvault.errors import UsageError
 
 COLUMNS = {
     "ndcg@10": "nDCG@10",
@@ -18,6 +20,9 @@ COLUMNS = {
     "context_recall": "ctxR",
 }
 SHOWN = 10  # regressions of one profile; -v lists all
+SUFFIXES = (".png", ".svg")
+BLUE, RED, GREY = "#31688e", "#b5403a", "#8a8a8a"
+ROW = 0.32  # inches per bar
 
 
 def evaluation(found: Mapping[str, Any], *, full: bool) -> str:
@@ -58,11 +63,11 @@ def tuning(receipt: Mapping[str, Any]) -> str:
     lines += [f"  {key}: {old:g} -> {new:g}" for key, (old, new) in receipt["settings"].items()]
     lines += [f"  {kind or '(none)'}: {shift:+.3f}" for kind, shift in judged["kinds"].items()]
     if not receipt["accepted"]:
-        lines.append(f"nothing changed: {receipt['refusal']}")
+        lines.append(f"kept your current settings: {receipt['refusal']}")
     elif receipt["dry_run"]:
-        lines.append("nothing changed: --dry-run")
+        lines.append("kept your current settings: --dry-run")
     else:
-        lines.append(f"kept in {printable(receipt['file'])}; ragvault tune --revert removes it")
+        lines.append(f"saved in {printable(receipt['file'])}; to remove it: ragvault tune --revert")
     return "\n".join(lines)
 
 
@@ -137,8 +142,8 @@ def _ablated(rows: Sequence[Mapping[str, Any]], off: Sequence[str]) -> str:
         ]
         for each in rows
     ]
-    said = f"\nalready off: {', '.join(off)}" if off else ""
-    return table(head, cells) + said
+    off_line = f"\nalready off: {', '.join(off)}" if off else ""
+    return table(head, cells) + off_line
 
 
 def _signals(signals: Sequence[Mapping[str, Any]]) -> str:
@@ -167,3 +172,108 @@ def _share(value: float | None) -> str:
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.0%}"
+
+
+# --- the picture ---
+
+# Drawn with matplotlib, which only this needs (the extra `eval`):
+#
+#     profiles   nDCG@10 of each, with its latency
+#     kinds      nDCG@10 of each kind of question
+#     parts      what each is worth, with its 95 % interval; left of the line it does harm
+
+
+def check_plot_path(path: Path) -> None:
+    """Raises UsageError if no picture can be written to this path."""
+    if path.suffix.lower() not in SUFFIXES:
+        why = f"cannot draw {path}: its name must end in .png or .svg"
+        raise UsageError(why, fix="--plot report.svg")
+    if not path.resolve().parent.is_dir():
+        raise UsageError(f"there is no folder {path.resolve().parent}", fix="create it first")
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise UsageError(
+            "--plot needs matplotlib, which is not installed",
+            fix="pip install 'ragvault[eval]'",
+        ) from error
+
+
+def draw_report(found: Mapping[str, Any], path: Path) -> None:
+    """Draw the profiles, kinds and ablations of a report."""
+    check_plot_path(path)
+    from matplotlib.figure import Figure
+
+    panels = [
+        (panel, len(found[key]))
+        for key, panel in (
+            ("profiles", _profile_bars),
+            ("kinds", _kind_bars),
+            ("ablations", _part_bars),
+        )
+        # A single profile needs no panel: its kinds show it.
+        if len(found[key]) > (key == "profiles")
+    ]
+    sizes = [count + 2 for _, count in panels]
+    figure = Figure(figsize=(8, ROW * sum(sizes) + 0.9 * len(panels)), layout="constrained")
+    axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=sizes)[:, 0]
+    for (panel, _), axis in zip(panels, axes, strict=True):
+        panel(found, axis)
+    asked = found["overall"]["n"]
+    figure.suptitle(
+        f"{found['vault']}: {asked} questions, revision {found['revision']}", fontsize=11
+    )
+    figure.savefig(path, dpi=144)
+
+
+def _profile_bars(found: Mapping[str, Any], axis: Any) -> None:
+    reports = found["profiles"]
+    overall = [each["overall"] for each in reports.values()]
+    values = [each.get("ndcg@10", 0.0) for each in overall]
+    notes = [
+        f"{v:.3f}   {o['latency_ms']['p50']:.0f} ms" for v, o in zip(values, overall, strict=True)
+    ]
+    _bars(axis, list(reports), values, notes)
+    axis.set(xlim=(0, 1.22), xlabel="nDCG@10 (and median latency)", title="profiles")
+
+
+def _kind_bars(found: Mapping[str, Any], axis: Any) -> None:
+    kinds = {kind: of for kind, of in found["kinds"].items() if "ndcg@10" in of}
+    values = [of["ndcg@10"] for of in kinds.values()]
+    notes = [f"{of['ndcg@10']:.3f}   n = {of['n']}" for of in kinds.values()]
+    _bars(axis, [kind or "(none)" for kind in kinds], values, notes)
+    axis.set(xlim=(0, 1.22), xlabel="nDCG@10", title=f"kinds of question, {found['profile']}")
+
+
+def _part_bars(found: Mapping[str, Any], axis: Any) -> None:
+    rows = sorted(found["ablations"], key=lambda each: -each["mean"])
+    values = [each["mean"] for each in rows]
+    reach = [[e["mean"] - e["low"] for e in rows], [e["high"] - e["mean"] for e in rows]]
+    colours = [_colour(each) for each in rows]
+    names = [f"{each['part']} ({each['group']})" for each in rows]
+    axis.barh(names, values, xerr=reach, color=colours, ecolor="black", capsize=2, height=0.65)
+    axis.axvline(0, color="black", linewidth=0.8)
+    axis.invert_yaxis()
+    _plain(axis)
+    axis.set(xlabel="nDCG@10 lost without it, 95 % interval", title="what each part is worth")
+
+
+def _colour(row: Mapping[str, Any]) -> str:
+    if row["low"] > 0:
+        return BLUE
+    return RED if row["high"] < 0 else GREY
+
+
+def _bars(axis: Any, names: Sequence[str], values: Sequence[float], notes: Sequence[str]) -> None:
+    bars = axis.barh(names, values, color=BLUE, height=0.65)
+    axis.bar_label(bars, notes, padding=4, fontsize=8)
+    axis.invert_yaxis()
+    axis.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1.0])
+    _plain(axis)
+
+
+def _plain(axis: Any) -> None:
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.tick_params(labelsize=8)
+    axis.xaxis.label.set_fontsize(9)
+    axis.title.set_fontsize(10)

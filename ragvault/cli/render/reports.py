@@ -1,5 +1,5 @@
 """What commands print for people: index, status, links, related, forget, doctor, purge, watch,
-vaults and models. With --json they print the value itself (answer/json_output.py).
+vaults, models and config. With --json they print the value itself (answer/json_output.py).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ragvault.answer.json_output import LINK_STATES
-from ragvault.cli.render.text import counted, printable, size
+from ragvault.answer.json_output import LINK_STATES, encode
+from ragvault.cli.render.console import counted, printable, size
 
 if TYPE_CHECKING:
     from ragvault.answer.links import Incoming, LinkPath, Links, Outgoing
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ragvault.answer.status import ModelState, Pending, Status
     from ragvault.cli.purge import WrittenItem
     from ragvault.cli.vaults import VaultRow
+    from ragvault.config.load import Loaded
+    from ragvault.config.settings import Config
+    from ragvault.errors import RagvaultError
     from ragvault.evaluate.doctor import Finding
     from ragvault.service.process import WatcherRecord
     from ragvault.update.forget import Forgotten
@@ -216,9 +219,9 @@ def findings(found: Sequence[Finding], *, quiet: bool, full: bool) -> str:
 
 
 def _finding(each: Finding) -> Iterator[str]:
-    yield f"{each.state:7} {each.part}: {printable(each.said)}"
-    if each.cure:
-        yield f"        fix: {printable(each.cure)}"
+    yield f"{each.state:7} {each.part}: {printable(each.message)}"
+    if each.fix:
+        yield f"        fix: {printable(each.fix)}"
 
 
 def purge_list(found: Sequence[WrittenItem]) -> str:
@@ -276,3 +279,72 @@ def models_text(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {word}" for word, number in sorted(counts.items()))
+
+
+# --- config ---
+
+
+def settings_toml(loaded: Loaded, about: Mapping[str, str]) -> str:
+    """Every setting with its origin, as a TOML file with the same meaning."""
+    from ragvault.config import toml
+
+    lines = [f"# {name}: {printable(text)}" for name, text in about.items()]
+    table = ""
+    for key, value in _values(loaded).items():
+        above, _, name = key.rpartition(".")
+        if above != table:
+            table = above
+            lines += ["", f"[{table}]"]
+        lines.append(f"{name} = {toml.literal(value)}  # {printable(loaded.origin[key])}")
+    return "\n".join(lines)
+
+
+def settings_json(loaded: Loaded, about: Mapping[str, str]) -> str:
+    """The same for programs."""
+    settings = {
+        key: {"value": value, "origin": loaded.origin[key]}
+        for key, value in _values(loaded).items()
+    }
+    return encode({"settings": settings, "files": [str(path) for path in loaded.files], **about})
+
+
+def problems_json(error: RagvaultError) -> str:
+    """The problems that `config check` found, for programs."""
+    every = getattr(error, "problems", (error,))
+    return encode({"files": [], "problems": [{"message": str(e), "fix": e.fix} for e in every]})
+
+
+def settings_without_effect(config: Config) -> list[str]:
+    """Settings that are valid and have no effect, or not with every engine."""
+    keyword, default = config.keyword, type(config.keyword)()
+    if keyword.engine == "whoosh" or (keyword.k1, keyword.b) == (default.k1, default.b):
+        return []
+    where = "and keyword.engine is tantivy" if keyword.engine == "tantivy" else "not with tantivy"
+    return [f"keyword.k1 and keyword.b work with Whoosh only, {where} (k1 = 1.2, b = 0.75)"]
+
+
+def no_problems(loaded: Loaded) -> str:
+    """What `config check` prints if it found no problem."""
+    changed = sum(origin != "default" for origin in loaded.origin.values())
+    lines = [f"{printable(str(path))}: no problems found" for path in loaded.files]
+    values = (
+        f"{counted(changed, 'setting')} changed from" if changed else "no settings changed from"
+    )
+    lines.append(f"{values} {'its default' if changed == 1 else 'their defaults'}")
+    lines += [f"note: {note}" for note in settings_without_effect(loaded.config)]
+    return "\n".join(lines)
+
+
+def _values(loaded: Loaded) -> dict[str, Any]:
+    """Dotted key -> plain value, in the order of the tables."""
+    import msgspec
+
+    from ragvault.config.schema import settings
+
+    plain: dict[str, Any] = {}
+    for path, setting in settings().items():
+        value: Any = loaded.config
+        for name in path:
+            value = getattr(value, name)
+        plain[setting.key] = msgspec.to_builtins(value)
+    return plain
