@@ -436,7 +436,7 @@ def test_a_missing_library_is_reported_once_and_not_after_every_edit(lone, monke
     def missing() -> None:
         raise EngineMissing("the graph of links", "networkx", "No module named 'networkx'")
 
-    monkeypatch.setattr("ragvault.index.graph_networkx.demand_networkx", missing)
+    monkeypatch.setattr("ragvault.index.graph.demand_networkx", missing)
     for number in range(3):
         for edited in range(10):  # enough links for new communities
             links = " ".join(f"[[{(edited + number + step) % 20}]]" for step in range(1, 9))
