@@ -9,6 +9,7 @@
     Term           one reason for a score; a Step has all reasons of one stage
     Ranked         what a stage returned: the candidates it kept, in order, and those it removed
     Context        everything a stage may know beside the candidates
+    PassageText, LazyExcerpts, LazyVectors   values that are read when they are looked up
 
 `best_first` is the only order. Nothing here opens a file or knows an engine. The classes of which
 a search makes thousands are msgspec Structs: a frozen dataclass takes twenty times as long to copy.
@@ -30,7 +31,10 @@ from ragvault.plan import QueryType
 from ragvault.types import Date, Kind
 
 if TYPE_CHECKING:
-    from ragvault.ports import Reranker
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ragvault.ports import FetchVectors, Reranker
 
 Exact = Literal["", "title", "alias", "phrase"]
 # Where a passage comes from: the index, a file that changed since, or a note without any passage.
@@ -268,13 +272,6 @@ class Context(Struct, frozen=True):
     count_tokens: Callable[[str], int] | None = None
 
 
-def prefetch(values: Mapping[int, Any], ids: Sequence[int]) -> None:
-    """Read some values of a lazy mapping in one go; does nothing to other mappings."""
-    fetch: Callable[[Sequence[int]], None] | None = getattr(values, "fetch", None)
-    if fetch is not None:
-        fetch(ids)
-
-
 def total(before: float, terms: Iterable[Term]) -> float:
     """The score that terms make: first those that multiply, then those that add."""
     parts = [before]
@@ -298,3 +295,80 @@ def key(candidate: Candidate, score: float | None = None) -> Key:
 def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Candidates in the one order there is, so that two runs agree."""
     return sorted(candidates, key=key)
+
+
+# --- Values that are read when they are looked up ---
+
+
+class PassageText:
+    """Reads the text of a passage when it is first called."""
+
+    __slots__ = ("_id", "_read", "_text")
+
+    def __init__(self, read: Callable[[int], str], id_: int) -> None:
+        self._read, self._id = read, id_
+        self._text: str | None = None
+
+    def __call__(self) -> str:
+        if self._text is None:
+            self._text = self._read(self._id)
+        return self._text
+
+
+class LazyExcerpts(Mapping[int, Excerpt]):
+    """Excerpts by id, each read when it is first looked up."""
+
+    def __init__(self, read: Callable[[int], Excerpt | None]) -> None:
+        self._read = read
+        self._known: dict[int, Excerpt | None] = {}  # None: there is no such excerpt
+
+    def __getitem__(self, key: int) -> Excerpt:
+        if key not in self._known:
+            self._known[key] = self._read(key)
+        value = self._known[key]
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+class LazyVectors(Mapping[int, "NDArray[np.float32]"]):
+    """Vectors of a fixed set of passages: those that are fetched, or all at the first look-up."""
+
+    def __init__(self, read: FetchVectors, ids: Sequence[int]) -> None:
+        self._read, self._ids = read, list(ids)
+        self._known: dict[int, NDArray[np.float32] | None] = {}  # None: it has no vector
+
+    def fetch(self, ids: Sequence[int]) -> None:
+        import numpy as np
+
+        new = [id_ for id_ in ids if id_ not in self._known]
+        for id_, row in zip(new, self._read(np.array(new, np.int64)), strict=True):
+            self._known[id_] = None if np.isnan(row[0]) else row
+
+    def __getitem__(self, key: int) -> NDArray[np.float32]:
+        if key not in self._known:
+            self.fetch(self._ids)
+        found = self._known.get(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __iter__(self) -> Iterator[int]:
+        self.fetch(self._ids)
+        return (id_ for id_ in self._ids if self._known[id_] is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def prefetch(values: Mapping[int, Any], ids: Sequence[int]) -> None:
+    """Read some values of a lazy mapping in one go; does nothing to other mappings."""
+    fetch: Callable[[Sequence[int]], None] | None = getattr(values, "fetch", None)
+    if fetch is not None:
+        fetch(ids)

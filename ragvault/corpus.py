@@ -14,11 +14,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ragvault.candidate import Excerpt, NoteFacts, PassageFacts
+from ragvault.candidate import (
+    Excerpt,
+    LazyExcerpts,
+    LazyVectors,
+    NoteFacts,
+    PassageFacts,
+    PassageText,
+)
 from ragvault.config.settings import Config
 from ragvault.engines import Embedders, Engines
 from ragvault.errors import EngineMissing, RagvaultError
@@ -35,7 +42,6 @@ from ragvault.plan import (
 from ragvault.ports import (
     CacheBroken,
     CountsTokens,
-    FetchVectors,
     KeywordIndex,
     NearTerms,
     Neighbour,
@@ -408,14 +414,14 @@ class LocalCorpus:
         """The terms of the vocabulary nearest to a text, by the model that embedded them."""
         from ragvault.index.vocabulary import expand, usual_cosine
 
-        known = self._read_vocabulary()
+        known = self.vocabulary()
         if not known.terms:
             return NearTerms()
         query = self.engines.embedder(known.model, offline=True).embed([text], "query")[0]
         near = expand(query, known.terms, known.matrix, top=count, min_cosine=-1.0, own=exclude)
         return NearTerms(near, usual_cosine(known.matrix, 100 * percentile))
 
-    def _read_vocabulary(self) -> Vocabulary:
+    def vocabulary(self) -> Vocabulary:
         """The vocabulary, read again only after it was chosen anew."""
         chosen = self.catalogue.vocabulary_chosen()
         if self._vocabulary is None or self._vocabulary[0] != chosen:
@@ -714,25 +720,9 @@ def _with_neighbours(
     }
 
 
-# --- Values that are read when they are looked up ---
+# --- Note texts ---
 
-V = TypeVar("V")
 NoteText = tuple[str, tuple[Span, ...]]  # the text of a note, and what of it is not indexed
-
-
-class PassageText:
-    """Reads the text of a passage when it is first called."""
-
-    __slots__ = ("_id", "_read", "_text")
-
-    def __init__(self, read: Callable[[int], str], id_: int) -> None:
-        self._read, self._id = read, id_
-        self._text: str | None = None
-
-    def __call__(self) -> str:
-        if self._text is None:
-            self._text = self._read(self._id)
-        return self._text
 
 
 class NoteTexts:
@@ -763,55 +753,3 @@ class NoteTexts:
         self._room -= sum(len(text) for text, _ in texts.values())
         while self._room < 0:
             self._room += len(self._known.popitem(last=False)[1][0])
-
-
-class LazyExcerpts(Mapping[int, Excerpt]):
-    """Excerpts by id, each read when it is first looked up."""
-
-    def __init__(self, read: Callable[[int], Excerpt | None]) -> None:
-        self._read = read
-        self._known: dict[int, Excerpt | None] = {}  # None: there is no such excerpt
-
-    def __getitem__(self, key: int) -> Excerpt:
-        if key not in self._known:
-            self._known[key] = self._read(key)
-        value = self._known[key]
-        if value is None:
-            raise KeyError(key)
-        return value
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._known)
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-
-class LazyVectors(Mapping[int, "NDArray[np.float32]"]):
-    """Vectors of a fixed set of passages: those that are fetched, or all at the first look-up."""
-
-    def __init__(self, read: FetchVectors, ids: Sequence[int]) -> None:
-        self._read, self._ids = read, list(ids)
-        self._known: dict[int, NDArray[np.float32] | None] = {}  # None: it has no vector
-
-    def fetch(self, ids: Sequence[int]) -> None:
-        import numpy as np
-
-        new = [id_ for id_ in ids if id_ not in self._known]
-        for id_, row in zip(new, self._read(np.array(new, np.int64)), strict=True):
-            self._known[id_] = None if np.isnan(row[0]) else row
-
-    def __getitem__(self, key: int) -> NDArray[np.float32]:
-        if key not in self._known:
-            self.fetch(self._ids)
-        found = self._known.get(key)
-        if found is None:
-            raise KeyError(key)
-        return found
-
-    def __iter__(self) -> Iterator[int]:
-        self.fetch(self._ids)
-        return (id_ for id_ in self._ids if self._known[id_] is not None)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)

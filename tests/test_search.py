@@ -325,7 +325,7 @@ def test_words_of_the_vaults_vocabulary_are_added_where_settings_want_them(vault
     with with_settings(vault) as index:
         plain = ask(index, "sour dough starters")
     with with_settings(vault, *near) as index:
-        known = index.catalogue.vocabulary()
+        known = index.vocabulary()
         wide = ask(index, "sour dough starters")
         exactly = ask(index, "scale_recipe")
         quoted = ask(index, '"falling number"')
@@ -342,7 +342,7 @@ def test_an_expansion_that_lacks_its_model_is_named_and_the_search_goes_on(vault
         raise RagvaultError("no such model", fix="ragvault models pull")
 
     with with_settings(vault, "query.expand.method=similarity") as index:
-        assert index.catalogue.vocabulary().terms
+        assert index.vocabulary().terms
         index.embedders["full"]
         monkeypatch.setattr(index.engines, "embedder", gone)
         response = ask(index, "sour dough starters")
