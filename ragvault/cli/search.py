@@ -30,8 +30,8 @@ from typer.core import TyperCommand
 from ragvault.cli import options
 from ragvault.cli.caller import Caller, Reply, this_caller, write_reply
 from ragvault.cli.render import console
-from ragvault.cli.render.text import printable
 from ragvault.errors import RagvaultError, UsageError
+from ragvault.text.printable import printable
 
 if TYPE_CHECKING:
     from ragvault.answer.respond import ComparePolicy, CountPending, OpenIndex

@@ -11,9 +11,10 @@ import typer
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
 from ragvault.cli.render import console, reports
-from ragvault.cli.render.text import printable, size
+from ragvault.cli.render.text import size
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.presence import is_gone, trouble
+from ragvault.text.printable import printable
 
 app = typer.Typer(help="Manage known vaults: list, remove, set the default.")
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ragvault.config.settings import Graph
+from ragvault.text.wikilinks import WIKILINK
 
 EdgeKind = Literal["link", "embed", "alias", "property"]
 Unit = tuple[int, "int | None"]  # a note and one of its sections; None is the whole note
@@ -56,7 +57,7 @@ def backlinks(edges: Iterable[Edge]) -> dict[int, Backlinks]:
 
 # --- Lists of links ---
 
-_LINK = re.compile(r"!?\[\[[^\[\]\n]+\]\]|!?\[[^\[\]\n]*\]\([^()\n]*\)")
+_LINK = re.compile(rf"!?{WIKILINK}|!?\[[^\[\]\n]*\]\([^()\n]*\)")
 _ITEM = re.compile(r"[\s>]*(?:[-*+]|\d+[.)]|\|)\s+(?:\[.\]\s+)?[*_=~]*")
 _WORD = re.compile(r"\w+")
 

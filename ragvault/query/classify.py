@@ -17,6 +17,7 @@ from typing import Literal
 
 from ragvault.config.settings import TypeWeights
 from ragvault.plan import LEGS, QueryType
+from ragvault.text.wikilinks import WIKILINK
 
 CamelCase = Literal["identifier", "loose"]
 
@@ -38,7 +39,7 @@ _SIGNED = re.compile(
     r"|\b\w{2,}\.[a-z]\w{0,4}\b"
     r"|\w\(\)|\w::\w"
 )
-_WIKILINK = re.compile(r"\[\[[^\[\]]+\]\]")
+_WIKILINK = re.compile(WIKILINK)
 _WORD = re.compile(r"[^\W\d_]+")
 
 NAVIGATIONAL = {

@@ -1,7 +1,7 @@
-"""Highlight: where a text holds what was sought, by the analyzer's own eyes.
+"""Highlight: which words of a text a query matches.
 
-`configure` marks configuration when it would find it, a part marks its part of a compound, and a
-phrase marks only where it stands whole.
+It uses the analyzer of the index, so `configure` marks configuration exactly when it finds it. A
+part marks its part of a compound, and a phrase is marked only where it stands whole.
 """
 
 from __future__ import annotations
@@ -14,22 +14,24 @@ from ragvault.text.analyze import Analyzer
 Marked = tuple[int, int]
 
 
-def leaves(sought: Sought, negated: bool = False) -> Iterator[Words | Phrase]:
-    """The words and phrases that are sought, or with `negated` those that are not wanted too."""
+def words_and_phrases(sought: Sought, negated: bool = False) -> Iterator[Words | Phrase]:
+    """The words and phrases of a query; with `negated` also those it excludes."""
     if isinstance(sought, Words | Phrase):
         yield sought
     elif isinstance(sought, AllOf | AnyOf):
         for part in sought.parts:
-            yield from leaves(part, negated)
+            yield from words_and_phrases(part, negated)
     elif negated:
-        yield from leaves(sought.part, negated)
+        yield from words_and_phrases(sought.part, negated)
 
 
 def highlight(text: str, sought: Sought, analyzer: Analyzer) -> list[Marked]:
-    """Spans of the words and phrases that are sought, in order and apart."""
+    """The spans that match, in order and without overlap."""
     spans: list[Marked] = []
-    stops = all(word.stop for leaf in leaves(sought) for *_, word in analyzer.words(leaf.text))
-    for leaf in leaves(sought):
+    stops = all(
+        word.stop for leaf in words_and_phrases(sought) for *_, word in analyzer.words(leaf.text)
+    )
+    for leaf in words_and_phrases(sought):
         if isinstance(leaf, Phrase):
             spans += _phrase_spans(text, leaf, analyzer)
         else:

@@ -18,8 +18,8 @@ from typing import Any
 
 import typer
 
-from ragvault.cli.render.text import printable
 from ragvault.errors import RagvaultError, UsageError
+from ragvault.text.printable import printable
 
 # 0 with --quiet, 2 with --verbose. A thread that answers another process has its own value.
 _volume: ContextVar[int] = ContextVar("volume", default=1)

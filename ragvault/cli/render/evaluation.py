@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ragvault.cli.render.text import printable, table
+from ragvault.cli.render.text import table
+from ragvault.text.printable import printable
 
 COLUMNS = {
     "ndcg@10": "nDCG@10",

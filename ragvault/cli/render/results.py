@@ -16,8 +16,8 @@ from ragvault.answer.json_output import search_json, search_jsonl
 from ragvault.answer.results import SearchAnswer, SearchResult
 from ragvault.candidate import Candidate, Term
 from ragvault.cli.caller import Caller
-from ragvault.cli.render.text import harmless, one_line, printable
 from ragvault.search import Response
+from ragvault.text.printable import harmless, one_line, printable
 
 INDENT = "    "
 DAY = 86400  # seconds

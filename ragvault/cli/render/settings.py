@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ragvault.answer.json_output import encode
-from ragvault.cli.render.text import counted, printable
+from ragvault.cli.render.text import counted
 from ragvault.config.load import Loaded
 from ragvault.config.settings import Config
 from ragvault.errors import RagvaultError
+from ragvault.text.printable import printable
 
 
 def settings_toml(loaded: Loaded, about: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ from ragvault.errors import UsageError
 from ragvault.index.keyword.fields import CODE, FIELDS, PART, STEM
 from ragvault.plan import AllOf, Not, Phrase, Sought, Words
 from ragvault.text.analyze import Analyzer, Lookup, Word
-from ragvault.text.highlight import leaves
+from ragvault.text.highlight import words_and_phrases
 from ragvault.text.spelling import SHORTEST
 
 MAX_WORDS = 256  # of one query, the first ones: a whole page as a query must answer too
@@ -113,7 +113,7 @@ class Planner:
     def plan(self, sought: Sought) -> Plan:
         """The terms of everything that is not negated, and the tree of everything."""
         _check_fields(sought)
-        words = [word for leaf in leaves(sought) for _, _, word in self._words(leaf)]
+        words = [word for leaf in words_and_phrases(sought) for _, _, word in self._words(leaf)]
         self._stops = all(word.stop for word in words)
         match = self._match(sought, scored=True)
         return Plan(tuple(self._terms.values()), None if _is_any(sought) else match)
@@ -220,7 +220,7 @@ def typos(sought: Sought, analyzers: Mapping[str, Analyzer]) -> list[Typo]:
     """Every word that could be misspelt; of a compound each part, unless it is found whole."""
     found = {
         Typo(form, leaf.field, (lookup, word.lookups[0], Lookup(form, form))): None
-        for leaf in leaves(sought)
+        for leaf in words_and_phrases(sought)
         if isinstance(leaf, Words)
         for _, _, word in islice(analyzer_of(analyzers, leaf.field).words(leaf.text), MAX_WORDS)
         for lookup, form in word.typos
@@ -246,7 +246,7 @@ def _is_any(sought: Sought) -> bool:
 
 def _check_fields(sought: Sought) -> None:
     """Refuse a field that does not exist."""
-    for leaf in leaves(sought, negated=True):
+    for leaf in words_and_phrases(sought, negated=True):
         if leaf.field and leaf.field not in FIELDS:
             raise UsageError(
                 f"there is no field {leaf.field} to look in",
