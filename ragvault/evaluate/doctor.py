@@ -32,7 +32,7 @@ from ragvault.engines import Engines
 from ragvault.errors import EngineMissing, IndexMissing, RagvaultError, VaultNotFound
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.signals import Signal, count_signals
-from ragvault.notes.rewalk import Rewalk
+from ragvault.notes.walk import IncrementalWalk
 from ragvault.opened import Opened
 from ragvault.ports import CacheBroken
 from ragvault.store.caches import KEYWORD, vector_cache
@@ -267,7 +267,7 @@ def check_watching(root: Path, settings: Walk) -> Finding:
     if sys.platform != "linux" or not INOTIFY.exists():
         return fine("watching", "this system reports changes without a limit")
     limit = int(INOTIFY.read_text())
-    seen = Rewalk(root, settings)
+    seen = IncrementalWalk(root, settings)
     seen.walk()
     count = seen.folders
     if count > limit // 2:  # other programs of the same user share the limit

@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ragvault.text.dates import utc_offset
+from ragvault.text.wikilinks import WIKILINK
+
 MAX_CHARS = 64_000  # longer than this is a file that begins with a rule, not frontmatter
 MAX_VALUES = 10_000  # YAML aliases can name one list a billion times
 MAX_DEPTH = 20
@@ -168,20 +171,9 @@ def _timestamp(raw: str) -> Any:
             return dt.date(int(year), int(month), int(day))
         micro = int((fraction or "").ljust(6, "0")[:6])
         numbers = (int(year), int(month), int(day), int(hour), int(minute), int(second or 0))
-        return dt.datetime(*numbers, micro, tzinfo=_zone(zone))
+        return dt.datetime(*numbers, micro, tzinfo=utc_offset(zone) if zone else None)
     except ValueError:
         return raw
-
-
-def _zone(zone: str | None) -> dt.timezone | None:
-    if not zone:
-        return None
-    if zone == "Z":
-        return dt.timezone.utc
-    digits = zone[1:].replace(":", "").ljust(2, "0")
-    hours, minutes = (digits[:-2] or "0", digits[-2:]) if len(digits) > 2 else (digits, "0")
-    offset = dt.timedelta(hours=int(hours), minutes=int(minutes))
-    return dt.timezone(-offset if zone[0] == "-" else offset)
 
 
 _SCALARS: tuple[tuple[Callable[[str], Any], re.Pattern[str]], ...] = (
@@ -240,7 +232,7 @@ _FIELD_LINE = re.compile(
     r"::(?=[ \t]|$)[ \t]*(.*)$",
     re.M,
 )
-_FIELD_INLINE = re.compile(rf"[\[(]({_FIELD_KEY})::[ \t]*((?:\[\[[^\]\n]*\]\]|[^\[\]()\n])*)[\])]")
+_FIELD_INLINE = re.compile(rf"[\[(]({_FIELD_KEY})::[ \t]*((?:{WIKILINK}|[^\[\]()\n])*)[\])]")
 _FIELD_NUMBER = re.compile(r"[-+]?\d{1,15}(?:\.\d{1,15})?")
 _FIELD_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?)?")
 

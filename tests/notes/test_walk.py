@@ -189,7 +189,7 @@ def status(**fields):
 
 
 def taken(*statuses):
-    state = walking.Walk("/", (".md",), 1_000_000, frozenset())
+    state = walking.WalkState("/", (".md",), 1_000_000, frozenset())
     for number, each in enumerate(statuses):
         walking.take(state, read.File(f"{number}.md", f"{number}.md", each.st_size, 1), each)
     return paths(walking.finish(state))
