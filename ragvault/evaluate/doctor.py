@@ -206,7 +206,7 @@ def check_models(config: Config, needed: frozenset[str]) -> Iterator[Finding]:
 
 
 def _check_model(name: str, needed: bool) -> Finding:
-    from ragvault.models import load, registry, weights
+    from ragvault.models import load, registry
 
     part, models_dir = "model", folders.models_dir()
     if name.startswith("fake"):
@@ -214,7 +214,7 @@ def _check_model(name: str, needed: bool) -> Finding:
     if load.is_unlisted(name):
         return Finding(part, "note", f"{name} is a model of your own; its bytes cannot be verified")
     try:
-        build = weights.installed(registry.find_model(name)[1], models_dir)
+        build = registry.installed(registry.find_model(name)[1], models_dir)
     except RagvaultError as error:
         return Finding(part, "broken", str(error), error.fix)
     pull = f"ragvault models pull {name.partition('@')[0]}"
@@ -223,7 +223,7 @@ def _check_model(name: str, needed: bool) -> Finding:
     if build is None:
         said = f"{name} is not installed; ragvault index fetches it when needed"
         return Finding(part, "note", said, pull)
-    wrong = weights.faults(build, models_dir)
+    wrong = registry.faults(build, models_dir)
     if wrong:
         return Finding(part, "broken", f"{name}: {'; '.join(wrong)}", pull)
     return fine(part, f"{name} is installed and verified")
