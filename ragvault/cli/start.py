@@ -60,7 +60,7 @@ def answered_by_watcher(args: Sequence[str]) -> int | None:
     if not args or os.environ.get("RAGVAULT_ALONE") or set(HELP) & set(args):
         return None
     from ragvault.cli.caller import Reply, this_caller
-    from ragvault.config.runtime import runtime_folder
+    from ragvault.config.folders import runtime_folder
     from ragvault.service.client import WatcherUnavailable, ask_watcher
 
     try:

@@ -97,7 +97,7 @@ def combine(
             sheet.lay(source)
     sheet.check_rules()
     if sheet.problems:
-        raise schema.together(sheet.problems)
+        raise schema.combined_error(sheet.problems)
     return Loaded(sheet.config(), MappingProxyType(sheet.origins()), files)
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from msgspec import field
 
-from ragvault.config.table import (
+from ragvault.config.schema import (
     Above0,
     AtLeast0,
     Count,
@@ -23,7 +23,7 @@ from ragvault.config.table import (
     Open,
     Positive,
     Share,
-    told,
+    checked,
 )
 
 
@@ -34,7 +34,7 @@ def _rising(tiers: Sequence[Sequence[float]]) -> bool:
 
 Tiers = Annotated[
     list[tuple[Above0, Factor]],
-    told("a list of [days, factor], the fewest days first: [[14, 1.2], [60, 1.1]]", _rising),
+    checked("a list of [days, factor], the fewest days first: [[14, 1.2], [60, 1.1]]", _rising),
 ]
 
 

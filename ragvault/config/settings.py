@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, field
 
 from ragvault.config import ranking
-from ragvault.config.table import (
+from ragvault.config.schema import (
     Above0,
     AtLeast0,
     Count,
@@ -25,7 +25,7 @@ from ragvault.config.table import (
     Rule,
     Share,
     Table,
-    told,
+    checked,
     user_only,
 )
 
@@ -209,7 +209,9 @@ def _finding(legs: Sequence[str]) -> bool:
 
 Legs = Annotated[
     list[Leg],
-    told('a list of "vector", "keyword", "code", "graph", one of the first three in it', _finding),
+    checked(
+        'a list of "vector", "keyword", "code", "graph", one of the first three in it', _finding
+    ),
 ]
 
 

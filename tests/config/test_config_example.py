@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ragvault.config import schema, starter, toml
+from ragvault.cli import config as command
+from ragvault.config import schema, toml
 from ragvault.config.load import check_file
 from ragvault.config.settings import Config
 
@@ -44,7 +45,7 @@ def test_the_example_marks_what_a_vault_may_not_set(setting):
 
 def test_the_file_that_init_writes_sets_nothing_and_explains_everything(tmp_path):
     path = tmp_path / "config.toml"
-    starter.write_starter(path)
+    command.write_starter(path)
 
     assert set(check_file(path).origin.values()) == {"default"}
     for key in KEYS:
@@ -52,9 +53,11 @@ def test_the_file_that_init_writes_sets_nothing_and_explains_everything(tmp_path
 
 
 def test_taking_the_comment_signs_away_gives_the_example_back():
-    settings = re.sub(r"^#(?=[a-z]\w* = | {4}\"|\])", "", starter.starter(), flags=re.MULTILINE)
+    settings = re.sub(
+        r"^#(?=[a-z]\w* = | {4}\"|\])", "", command.starter_text(), flags=re.MULTILINE
+    )
 
-    assert settings == starter.example() == EXAMPLE.read_text("utf-8")
+    assert settings == command.example() == EXAMPLE.read_text("utf-8")
 
 
 def test_the_configuration_page_says_what_a_vault_may_set():
