@@ -59,6 +59,7 @@ class _Cutter:
         self.note, self.visible, self.settings = note, visible, settings
         self.lines = Lines(note.text)
         self.heading_starts = [heading.start for heading in note.headings]
+        self.block_starts = [block.start for block in note.layout.blocks]
         self.held_starts = [held.start for held in note.layout.held]
         self.held_ends = [held.end for held in note.layout.held]
 
@@ -73,7 +74,7 @@ class _Cutter:
 
     def passages(self, section: Section) -> Iterator[Passage]:
         s = self.settings
-        blocks = list(_clipped(self.note.layout.blocks, section))
+        blocks = list(self._blocks_of(section))
         found = _units(
             blocks, self.visible, soft=s.child_target, hard=s.child_max, code=s.child_max
         )
@@ -106,6 +107,18 @@ class _Cutter:
             overlap=overlap,
             subheadings=_below(headings, paths),
         )
+
+    def _blocks_of(self, section: Section) -> Iterator[Block]:
+        """The blocks of a section; one that it shares with a neighbour is cut to its own part."""
+        # Blocks lie end to end, so those of a section are neighbours.
+        first = max(bisect_right(self.block_starts, section.start) - 1, 0)
+        for block in self.note.layout.blocks[first : bisect_left(self.block_starts, section.end)]:
+            start, end = max(block.start, section.start), min(block.end, section.end)
+            if (start, end) == (block.start, block.end):
+                yield block
+            elif start < end:
+                i, j = bisect_right(block.cuts, start), bisect_left(block.cuts, end)
+                yield replace(block, start=start, end=end, cuts=block.cuts[i:j])
 
     def _letters(self, start: int, end: int) -> tuple[int, int]:
         """The offsets of the first and the last visible letter of a span."""
@@ -165,17 +178,6 @@ def _spans(found: Sequence[Unit], rule: GroupRule) -> Iterator[tuple[int, int]]:
         yield found[i].start, found[j - 1].end
 
 
-def _clipped(blocks: Sequence[Block], section: Section) -> Iterator[Block]:
-    """The blocks of a section, those it shares with a neighbour cut to its own part."""
-    for block in blocks:
-        start, end = max(block.start, section.start), min(block.end, section.end)
-        if (start, end) == (block.start, block.end):
-            yield block
-        elif start < end:
-            cuts = tuple(c for c in block.cuts if start < c < end)
-            yield replace(block, start=start, end=end, cuts=cuts)
-
-
 def _kind(blocks: Sequence[Block], start: int, end: int) -> Kind:
     """The kind of block that most of a span is."""
     sizes = dict.fromkeys(_KINDS, 0)
@@ -217,7 +219,7 @@ BLOCK, ITEM, SENTENCE, LINE, WORD, AFTER_HEADING = 0.1, 0.3, 0.6, 1.0, 4.0, 6.0
 _SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’»)\]*_]*\s+(?=[^\sa-zà-ÿ])|(?<=[。！？])(?=\S)")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n+")
 _LINE = re.compile(r"\n")
-_SPACE = re.compile(r"\s+(?=\S)")
+_WORD_START = re.compile(r"(?<=\s)(?=\S)")
 _GRAIN = 16  # units below a sixteenth of the target are joined: a thousand of them stay cheap
 
 _Cut = tuple[int, float]  # where, and at what price
@@ -346,7 +348,7 @@ def _by_rules(
 def _at_spaces(start: int, end: int, text: str, hard: int) -> Iterator[_Cut]:
     """The last space that keeps each part within `hard`; without any, the place itself."""
     while end - start > hard:
-        spaces = [m.end() for m in _SPACE.finditer(text, start, start + hard + 1)]
+        spaces = [m.end() for m in _WORD_START.finditer(text, start, start + hard + 1)]
         start = spaces[-1] if spaces and spaces[-1] > start else start + hard
         if start < end:
             yield start, WORD

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +22,9 @@ MAX_VALUES = 10_000  # YAML aliases can name one list a billion times
 MAX_DEPTH = 20
 
 _OPEN = re.compile(r"---[ \t]*\n")
-_KEY = re.compile(r"^[ \t]*(?:\"[^\"\n]+\"|'[^'\n]+'|[^\s#:][^:\n]*)[ \t]*:(?:[ \t]|$)", re.M)
+_KEY = re.compile(
+    r"^[ \t]*(?:\"[^\"\n]+\"|'[^'\n]+')[ \t]*:(?:[ \t]|$)|^[ \t]*[^\s#:][^:\n]*:(?:[ \t]|$)", re.M
+)
 _CLOSE = re.compile(r"^(?:---|\.\.\.)[ \t]*$", re.M)
 
 
@@ -242,9 +245,10 @@ def inline_fields(text: str) -> Iterator[tuple[str, Any]]:
     if "::" not in text:
         return
     inline = list(_FIELD_INLINE.finditer(text))
-    spans = [match.span() for match in inline]
+    starts = [match.start() for match in inline]
     for match in _FIELD_LINE.finditer(text):
-        if not any(start < match.end(1) < end for start, end in spans):
+        before = bisect_left(starts, match.end(1)) - 1  # the last inline field that begins earlier
+        if before < 0 or inline[before].end() <= match.end(1):
             yield match[1].strip(), _typed(match[2].strip())
     for match in inline:
         yield match[1].strip(), _typed(match[2].strip())
@@ -253,12 +257,16 @@ def inline_fields(text: str) -> Iterator[tuple[str, Any]]:
 def with_fields(properties: dict[str, Any], text: str) -> dict[str, Any]:
     """The properties with the fields of the text added; a key met twice becomes a list."""
     merged = dict(properties)
+    ours: set[str] = set()  # keys whose list was made here, and may grow
     for name, value in inline_fields(text):
         if name not in merged:
             merged[name] = value
+        elif name in ours:
+            merged[name].append(value)
         elif value != merged[name]:
             before = merged[name]
             merged[name] = [*before, value] if isinstance(before, list) else [before, value]
+            ours.add(name)
     return merged
 
 

@@ -8,6 +8,7 @@ ranges of code, math and HTML, in character offsets. It knows no wikilinks, tags
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -18,7 +19,7 @@ from ragvault.types import Block, Held
 _CALLOUT = re.compile(r"(?:[ \t]*>)+[ \t]*\[![\w-]+(?:\|[^\]\n]*)?\]")
 _BLOCK_ID = re.compile(r"[ \t]+\^[A-Za-z0-9-]+[ \t]*$")
 _LANGUAGE = re.compile(r"[\s{.]*([^\s,{}]+)")
-_LINE_LEAD = " \t>"  # what may stand on a line before a nested block
+_LINE_LEAD = re.compile(r"[ \t>]*")  # what may be on a line before a nested block
 
 
 @dataclass(slots=True)
@@ -228,34 +229,47 @@ def _end_to_end(text: str, blocks: list[Block], body: int) -> Iterator[Block]:
     Text that is in no block (reference definitions) belongs to the block before it, or, at the
     very beginning, to the first.
     """
-    starts = [_line_start(text, block.start) for block in blocks]
+    lines = _LineStarts(text)
+    starts = [lines.of(block.start) for block in blocks]
     if starts:
         starts[0] = body
     elif body < len(text):
         yield Block("prose", body, len(text))
     starts.append(len(text))
     for start, end, block in zip(starts, starts[1:], blocks, strict=False):
-        inner = tuple(_inner_cuts(text, block.cuts, start, end)) if block.cuts else ()
-        yield Block(_kind(text, block), start, end, block.level, inner)
+        inner = tuple(_inner_cuts(lines, block.cuts, start, end)) if block.cuts else ()
+        yield Block(_kind(lines, block), start, end, block.level, inner)
 
 
-def _inner_cuts(text: str, cuts: Iterable[int], start: int, end: int) -> Iterator[int]:
-    """The cuts inside [start, end) that stand at the beginning of a line."""
-    for cut in sorted({_line_start(text, cut) for cut in cuts}):
-        if start < cut < end and text[cut - 1] == "\n":
+def _inner_cuts(lines: _LineStarts, cuts: Iterable[int], start: int, end: int) -> Iterator[int]:
+    """The cuts inside [start, end) that are at the beginning of a line."""
+    for cut in sorted({lines.of(cut) for cut in cuts}):
+        if start < cut < end and lines.text[cut - 1] == "\n":
             yield cut
 
 
-def _kind(text: str, block: Block) -> BlockKind:
-    if block.kind == "callout" and not _CALLOUT.match(text, _line_start(text, block.start)):
+def _kind(lines: _LineStarts, block: Block) -> BlockKind:
+    if block.kind == "callout" and not _CALLOUT.match(lines.text, lines.of(block.start)):
         return "prose"
     return block.kind
 
 
-def _line_start(text: str, offset: int) -> int:
-    """The beginning of the line a block stands on, if nothing but its indent is before it."""
-    start = text.rfind("\n", 0, offset) + 1
-    return start if start == offset or not text[start:offset].strip(_LINE_LEAD) else offset
+class _LineStarts:
+    """Finds the beginning of the line that a block is on, in a time that no long line can raise."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._lead_ends: dict[int, int] = {}
+
+    def of(self, offset: int) -> int:
+        """The beginning of its line if only indentation is before it, else the offset itself."""
+        start = self._starts[bisect_right(self._starts, offset) - 1]
+        if start == offset:
+            return start
+        if start not in self._lead_ends:
+            self._lead_ends[start] = _LINE_LEAD.match(self.text, start).end()  # type: ignore[union-attr]
+        return start if offset <= self._lead_ends[start] else offset
 
 
 # --- The parser counts bytes of UTF-8; everything else counts characters ---

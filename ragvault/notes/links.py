@@ -20,7 +20,8 @@ from ragvault.types import Link, LinkKind
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+:", re.I)
 _ADDRESS = re.compile(r"^(?:[a-z][a-z0-9+.-]+://|(?:mailto|tel|data|file):)", re.I)
 # `[[ -f x ]]` and `[[ $a == b ]]` are shell, even outside a code block.
-_SHELL = re.compile(r"^\s+(?:!\s*)?(?:-\w+\s|.*(?:[$=]|&&|\s-(?:eq|ne|lt|gt|le|ge)\s))")
+_SHELL_TEST = re.compile(r"\s+(?:!\s*)?-\w+\s")
+_SHELL_SIGN = re.compile(r"[$=]|&&|\s-(?:eq|ne|lt|gt|le|ge)\s")
 
 _OTHER_VAULT = re.compile(r"^\s*dendron://[^/]+/")  # Dendron names the vault of a note this way
 
@@ -49,7 +50,7 @@ def find_wiki(
         return
     for match in find_wikilinks(text):
         inner = (original or text)[match.start("inside") : match.end("inside")]
-        if _escaped(text, match.start()) or _SHELL.match(inner):
+        if _escaped(text, match.start()) or _is_shell(inner):
             continue
         target, anchor, label = _take_apart(inner, order)
         if (target or anchor) and not _ADDRESS.match(target):
@@ -105,6 +106,10 @@ def _take_apart(inner: str, order: Order) -> tuple[str, tuple[str, ...], str]:
     path, _, fragment = first.partition("#")
     anchor = tuple(part.strip() for part in fragment.split("#") if part.strip())
     return _normal(path), anchor, label.strip()
+
+
+def _is_shell(inner: str) -> bool:
+    return inner[:1].isspace() and bool(_SHELL_TEST.match(inner) or _SHELL_SIGN.search(inner, 1))
 
 
 def _normal(path: str) -> str:

@@ -257,9 +257,9 @@ _STOP = (
 )
 _TAG = re.compile(
     rf"{WIKILINK}"  # its `#` names a heading
-    r"|\]\([^)\n]*\)"  # a link's destination
+    r"|\]\([^)\]\n]*\)"  # a link's destination
     r"|^ {0,3}\[[^\]\n]+\]:[ \t]*\S+"  # a reference's destination
-    r"|</?[a-zA-Z][^>\n]*>"  # the attributes of HTML
+    r"|</?[a-zA-Z][^<>\n]*>"  # the attributes of HTML
     r"|:/\S+"  # the rest of a URL, whose `#` begins a fragment
     rf"|(?<![\w/#&\\-])#([^{_STOP}]+)",
     re.M,
