@@ -28,12 +28,15 @@ from ragvault.config import toml
 from ragvault.config.toml import KeyPath, literal
 from ragvault.errors import ConfigError
 
-MOST = 10**12  # beyond any count or size there is, and no float has trouble with it
-
+# Every number has an upper bound: a vault may come from anyone, and must not make a search hang.
 Rule = tuple[str, Literal["<", "<="], str]
 
-Count = Annotated[int, Meta(ge=0, le=MOST, description="a whole number, 0 or more")]
-Positive = Annotated[int, Meta(ge=1, le=MOST, description="a whole number, 1 or more")]
+Count = Annotated[int, Meta(ge=0, le=10**6, description="a whole number, 0 or more")]
+Positive = Annotated[int, Meta(ge=1, le=10**6, description="a whole number, 1 or more")]
+Few = Annotated[int, Meta(ge=1, le=1000, description="a whole number from 1 to 1,000")]
+Bytes = Annotated[int, Meta(ge=1, le=10**9, description="a whole number, 1 or more")]
+Size = Annotated[int, Meta(ge=0, le=10**12, description="a whole number, 0 or more")]
+Seconds = Annotated[float, Meta(gt=0, le=86_400, description="seconds: above 0, at most a day")]
 Share = Annotated[float, Meta(gt=0, le=1, description="a share: above 0, at most 1")]
 Above0 = Annotated[float, Meta(gt=0, le=1e9, description="a number above 0, at most 1e9")]
 AtLeast0 = Annotated[float, Meta(ge=0, le=1e6, description="a number from 0 to 1e6")]
@@ -227,8 +230,11 @@ class Placed(Protocol):
     def place(self) -> str: ...
 
 
-def combined_error(problems: Sequence[ConfigError]) -> ConfigError:
-    """One error for all of them."""
+def combined_error(problems: Sequence[ConfigError], more: int = 0) -> ConfigError:
+    """One error for all of them; `more` counts those that are not listed."""
+    if more:
+        rest = ConfigError(f"{more:,} more problems are not shown", fix="first fix those above")
+        problems = [*problems, rest]
     return problems[0] if len(problems) == 1 else CombinedConfigError(problems)
 
 

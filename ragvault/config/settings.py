@@ -18,12 +18,16 @@ from ragvault.config import ranking
 from ragvault.config.schema import (
     Above0,
     AtLeast0,
+    Bytes,
     Count,
+    Few,
     From0To1,
     Open,
     Positive,
     Rule,
+    Seconds,
     Share,
+    Size,
     Table,
     checked,
     user_only,
@@ -62,7 +66,7 @@ class Walk(Table, frozen=True):
     exclude: list[str] = field(default_factory=lambda: list(DEFAULT_EXCLUDES))
     gitignore: bool = True
     obsidian_ignore: bool = True
-    max_bytes: Positive = 5_000_000
+    max_bytes: Bytes = 5_000_000
 
 
 class Parse(Table, frozen=True):
@@ -105,7 +109,7 @@ class Chunk(Table, frozen=True):
 class Vector(Table, frozen=True):
     """How passages are looked up by meaning."""
 
-    exact_max: Count = 500_000
+    exact_max: Size = 500_000
     probe: Share = 0.25
     threads: Positive = 1
 
@@ -138,8 +142,8 @@ class Keyword(Table, frozen=True):
     exact: AtLeast0 = 0.2
     fuzzy: bool = True
     slips: Annotated[int, Meta(ge=0, le=2, description="0, 1 or 2")] = 2
-    spellings: Positive = 3
-    seconds: Above0 = 2.0
+    spellings: Few = 3
+    seconds: Seconds = 2.0
     boosts: Boosts = Boosts()
 
 
@@ -156,7 +160,7 @@ class Graph(Table, frozen=True):
 
     vault: ClassVar[bool] = True
 
-    depth: Positive = 1
+    depth: Annotated[int, Meta(ge=1, le=10, description="a whole number from 1 to 10")] = 1
     list_share: Share = 0.5
     list_links: Positive = 5
     resolution: Above0 = 1.0
@@ -187,14 +191,14 @@ class Watch(Table, frozen=True):
     """How a watcher keeps indexes true, and answers searches; times in seconds."""
 
     events: Literal["native", "polling"] = "native"
-    debounce: Above0 = 0.3
-    patience: Above0 = 5.0
-    reconcile: Above0 = 300.0
-    polling: Above0 = 2.0
+    debounce: Seconds = 0.3
+    patience: Seconds = 5.0
+    reconcile: Seconds = 300.0
+    polling: Seconds = 2.0
     tier: Literal["keyword", "static", "full"] = "full"
     answer: bool = True
     threads: Positive = 3
-    log_bytes: Positive = 1_000_000
+    log_bytes: Bytes = 1_000_000
 
 
 # --- The read path before ranking ---
@@ -233,7 +237,7 @@ class Expand(Open, frozen=True):
     """Words of the vault's own vocabulary that are added to a query."""
 
     method: Literal["off", "similarity", "percentile"] = "off"
-    terms: Positive = 3
+    terms: Few = 3
     similarity: From0To1 = 0.5
     percentile: From0To1 = 0.999
     weight: From0To1 = 0.5
@@ -268,7 +272,7 @@ class Retrieve(Open, frozen=True):
     fill_legs: list[Literal["vector", "keyword"]] = field(
         default_factory=lambda: ["vector", "keyword"]
     )
-    seconds: Above0 = 2.0
+    seconds: Seconds = 2.0
 
 
 # --- What results look like ---
