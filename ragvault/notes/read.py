@@ -95,10 +95,10 @@ def read(root: Path, file: File, max_bytes: int) -> Read | Skipped:
     return Read(file, digest_of(data), text, encoding, warnings)
 
 
-def digest(root: Path, file: File, max_bytes: int) -> bytes | None:
-    """The digest of a file's bytes, text or not; None where they cannot be had."""
+def digest(root: Path, file: File, max_bytes: int) -> bytes | Skipped:
+    """The digest of a file's bytes, text or not, or why they cannot be read."""
     got = stable_bytes(root, file, max_bytes)
-    return None if isinstance(got, Skipped) else digest_of(got[1])
+    return got if isinstance(got, Skipped) else digest_of(got[1])
 
 
 def digest_of(data: bytes) -> bytes:

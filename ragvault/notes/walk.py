@@ -17,6 +17,7 @@ whose content is in the cloud, so that they are not taken for deleted.
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -168,9 +169,19 @@ def note(state: WalkState, path: str, disk: str, entry: os.DirEntry[str]) -> Non
         state.skip(path, read.SPECIAL, "a pipe, a socket or a device")
     else:
         status = entry.stat(follow_symlinks=False)
+        if not is_readable(entry.path, status):
+            state.skip(path, read.UNREADABLE, "Permission denied")
+            state.unreadable.add(path)
+            return
         if status.st_nlink > 1:
             state.shared.add((status.st_dev, status.st_ino))
         take(state, File(path, disk, status.st_size, status.st_mtime_ns), status)
+
+
+def is_readable(full: str, status: os.stat_result) -> bool:
+    """Whether its permissions let us read a file; asks the system only in unusual cases."""
+    ours = getattr(os, "geteuid", lambda: status.st_uid)() == status.st_uid
+    return bool(ours and status.st_mode & stat.S_IRUSR) or os.access(full, os.R_OK)
 
 
 def take(state: WalkState, file: File, status: os.stat_result) -> None:

@@ -243,7 +243,12 @@ def _report(
         unchanged=changes.unchanged,
         kept=len(changes.kept),
         links=links,
-        skipped=tuple(sorted((*walked.skipped, *unread), key=lambda skip: skip.path)),
+        skipped=tuple(
+            sorted(
+                (*walked.skipped, *changes.unreadable, *unread),
+                key=lambda skip: skip.path,
+            )
+        ),
         warnings=(*walked.warnings, *dates.warnings),
     )
 
