@@ -18,6 +18,8 @@ from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from ragvault.text.printable import safe_json
+
 if TYPE_CHECKING:
     from ragvault.answer.results import SearchAnswer, SearchResult, VaultAnswer
     from ragvault.answer.status import Status
@@ -35,7 +37,8 @@ def encode(value: Any) -> str:
     """One line of JSON. Not by msgspec: a file name may contain bytes that are not Unicode."""
     import msgspec
 
-    return json.dumps(msgspec.to_builtins(value, enc_hook=os.fspath), ensure_ascii=False)
+    encoded = json.dumps(msgspec.to_builtins(value, enc_hook=os.fspath), ensure_ascii=False)
+    return safe_json(encoded)
 
 
 def search_json(answer: SearchAnswer, *, explain: bool = False) -> str:

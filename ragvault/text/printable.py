@@ -6,6 +6,7 @@ sequences, C1 controls, marks that reverse the direction of writing. These are s
     printable        one line, everything that is not visible is escaped
     one_line         a name for other programs: only what ends a line or steers a terminal
     harmless         several lines, the same
+    safe_json        JSON, where an escape does not change the value
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ def harmless(text: str) -> str:
 def one_line(text: str) -> str:
     """A name as it is, except for characters that end its line or steer a terminal."""
     return _NOT_ONE_LINE.sub(lambda found: escaped(found[0]), text)
+
+
+def safe_json(encoded: str) -> str:
+    """JSON text of the same value, without characters that steer a terminal."""
+    return _NOT_HARMLESS.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded)
 
 
 def escaped(char: str) -> str:
