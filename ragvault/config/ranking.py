@@ -1,7 +1,7 @@
 """The settings of the ranking stages, one table a stage.
 
 The defaults are the profile `default`; a profile is a file of these settings and nothing else. The
-reasons are in config.toml.example, the formulas in docs/ranking.md.
+formulas are in docs/ranking.md.
 """
 
 from __future__ import annotations
