@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks import data
 from ragvault.config import folders
 from ragvault.config.settings import Models
-from ragvault.models import registry, weights
+from ragvault.models import registry
 from ragvault.models.load import load_options, open_embedder
 from ragvault.models.onnx import cpu_cores
 from ragvault.models.progress import LineReporter
@@ -70,11 +70,11 @@ class Bare:
 
         model, builds = registry.find_model(name)
         shelf = folders.models_dir()
-        build = weights.installed(builds, shelf)
+        build = registry.installed(builds, shelf)
         assert build is not None
-        self._weights = weights.read_verified(build, "model.onnx", shelf)
+        self._weights = registry.read_verified(build, "model.onnx", shelf)
         self._tokenizer = Tokenizer.from_buffer(
-            weights.read_verified(build, "tokenizer.json", shelf)
+            registry.read_verified(build, "tokenizer.json", shelf)
         )
         self._tokenizer.enable_truncation(model.max_tokens)
         self._tokenizer.no_padding()

@@ -23,7 +23,7 @@ from benchmarks import data
 from benchmarks.embed import Bare
 from ragvault.config import folders
 from ragvault.config.settings import Models
-from ragvault.models import registry, weights
+from ragvault.models import registry
 from ragvault.models.load import load_options, open_embedder
 from ragvault.models.progress import LineReporter
 
@@ -65,9 +65,9 @@ def _cut(texts: Sequence[str]) -> list[str]:
     """What of each text fits the model at once."""
     model, builds = registry.find_model(NAME)
     shelf = folders.models_dir()
-    build = weights.installed(builds, shelf)
+    build = registry.installed(builds, shelf)
     assert build is not None
-    tokenizer = Tokenizer.from_buffer(weights.read_verified(build, "tokenizer.json", shelf))
+    tokenizer = Tokenizer.from_buffer(registry.read_verified(build, "tokenizer.json", shelf))
     tokenizer.no_padding()
     tokenizer.enable_truncation(model.max_tokens)
     return [text[: max(end for _, end in tokenizer.encode(text).offsets)] for text in texts]

@@ -13,9 +13,8 @@ import platformdirs
 import pytest
 
 from ragvault.errors import ModelUnavailable
-from ragvault.models import install, registry
-from ragvault.models.install import InstallOptions
-from ragvault.models.load import LoadOptions
+from ragvault.models import load, registry
+from ragvault.models.load import InstallOptions, LoadOptions
 from ragvault.models.progress import LineReporter
 
 # Read when the module is: the tests themselves see no RAGVAULT_ variable.
@@ -27,7 +26,7 @@ def weights(name: str) -> registry.Build:
     """The first build of this model that can be had, verified; else the test is skipped."""
     model, builds = registry.find_model(name)
     try:
-        return install.ensure(model, builds, SHELF, InstallOptions(reporter=LineReporter()))
+        return load.ensure_installed(model, builds, SHELF, InstallOptions(reporter=LineReporter()))
     except ModelUnavailable as error:
         pytest.skip(f"no weights: {error}")
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
+
+from ragvault.text.printable import safe_json
 
 if TYPE_CHECKING:
     from ragvault.answer.results import Response, SearchAnswer, SearchResult, VaultAnswer
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from ragvault.candidate import Candidate, Step
     from ragvault.plan import QueryPlan
 
-# Characters that JSON allows and a terminal may obey: C1 controls, line separators, bidi controls.
-_CONTROLS = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 TIERS = ("keyword", "static", "full")  # lowest first
 # The catalogue calls a link unresolved; users call it broken.
 LINK_STATES = {"resolved": "resolved", "unresolved": "broken", "ambiguous": "ambiguous"}
@@ -36,7 +35,7 @@ def encode(value: Any) -> str:
     import msgspec
 
     plain = msgspec.to_builtins(value, enc_hook=os.fspath)
-    return _escaped(json.dumps(plain, ensure_ascii=False))
+    return safe_json(json.dumps(plain, ensure_ascii=False))
 
 
 def search_json(answer: SearchAnswer, *, explain: bool = False) -> str:
@@ -225,9 +224,3 @@ def _place(candidate: Candidate) -> str:
 def _utc(seconds: float | None) -> str:
     moment = datetime.fromtimestamp(seconds or 0.0, timezone.utc)
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _escaped(text: str) -> str:
-    """JSON that can always be written: lone surrogates and controls become JSON escapes."""
-    plain = text.encode("utf-8", "backslashreplace").decode()
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", plain)

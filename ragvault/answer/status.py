@@ -163,10 +163,10 @@ def index_models(catalogue: Catalogue, settings: Models) -> list[ModelState]:
 
 def _is_here(name: str) -> bool | None:
     """Whether the folder of a model of the registry is there; its bytes are not looked at."""
-    from ragvault.models import registry, weights
+    from ragvault.models import registry
 
     try:
         builds = registry.find_model(name)[1]
     except RagvaultError:
         return None
-    return weights.installed(builds, folders.models_dir()) is not None
+    return registry.installed(builds, folders.models_dir()) is not None

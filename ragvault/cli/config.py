@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Optional
@@ -19,7 +20,7 @@ from ragvault.cli.render.reports import (
     settings_toml,
     settings_without_effect,
 )
-from ragvault.config import folders, starter
+from ragvault.config import folders
 from ragvault.config.load import VAULT_FILE, Loaded, check_file, load_settings
 from ragvault.errors import ConfigError, UsageError, VaultNotFound
 from ragvault.store import layout
@@ -33,6 +34,9 @@ Vault = Annotated[
         help="Include the settings of this vault.",
     ),
 ]
+
+EXAMPLE = "config.toml.example"
+_KEPT = re.compile(r"\s*(\[[\w.]+\]\s*)?(#.*)?")  # blank lines, comments, table headers
 
 app = typer.Typer(help="Manage settings: create a config file, show or check settings.")
 
@@ -50,7 +54,7 @@ def init(
     ragvault config init
     """
     path = folders.user_file()
-    kept = starter.write_starter(path, force=force)
+    kept = write_starter(path, force=force)
     if kept:
         console.report(f"the old file was renamed to {kept}")
     console.out(encode({"file": path, "kept": kept}) if json else str(path))
@@ -146,3 +150,71 @@ def _about(loaded: Loaded, vault: Path | None) -> dict[str, str]:
         files |= {"tuned_file": tuned} if tuned else {}
     about = {name: os.fspath(path) for name, path in files.items()}
     return about | {"data_folder": str(folders.data_dir(override=loaded.config.paths.data))}
+
+
+# --- The file that `config init` writes ---
+
+
+def example() -> str:
+    """The text of config.toml.example: inside the package in a wheel, above it in a checkout."""
+    package = Path(__file__).parent.parent
+    inside = package / EXAMPLE
+    return (inside if inside.is_file() else package.parent / EXAMPLE).read_text("utf-8")
+
+
+def starter_text() -> str:
+    """The example with every setting commented out: `#key` is a setting, `# Word` an explanation.
+
+    A file that repeated the defaults would freeze them, and a later release could not improve any.
+    """
+    lines = example().splitlines()
+    return "".join(f"{line if _KEPT.fullmatch(line) else '#' + line}\n" for line in lines)
+
+
+def write_starter(path: Path, *, force: bool = False) -> Path | None:
+    """Write the starter file, readable by the user only. Returns the new name of an older file."""
+    target = path.resolve()  # a link to a file kept elsewhere stays a link
+    try:
+        _make_private(target.parent)
+        if not force:
+            _write_new(target, starter_text())
+            return None
+        kept = _renamed_old_file(target)
+        _write_new(target, starter_text())
+    except FileExistsError as error:
+        raise ConfigError(
+            f"{path} is there already, and was not changed",
+            fix="edit it, or replace it with: ragvault config init --force",
+        ) from error
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be written: {error.strerror}",
+            fix="check the rights of that folder, or name another file in RAGVAULT_CONFIG",
+        ) from error
+    return kept
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder and those above it that are missing, each for the user alone."""
+    # mkdir(parents=True) gives its mode to the last folder only.
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)
+
+
+def _renamed_old_file(path: Path) -> Path | None:
+    """Rename an existing file to the first free name: nothing a user wrote is lost."""
+    if not path.exists():
+        return None
+    number = 1
+    while (kept := path.with_name(f"{path.name}.{number}")).exists():
+        number += 1
+    return path.rename(kept)
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Fails when the file exists, even when it came to be a moment ago."""
+    binary = getattr(os, "O_BINARY", 0)  # Windows would write each newline twice
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | binary, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)

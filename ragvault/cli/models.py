@@ -63,7 +63,7 @@ def pull_models(
 
     ragvault models pull bge-small-en-v1.5 --from /media/stick/models
     """
-    from ragvault.models.install import InstallOptions
+    from ragvault.models.load import InstallOptions
     from ragvault.models.progress import stderr_reporter
 
     settings = load_settings().config.models
@@ -97,14 +97,14 @@ def verify(
 
     ragvault models verify
     """
-    from ragvault.models import weights
+    from ragvault.models import registry
 
     models_dir = folders.models_dir()
     known = [name] if name else list(_registry().known_models())
     found = [(each, _installed(each, models_dir)) for each in known]
     if name and found[0][1] is None:
         raise ModelUnavailable(name, [(str(models_dir), "it is not installed")])
-    faults = {each: weights.faults(build, models_dir) for each, build in found if build}
+    faults = {each: registry.faults(build, models_dir) for each, build in found if build}
     if json:
         rows = [{"name": each, "faults": wrong} for each, wrong in faults.items()]
         console.out(encode({"models": rows}))
@@ -121,7 +121,7 @@ def path(name: Name, json: options.Json = False) -> None:
 
     ragvault models path bge-small-en-v1.5
     """
-    from ragvault.models import load, weights
+    from ragvault.models import load, registry
 
     models_dir = folders.models_dir()
     if load.is_unlisted(name):
@@ -130,7 +130,7 @@ def path(name: Name, json: options.Json = False) -> None:
     build = _installed(name, models_dir)
     if build is None:
         raise ModelUnavailable(name, [(str(models_dir), "it is not installed")])
-    _print_path(name, weights.build_folder(build, models_dir), json)
+    _print_path(name, registry.build_folder(build, models_dir), json)
 
 
 def _print_path(name: str, path: Path, json: bool) -> None:
@@ -138,30 +138,30 @@ def _print_path(name: str, path: Path, json: bool) -> None:
 
 
 def _pulled(name: str, how: Any) -> Path:
-    from ragvault.models import install, load, weights
+    from ragvault.models import install, load, registry
 
     models_dir = folders.models_dir()
     if load.is_unlisted(name):
         return install.unlisted_folder(load.short_name(name), models_dir, how)
     model, builds = _registry().find_model(name)
-    return weights.build_folder(install.pull(model, builds, models_dir, how), models_dir)
+    return registry.build_folder(install.install_model(model, builds, models_dir, how), models_dir)
 
 
 def _unlisted(name: str, models_dir: Path) -> Path:
-    from ragvault.models.install import InstallOptions, unlisted_folder
-    from ragvault.models.load import short_name
+    from ragvault.models.install import unlisted_folder
+    from ragvault.models.load import InstallOptions, short_name
 
     return unlisted_folder(short_name(name), models_dir, InstallOptions(offline=True))
 
 
 def _installed(name: str, models_dir: Path) -> Any:
-    from ragvault.models import weights
+    from ragvault.models import registry
 
-    return weights.installed(_registry().find_model(name)[1], models_dir)
+    return registry.installed(_registry().find_model(name)[1], models_dir)
 
 
 def _row(name: str, models_dir: Path) -> dict[str, Any]:
-    from ragvault.models import weights
+    from ragvault.models import registry
 
     model, _ = _registry().find_model(name)
     build = _installed(name, models_dir)
@@ -178,7 +178,7 @@ def _row(name: str, models_dir: Path) -> dict[str, Any]:
         "download_bytes": model.sources[0].bytes,
         "installed": build is not None,
         "full_name": build.full_name if build else None,
-        "path": str(weights.build_folder(build, models_dir)) if build else None,
+        "path": str(registry.build_folder(build, models_dir)) if build else None,
     }
 
 

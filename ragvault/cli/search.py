@@ -29,9 +29,9 @@ from typer.core import TyperCommand
 
 from ragvault.cli import options
 from ragvault.cli.render import console
-from ragvault.cli.render.console import printable
 from ragvault.cli.start import Caller, Reply, this_caller, write_reply
 from ragvault.errors import RagvaultError, UsageError
+from ragvault.text.printable import printable
 
 if TYPE_CHECKING:
     from ragvault.answer.respond import ComparePolicy, CountPending, OpenCorpus

@@ -74,7 +74,7 @@ def answered_by_watcher(args: Sequence[str]) -> int | None:
     args = _search_first(args)
     if not args or os.environ.get("RAGVAULT_ALONE") or set(HELP) & set(args):
         return None
-    from ragvault.config.runtime import runtime_folder
+    from ragvault.config.folders import runtime_folder
     from ragvault.service.protocol import WatcherUnavailable, ask_watcher
 
     try:

@@ -11,8 +11,9 @@ import typer
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
 from ragvault.cli.render import console, reports
-from ragvault.cli.render.console import printable, size
+from ragvault.cli.render.console import size
 from ragvault.errors import RagvaultError, UsageError
+from ragvault.text.printable import printable
 from ragvault.update.freshness import folder_error, is_gone
 
 app = typer.Typer(help="Manage known vaults: list, remove, set the default.")

@@ -154,7 +154,7 @@ def _show_status(json: bool) -> None:
 
 def _state() -> dict[str, Any]:
     """What the watcher reports of itself, or why it does not answer."""
-    from ragvault.config.runtime import runtime_folder
+    from ragvault.config.folders import runtime_folder
     from ragvault.service.protocol import WatcherUnavailable, ask_watcher
 
     try:

@@ -32,7 +32,12 @@ from ragvault.config.toml import KeyPath
 from ragvault.errors import ConfigError
 
 VAULT_FILE = ".ragvault.toml"
-MAX_BYTES = 1_000_000  # a thousand times what a config needs; a vault's file may be anything
+MAX_BYTES: Mapping[FileKind, int] = {
+    "user file": 1_000_000,
+    "tuned file": 1_000_000,
+    "vault file": 64_000,
+}
+MAX_PROBLEMS = 20  # that are listed; the others are counted
 PREFIX = "RAGVAULT_"
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"<": operator.lt, "<=": operator.le}
 
@@ -97,7 +102,7 @@ def combine(
             sheet.lay(source)
     sheet.check_rules()
     if sheet.problems:
-        raise schema.together(sheet.problems)
+        raise schema.combined_error(sheet.problems, sheet.more_problems)
     return Loaded(sheet.config(), MappingProxyType(sheet.origins()), files)
 
 
@@ -133,9 +138,17 @@ class _Sheet:
 
     def __init__(self, user_file: Path) -> None:
         self.problems: list[ConfigError] = []
+        self.more_problems = 0
         self._user_file = user_file
         self._set: dict[KeyPath, _Entry] = {}
         self._spoilt: set[KeyPath] = set()
+
+    def add_problem(self, describe: Callable[[], ConfigError]) -> None:
+        """List a problem, or count it: describing 20,000 unknown keys would take minutes."""
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(describe())
+        else:
+            self.more_problems += 1
 
     def lay(self, source: Source) -> None:
         for path, value in source.entries:
@@ -171,19 +184,19 @@ class _Sheet:
         elif path in schema.tables():
             self._add_table(source, path, value)
         else:
-            self.problems.append(schema.unknown(source, path, value))
+            self.add_problem(lambda: schema.unknown(source, path, value))
 
     def _add_table(self, source: Source, path: KeyPath, value: Any) -> None:
         table = next(_readings(value))
         if not isinstance(table, Mapping):
-            self.problems.append(schema.not_a_table(source, path, table))
+            self.add_problem(lambda: schema.not_a_table(source, path, table))
             return
         for name, item in table.items():
             self._add(source, (*path, str(name)), item)
 
     def _add_setting(self, source: Source, setting: schema.Setting, value: Any) -> None:
         if source.kind == "vault file" and setting.refusal:
-            self.problems.append(schema.not_from_a_vault(source, setting, self._user_file))
+            self.add_problem(lambda: schema.not_from_a_vault(source, setting, self._user_file))
             return
         readings = list(_readings(value))
         said = [_objection(reading, setting.type) for reading in readings]
@@ -192,7 +205,7 @@ class _Sheet:
             self._set[setting.path] = _Entry(readings[said.index("")], origin, place)
         else:
             self._spoilt.add(setting.path)
-            self.problems.append(schema.unfit(source, setting, readings[0], said[0]))
+            self.add_problem(lambda: schema.unfit(source, setting, readings[0], said[0]))
 
 
 def _objection(value: Any, type_: Any) -> str:
@@ -220,7 +233,7 @@ def _readings(value: Any) -> Iterator[Any]:
 
 def from_file(path: Path, kind: FileKind) -> Source:
     """A config file. Raises ConfigError when it cannot be read or is not TOML."""
-    text = _text(path)
+    text = _text(path, MAX_BYTES[kind])
     try:
         tree = toml.parse(text)
     except toml.TomlError as error:
@@ -258,15 +271,15 @@ def from_flags(flags: Sequence[str]) -> Source:
     return Source("flag", entries, lambda path: f"--set {toml.key(*path)}")
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, most: int) -> str:
     try:
         found = path.stat()
         # A pipe would block for ever, and a folder has no text.
         if not stat.S_ISREG(found.st_mode):
             raise ConfigError(f"{path} is not a file", fix="put a TOML file there, or remove it")
-        if found.st_size > MAX_BYTES:
+        if found.st_size > most:
             raise ConfigError(
-                f"{path} has {found.st_size:,} bytes; a config file has at most {MAX_BYTES:,}",
+                f"{path} has {found.st_size:,} bytes; it may have at most {most:,}",
                 fix="check that this is the file you mean",
             )
         return _decoded(path, path.read_bytes())

@@ -1,7 +1,7 @@
 """The settings of the ranking stages, one table a stage.
 
 The defaults are the profile `default`; a profile is a file of these settings and nothing else. The
-reasons are in config.toml.example, the formulas in docs/ranking.md.
+formulas are in docs/ranking.md.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, Literal
 
-from msgspec import field
+from msgspec import Meta, field
 
-from ragvault.config.table import (
+from ragvault.config.schema import (
     Above0,
     AtLeast0,
     Count,
     DateOf,
     Factor,
+    Few,
     From0To1,
     How,
     Open,
     Positive,
     Share,
-    told,
+    checked,
 )
 
 
@@ -34,7 +35,7 @@ def _rising(tiers: Sequence[Sequence[float]]) -> bool:
 
 Tiers = Annotated[
     list[tuple[Above0, Factor]],
-    told("a list of [days, factor], the fewest days first: [[14, 1.2], [60, 1.1]]", _rising),
+    checked("a list of [days, factor], the fewest days first: [[14, 1.2], [60, 1.1]]", _rising),
 ]
 
 
@@ -69,13 +70,13 @@ class Modes(Open, frozen=True):
     """A damping constant and a number of results for each mode, and for short notes in `auto`."""
 
     speed_k: Positive = 40
-    speed_n: Positive = 2
+    speed_n: Few = 2
     balanced_k: Positive = 60
-    balanced_n: Positive = 3
+    balanced_n: Few = 3
     quality_k: Positive = 80
-    quality_n: Positive = 3
+    quality_n: Few = 3
     short_k: Positive = 80
-    short_n: Positive = 2
+    short_n: Few = 2
     short_note: Positive = 500
 
 
@@ -297,7 +298,7 @@ class Dedup(Open, frozen=True):
     enabled: bool = True
     hash: bool = True
     ngram: bool = True
-    n: Positive = 3
+    n: Few = 3
     jaccard: Share = 0.9
     cosine: bool = True
     similarity: Share = 0.98
@@ -331,7 +332,7 @@ class Rerank(Open, frozen=True):
     """The best ones read again by a model that sees query and passage together."""
 
     enabled: bool = False
-    n: Positive = 20
+    n: Few = 20
     method: Literal["rank", "score", "replace"] = "rank"
     weight: From0To1 = 0.5
     k: Count = 10
@@ -343,7 +344,9 @@ class Parents(Open, frozen=True):
 
     enabled: bool = True
     unit: Literal["section", "passage"] = "section"
-    neighbours: Count = 0
+    neighbours: Annotated[
+        int, Meta(ge=0, le=1000, description="a whole number from 0 to 1,000")
+    ] = 0
 
 
 class Limit(Open, frozen=True):

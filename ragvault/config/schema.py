@@ -1,13 +1,15 @@
-"""Which settings there are, and the sentences about those that cannot be used.
+"""What a table of settings is, which settings there are, and the errors about unusable ones.
 
-    settings   every key: its type, its default, and why a vault may not set it
-    tables     every table: its struct
-    nearest    the name somebody probably meant
-    wanted     a type in words
-    fits       whether a value of the right type is one that the type cannot rule out
+A table is a struct (settings.py and ranking.py declare them all). Beside its fields it declares:
 
-This is read from the structs of settings.py, so a setting declared there is known here. A name in
-an error is shown as its source spells it, so that the fix can be typed where the mistake was made.
+    vault       may a vault's own .ragvault.toml set this table? No, unless the table says yes
+    closed      why it may not; completes "because"
+    user_only   on one key: never from a vault, and why
+    checked     on one key: which values fit, in words, and a check that the type cannot express
+    rules       pairs of keys of this table that must be in order
+
+`settings` and `tables` list what is declared, so a new field is known here at once. An error shows
+a name as its source spells it, so that the fix can be typed where the mistake was made.
 """
 
 from __future__ import annotations
@@ -17,16 +19,63 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Protocol, get_args, get_origin
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 from msgspec.structs import fields
 
 from ragvault.config import toml
-from ragvault.config.settings import Config
-from ragvault.config.table import Table
 from ragvault.config.toml import KeyPath, literal
 from ragvault.errors import ConfigError
+
+# Every number has an upper bound: a vault may come from anyone, and must not make a search hang.
+Rule = tuple[str, Literal["<", "<="], str]
+
+Count = Annotated[int, Meta(ge=0, le=10**6, description="a whole number, 0 or more")]
+Positive = Annotated[int, Meta(ge=1, le=10**6, description="a whole number, 1 or more")]
+Few = Annotated[int, Meta(ge=1, le=1000, description="a whole number from 1 to 1,000")]
+Bytes = Annotated[int, Meta(ge=1, le=10**9, description="a whole number, 1 or more")]
+Size = Annotated[int, Meta(ge=0, le=10**12, description="a whole number, 0 or more")]
+Seconds = Annotated[float, Meta(gt=0, le=86_400, description="seconds: above 0, at most a day")]
+Share = Annotated[float, Meta(gt=0, le=1, description="a share: above 0, at most 1")]
+Above0 = Annotated[float, Meta(gt=0, le=1e9, description="a number above 0, at most 1e9")]
+AtLeast0 = Annotated[float, Meta(ge=0, le=1e6, description="a number from 0 to 1e6")]
+From0To1 = Annotated[float, Meta(ge=0, le=1, description="a number from 0 to 1")]
+Factor = Annotated[float, Meta(gt=0, le=1e6, description="a factor above 0, at most 1e6")]
+
+How = Literal["multiply", "add"]
+DateOf = Literal["note", "modified"]
+
+
+def user_only(reason: str) -> Meta:
+    """Mark one key of a table that vaults may otherwise set; `reason` completes "because"."""
+    return Meta(extra={"user_only": reason})
+
+
+def checked(what: str, fits: Callable[[Any], bool]) -> Meta:
+    """Describe one key; `fits` checks a value that has the right type."""
+    return Meta(description=what, extra={"fits": fits})
+
+
+class Table(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of settings: unknown keys are errors, never silence.
+
+    A vault may have been written by someone else, so what its file may set is an allow-list:
+    nothing that names a path, a command, an address or a model, or that records what is read.
+    """
+
+    vault: ClassVar[bool] = False
+    closed: ClassVar[str] = "it is not about how notes are read or searched"
+    rules: ClassVar[tuple[Rule, ...]] = ()
+
+
+class Open(Table, frozen=True):
+    """A table that a vault's own file may set: how its notes rank is its own affair."""
+
+    vault: ClassVar[bool] = True
+
+
+# --- Which settings there are ---
 
 FileKind = Literal["user file", "tuned file", "vault file"]
 Kind = Literal["user file", "tuned file", "vault file", "environment", "flag"]
@@ -55,8 +104,8 @@ class Setting:
 
 
 @cache
-def settings(root: type[Table] = Config) -> dict[KeyPath, Setting]:
-    """Every key by its path, in the order of the structs."""
+def settings(root: type[Table] | None = None) -> dict[KeyPath, Setting]:
+    """Every key by its path, in the order of the structs; without a root, of Config."""
     found = {}
     for path, table in tables(root).items():
         for each in fields(table):
@@ -68,10 +117,13 @@ def settings(root: type[Table] = Config) -> dict[KeyPath, Setting]:
 
 
 @cache
-def tables(root: type[Table] = Config) -> dict[KeyPath, type[Table]]:
+def tables(root: type[Table] | None = None) -> dict[KeyPath, type[Table]]:
     """Every table by its path, the root being the empty one."""
-    found: dict[KeyPath, type[Table]] = {(): root}
-    for each in fields(root):
+    from ragvault.config.settings import Config  # imports this file
+
+    top = root or Config
+    found: dict[KeyPath, type[Table]] = {(): top}
+    for each in fields(top):
         if _is_table(each.type):
             below = tables(each.type)
             found |= {(each.name, *path): table for path, table in below.items()}
@@ -107,7 +159,7 @@ def wanted(type_: Any) -> str:
 
 
 def fits(value: Any, type_: Any) -> bool:
-    """What was declared beside the type (table.told) holds for this value."""
+    """Whether a value passes the checks declared beside its type."""
     asked = [meta.extra for meta in _metas(type_) if meta.extra and "fits" in meta.extra]
     return all(extra["fits"](value) for extra in asked)
 
@@ -178,8 +230,11 @@ class Placed(Protocol):
     def place(self) -> str: ...
 
 
-def together(problems: Sequence[ConfigError]) -> ConfigError:
-    """One error for all of them."""
+def combined_error(problems: Sequence[ConfigError], more: int = 0) -> ConfigError:
+    """One error for all of them; `more` counts those that are not listed."""
+    if more:
+        rest = ConfigError(f"{more:,} more problems are not shown", fix="first fix those above")
+        problems = [*problems, rest]
     return problems[0] if len(problems) == 1 else CombinedConfigError(problems)
 
 

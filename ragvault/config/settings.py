@@ -1,10 +1,11 @@
 """Every setting there is, its default and the range it may have.
 
 One struct is one table of config.toml, named after the room or stage that reads it. The tables of
-the ranking stages are in ranking.py. The reasons are in config.toml.example, and a test keeps that
-file equal to these defaults. load.py explains how files, environment and flags are combined.
+the ranking stages are in ranking.py; load.py says how files, environment and flags are combined.
 
-To add a setting: give it a field here and a line with its reason in config.toml.example.
+To add a setting, give it a field here, and explain it in config.toml.example if people would change
+it, else in the tables of further settings in docs/configuration.md or docs/ranking.md. A test
+compares all of them with these defaults.
 """
 
 from __future__ import annotations
@@ -15,17 +16,21 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, field
 
 from ragvault.config import ranking
-from ragvault.config.table import (
+from ragvault.config.schema import (
     Above0,
     AtLeast0,
+    Bytes,
     Count,
+    Few,
     From0To1,
     Open,
     Positive,
     Rule,
+    Seconds,
     Share,
+    Size,
     Table,
-    told,
+    checked,
     user_only,
 )
 
@@ -62,7 +67,7 @@ class Walk(Table, frozen=True):
     exclude: list[str] = field(default_factory=lambda: list(DEFAULT_EXCLUDES))
     gitignore: bool = True
     obsidian_ignore: bool = True
-    max_bytes: Positive = 5_000_000
+    max_bytes: Bytes = 5_000_000
 
 
 class Parse(Table, frozen=True):
@@ -105,7 +110,7 @@ class Chunk(Table, frozen=True):
 class Vector(Table, frozen=True):
     """How passages are looked up by meaning."""
 
-    exact_max: Count = 500_000
+    exact_max: Size = 500_000
     probe: Share = 0.25
     threads: Positive = 1
 
@@ -138,8 +143,8 @@ class Keyword(Table, frozen=True):
     exact: AtLeast0 = 0.2
     fuzzy: bool = True
     slips: Annotated[int, Meta(ge=0, le=2, description="0, 1 or 2")] = 2
-    spellings: Positive = 3
-    seconds: Above0 = 2.0
+    spellings: Few = 3
+    seconds: Seconds = 2.0
     boosts: Boosts = Boosts()
 
 
@@ -156,7 +161,7 @@ class Graph(Table, frozen=True):
 
     vault: ClassVar[bool] = True
 
-    depth: Positive = 1
+    depth: Annotated[int, Meta(ge=1, le=10, description="a whole number from 1 to 10")] = 1
     list_share: Share = 0.5
     list_links: Positive = 5
     resolution: Above0 = 1.0
@@ -187,14 +192,14 @@ class Watch(Table, frozen=True):
     """How a watcher keeps indexes true, and answers searches; times in seconds."""
 
     events: Literal["native", "polling"] = "native"
-    debounce: Above0 = 0.3
-    patience: Above0 = 5.0
-    reconcile: Above0 = 300.0
-    polling: Above0 = 2.0
+    debounce: Seconds = 0.3
+    patience: Seconds = 5.0
+    reconcile: Seconds = 300.0
+    polling: Seconds = 2.0
     tier: Literal["keyword", "static", "full"] = "full"
     answer: bool = True
     threads: Positive = 3
-    log_bytes: Positive = 1_000_000
+    log_bytes: Bytes = 1_000_000
 
 
 # --- The read path before ranking ---
@@ -209,7 +214,9 @@ def _finding(legs: Sequence[str]) -> bool:
 
 Legs = Annotated[
     list[Leg],
-    told('a list of "vector", "keyword", "code", "graph", one of the first three in it', _finding),
+    checked(
+        'a list of "vector", "keyword", "code", "graph", one of the first three in it', _finding
+    ),
 ]
 
 
@@ -231,7 +238,7 @@ class Expand(Open, frozen=True):
     """Words of the vault's own vocabulary that are added to a query."""
 
     method: Literal["off", "similarity", "percentile"] = "off"
-    terms: Positive = 3
+    terms: Few = 3
     similarity: From0To1 = 0.5
     percentile: From0To1 = 0.999
     weight: From0To1 = 0.5
@@ -266,7 +273,7 @@ class Retrieve(Open, frozen=True):
     fill_legs: list[Literal["vector", "keyword"]] = field(
         default_factory=lambda: ["vector", "keyword"]
     )
-    seconds: Above0 = 2.0
+    seconds: Seconds = 2.0
 
 
 # --- What results look like ---

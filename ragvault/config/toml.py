@@ -24,6 +24,13 @@ else:
 
 KeyPath = tuple[str, ...]
 
+MAX_PARTS = 20  # of a dotted key; the deepest setting has four
+# The parser takes time with the square of the number of parts.
+_DEEP_KEY = re.compile(
+    r"(?:^|[\[{,])[ \t]*(?:(?:[\w-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*\.[ \t]*)"
+    rf"{{{MAX_PARTS}}}",
+    re.M,
+)
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _STRING = re.compile(
     r'"""(?:\\.|(?!""").)*"{3,5}'
@@ -51,6 +58,9 @@ class TomlError(ValueError):
 
 def parse(text: str) -> dict[str, Any]:
     """The tables of a TOML text. Raises TomlError, and nothing else."""
+    if deep := _DEEP_KEY.search(text):
+        line = text.count("\n", 0, deep.end()) + 1
+        raise TomlError(f"a key has more than {MAX_PARTS} parts", line)
     try:
         return tomllib.loads(text)
     except RecursionError:

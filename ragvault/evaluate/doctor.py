@@ -33,7 +33,7 @@ from ragvault.engines import Engines
 from ragvault.errors import EngineMissing, IndexMissing, RagvaultError, VaultNotFound
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.signals import Signal, count_signals
-from ragvault.notes.rewalk import Rewalk
+from ragvault.notes.walk import IncrementalWalk
 from ragvault.ports import CacheBroken
 from ragvault.store.caches import KEYWORD, vector_cache
 from ragvault.store.catalogue import Catalogue
@@ -206,7 +206,7 @@ def check_models(config: Config, needed: frozenset[str]) -> Iterator[Finding]:
 
 
 def _check_model(name: str, needed: bool) -> Finding:
-    from ragvault.models import load, registry, weights
+    from ragvault.models import load, registry
 
     part, models_dir = "model", folders.models_dir()
     if name.startswith("fake"):
@@ -214,7 +214,7 @@ def _check_model(name: str, needed: bool) -> Finding:
     if load.is_unlisted(name):
         return Finding(part, "note", f"{name} is a model of your own; its bytes cannot be verified")
     try:
-        build = weights.installed(registry.find_model(name)[1], models_dir)
+        build = registry.installed(registry.find_model(name)[1], models_dir)
     except RagvaultError as error:
         return Finding(part, "broken", str(error), error.fix)
     pull = f"ragvault models pull {name.partition('@')[0]}"
@@ -223,7 +223,7 @@ def _check_model(name: str, needed: bool) -> Finding:
     if build is None:
         message = f"{name} is not installed; ragvault index fetches it when needed"
         return Finding(part, "note", message, pull)
-    wrong = weights.faults(build, models_dir)
+    wrong = registry.faults(build, models_dir)
     if wrong:
         return Finding(part, "broken", f"{name}: {'; '.join(wrong)}", pull)
     return fine(part, f"{name} is installed and verified")
@@ -269,7 +269,7 @@ def check_watching(root: Path, settings: Walk) -> Finding:
     if sys.platform != "linux" or not INOTIFY.exists():
         return fine("watching", "this system reports changes without a limit")
     limit = int(INOTIFY.read_text())
-    seen = Rewalk(root, settings)
+    seen = IncrementalWalk(root, settings)
     seen.walk()
     count = seen.folders
     if count > limit // 2:  # other programs of the same user share the limit

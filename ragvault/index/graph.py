@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ragvault.config.settings import Graph
 from ragvault.errors import EngineMissing
+from ragvault.text.wikilinks import WIKILINK
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -65,7 +66,7 @@ def backlinks(edges: Iterable[Edge]) -> dict[int, BacklinkCount]:
 
 # --- Lists of links ---
 
-_LINK = re.compile(r"!?\[\[[^\[\]\n]+\]\]|!?\[[^\[\]\n]*\]\([^()\n]*\)")
+_LINK = re.compile(rf"!?{WIKILINK}|!?\[[^\[\]\n]*\]\([^()\n]*\)")
 _ITEM = re.compile(r"[\s>]*(?:[-*+]|\d+[.)]|\|)\s+(?:\[.\]\s+)?[*_=~]*")
 _WORD = re.compile(r"\w+")
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragvault.text.cjk import UNSPACED
+from ragvault.text.analyze import UNSPACED
 
 if TYPE_CHECKING:
     import numpy as np

@@ -22,14 +22,6 @@ def text_key(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def valid_unicode(text: str) -> str:
-    """The text with lone surrogates, which tokenizers refuse, replaced by question marks.
-
-    They come from file names and command lines that are not UTF-8.
-    """
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 def embed_new(
     store: VectorStore,
     embedder: Embedder,

@@ -12,24 +12,25 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ragvault.config import folders
 from ragvault.errors import ModelUnusable, UsageError
+from ragvault.models.progress import Reporter, SilentReporter
 from ragvault.ports import Embedder, Reranker
 
 if TYPE_CHECKING:
     from ragvault.config.settings import Models
-    from ragvault.models.install import InstallOptions
-    from ragvault.models.progress import Reporter
-    from ragvault.models.registry import Build
+    from ragvault.models.registry import Build, Model
 
 AnyModel = TypeVar("AnyModel", Embedder, Reranker)
 POOLED = 4  # settings of [models] whose weights stay in memory: up to 200 MB each
 _FULL_NAME = re.compile(r"(.+)@[0-9a-f]{12}")
+_HUB_ID = re.compile(r"[\w][\w.-]*/[\w][\w.-]*")
+_PATH = re.compile(r"^(~?[/\\]|~[\w.-]*[/\\]|\.{1,2}([/\\]|$)|[A-Za-z]:[/\\])")
 
 
 # --- Which model a vault uses ---
@@ -71,6 +72,15 @@ def same_model(stored: str, configured: str) -> bool:
 
 
 @dataclass(frozen=True)
+class InstallOptions:
+    """`offline` forbids every download; `folders` are tried before the registry's sources."""
+
+    offline: bool = False
+    folders: Sequence[Path] = ()
+    reporter: Reporter = field(default_factory=SilentReporter)
+
+
+@dataclass(frozen=True)
 class LoadOptions:
     """How models are opened: where they are installed, how they may be fetched, how they run."""
 
@@ -82,8 +92,6 @@ class LoadOptions:
 
 def load_options(settings: Models, reporter: Reporter, *, offline: bool = False) -> LoadOptions:
     """The options that the settings ask for; `offline` is a command's flag."""
-    from ragvault.models.install import InstallOptions
-
     copies = [Path(settings.folder).expanduser()] if settings.folder else []
     install = InstallOptions(offline or settings.offline, copies, reporter)
     return LoadOptions(folders.models_dir(), install, settings.threads, settings.batch)
@@ -126,10 +134,18 @@ def open_reranker(name: str, options: LoadOptions) -> Reranker:
 
 def is_unlisted(name: str) -> bool:
     """Whether this is a folder or a hub id, and not a name of the registry."""
-    from ragvault.models.install import is_hub_id, is_path
-
     short = short_name(name)
     return is_path(short) or is_hub_id(short)
+
+
+def is_path(name: str) -> bool:
+    """Whether a name is a folder. A bare `a/b` is a hub id, even if such a folder exists: what is
+    loaded must not depend on the current folder."""
+    return bool(_PATH.match(name))
+
+
+def is_hub_id(name: str) -> bool:
+    return bool(_HUB_ID.fullmatch(name))
 
 
 def short_name(name: str) -> str:
@@ -139,7 +155,7 @@ def short_name(name: str) -> str:
 
 
 def _listed_build(name: str, role: str, options: LoadOptions) -> Build:
-    from ragvault.models import install, registry
+    from ragvault.models import registry
 
     model, builds = registry.find_model(name)
     if model.role != role:
@@ -147,7 +163,21 @@ def _listed_build(name: str, role: str, options: LoadOptions) -> Build:
             f"{model.name} cannot be used as {role}: it is of the kind {model.role}",
             fix="ragvault models list shows the kind of each model",
         )
-    return install.ensure(model, builds, options.models_dir, options.install)
+    return ensure_installed(model, builds, options.models_dir, options.install)
+
+
+def ensure_installed(
+    model: Model, builds: Sequence[Build], models_dir: Path, options: InstallOptions
+) -> Build:
+    """One of these builds, installed now if none is yet. Raises ModelUnavailable."""
+    from ragvault.models import registry
+
+    present = registry.installed(builds, models_dir)
+    if present:
+        return present
+    from ragvault.models import install  # only a download needs it
+
+    return install.install_model(model, builds, models_dir, options)
 
 
 def _listed_embedder(build: Build, options: LoadOptions) -> Embedder:
@@ -159,8 +189,8 @@ def _listed_embedder(build: Build, options: LoadOptions) -> Embedder:
         from ragvault.models.onnx import OnnxEmbedder
 
         return OnnxEmbedder(build, options.models_dir, threads=options.threads)
+    from ragvault.models.registry import verified_folder
     from ragvault.models.sentence_transformers import SentenceEmbedder
-    from ragvault.models.weights import verified_folder
 
     return SentenceEmbedder(
         build.full_name,

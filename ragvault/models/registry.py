@@ -1,4 +1,4 @@
-"""The models known by name: registry.toml, parsed and looked up.
+"""The models known by name (registry.toml), and those installed in the models folder.
 
     Model          one entry: its role, its engine, how its vectors are made, who made it
     ModelSource    one place to get its files, each file with its SHA-256
@@ -6,23 +6,35 @@
 
 A full name is `NAME@FINGERPRINT`. The fingerprint covers the hashes of the files and everything
 else that changes a vector (engine, pooling, prefixes). So vectors stored under one full name are
-comparable, and another fingerprint means another model. This module opens only the registry file.
+comparable, and another fingerprint means another model.
+
+    <models>/NAME/BUILD/FILES     one complete build; it is renamed into place when finished
+    <models>/.incoming/NAME/      where an install works; never read
+    <models>/.locks/NAME          held while that model is being installed
+
+An installed file is hashed each time it is read, and the engine gets the same bytes that were
+hashed, so the file cannot change between check and use. 34 MB take about 35 ms. This module
+downloads nothing.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import resources
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, BinaryIO, Literal
 
 import msgspec
 from msgspec import Meta, Struct, field
 
 from ragvault.config import toml
-from ragvault.errors import ModelUnknown
+from ragvault.errors import ModelUnknown, ModelUnusable
 
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Engine = Literal["onnx", "static", "sentence-transformers"]
@@ -32,6 +44,7 @@ Engine = Literal["onnx", "static", "sentence-transformers"]
 _SAFE_FILE = r"^(?!.*\.\.)[\w][\w./-]*\.(onnx|safetensors|json)$"
 _SAFE_NAME = r"^[A-Za-z0-9][\w.-]*$"
 _FINGERPRINT_DIGITS = 12
+_BLOCK = 1 << 20
 # Raised when our own code starts to treat texts differently (windows, pooling): the old vectors
 # then belong to another full name.
 _READING_VERSION = "1"
@@ -152,3 +165,80 @@ def _nearest_name(name: str, known: Iterable[str]) -> str:
 def _fingerprint(parts: Iterable[str]) -> str:
     # NUL between the parts, or "ab" + "c" would hash like "a" + "bc".
     return sha256("\0".join(parts).encode()).hexdigest()[:_FINGERPRINT_DIGITS]
+
+
+# --- The models folder ---
+
+
+def build_folder(build: Build, models_dir: Path) -> Path:
+    """Where this build is installed, or would be."""
+    return models_dir / build.folder
+
+
+def installed(builds: Iterable[Build], models_dir: Path) -> Build | None:
+    """The first of these builds that is installed. Its bytes are verified when they are read."""
+    return next((build for build in builds if build_folder(build, models_dir).is_dir()), None)
+
+
+def read_verified(build: Build, file: str, models_dir: Path) -> bytes:
+    """The bytes of one file. Raises ModelUnusable if they do not have the registry's hash."""
+    path = build_folder(build, models_dir) / file
+    try:
+        with _open_regular(path) as stream:
+            content = stream.read()
+    except OSError as error:
+        raise ModelUnusable(build.model.name, f"{path}: {error.strerror or error}") from error
+    if sha256(content).hexdigest() != build.files[file]:
+        raise ModelUnusable(build.model.name, f"{path} was changed after it was verified")
+    return content
+
+
+def faults(build: Build, models_dir: Path) -> list[str]:
+    """What is wrong with an installed build, one line per file; empty if nothing is."""
+    wrong = [fault for file in build.files if (fault := _fault(build, file, models_dir))]
+    return wrong + [f"{path} does not belong there" for path in _extra_files(build, models_dir)]
+
+
+def verified_folder(build: Build, models_dir: Path) -> Path:
+    """The folder of a build, all files verified just now, for engines that open paths."""
+    found = faults(build, models_dir)
+    if found:
+        raise ModelUnusable(build.model.name, "; ".join(found))
+    return build_folder(build, models_dir)
+
+
+def file_sha256(path: Path) -> str:
+    """The SHA-256 of a file of any size."""
+    digest = sha256()
+    with _open_regular(path) as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _fault(build: Build, file: str, models_dir: Path) -> str:
+    path = build_folder(build, models_dir) / file
+    try:
+        found = file_sha256(path)
+    except OSError as error:
+        return f"{path}: {error.strerror or error}"
+    if found != build.files[file]:
+        return f"{path} has SHA-256 {found[:12]}…, expected {build.files[file][:12]}…"
+    return ""
+
+
+def _extra_files(build: Build, models_dir: Path) -> list[Path]:
+    """Files that the registry does not list: an engine that opens a folder might read them too."""
+    folder = build_folder(build, models_dir)
+    known = {folder / file for file in build.files}
+    return sorted(path for path in folder.rglob("*") if not path.is_dir() and path not in known)
+
+
+def _open_regular(path: Path) -> BinaryIO:
+    """Open a regular file. A pipe would wait for ever, and a device might never end."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "is not a regular file")
+    return os.fdopen(descriptor, "rb")

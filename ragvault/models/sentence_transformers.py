@@ -15,8 +15,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ragvault.errors import ModelUnusable, RagvaultError
-from ragvault.models.embed import valid_unicode
 from ragvault.ports import Role
+from ragvault.text.printable import valid_unicode
 
 if TYPE_CHECKING:
     import numpy as np

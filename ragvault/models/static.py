@@ -15,10 +15,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ragvault.errors import ModelUnusable
-from ragvault.models.embed import valid_unicode
-from ragvault.models.registry import Build
-from ragvault.models.weights import read_verified
+from ragvault.models.registry import Build, read_verified
 from ragvault.ports import Embedder, Role
+from ragvault.text.printable import valid_unicode
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,18 +15,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timezone
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
+from ragvault.notes.read import read_obsidian_settings
+from ragvault.text.dates import MONTH_NAME, ORDINAL, month_number, utc_offset
 from ragvault.types import Date
 
-MONTHS = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-MONTH = r"(?P<month>[a-z]{3,9})\.?"
-ORDINAL = r"(?:st|nd|rd|th)?"
 CLOCK = (
     r"(?:[T\s,]+(?:at\s+)?(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,]\d+)?)?"
     r"\s*(?P<half>[ap]m)?\s*(?P<zone>Z|UTC|GMT|[+-]\d\d:?(?:\d\d)?)?(?:\s*\([\w ]+\))?)?"
@@ -37,8 +34,8 @@ FORMS = [
     for form in (
         r"(?P<y>\d{4})(?P<sep>[-/._])(?P<m>\d{1,2})(?P=sep)(?P<d>\d{1,2})",
         r"(?P<d>\d{1,2})\.\s?(?P<m>\d{1,2})\.\s?(?P<y>\d{4})",
-        rf"(?P<d>\d{{1,2}}){ORDINAL}[\s.-]+{MONTH}[\s,-]+(?P<y>\d{{4}})",
-        rf"{MONTH}\s+(?P<d>\d{{1,2}}){ORDINAL},?\s+(?P<y>\d{{4}})",
+        rf"(?P<d>\d{{1,2}}){ORDINAL}[\s.-]+(?P<month>{MONTH_NAME})\.?[\s,-]+(?P<y>\d{{4}})",
+        rf"(?P<month>{MONTH_NAME})\.?\s+(?P<d>\d{{1,2}}){ORDINAL},?\s+(?P<y>\d{{4}})",
         r"(?P<y>\d{4})-(?P<m>\d\d)",
     )
 ]
@@ -85,7 +82,17 @@ class Daily:
     format: str = "YYYY-MM-DD"
 
 
-DAILY = Daily()  # where nobody has said otherwise
+DAILY = Daily()  # Obsidian's own default
+
+
+def read_daily_notes(root: str | Path) -> tuple[Daily, list[str]]:
+    """Where Obsidian keeps the daily notes of this vault, and what could not be read."""
+    settings, warnings = read_obsidian_settings(root, "daily-notes.json")
+    folder, form = settings.get("folder"), settings.get("format")
+    return Daily(
+        folder.strip("/") if isinstance(folder, str) else "",
+        form if isinstance(form, str) and form.strip() else DAILY.format,
+    ), warnings
 
 
 def date_of(
@@ -167,7 +174,7 @@ def _read(text: str) -> float | None:
     for form in FORMS:
         if found := form.fullmatch(text):
             part = found.groupdict()
-            month = part.get("m") or month_of(part["month"])
+            month = part.get("m") or month_number(part["month"])
             return _seconds(_at(int(part["y"]), int(month), int(part.get("d") or 1), part))
     return None
 
@@ -187,21 +194,7 @@ def _at(year: int, month: int, day: int, clock: Mapping[str, str | None]) -> dat
         if not 1 <= hour <= 12:
             raise ValueError(f"no such hour: {hour} {half}")
         hour = hour % 12 + (12 if half.lower() == "pm" else 0)
-    return datetime(year, month, day, hour, minute, second, tzinfo=_zone(clock["zone"]))
-
-
-def month_of(name: str) -> int:
-    """1 to 12 for an English name of three letters or more, else 0, which no calendar has."""
-    starts = (month.startswith(name.lower()) for month in MONTHS)
-    return next((number for number, it in enumerate(starts, 1) if it and len(name) > 2), 0)
-
-
-def _zone(text: str | None) -> timezone:
-    if not text or text[0] not in "+-":
-        return timezone.utc
-    digits = text[1:].replace(":", "").ljust(4, "0")
-    offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
-    return timezone(-offset if text[0] == "-" else offset)
+    return datetime(year, month, day, hour, minute, second, tzinfo=utc_offset(clock["zone"] or ""))
 
 
 def named_date(path: str, daily: Daily) -> float | None:
@@ -241,7 +234,7 @@ def day_of(found: Mapping[str, str]) -> float | None:
         start = _day(int(year), 1, 1)
         return None if start is None else start + (int(ordinal) - 1) * 86400.0
     name = found.get("MMMM") or found.get("MMM") or ""
-    month = found.get("MM") or found.get("M") or month_of(name)
+    month = found.get("MM") or found.get("M") or month_number(name)
     return _day(int(year), int(month), int(found.get("DD") or found.get("D") or 0))
 
 

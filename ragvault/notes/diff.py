@@ -23,13 +23,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragvault.types import File
+from ragvault.types import File, Skipped
 
 if TYPE_CHECKING:
     from ragvault.notes.walk import Walked
 
 # The coarsest clock among file systems in use: FAT counts in two seconds.
 TICK_NS = 2_000_000_000
+
+
+DigestOf = Callable[[File], bytes | Skipped]  # of a file's content, or why it cannot be read now
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ class Changes:
     moved: tuple[Move, ...] = ()
     removed: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    unreadable: tuple[Skipped, ...] = ()  # those of `kept` that the walk saw, with the reason
     unchanged: int = 0
 
     def __bool__(self) -> bool:
@@ -67,10 +71,8 @@ class Changes:
         return bool(self.added or self.changed or self.touched or self.moved or self.removed)
 
 
-def diff(
-    known: Mapping[str, Known], walked: Walked, digest_of: Callable[[File], bytes | None]
-) -> Changes:
-    """Compare. `digest_of` reads a file, and says None where it cannot be read now."""
+def diff(known: Mapping[str, Known], walked: Walked, digest_of: DigestOf) -> Changes:
+    """Compare what is indexed with what a walk found."""
     found = {file.path: file for file in walked.files}
     doubtful = [
         file for path, file in found.items() if path in known and is_doubtful(known[path], file)
@@ -88,7 +90,8 @@ def diff(
         touched=touched,
         moved=moved,
         removed=tuple(path for path in gone if path not in hidden and path not in old),
-        kept=tuple(sorted(hidden.union(unread))),
+        kept=tuple(sorted(hidden.union(skip.path for skip in unread))),
+        unreadable=tuple(unread),
         unchanged=len(found) - len(added) - len(doubtful),
     )
 
@@ -102,14 +105,14 @@ def is_doubtful(known: Known, file: File) -> bool:
 
 
 def by_content(
-    known: Mapping[str, Known], files: Iterable[File], digest_of: Callable[[File], bytes | None]
-) -> tuple[tuple[File, ...], tuple[File, ...], list[str]]:
-    """Files with another content, files with the same, and paths that cannot be read."""
+    known: Mapping[str, Known], files: Iterable[File], digest_of: DigestOf
+) -> tuple[tuple[File, ...], tuple[File, ...], list[Skipped]]:
+    """Files with other content, files with the same, and those that cannot be read."""
     changed, touched, unread = [], [], []
     for file in files:
         digest = digest_of(file)
-        if digest is None:
-            unread.append(file.path)
+        if isinstance(digest, Skipped):
+            unread.append(digest)
         elif digest == known[file.path].digest:
             touched.append(file)
         else:
@@ -130,7 +133,7 @@ def moves(
     known: Mapping[str, Known],
     gone: Iterable[str],
     added: Iterable[File],
-    digest_of: Callable[[File], bytes | None],
+    digest_of: DigestOf,
 ) -> tuple[Move, ...]:
     """Pairs of a path that is gone and a file that appeared, of one content."""
     old: dict[bytes, list[str]] = defaultdict(list)
@@ -140,7 +143,8 @@ def moves(
     new: dict[bytes, list[File]] = defaultdict(list)
     for file in added:
         # Another size is another content: a new vault is not hashed for nothing.
-        if file.size in sizes and (digest := digest_of(file)) in old:
+        digest = digest_of(file) if file.size in sizes else None
+        if isinstance(digest, bytes) and digest in old:
             new[digest].append(file)
     pairs = [pair for digest, files in new.items() for pair in matched(old[digest], files)]
     return tuple(sorted(pairs, key=lambda move: move.file.path))

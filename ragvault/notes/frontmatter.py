@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from ragvault.text.dates import utc_offset
+from ragvault.text.wikilinks import WIKILINK
 
 MAX_CHARS = 64_000  # longer than this is a file that begins with a rule, not frontmatter
 MAX_VALUES = 10_000  # YAML aliases can name one list a billion times
 MAX_DEPTH = 20
 
 _OPEN = re.compile(r"---[ \t]*\n")
-_KEY = re.compile(r"^[ \t]*(?:\"[^\"\n]+\"|'[^'\n]+'|[^\s#:][^:\n]*)[ \t]*:(?:[ \t]|$)", re.M)
+_KEY = re.compile(
+    r"^[ \t]*(?:\"[^\"\n]+\"|'[^'\n]+')[ \t]*:(?:[ \t]|$)|^[ \t]*[^\s#:][^:\n]*:(?:[ \t]|$)", re.M
+)
 _CLOSE = re.compile(r"^(?:---|\.\.\.)[ \t]*$", re.M)
 
 
@@ -168,20 +174,9 @@ def _timestamp(raw: str) -> Any:
             return dt.date(int(year), int(month), int(day))
         micro = int((fraction or "").ljust(6, "0")[:6])
         numbers = (int(year), int(month), int(day), int(hour), int(minute), int(second or 0))
-        return dt.datetime(*numbers, micro, tzinfo=_zone(zone))
+        return dt.datetime(*numbers, micro, tzinfo=utc_offset(zone) if zone else None)
     except ValueError:
         return raw
-
-
-def _zone(zone: str | None) -> dt.timezone | None:
-    if not zone:
-        return None
-    if zone == "Z":
-        return dt.timezone.utc
-    digits = zone[1:].replace(":", "").ljust(2, "0")
-    hours, minutes = (digits[:-2] or "0", digits[-2:]) if len(digits) > 2 else (digits, "0")
-    offset = dt.timedelta(hours=int(hours), minutes=int(minutes))
-    return dt.timezone(-offset if zone[0] == "-" else offset)
 
 
 _SCALARS: tuple[tuple[Callable[[str], Any], re.Pattern[str]], ...] = (
@@ -240,7 +235,7 @@ _FIELD_LINE = re.compile(
     r"::(?=[ \t]|$)[ \t]*(.*)$",
     re.M,
 )
-_FIELD_INLINE = re.compile(rf"[\[(]({_FIELD_KEY})::[ \t]*((?:\[\[[^\]\n]*\]\]|[^\[\]()\n])*)[\])]")
+_FIELD_INLINE = re.compile(rf"[\[(]({_FIELD_KEY})::[ \t]*((?:{WIKILINK}|[^\[\]()\n])*)[\])]")
 _FIELD_NUMBER = re.compile(r"[-+]?\d{1,15}(?:\.\d{1,15})?")
 _FIELD_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?)?")
 
@@ -250,9 +245,10 @@ def inline_fields(text: str) -> Iterator[tuple[str, Any]]:
     if "::" not in text:
         return
     inline = list(_FIELD_INLINE.finditer(text))
-    spans = [match.span() for match in inline]
+    starts = [match.start() for match in inline]
     for match in _FIELD_LINE.finditer(text):
-        if not any(start < match.end(1) < end for start, end in spans):
+        before = bisect_left(starts, match.end(1)) - 1  # the last inline field that begins earlier
+        if before < 0 or inline[before].end() <= match.end(1):
             yield match[1].strip(), _typed(match[2].strip())
     for match in inline:
         yield match[1].strip(), _typed(match[2].strip())
@@ -261,12 +257,16 @@ def inline_fields(text: str) -> Iterator[tuple[str, Any]]:
 def with_fields(properties: dict[str, Any], text: str) -> dict[str, Any]:
     """The properties with the fields of the text added; a key met twice becomes a list."""
     merged = dict(properties)
+    ours: set[str] = set()  # keys whose list was made here, and may grow
     for name, value in inline_fields(text):
         if name not in merged:
             merged[name] = value
+        elif name in ours:
+            merged[name].append(value)
         elif value != merged[name]:
             before = merged[name]
             merged[name] = [*before, value] if isinstance(before, list) else [before, value]
+            ours.add(name)
     return merged
 
 

@@ -20,15 +20,15 @@ goes back on a star once it has matched.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count, groupby
 from pathlib import Path
 from typing import NamedTuple, Protocol
+from unicodedata import normalize
 
 from ragvault.config import settings as config
-from ragvault.notes import obsidian
-from ragvault.notes.read import read_small
+from ragvault.notes.read import read_obsidian_settings, read_small
+from ragvault.text.printable import printable
 
 STAR, DEEP, SEP = "*", "**", "/"
 NEVER = "(?!)"
@@ -85,7 +85,7 @@ class Rules:
 
 def read_line(text: str, groups: Iterator[int]) -> Line | None:
     """A line of gitignore grammar, or None where it says nothing (blank, a comment)."""
-    glob = _without_trailing_spaces(unicodedata.normalize("NFC", text.rstrip("\r\n")))
+    glob = _without_trailing_spaces(normalize("NFC", text.rstrip("\r\n")))
     if not glob or glob.startswith("#"):
         return None
     ignored = not glob.startswith("!")
@@ -181,7 +181,7 @@ def _class_character(glob: str, at: int) -> tuple[str | None, int]:
 
 def _path_regex(tokens: list[str], groups: Iterator[int]) -> str:
     """The expression for a whole path. DEEP stands for any number of folders."""
-    head, *rest = split(tokens, DEEP)
+    head, *rest = _split_tokens(tokens, DEEP)
     if not rest:
         return _segments(head, groups) + r"\Z"
     *middle, tail = rest
@@ -194,11 +194,11 @@ def _path_regex(tokens: list[str], groups: Iterator[int]) -> str:
 
 
 def _segments(tokens: list[str], groups: Iterator[int]) -> str:
-    return SEP.join(_segment(segment, groups) for segment in split(tokens, SEP))
+    return SEP.join(_segment(segment, groups) for segment in _split_tokens(tokens, SEP))
 
 
 def _segment(tokens: list[str], groups: Iterator[int]) -> str:
-    head, *rest = ("".join(part) for part in split(tokens, STAR))
+    head, *rest = ("".join(part) for part in _split_tokens(tokens, STAR))
     if not rest:
         return head
     *middle, tail = rest
@@ -215,7 +215,7 @@ def _first(regex: str, groups: Iterator[int]) -> str:
     return f"(?=(?P<{name}>{regex}))(?P={name})"
 
 
-def split(tokens: list[str], at: str) -> list[list[str]]:
+def _split_tokens(tokens: list[str], at: str) -> list[list[str]]:
     """As str.split, for tokens."""
     parts: list[list[str]] = [[]]
     for token in tokens:
@@ -228,6 +228,94 @@ def split(tokens: list[str], at: str) -> list[list[str]]:
 
 def _joined(regexes: Iterable[str]) -> Callable[[str], object]:
     return re.compile("|".join(regexes), re.DOTALL).match
+
+
+# --- Obsidian's excluded files ---
+
+MAX_REGEX = 300  # characters
+MAX_CHOICES = 64  # ways to match at one place: alternatives and optional parts, multiplied
+MAX_PATH = 1024  # characters; a longer path is not compared with expressions
+
+
+def _obsidian_filters(root: str) -> tuple[ObsidianFilters | None, list[str]]:
+    """The filters of this vault, or None, and a warning for each that cannot be used."""
+    app, warnings = read_obsidian_settings(root, "app.json")
+    listed = app.get("userIgnoreFilters")
+    wanted = [text for text in listed if isinstance(text, str)] if isinstance(listed, list) else []
+    if not wanted:
+        return None, warnings
+    filters = ObsidianFilters(wanted)
+    warnings += [
+        f".obsidian/app.json: the filter {printable(text[:MAX_REGEX])} is ignored, because it is"
+        " not a valid expression or could take very long"
+        for text in filters.refused
+    ]
+    return filters, warnings
+
+
+class ObsidianFilters:
+    """Excluded files: a path prefix or a /regex/, both without regard to case.
+
+    A vault may come from anyone, and Python's `re` can take minutes for a short expression. So an
+    expression is used only if it is surely fast (`is_fast`), and refused otherwise.
+    """
+
+    def __init__(self, wanted: Iterable[str]) -> None:
+        self._wanted = tuple(wanted)
+        prefixes: list[str] = []
+        self._regexes: list[re.Pattern[str]] = []
+        self.refused: list[str] = []  # as written
+        for text in filter(None, (text.strip() for text in self._wanted)):
+            if len(text) > 2 and text.startswith("/") and text.endswith("/"):
+                self._add_regex(text)
+            else:
+                prefixes.append(normalize("NFC", text).lower())
+        self._prefixes = tuple(prefixes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ObsidianFilters) and self._wanted == other._wanted
+
+    def __hash__(self) -> int:
+        return hash(self._wanted)
+
+    def _add_regex(self, text: str) -> None:
+        # `.*` at either end changes nothing for a search, and would cost a repeat.
+        source = re.sub(r"^\^?(?:\.\*)+|(?<!\\)(?:\.\*)+\$?$", "", text[1:-1])
+        source = re.sub(r"\(\?<(?![=!])", "(?P<", source)  # a named group in JavaScript
+        try:
+            if not is_fast(source):
+                raise ValueError
+            self._regexes.append(re.compile(source, re.IGNORECASE))
+        except (ValueError, OverflowError, RecursionError, re.error):
+            self.refused.append(text)
+
+    def decide(self, path: str, name: str, folder: bool) -> bool | None:
+        """As Rules.decide. Obsidian has no way to include a path again."""
+        if (f"{path}/" if folder else path).lower().startswith(self._prefixes):
+            return True
+        # An expression is about files: one that matches a folder may not match what is in it.
+        if folder or len(path) > MAX_PATH:
+            return None
+        return True if any(regex.search(path) for regex in self._regexes) else None
+
+
+def is_fast(regex: str) -> bool:
+    """Whether an expression surely takes milliseconds: at most one repeat and few choices.
+
+    Lookarounds, references and repeated groups are refused.
+    """
+    if len(regex) > MAX_REGEX or re.search(r"\\[1-9k]|\(\?(?!:|P<)", regex):
+        return False
+    bare = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", "x", regex, flags=re.DOTALL)
+    bare = bare.replace("(?:", "(").replace("(?P", "(")
+    repeats = re.findall(r"[*+]|\{\d*,\d*\}", bare)
+    if len(repeats) > 1 or re.search(r"\)[*+{]", bare):
+        return False
+    choices: int = 2 ** len(re.findall(r"(?<![*+}])\?", bare))
+    while group := re.search(r"\([^()]*\)", bare):
+        choices *= 1 + group[0].count("|")
+        bare = bare[: group.start()] + "x" + bare[group.end() :]
+    return choices * (1 + bare.count("|")) <= MAX_CHOICES
 
 
 # --- Who decides in a folder, the strongest first ---
@@ -269,7 +357,7 @@ class Layers(NamedTuple):
 def base_layers(root: str, settings: config.Walk) -> tuple[Layers, list[str]]:
     """What is decided for the vault as a whole, and sentences on what could not be used."""
     excluded = Layer(0, Rules(settings.exclude))
-    filters, warnings = obsidian.filters(root) if settings.obsidian_ignore else (None, [])
+    filters, warnings = _obsidian_filters(root) if settings.obsidian_ignore else (None, [])
     base = (Layer(0, filters), excluded) if filters else (excluded,)
     return Layers((), (), base, base), warnings
 

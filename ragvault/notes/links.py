@@ -1,7 +1,7 @@
 """Links as they are written: wikilinks, embeds and Markdown links, wherever they may stand.
 
-The caller has blanked out code, math and comments, and hands over the Markdown links its parser
-found. What a link means in a vault is told in resolve.py.
+The caller has blanked out code, math and comments, and passes the Markdown links its parser found.
+resolve.py finds the note that a link means.
 
     [[T]]  [[T.md]]  [[T|text]]  [[T#H]]  [[T#H1#H2]]  [[#H]]  [[T#^id]]  ![[T]]  [t](T.md#H)
 """
@@ -14,15 +14,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 from urllib.parse import unquote
 
+from ragvault.text.wikilinks import find_wikilinks, match_wikilink, split_label
 from ragvault.types import Link, LinkKind
 
-# A single `]` does not end a target, and `[[` begins a new one.
-_WIKI = re.compile(r"(!?)\[\[((?:[^\[\]\n]|\](?!\])|\[(?!\[))+)\]\]")
-_PIPE = re.compile(r"\\?\|")
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+:", re.I)
 _ADDRESS = re.compile(r"^(?:[a-z][a-z0-9+.-]+://|(?:mailto|tel|data|file):)", re.I)
 # `[[ -f x ]]` and `[[ $a == b ]]` are shell, even outside a code block.
-_SHELL = re.compile(r"^\s+(?:!\s*)?(?:-\w+\s|.*(?:[$=]|&&|\s-(?:eq|ne|lt|gt|le|ge)\s))")
+_SHELL_TEST = re.compile(r"\s+(?:!\s*)?-\w+\s")
+_SHELL_SIGN = re.compile(r"[$=]|&&|\s-(?:eq|ne|lt|gt|le|ge)\s")
 
 _OTHER_VAULT = re.compile(r"^\s*dendron://[^/]+/")  # Dendron names the vault of a note this way
 
@@ -49,13 +48,13 @@ def find_wiki(
     """
     if "[[" not in text:
         return
-    for match in _WIKI.finditer(text):
-        inner = (original or text)[match.start(2) : match.end(2)]
-        if _escaped(text, match.start()) or _SHELL.match(inner):
+    for match in find_wikilinks(text):
+        inner = (original or text)[match.start("inside") : match.end("inside")]
+        if _escaped(text, match.start()) or _is_shell(inner):
             continue
         target, anchor, label = _take_apart(inner, order)
         if (target or anchor) and not _ADDRESS.match(target):
-            as_kind: LinkKind = "embed" if match[1] else kind
+            as_kind: LinkKind = "embed" if match["embed"] else kind
             yield Link(as_kind, "wiki", target, anchor, label, 0, match.start())
 
 
@@ -77,7 +76,7 @@ def in_properties(front: str, properties: Iterable[Any], order: Order) -> Iterat
     at = 0
     for text in _strings(list(properties)):
         for link in find_wiki(text, order, "property"):
-            written = _WIKI.search(text, link.start)
+            written = match_wikilink(text, link.start)
             place = front.find(written[0], at) if written else -1
             at = place if place >= 0 else at
             yield Link("property", "wiki", link.target, link.anchor, link.text, 0, max(place, 0))
@@ -99,15 +98,18 @@ def is_image(link: Link) -> bool:
 
 def _take_apart(inner: str, order: Order) -> tuple[str, tuple[str, ...], str]:
     """The target, the anchor and the label of what stands between the brackets."""
-    first, *rest = _PIPE.split(inner)
-    label = rest[-1].strip() if rest else ""
+    first, label = split_label(inner)
     if order == "label-first":
-        first, label = (rest[-1], first.strip()) if rest else (first, "")
+        first, label = (label, first) if label else (first, "")
         first = _OTHER_VAULT.sub("", first)
     # Path and anchor part at the first `#`, as in Obsidian.
     path, _, fragment = first.partition("#")
     anchor = tuple(part.strip() for part in fragment.split("#") if part.strip())
-    return _normal(path), anchor, label
+    return _normal(path), anchor, label.strip()
+
+
+def _is_shell(inner: str) -> bool:
+    return inner[:1].isspace() and bool(_SHELL_TEST.match(inner) or _SHELL_SIGN.search(inner, 1))
 
 
 def _normal(path: str) -> str:

@@ -1,304 +1,292 @@
-"""Markdown becomes a layout: blocks end to end, and what the inline rules must not look into.
+"""Markdown: the text of a .md file becomes a Note.
 
-pyromark (pulldown-cmark) does the parsing: CommonMark with tables, tasks, footnotes and math, at
-about 40 MB/s, with byte ranges. This module turns its events into our blocks and what they hold, in
-character offsets, and knows nothing of wikilinks, tags or notes.
+    frontmatter -> comments and drawing data are hidden -> layout -> headings, links, tags, block
+    ids, fields
+
+Code, math and comments are blanked out (same length, same lines) before anything is searched for in
+the text, so no rule needs to know about them. Nothing here raises, whatever the text is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Literal
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from ragvault.types import Block, Held
+from ragvault.config import settings as config
+from ragvault.notes import frontmatter
+from ragvault.notes.layout import Parsed, read_layout
+from ragvault.notes.links import (
+    NOTE_SUFFIX,
+    find_wiki,
+    from_markdown,
+    in_properties,
+    is_attachment,
+    is_image,
+)
+from ragvault.text.spans import Lines, Span, joined
+from ragvault.text.wikilinks import WIKILINK
+from ragvault.types import Heading, Layout, Link, Note
 
-_CALLOUT = re.compile(r"(?:[ \t]*>)+[ \t]*\[![\w-]+(?:\|[^\]\n]*)?\]")
-_WIKI_LABEL = re.compile(r"!?\[\[(?:[^\[\]|\n]*\|)?([^\[\]\n]*)\]\]")
-_BLOCK_ID = re.compile(r"[ \t]+\^[A-Za-z0-9-]+[ \t]*$")
-_LANGUAGE = re.compile(r"[\s{.]*([^\s,{}]+)")
-_LINE_LEAD = " \t>"  # what may stand on a line before a nested block
+# One that opens on a line of its own and is never closed reaches to the end, as in Obsidian.
+_COMMENT = re.compile(r"%%.*?%%|^[ \t]*(%%)[ \t]*\n.*\Z", re.S | re.M)
+_NEVER_CLOSED = "the comment (%%) that opens in line {} is never closed and hides the rest"
+_HTML_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
+_BLOCK_ID = re.compile(r"(?:^|(?<=[ \t]))\^([A-Za-z0-9-]+)[ \t]*$", re.M)
+_TEXT_ELEMENTS = re.compile(r"^#{1,2} Text Elements[ \t]*\n", re.M)
+_DRAWING = re.compile(r"^(?:%%|#{1,2} (?:Drawing|Embedded Files|Element Links))[ \t]*$", re.M)
+Mark = tuple[int, str]  # where, and one of Chunk.has
 
-
-@dataclass(slots=True)
-class MdLink:
-    """A Markdown link or image, with the destination as written."""
-
-    start: int
-    end: int
-    image: bool
-    destination: str
-    text: str
-
-
-@dataclass(slots=True)
-class Parsed:
-    """One text, parsed: every offset counts its characters."""
-
-    blocks: list[Block] = field(default_factory=list)
-    headings: list[tuple[int, int, str]] = field(default_factory=list)  # start, level, text
-    links: list[MdLink] = field(default_factory=list)
-    code: list[tuple[int, int]] = field(default_factory=list)
-    math: list[tuple[int, int]] = field(default_factory=list)
-    html: list[tuple[int, int]] = field(default_factory=list)
-    held: list[Held] = field(default_factory=list)
-    marks: list[tuple[int, str]] = field(default_factory=list)
+_TASK = re.compile(r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[[^\]\n]\](?=[ \t])", re.M)
+_IN_HTML = re.compile(r"<(img|table|tr)(?=[\s/>])", re.I)
 
 
-Events = Iterable[tuple[Any, dict[str, int]]]
-BlockKind = Literal["heading", "prose", "code", "table", "list", "callout"]
-
-_OPTIONS: Any = None
-_TOP: dict[str, BlockKind] = {
-    "Paragraph": "prose",
-    "Heading": "heading",
-    "BlockQuote": "callout",  # or prose, where it is a plain quotation
-    "CodeBlock": "code",
-    "List": "list",
-    "Table": "table",
-    "HtmlBlock": "prose",
-    "FootnoteDefinition": "prose",
-}
-_NESTED_CUTS = {"Item", "TableRow", "CodeBlock", "BlockQuote", "List", "HtmlBlock", "Table"}
-_BLOCKS = _TOP.keys() | _NESTED_CUTS
-# Characters of a heading. A paragraph right above `---` is one, however long, and every passage
-# below it carries its headings: a log of 260 kB would become one of 300 MB.
-_HEADING = 300
-
-
-def parse(text: str, body: int = 0) -> Parsed:
-    """Parse a text whose blocks begin at `body`. Never raises, whatever the text."""
-    parsed = _Reader(_events(text)).parsed
-    if not text.isascii():
-        to_characters(text, parsed)
-    parsed.blocks = list(_end_to_end(text, parsed.blocks, body))
-    return parsed
-
-
-def _events(text: str) -> Events:
-    global _OPTIONS
-    import pyromark
-
-    if _OPTIONS is None:
-        o = pyromark.Options
-        _OPTIONS = o.ENABLE_TABLES | o.ENABLE_FOOTNOTES | o.ENABLE_TASKLISTS
-        _OPTIONS |= o.ENABLE_STRIKETHROUGH | o.ENABLE_MATH
-    events: Any = pyromark.events_with_range(_encodable(text), options=_OPTIONS)
-    return events  # type: ignore[no-any-return]
+def parse_markdown(
+    path: str,
+    text: str,
+    settings: config.Parse,
+    links: config.Links,
+    *,
+    encoding: str = "utf-8",
+    warnings: Sequence[str] = (),
+) -> Note:
+    """Everything that is in one file, as a Note."""
+    front = frontmatter.split(text)
+    drawing = _drawing_data(text, front.body) if _is_drawing(path, front) else []
+    hidden = [(0, front.body), *drawing]
+    parsed, comments, unclosed = _read(text, hidden, front.body)
+    seen = blank(text, [*hidden, *comments, *parsed.code, *parsed.math])
+    lines = Lines(text)
+    found = _links(text, seen, parsed, links)
+    note = Note(
+        path=path,
+        text=text,
+        body=front.body,
+        encoding=encoding,
+        headings=_headings(parsed, lines),
+        properties=frontmatter.with_fields(dict(front.properties), seen),
+        tags=_tags(front, seen),
+        blocks=_block_ids(seen, parsed),
+        links=_placed([*_in_front(text, front, links), *found], lines),
+        excluded=tuple(joined(drawing if settings.comments else [*drawing, *comments])),
+        warnings=(*warnings, *front.warnings, *unclosed),
+        layout=Layout(
+            tuple(parsed.blocks), tuple(sorted(parsed.held)), _marks(seen, parsed, found)
+        ),
+    )
+    return _with_fields(note, front)
 
 
-def _encodable(text: str) -> str:
-    """The text, any lone surrogate in it replaced by one character that has an encoding."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
+def _read(text: str, hidden: list[Span], body: int) -> tuple[Parsed, list[Span], list[str]]:
+    """The parsed body, its comments, and a warning for one that hides the rest of the note."""
+    parsed = read_layout(blank(text, hidden), body)
+    found: list[re.Match[str]] = []
+    if "%%" in text:
+        shown = blank(text, [*hidden, *parsed.code, *parsed.math])
+        found = list(_COMMENT.finditer(shown))
+    comments = [match.span() for match in found]
+    if comments:
+        # What is commented out must not become a heading. And not with spaces: four of them
+        # would make code of what follows on the line.
+        parsed = read_layout(blank(blank(text, hidden), comments, "\x01"), body)
+    unclosed = [_NEVER_CLOSED.format(Lines(text).of(m.start(1))) for m in found if m[1]]
+    return parsed, sorted([*comments, *_html_comments(text, parsed.html)]), unclosed
 
 
-@dataclass(slots=True)
-class _Open:
-    """A top-level block whose end has not come yet; offsets are bytes."""
-
-    tag: str
-    start: int
-    level: int = 0
-    cuts: list[int] = field(default_factory=list)
-
-    def closed(self, end: int) -> Block:
-        kind = _TOP.get(self.tag, "prose")
-        return Block(kind, self.start, end, self.level, tuple(self.cuts))
+def _html_comments(text: str, html: Iterable[Span]) -> Iterator[Span]:
+    for start, end in joined(html):
+        for match in _HTML_COMMENT.finditer(text, start, end):
+            yield match.span()
 
 
-class _Reader:
-    """Reads the events once, keeping the top-level blocks and the inline ranges."""
-
-    def __init__(self, events: Events) -> None:
-        self.parsed = Parsed()
-        self._depth = 0
-        self._open: _Open | None = None
-        self._text: list[str] | None = None  # of the heading or link being read
-        self._links: list[tuple[int, bool, str, list[str] | None]] = []
-        for event, span in events:
-            if type(event) is str:
-                self._word(event, span)
-                continue
-            ((name, value),) = event.items()
-            if name == "Text":
-                if self._text is not None:
-                    self._text.append(value)
-            elif name == "Start":
-                self._start(value, span)
-            elif name == "End":
-                self._end(value, span)
-            else:
-                self._inline(name, value, span)
-
-    def _word(self, event: str, span: dict[str, int]) -> None:
-        if event == "Rule" and self._depth == 0:
-            self.parsed.blocks.append(Block("prose", span["start"], span["end"]))
-        elif event in ("SoftBreak", "HardBreak") and self._text is not None:
-            self._text.append(" ")
-
-    def _inline(self, name: str, value: Any, span: dict[str, int]) -> None:
-        where = (span["start"], span["end"])
-        if name == "Code":
-            self.parsed.code.append(where)
-            if self._text is not None:
-                self._text.append(value)
-        elif name in ("InlineMath", "DisplayMath"):
-            self.parsed.math.append(where)
-            if self._text is not None:
-                self._text.append(value)
-        elif name in ("Html", "InlineHtml"):
-            self.parsed.html.append(where)
-
-    def _start(self, tag: Any, span: dict[str, int]) -> None:
-        name, value = _named(tag)
-        start = span["start"]
-        if name in ("Link", "Image"):
-            self._links.append((start, name == "Image", value["dest_url"], self._text))
-            self._text = []
-            if name == "Image":
-                self.parsed.marks.append((start, "image"))
-            elif value["link_type"] in ("Autolink", "Email"):
-                self._links[-1] = (start, False, "", self._links[-1][3])
-            return
-        if name not in _BLOCKS:
-            return
-        if name == "CodeBlock":
-            lang = language(value.get("Fenced", "")) if isinstance(value, dict) else ""
-            self.parsed.code.append((start, span["end"]))
-            self.parsed.held.append(Held(start, span["end"], "code", lang))
-        elif name == "Table":
-            self.parsed.held.append(Held(start, span["end"], "table"))
-        if self._depth == 0:
-            self._open = _Open(name, start)
-            if name == "Heading":
-                self._open.level = int(value["level"][1])
-        elif name in _NESTED_CUTS and self._open is not None:
-            self._open.cuts.append(start)
-        if name == "Heading":
-            self._text = []
-        self._depth += 1
-
-    def _end(self, tag: Any, span: dict[str, int]) -> None:
-        name, value = _named(tag)
-        if name in ("Link", "Image"):
-            start, image, destination, outer = self._links.pop()
-            text = "".join(self._text or ())
-            self.parsed.links.append(MdLink(start, span["end"], image, destination, text))
-            self._text = outer
-            if outer is not None:
-                outer.append(text)
-            return
-        if name not in _BLOCKS:
-            return
-        self._depth -= 1
-        if name == "Heading":
-            level = int(str(value)[1]) if value else 1
-            said = plain("".join(self._text or ())[:_HEADING])
-            self.parsed.headings.append((span["start"], level, said))
-            self._text = None
-        if self._depth == 0 and self._open is not None:
-            self.parsed.blocks.append(self._open.closed(span["end"]))
-            self._open = None
+def blank(text: str, spans: Iterable[Span], fill: str = " ") -> str:
+    """The text with these stretches replaced by a filler; newlines stay, so lines stay."""
+    ordered = list(joined(spans))
+    if not ordered:
+        return text
+    parts, at = [], 0
+    for start, end in ordered:
+        hidden = text[start:end]
+        if "\n" in hidden:
+            hidden = "\n".join(fill * len(line) for line in hidden.split("\n"))
+        else:
+            hidden = fill * len(hidden)
+        parts += [text[at:start], hidden]
+        at = end
+    return "".join([*parts, text[at:]])
 
 
-def _named(tag: Any) -> tuple[str, Any]:
-    """A tag is a word, or one word with details."""
-    return (tag, None) if isinstance(tag, str) else next(iter(tag.items()))
+def _is_drawing(path: str, front: frontmatter.Front) -> bool:
+    return path.lower().endswith(".excalidraw.md") or "excalidraw-plugin" in front.properties
 
 
-def language(info: str) -> str:
-    """The language an info string names: ```` ```py title="x" ````, `py{1,3}`, `{.py}` are py."""
-    named = _LANGUAGE.match(info)
-    return named[1].lower() if named else ""
+def _drawing_data(text: str, body: int) -> list[Span]:
+    """All of a drawing's file but the text written in the drawing."""
+    heading = _TEXT_ELEMENTS.search(text, body)
+    if not heading:
+        return [(body, len(text))]
+    end = _DRAWING.search(text, heading.end())
+    return [(body, heading.end()), (end.start() if end else len(text), len(text))]
 
 
-def plain(text: str) -> str:
-    """A heading as people read it: wikilinks as their label, no block id, single spaces."""
-    if "[[" in text:
-        text = _WIKI_LABEL.sub(r"\1", text)
-    return " ".join(_BLOCK_ID.sub("", text).split())
+def _links(text: str, seen: str, parsed: Parsed, settings: config.Links) -> list[Link]:
+    """Every link of the body, attachments too, in the order they stand."""
+    found = list(find_wiki(seen, settings.order, original=text))
+    for md in parsed.links:
+        if seen[md.start : md.end].strip() and not _in_brackets(seen, md.start, md.end):
+            link = from_markdown(md.start, md.image, md.destination, md.text)
+            found += [link] if link else []
+    return sorted(found, key=lambda link: link.start)
 
 
-def _end_to_end(text: str, blocks: list[Block], body: int) -> Iterator[Block]:
-    """The blocks without gaps: each reaches to the first line of the next.
-
-    Text that is in no block (reference definitions) belongs to the block before it, or, at the
-    very beginning, to the first.
-    """
-    starts = [_line_start(text, block.start) for block in blocks]
-    if starts:
-        starts[0] = body
-    elif body < len(text):
-        yield Block("prose", body, len(text))
-    starts.append(len(text))
-    for start, end, block in zip(starts, starts[1:], blocks, strict=False):
-        inner = tuple(_inner_cuts(text, block.cuts, start, end)) if block.cuts else ()
-        yield Block(_kind(text, block), start, end, block.level, inner)
+def _in_brackets(seen: str, start: int, end: int) -> bool:
+    """Whether a Markdown link is really a wikilink whose word has a reference definition."""
+    if seen.startswith(("[[", "![["), start):
+        return True
+    return start > 0 and seen.startswith("[[", start - 1) and seen.startswith("]]", end - 1)
 
 
-def _inner_cuts(text: str, cuts: Iterable[int], start: int, end: int) -> Iterator[int]:
-    """The cuts inside [start, end) that stand at the beginning of a line."""
-    for cut in sorted({_line_start(text, cut) for cut in cuts}):
-        if start < cut < end and text[cut - 1] == "\n":
-            yield cut
+def _in_front(text: str, front: frontmatter.Front, settings: config.Links) -> list[Link]:
+    block = text[: front.body]
+    if "[[" not in block:
+        return []
+    return list(in_properties(block, front.properties.values(), settings.order))
 
 
-def _kind(text: str, block: Block) -> BlockKind:
-    if block.kind == "callout" and not _CALLOUT.match(text, _line_start(text, block.start)):
-        return "prose"
-    return block.kind
+def _placed(found: Iterable[Link], lines: Lines) -> tuple[Link, ...]:
+    """The links to notes, each with its line."""
+    notes = (link for link in found if not is_attachment(link))
+    return tuple(replace(link, line=lines.of(link.start)) for link in notes)
 
 
-def _line_start(text: str, offset: int) -> int:
-    """The beginning of the line a block stands on, if nothing but its indent is before it."""
-    start = text.rfind("\n", 0, offset) + 1
-    return start if start == offset or not text[start:offset].strip(_LINE_LEAD) else offset
+def _headings(parsed: Parsed, lines: Lines) -> tuple[Heading, ...]:
+    headings: list[Heading] = []
+    above: list[tuple[int, str]] = []
+    for start, level, text in parsed.headings:
+        above = [(at, name) for at, name in above if at < level] + [(level, text)]
+        path = tuple(name for _, name in above)
+        headings.append(Heading(text, level, lines.of(start), start, path))
+    return tuple(headings)
 
 
-# --- The parser counts bytes of UTF-8; everything else counts characters ---
+def _tags(front: frontmatter.Front, seen: str) -> tuple[str, ...]:
+    listed = frontmatter.words_of(front.properties, "tags", "tag", split_on=", \t")
+    return _merged_tags([*filter(None, map(clean_tag, listed)), *find_tags(seen)])
 
 
-def to_characters(text: str, parsed: Parsed) -> None:
-    """Count everything that was found in a text in its characters."""
-    at = _character_of(text, parsed)
-    for spans in (parsed.code, parsed.math, parsed.html):
-        spans[:] = [(at(start), at(end)) for start, end in spans]
-    parsed.blocks[:] = [
-        Block(b.kind, at(b.start), at(b.end), b.level, tuple(map(at, b.cuts)))
-        for b in parsed.blocks
-    ]
-    parsed.held[:] = [h._replace(start=at(h.start), end=at(h.end)) for h in parsed.held]
-    for link in parsed.links:
-        link.start, link.end = at(link.start), at(link.end)
-    parsed.headings[:] = [(at(start), level, text) for start, level, text in parsed.headings]
-    parsed.marks[:] = [(at(start), mark) for start, mark in parsed.marks]
+def _block_ids(seen: str, parsed: Parsed) -> dict[str, int]:
+    """Block ids and where their block begins; one on a line of its own names the block before."""
+    ids: dict[str, int] = {}
+    if "^" not in seen:
+        return ids
+    tops = [block.start for block in parsed.blocks]
+    starts = sorted({start for block in parsed.blocks for start in (block.start, *block.cuts)})
+    for match in _BLOCK_ID.finditer(seen):
+        line = seen.rfind("\n", 0, match.start()) + 1
+        alone = not seen[line : match.start()].strip()
+        start = _block_before(tops, line) if alone else starts[bisect_right(starts, line) - 1]
+        ids.setdefault(match[1].casefold(), start)
+    return ids
 
 
-def _character_of(text: str, parsed: Parsed) -> Callable[[int], int]:
-    """A map from byte offsets to character offsets, made for the offsets that occur."""
-    raw = text.encode("utf-8", "replace")
-    at, characters, known = 0, 0, {}
-    for offset in sorted(set(_offsets(parsed))):
-        characters += len(raw[at:offset].decode("utf-8", "replace"))
-        known[offset] = characters
-        at = offset
-    return known.__getitem__
+def _block_before(starts: Sequence[int], line: int) -> int:
+    """Where the block begins that a lone id at `line` names."""
+    here = bisect_right(starts, line) - 1
+    return starts[here - 1] if starts[here] == line and here > 0 else starts[here]
 
 
-def _offsets(parsed: Parsed) -> Iterator[int]:
-    for spans in (parsed.code, parsed.math, parsed.html):
-        for span in spans:
-            yield from span
-    for held in parsed.held:
-        yield from (held.start, held.end)
-    for block in parsed.blocks:
-        yield from (block.start, block.end, *block.cuts)
-    for link in parsed.links:
-        yield from (link.start, link.end)
-    yield from (start for start, _, _ in parsed.headings)
-    yield from (start for start, _ in parsed.marks)
+def _with_fields(note: Note, front: frontmatter.Front) -> Note:
+    """The note with the fields of its frontmatter that searching and ranking use."""
+    known = {name.lower(): value for name, value in front.properties.items()}
+    text = {name: frontmatter.text_of(known.get(name)) for name in _TEXT_FIELDS}
+    return replace(
+        note,
+        title=text["title"] or _first_h1(note) or stem(note.path),
+        aliases=frontmatter.words_of(known, "aliases", "alias"),
+        description=text["description"],
+        keywords=frontmatter.words_of(known, "keywords", "keyword"),
+        author=", ".join(frontmatter.words_of(known, "author", "authors", split_on="\0")),
+        importance=text["importance"].lower(),
+        supersedes=frontmatter.words_of(known, "supersedes", split_on="\0"),
+    )
+
+
+_TEXT_FIELDS = ("title", "description", "importance")
+
+
+def _first_h1(note: Note) -> str:
+    return next((h.text for h in note.headings if h.level == 1 and h.text), "")
+
+
+def stem(path: str) -> str:
+    """The file's name without folder and suffix, as a person reads it."""
+    return unicodedata.normalize("NFC", NOTE_SUFFIX.sub("", path.rpartition("/")[2]))
+
+
+# --- Marks: where tasks and pictures are, and tables written in HTML ---
+# Of HTML only what people write for want of Markdown is known: <img> with a size, <table> with
+# cells of several lines.
+
+
+def _marks(seen: str, parsed: Parsed, found: Iterable[Link]) -> tuple[Mark, ...]:
+    """All of them, in order."""
+    shown = [link for link in found if link.kind == "embed" and is_image(link)]
+    every = {(link.start, "image") for link in shown}
+    every |= {(match.start(), "task") for match in _TASK.finditer(seen)}
+    every.update(parsed.marks, _in_html(seen, parsed.html))
+    return tuple(sorted(every))
+
+
+def _in_html(seen: str, html: Iterable[Span]) -> Iterator[Mark]:
+    """Pictures and tables, these at every row: a long one is cut into several passages."""
+    for start, end in joined(html):
+        for match in _IN_HTML.finditer(seen, start, end):
+            yield match.start(), "image" if match[1].lower() == "img" else "table"
+
+
+# --- Tags: `#word`, `#nested/word`, in any script, and never digits alone ---
+# A tag ends at the first character it cannot contain. Inside URLs, link destinations, wikilinks and
+# HTML attributes a `#` is something else, so those are skipped.
+
+# Letters, digits, `_ - /`, marks and emoji of every script: everything but space and punctuation.
+_STOP = (
+    r"\s!-,.:-@\[-^`{-~\u00a1\u00a7\u00ab\u00b6\u00b7\u00bb\u00bf"
+    r"\u2000-\u200c\u200e-\u206f\u3000-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff3d\uff5b-\uff65"
+)
+_TAG = re.compile(
+    rf"{WIKILINK}"  # its `#` names a heading
+    r"|\]\([^)\]\n]*\)"  # a link's destination
+    r"|^ {0,3}\[[^\]\n]+\]:[ \t]*\S+"  # a reference's destination
+    r"|</?[a-zA-Z][^<>\n]*>"  # the attributes of HTML
+    r"|:/\S+"  # the rest of a URL, whose `#` begins a fragment
+    rf"|(?<![\w/#&\\-])#([^{_STOP}]+)",
+    re.M,
+)
+# Where one could be: most notes have a `#` and no tag, and what is above takes long to say so.
+_LIKELY = re.compile(rf"#(?<![\w/#&\\-]#)[^{_STOP}]")
+
+
+def find_tags(text: str) -> Iterator[str]:
+    """Every tag in a text, as written, without its `#`."""
+    if not _LIKELY.search(text):
+        return
+    for match in _TAG.finditer(text):
+        tag = clean_tag(match[1] or "")
+        if tag:
+            yield tag
+
+
+def clean_tag(written: str) -> str:
+    """A tag as it is kept: no `#`, no stray slashes; empty when it is none (digits alone)."""
+    tag = unicodedata.normalize("NFC", written.strip().lstrip("#").strip("/"))
+    return "" if not tag or tag.isdigit() or re.search(r"\s", tag) else tag
+
+
+def _merged_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Tags without repeats; `#Bread` and `#bread` are one, in its first spelling."""
+    kept: dict[str, str] = {}
+    for tag in tags:
+        kept.setdefault(tag.casefold(), tag)
+    return tuple(kept.values())

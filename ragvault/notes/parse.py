@@ -1,252 +1,49 @@
-"""Parse: the text of a file becomes a Note.
+"""Parse: the text of a file becomes a Note. A file type is one module that returns a Note.
 
-    frontmatter  ->  comments and drawing data set aside  ->  blocks  ->  headings, links, tags,
-                     block ids, fields
+    .md .markdown    markdown.py
 
-Code, math and comments are blanked out (same length, same lines) before anything is looked for
-in the text, so that no rule needs to know about them. Nothing here raises, whatever the text.
+To add a file type, write a module with a function like `parse_markdown` and name its suffixes in
+PARSERS. A file whose suffix is only in the setting walk.extensions is read as Markdown.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Protocol
 
 from ragvault.config import settings as config
-from ragvault.notes import frontmatter, links, markdown, tags
-from ragvault.text.spans import Span, joined
-from ragvault.types import Heading, Layout, Link, Note
+from ragvault.notes.markdown import parse_markdown
+from ragvault.types import Note
 
-# One that opens on a line of its own and is never closed reaches to the end, as in Obsidian.
-_COMMENT = re.compile(r"%%.*?%%|^[ \t]*(%%)[ \t]*\n.*\Z", re.S | re.M)
-_NEVER_CLOSED = "the comment (%%) that opens in line {} is never closed and hides the rest"
-_HTML_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
-_BLOCK_ID = re.compile(r"(?:^|(?<=[ \t]))\^([A-Za-z0-9-]+)[ \t]*$", re.M)
-_TEXT_ELEMENTS = re.compile(r"^#{1,2} Text Elements[ \t]*\n", re.M)
-_DRAWING = re.compile(r"^(?:%%|#{1,2} (?:Drawing|Embedded Files|Element Links))[ \t]*$", re.M)
-Mark = tuple[int, str]  # where, and one of Chunk.has
 
-_TASK = re.compile(r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[[^\]\n]\](?=[ \t])", re.M)
-_IN_HTML = re.compile(r"<(img|table|tr)(?=[\s/>])", re.I)
+class Parser(Protocol):
+    """Turns the text of one file type into a Note. Never raises, whatever the text is."""
+
+    def __call__(
+        self,
+        path: str,
+        text: str,
+        settings: config.Parse,
+        links: config.Links,
+        *,
+        encoding: str,
+        warnings: Sequence[str],
+    ) -> Note: ...
+
+
+PARSERS: Mapping[str, Parser] = {".md": parse_markdown, ".markdown": parse_markdown}
 
 
 def parse(
     path: str,
     text: str,
     settings: config.Parse,
-    link_settings: config.Links,
+    links: config.Links,
     *,
     encoding: str = "utf-8",
     warnings: Sequence[str] = (),
 ) -> Note:
-    """Everything that is in one file, as a Note."""
-    front = frontmatter.split(text)
-    drawing = _drawing_data(text, front.body) if _is_drawing(path, front) else []
-    hidden = [(0, front.body), *drawing]
-    parsed, comments, unclosed = _read(text, hidden, front.body)
-    seen = blank(text, [*hidden, *comments, *parsed.code, *parsed.math])
-    lines = Lines(text)
-    found = _links(text, seen, parsed, link_settings)
-    note = Note(
-        path=path,
-        text=text,
-        body=front.body,
-        encoding=encoding,
-        headings=_headings(parsed, lines),
-        properties=frontmatter.with_fields(dict(front.properties), seen),
-        tags=_tags(front, seen),
-        blocks=_block_ids(seen, parsed),
-        links=_placed([*_in_front(text, front, link_settings), *found], lines),
-        excluded=tuple(joined(drawing if settings.comments else [*drawing, *comments])),
-        warnings=(*warnings, *front.warnings, *unclosed),
-        layout=Layout(
-            tuple(parsed.blocks), tuple(sorted(parsed.held)), _marks(seen, parsed, found)
-        ),
-    )
-    return _with_fields(note, front)
-
-
-def _read(
-    text: str, hidden: list[Span], body: int
-) -> tuple[markdown.Parsed, list[Span], list[str]]:
-    """The parsed body, its comments, and a warning for one that hides the rest of the note."""
-    parsed = markdown.parse(blank(text, hidden), body)
-    found: list[re.Match[str]] = []
-    if "%%" in text:
-        shown = blank(text, [*hidden, *parsed.code, *parsed.math])
-        found = list(_COMMENT.finditer(shown))
-    comments = [match.span() for match in found]
-    if comments:
-        # What is commented out must not become a heading. And not with spaces: four of them
-        # would make code of what follows on the line.
-        parsed = markdown.parse(blank(blank(text, hidden), comments, "\x01"), body)
-    unclosed = [_NEVER_CLOSED.format(Lines(text).of(m.start(1))) for m in found if m[1]]
-    return parsed, sorted([*comments, *_html_comments(text, parsed.html)]), unclosed
-
-
-def _html_comments(text: str, html: Iterable[Span]) -> Iterator[Span]:
-    for start, end in joined(html):
-        for match in _HTML_COMMENT.finditer(text, start, end):
-            yield match.span()
-
-
-def blank(text: str, spans: Iterable[Span], fill: str = " ") -> str:
-    """The text with these stretches replaced by a filler; newlines stay, so lines stay."""
-    ordered = list(joined(spans))
-    if not ordered:
-        return text
-    parts, at = [], 0
-    for start, end in ordered:
-        hidden = text[start:end]
-        if "\n" in hidden:
-            hidden = "\n".join(fill * len(line) for line in hidden.split("\n"))
-        else:
-            hidden = fill * len(hidden)
-        parts += [text[at:start], hidden]
-        at = end
-    return "".join([*parts, text[at:]])
-
-
-def _is_drawing(path: str, front: frontmatter.Front) -> bool:
-    return path.lower().endswith(".excalidraw.md") or "excalidraw-plugin" in front.properties
-
-
-def _drawing_data(text: str, body: int) -> list[Span]:
-    """All of a drawing's file but the text written in the drawing."""
-    heading = _TEXT_ELEMENTS.search(text, body)
-    if not heading:
-        return [(body, len(text))]
-    end = _DRAWING.search(text, heading.end())
-    return [(body, heading.end()), (end.start() if end else len(text), len(text))]
-
-
-def _links(text: str, seen: str, parsed: markdown.Parsed, settings: config.Links) -> list[Link]:
-    """Every link of the body, attachments too, in the order they stand."""
-    found = list(links.find_wiki(seen, settings.order, original=text))
-    for md in parsed.links:
-        if seen[md.start : md.end].strip() and not _in_brackets(seen, md.start, md.end):
-            link = links.from_markdown(md.start, md.image, md.destination, md.text)
-            found += [link] if link else []
-    return sorted(found, key=lambda link: link.start)
-
-
-def _in_brackets(seen: str, start: int, end: int) -> bool:
-    """Whether a Markdown link is really a wikilink whose word has a reference definition."""
-    if seen.startswith(("[[", "![["), start):
-        return True
-    return start > 0 and seen.startswith("[[", start - 1) and seen.startswith("]]", end - 1)
-
-
-def _in_front(text: str, front: frontmatter.Front, settings: config.Links) -> list[Link]:
-    block = text[: front.body]
-    if "[[" not in block:
-        return []
-    return list(links.in_properties(block, front.properties.values(), settings.order))
-
-
-def _placed(found: Iterable[Link], lines: Lines) -> tuple[Link, ...]:
-    """The links to notes, each with its line."""
-    notes = (link for link in found if not links.is_attachment(link))
-    return tuple(replace(link, line=lines.of(link.start)) for link in notes)
-
-
-def _headings(parsed: markdown.Parsed, lines: Lines) -> tuple[Heading, ...]:
-    headings: list[Heading] = []
-    above: list[tuple[int, str]] = []
-    for start, level, text in parsed.headings:
-        above = [(at, name) for at, name in above if at < level] + [(level, text)]
-        path = tuple(name for _, name in above)
-        headings.append(Heading(text, level, lines.of(start), start, path))
-    return tuple(headings)
-
-
-def _tags(front: frontmatter.Front, seen: str) -> tuple[str, ...]:
-    listed = frontmatter.words_of(front.properties, "tags", "tag", split_on=", \t")
-    return tags.merge([*filter(None, map(tags.clean, listed)), *tags.find(seen)])
-
-
-def _block_ids(seen: str, parsed: markdown.Parsed) -> dict[str, int]:
-    """Block ids and where their block begins; one on a line of its own names the block before."""
-    ids: dict[str, int] = {}
-    if "^" not in seen:
-        return ids
-    tops = [block.start for block in parsed.blocks]
-    starts = sorted({start for block in parsed.blocks for start in (block.start, *block.cuts)})
-    for match in _BLOCK_ID.finditer(seen):
-        line = seen.rfind("\n", 0, match.start()) + 1
-        alone = not seen[line : match.start()].strip()
-        start = _block_before(tops, line) if alone else starts[bisect_right(starts, line) - 1]
-        ids.setdefault(match[1].casefold(), start)
-    return ids
-
-
-def _block_before(starts: Sequence[int], line: int) -> int:
-    """Where the block begins that a lone id at `line` names."""
-    here = bisect_right(starts, line) - 1
-    return starts[here - 1] if starts[here] == line and here > 0 else starts[here]
-
-
-def _with_fields(note: Note, front: frontmatter.Front) -> Note:
-    """The note with the fields of its frontmatter that searching and ranking use."""
-    known = {name.lower(): value for name, value in front.properties.items()}
-    text = {name: frontmatter.text_of(known.get(name)) for name in _TEXT_FIELDS}
-    return replace(
-        note,
-        title=text["title"] or _first_h1(note) or stem(note.path),
-        aliases=frontmatter.words_of(known, "aliases", "alias"),
-        description=text["description"],
-        keywords=frontmatter.words_of(known, "keywords", "keyword"),
-        author=", ".join(frontmatter.words_of(known, "author", "authors", split_on="\0")),
-        importance=text["importance"].lower(),
-        supersedes=frontmatter.words_of(known, "supersedes", split_on="\0"),
-    )
-
-
-_TEXT_FIELDS = ("title", "description", "importance")
-
-
-def _first_h1(note: Note) -> str:
-    return next((h.text for h in note.headings if h.level == 1 and h.text), "")
-
-
-def stem(path: str) -> str:
-    """The file's name without folder and suffix, as a person reads it."""
-    return unicodedata.normalize("NFC", links.NOTE_SUFFIX.sub("", path.rpartition("/")[2]))
-
-
-class Lines:
-    """Turns offsets of a text into line numbers, from 1."""
-
-    def __init__(self, text: str) -> None:
-        self._ends = [match.start() for match in re.finditer("\n", text)]
-
-    def of(self, offset: int) -> int:
-        return bisect_right(self._ends, offset - 1) + 1
-
-    def column(self, offset: int) -> int:
-        line = self.of(offset)
-        return offset - (self._ends[line - 2] + 1 if line > 1 else 0) + 1
-
-
-# --- Marks: where tasks and pictures are, and tables written in HTML ---
-# Of HTML only what people write for want of Markdown is known: <img> with a size, <table> with
-# cells of several lines.
-
-
-def _marks(seen: str, parsed: markdown.Parsed, found: Iterable[Link]) -> tuple[Mark, ...]:
-    """All of them, in order."""
-    shown = [link for link in found if link.kind == "embed" and links.is_image(link)]
-    every = {(link.start, "image") for link in shown}
-    every |= {(match.start(), "task") for match in _TASK.finditer(seen)}
-    every.update(parsed.marks, _in_html(seen, parsed.html))
-    return tuple(sorted(every))
-
-
-def _in_html(seen: str, html: Iterable[Span]) -> Iterator[Mark]:
-    """Pictures and tables, these at every row: a long one is cut into several passages."""
-    for start, end in joined(html):
-        for match in _IN_HTML.finditer(seen, start, end):
-            yield match.start(), "image" if match[1].lower() == "img" else "table"
+    """Everything that is in one file, as a Note; its suffix selects the parser."""
+    parser = PARSERS.get(PurePosixPath(path).suffix.lower(), parse_markdown)
+    return parser(path, text, settings, links, encoding=encoding, warnings=warnings)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import codecs
 import errno
+import json
 import os
 import re
 import stat
@@ -20,7 +21,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ragvault.types import File, Skipped
 
@@ -94,10 +95,10 @@ def read(root: Path, file: File, max_bytes: int) -> Read | Skipped:
     return Read(file, digest_of(data), text, encoding, warnings)
 
 
-def digest(root: Path, file: File, max_bytes: int) -> bytes | None:
-    """The digest of a file's bytes, text or not; None where they cannot be had."""
+def digest(root: Path, file: File, max_bytes: int) -> bytes | Skipped:
+    """The digest of a file's bytes, text or not, or why they cannot be read."""
     got = stable_bytes(root, file, max_bytes)
-    return None if isinstance(got, Skipped) else digest_of(got[1])
+    return got if isinstance(got, Skipped) else digest_of(got[1])
 
 
 def digest_of(data: bytes) -> bytes:
@@ -159,6 +160,16 @@ def read_small(full: str | os.PathLike[str], max_bytes: int = 1_000_000) -> str 
     if isinstance(got, str):
         raise OSError(errno.EINVAL, f"not a plain file of this size: {got}")
     return got.data.decode("utf-8-sig", "replace")
+
+
+def read_obsidian_settings(root: str | Path, name: str) -> tuple[dict[str, Any], list[str]]:
+    """The values of .obsidian/`name`; empty with a warning if the file is broken or hostile."""
+    try:
+        text = read_small(Path(root, ".obsidian", name))
+        settings = json.loads(text) if text else {}
+    except (OSError, ValueError, RecursionError) as error:
+        return {}, [f".obsidian/{name} cannot be read and is ignored: {error}"]
+    return (settings if isinstance(settings, dict) else {}), []
 
 
 def reason_of(error: OSError) -> tuple[str, str]:

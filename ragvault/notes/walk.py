@@ -1,20 +1,25 @@
 """Walk: which files of a vault are notes.
 
-Lists folders and asks for size and time; opens nothing but ignore files and Obsidian's settings,
-and writes nothing. What is not a note for us is named with its reason (the words are in read.py);
-what its owner ignores (layers.py) is only counted.
+    walk              the whole vault
+    IncrementalWalk   the same, listing again only the folders that may have changed
 
-No link is followed. One that stays in the vault leads to something that is indexed where it is,
-and one that leaves the vault is nobody's note: so a loop cannot be entered either.
+A walk lists folders and reads sizes and times. It opens only ignore files and Obsidian's settings,
+and writes nothing. A file that looks like a note and cannot be indexed is skipped with a reason
+(read.py has the words); files that the owner ignores (ignore.py) are only counted.
 
-A folder that cannot be listed says nothing about its notes. It is named in `unreadable`, as is a
-note whose content is in the cloud, so that nobody takes them for deleted.
+No symbolic link is followed. A link that stays in the vault points to something that is indexed
+where it is, and one that leaves the vault is not part of it. So a walk cannot enter a loop.
+
+If a folder cannot be listed, nothing is known about its notes. It is in `unreadable`, as is a note
+whose content is in the cloud, so that they are not taken for deleted.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import stat
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +29,7 @@ from ragvault.config import settings as config
 from ragvault.errors import VaultNotFound, VaultUnreadable
 from ragvault.notes import read
 from ragvault.notes.ignore import Layers, base_layers, ignore_files, with_file
+from ragvault.text.printable import printable
 from ragvault.types import File, Skipped
 
 CONFLICT_MARKS = (".sync-conflict-", "conflicted copy")
@@ -54,7 +60,7 @@ class Folder(NamedTuple):
 
 
 @dataclass(slots=True)
-class Walk:
+class WalkState:
     """One walk under way."""
 
     root: str
@@ -84,7 +90,7 @@ def walk(root: Path, settings: config.Walk) -> Walked:
     return finish(state)
 
 
-def begin(root: Path, settings: config.Walk) -> tuple[Walk, Folder]:
+def begin(root: Path, settings: config.Walk) -> tuple[WalkState, Folder]:
     """A walk that has seen nothing yet, and the folder it begins in. Raises as `walk`."""
     try:
         top = os.path.realpath(root, strict=True)
@@ -97,12 +103,12 @@ def begin(root: Path, settings: config.Walk) -> tuple[Walk, Folder]:
     if not Path(top).is_dir():
         raise VaultNotFound(f"{root} is not a folder", fix="name the folder that holds the notes")
     extensions = tuple(extension.lower() for extension in settings.extensions)
-    state = Walk(top, extensions, settings.max_bytes, ignore_files(settings))
+    state = WalkState(top, extensions, settings.max_bytes, ignore_files(settings))
     layers, state.warnings = base_layers(top, settings)
     return state, Folder("", "", layers)
 
 
-def visit(state: Walk, folder: Folder) -> Iterator[Folder]:
+def visit(state: WalkState, folder: Folder) -> Iterator[Folder]:
     """List one folder; yields the folders in it. Raises VaultUnreadable for the vault itself."""
     try:
         with os.scandir(f"{state.root}/{folder.disk}") as listing:
@@ -115,7 +121,7 @@ def visit(state: Walk, folder: Folder) -> Iterator[Folder]:
         yield from sort_out(state, folder, entries)
 
 
-def sort_out(state: Walk, folder: Folder, entries: list[os.DirEntry[str]]) -> Iterator[Folder]:
+def sort_out(state: WalkState, folder: Folder, entries: list[os.DirEntry[str]]) -> Iterator[Folder]:
     """The entries of one folder; yields the folders in it."""
     layers = folder.layers
     for entry in entries:
@@ -145,7 +151,7 @@ def sort_out(state: Walk, folder: Folder, entries: list[os.DirEntry[str]]) -> It
             lose(state, path, error)
 
 
-def leave(state: Walk, path: str, name: str) -> None:
+def leave(state: WalkState, path: str, name: str) -> None:
     """An ignored note. A conflict copy is named: somebody has to merge it."""
     if any(mark in name for mark in CONFLICT_MARKS):
         state.skip(path, read.CONFLICT, "a sync tool kept two versions; merge and delete it")
@@ -153,7 +159,7 @@ def leave(state: Walk, path: str, name: str) -> None:
         state.ignored += 1
 
 
-def note(state: Walk, path: str, disk: str, entry: os.DirEntry[str]) -> None:
+def note(state: WalkState, path: str, disk: str, entry: os.DirEntry[str]) -> None:
     """A file, or something else, that has the name of a note."""
     if entry.is_symlink():
         link(state, path, entry, is_note=True)
@@ -163,12 +169,22 @@ def note(state: Walk, path: str, disk: str, entry: os.DirEntry[str]) -> None:
         state.skip(path, read.SPECIAL, "a pipe, a socket or a device")
     else:
         status = entry.stat(follow_symlinks=False)
+        if not is_readable(entry.path, status):
+            state.skip(path, read.UNREADABLE, "Permission denied")
+            state.unreadable.add(path)
+            return
         if status.st_nlink > 1:
             state.shared.add((status.st_dev, status.st_ino))
         take(state, File(path, disk, status.st_size, status.st_mtime_ns), status)
 
 
-def take(state: Walk, file: File, status: os.stat_result) -> None:
+def is_readable(full: str, status: os.stat_result) -> bool:
+    """Whether its permissions let us read a file; asks the system only in unusual cases."""
+    ours = getattr(os, "geteuid", lambda: status.st_uid)() == status.st_uid
+    return bool(ours and status.st_mode & stat.S_IRUSR) or os.access(full, os.R_OK)
+
+
+def take(state: WalkState, file: File, status: os.stat_result) -> None:
     """A regular file: a note, unless it is too large or its content is elsewhere."""
     if file.size > state.max_bytes:
         state.skip(file.path, read.LARGE, f"{file.size:,} bytes; walk.max_bytes allows fewer")
@@ -182,7 +198,7 @@ def take(state: Walk, file: File, status: os.stat_result) -> None:
             state.devices.add(status.st_dev)
 
 
-def link(state: Walk, path: str, entry: os.DirEntry[str], *, is_note: bool) -> None:
+def link(state: WalkState, path: str, entry: os.DirEntry[str], *, is_note: bool) -> None:
     """A link with the name of a note, or to a folder: never followed, only told apart."""
     state.links += 1
     try:
@@ -205,7 +221,7 @@ def is_inside(path: str, top: str) -> bool:
     return path == top or path.startswith(top.rstrip(os.sep) + os.sep)
 
 
-def stub(state: Walk, layers: Layers, folder: str, name: str) -> None:
+def stub(state: WalkState, layers: Layers, folder: str, name: str) -> None:
     """`.Note.md.icloud`: what iCloud leaves of a note that it took away."""
     inner = name.removeprefix(".").removesuffix(".icloud")
     if inner.lower().endswith(state.extensions):
@@ -215,12 +231,12 @@ def stub(state: Walk, layers: Layers, folder: str, name: str) -> None:
             elsewhere(state, folder + inner)
 
 
-def elsewhere(state: Walk, path: str) -> None:
+def elsewhere(state: WalkState, path: str) -> None:
     state.skip(path, read.CLOUD, "its content is not on this machine; download it to index it")
     state.unreadable.add(path)
 
 
-def lose(state: Walk, path: str, error: OSError) -> None:
+def lose(state: WalkState, path: str, error: OSError) -> None:
     """An entry that cannot be listed or asked. One that is gone is nothing to report."""
     reason, detail = read.reason_of(error)
     if reason != read.VANISHED:
@@ -228,7 +244,7 @@ def lose(state: Walk, path: str, error: OSError) -> None:
         state.unreadable.add(path)
 
 
-def has_valid_name(state: Walk, path: str) -> bool:
+def has_valid_name(state: WalkState, path: str) -> bool:
     if path.isascii():
         return True
     try:
@@ -239,14 +255,7 @@ def has_valid_name(state: Walk, path: str) -> bool:
     return True
 
 
-def printable(path: str) -> str:
-    """A path that can be shown and stored: bytes that are not UTF-8 become \\xNN."""
-    if path.isascii():
-        return path
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-def with_own(state: Walk, folder: Folder, layers: Layers, name: str) -> Layers:
+def with_own(state: WalkState, folder: Folder, layers: Layers, name: str) -> Layers:
     """The layers of a folder, with one of its own ignore files."""
     try:
         return with_file(layers, Path(state.root, folder.disk, name), folder.path)
@@ -256,7 +265,7 @@ def with_own(state: Walk, folder: Folder, layers: Layers, name: str) -> Layers:
         return layers
 
 
-def finish(state: Walk) -> Walked:
+def finish(state: WalkState) -> Walked:
     """What was found, in an order that does not depend on the file system."""
     # No blocks means no content only where others have some: many network mounts count none at all.
     for device, file in state.blockless:
@@ -278,4 +287,206 @@ def finish(state: Walk) -> Walked:
         state.ignored,
         frozenset(state.unreadable),
         tuple(sorted(state.warnings)),
+    )
+
+
+# --- Walking again ---
+
+
+class Listing(NamedTuple):
+    """One folder as it was listed, without what is in the folders inside it."""
+
+    folder: Folder
+    inner: frozenset[str]  # `disk` of the folders in it
+    files: tuple[File, ...]
+    blockless: tuple[tuple[int, File], ...]
+    devices: frozenset[int]
+    skipped: tuple[Skipped, ...]
+    ignored: int
+    unreadable: frozenset[str]
+    warnings: tuple[str, ...]
+    links: int
+    shared: frozenset[tuple[int, int]]
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether it may change without an event in this folder."""
+        odd = self.links or self.shared or self.unreadable or self.blockless or self.warnings
+        return bool(odd)
+
+
+@dataclass(slots=True)
+class Changed:
+    """What may have changed. Folders are named as in `Folder.disk`; "" is the vault itself."""
+
+    everything: bool = False
+    listed: set[str] = field(default_factory=set)
+    relisted: set[str] = field(default_factory=set)
+
+
+class IncrementalWalk:
+    """A walk that is repeated. Any thread may report changes and walk.
+
+    The result equals that of `walk` as long as every change was reported with `mark_changed`:
+
+        a change in a folder      that folder is listed again
+        a folder itself           the folder above it, and everything in it
+        an ignore file            everything, because its rules reach all folders below it
+        a link, or something      its folder, every time, because its target may change elsewhere
+        unreadable
+        a folder without events   that folder, every time
+        a second hard link        everything, the first time: the other name may be anywhere
+
+    Nobody can report that a note got a second name outside the vault and was changed through it.
+    `watched` gives the folders for which changes are reported, as in `Folder.disk`; None means all.
+    """
+
+    def __init__(self, root: Path, settings: config.Walk) -> None:
+        self._root, self.settings = root, settings
+        self._listings: dict[str, Listing] = {}
+        self._walked: Walked | None = None
+        self.watched: Callable[[], frozenset[str]] | None = None
+        self._base: tuple[Layers, tuple[str, ...]] | None = None
+        self._more_shared = False
+        self._rules: frozenset[str] = frozenset()
+        self._changed = Changed(everything=True)
+        self._marking, self._walking = threading.Lock(), threading.Lock()
+
+    def mark_changed(self, path: str, folder: bool = False) -> None:
+        """Something happened to this path, relative to the vault and as the disk has it.
+
+        "" is the vault itself: nothing is known about it any more.
+        """
+        above, _, name = path.rpartition("/")
+        with self._marking:
+            self._changed.everything |= not path or name in self._rules
+            self._changed.listed.add(f"{above}/" if above else "")
+            if folder:
+                self._changed.relisted.add(f"{path}/")
+
+    @property
+    def folders(self) -> int:
+        """How many folders were listed, the vault itself included: all but the ignored ones."""
+        return len(self._listings)
+
+    def unwatched(self) -> frozenset[str] | None:
+        """Folders that can be listed and are not heard; None while it cannot be said.
+
+        The rules of now let them in, and those of the one who listens did not.
+        """
+        if self.watched is None:
+            return frozenset()
+        with self._walking:
+            watched = self.watched()
+            with self._marking:
+                if self._changed != Changed():
+                    return None
+            return frozenset(
+                disk
+                for disk in self._listings.keys() - watched
+                if self._listings[disk].folder.path not in self._listings[disk].unreadable
+            )
+
+    def walk(self) -> Walked:
+        """What `walk` finds; the very same object while nothing is another. Raises as it does."""
+        with self._walking:
+            with self._marking:
+                changed, self._changed = self._changed, Changed()
+            try:
+                return self._look(changed)
+            except BaseException:
+                self.mark_changed("")
+                raise
+
+    def _look(self, changed: Changed) -> Walked:
+        state, top = begin(self._root, self.settings)
+        base = (top.layers, tuple(state.warnings))  # the list itself will have every folder's
+        if changed.everything or self._walked is None or base != self._base:
+            self._base, self._rules = base, state.ignore_files
+            self._list_all(top, state)
+        else:
+            self._more_shared = False
+            self._list_each(self._uncertain_folders(changed), state)
+            if self._more_shared:
+                self._list_all(top, state)
+        if self._walked is None:
+            self._walked = finish(self._joined(state))
+        return self._walked
+
+    def _list_all(self, top: Folder, state: WalkState) -> None:
+        self._listings, self._walked = {}, None
+        self._list_each([top], state)
+
+    def _list_each(self, todo: list[Folder], state: WalkState) -> None:
+        while todo:
+            todo.extend(self._list(todo.pop(), state))
+
+    def _uncertain_folders(self, changed: Changed) -> list[Folder]:
+        """The folders to list: those told of, as far as they are known, and those never sure."""
+        for folder in changed.relisted:
+            self._forget(folder)
+        wanted = {self._nearest(folder) for folder in changed.listed}
+        wanted.update(disk for disk, listing in self._listings.items() if listing.is_uncertain)
+        if self.watched is not None:
+            wanted.update(self._listings.keys() - self.watched())
+        return [self._listings[disk].folder for disk in sorted(wanted)]
+
+    def _nearest(self, folder: str) -> str:
+        """The folder itself, or the one above it that is known: it will show what is in it."""
+        while folder and folder not in self._listings:
+            folder = folder[: folder.rstrip("/").rfind("/") + 1]
+        return folder
+
+    def _list(self, folder: Folder, whole: WalkState) -> list[Folder]:
+        """List one folder; returns the folders in it that are not known."""
+        state = WalkState(whole.root, whole.extensions, whole.max_bytes, whole.ignore_files)
+        inner = list(visit(state, folder))
+        was = self._listings.get(folder.disk)
+        now = _listing(folder, inner, state)
+        if now != was:
+            self._walked = None
+            self._listings[folder.disk] = now
+            for gone in was.inner - now.inner if was else ():
+                self._forget(gone)
+            self._more_shared |= bool(now.shared - was.shared if was else now.shared)
+        for each in inner:  # other rules than it was listed by
+            if each.disk in self._listings and self._listings[each.disk].folder != each:
+                self._forget(each.disk)
+        return [each for each in inner if each.disk not in self._listings]
+
+    def _forget(self, folder: str) -> None:
+        """A folder, with what is in it: its listing says nothing any more."""
+        todo = [folder]
+        while todo:
+            listing = self._listings.pop(todo.pop(), None)
+            if listing is not None:
+                self._walked = None
+                todo.extend(listing.inner)
+
+    def _joined(self, state: WalkState) -> WalkState:
+        """Every folder's part in one walk."""
+        for listing in self._listings.values():
+            state.files.extend(listing.files)
+            state.blockless.extend(listing.blockless)
+            state.devices.update(listing.devices)
+            state.skipped.extend(listing.skipped)
+            state.ignored += listing.ignored
+            state.unreadable.update(listing.unreadable)
+            state.warnings.extend(listing.warnings)
+        return state
+
+
+def _listing(folder: Folder, inner: list[Folder], state: WalkState) -> Listing:
+    return Listing(
+        folder,
+        frozenset(each.disk for each in inner),
+        tuple(state.files),
+        tuple(state.blockless),
+        frozenset(state.devices),
+        tuple(state.skipped),
+        state.ignored,
+        frozenset(state.unreadable),
+        tuple(state.warnings),
+        state.links,
+        frozenset(state.shared),
     )

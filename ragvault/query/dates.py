@@ -12,20 +12,16 @@ caller passes the clock; nothing here asks what time it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 from ragvault.plan import Moment
+from ragvault.text.dates import MONTH_NAME, ORDINAL, WEEKDAYS, month_number
 
 YEARS = range(1000, 9001)  # others are numbers, or so near the calendar's end that sums overflow
 EPOCH = datetime(1970, 1, 1)
-DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-MONTHS = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
 NUMBERS = (
     *("one", "two", "three", "four", "five", "six"),
     *("seven", "eight", "nine", "ten", "eleven", "twelve"),
@@ -138,13 +134,13 @@ def _near_day(match: re.Match[str], now: datetime) -> DateRange:
 
 def _weekday(match: re.Match[str], now: datetime) -> DateRange:
     """The latest one, today included; with "last", the latest before today."""
-    back = (now.weekday() - _index(match[2], DAYS)) % 7
+    back = (now.weekday() - _weekday_number(match[2])) % 7
     return _day(now - timedelta(days=back or (7 if match[1] else 0)))
 
 
 def _month_name(match: re.Match[str], now: datetime) -> DateRange:
     """That month of the year, or without a year the latest that has begun."""
-    month = _index(match[1], MONTHS) + 1
+    month = month_number(match[1])
     if match[2]:
         return _months(int(match[2]), month)
     return _months(now.year - (month > now.month), month)
@@ -152,7 +148,7 @@ def _month_name(match: re.Match[str], now: datetime) -> DateRange:
 
 def _month_and_day(match: re.Match[str], now: datetime) -> DateRange:
     """That day of the year, or without a year the latest such day (February 29: of a leap year)."""
-    month, day = _index(match["month"], MONTHS) + 1, int(match["day"])
+    month, day = month_number(match["month"]), int(match["day"])
     if match["year"]:
         return _day(_at(int(match["year"]), month, day))
     for year in range(now.year, now.year - 9, -1):
@@ -162,8 +158,8 @@ def _month_and_day(match: re.Match[str], now: datetime) -> DateRange:
     raise ValueError(day)
 
 
-def _index(prefix: str, names: Sequence[str]) -> int:
-    return next(i for i, name in enumerate(names) if name.startswith(prefix))
+def _weekday_number(prefix: str) -> int:
+    return next(i for i, name in enumerate(WEEKDAYS) if name.startswith(prefix))
 
 
 def _this_or_last(match: re.Match[str], now: datetime) -> DateRange:
@@ -211,9 +207,8 @@ def _checked(local: datetime) -> datetime:
 
 
 _Make = Callable[[re.Match[str], datetime], DateRange]
-_DAY = "|".join([*DAYS, *(name[:3] for name in DAYS), "tues", "thur", "thurs"])
-_MONTH = "|".join([*MONTHS, *(name[:3] for name in MONTHS), "sept"])
-_NTH = r"(?P<day>\d\d?)(?:st|nd|rd|th)?"
+_DAY = "|".join([*WEEKDAYS, *(name[:3] for name in WEEKDAYS), "tues", "thur", "thurs"])
+_NTH = rf"(?P<day>\d\d?){ORDINAL}"
 _FORMS: tuple[tuple[re.Pattern[str], _Make], ...] = tuple(
     (re.compile(pattern), make)
     for pattern, make in (
@@ -222,9 +217,9 @@ _FORMS: tuple[tuple[re.Pattern[str], _Make], ...] = tuple(
         (r"(\d{4})-?q([1-4])", _quarter),
         (r"(yesterday|today|tomorrow)", _near_day),
         (rf"(last )?({_DAY})", _weekday),
-        (rf"({_MONTH})(?: (\d{{4}}))?", _month_name),
-        (rf"(?P<month>{_MONTH}) {_NTH}(?:,? (?P<year>\d{{4}}))?", _month_and_day),
-        (rf"{_NTH}\.? (?:of )?(?P<month>{_MONTH})(?:,? (?P<year>\d{{4}}))?", _month_and_day),
+        (rf"({MONTH_NAME})(?: (\d{{4}}))?", _month_name),
+        (rf"(?P<month>{MONTH_NAME}) {_NTH}(?:,? (?P<year>\d{{4}}))?", _month_and_day),
+        (rf"{_NTH}\.? (?:of )?(?P<month>{MONTH_NAME})(?:,? (?P<year>\d{{4}}))?", _month_and_day),
         (r"(this|last) (day|week|month|quarter|year)", _this_or_last),
         (rf"(\d{{1,6}}) {_UNIT} ago", _ago),
         (rf"(?:past|last) (?:(\d{{1,6}}) )?{_UNIT}", _past),

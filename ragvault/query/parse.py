@@ -33,6 +33,7 @@ from ragvault.query.operators import (
     shorten,
     unescape,
 )
+from ragvault.text.wikilinks import match_wikilink
 
 MAX_LENGTH = 10_000  # characters: a page of text, and more than anybody types
 MAX_DEPTH = 40  # of parentheses: nobody nests deeper, and the stack is limited
@@ -44,7 +45,6 @@ TokenKind = Literal["open", "close", "minus", "or", "and", "word", "phrase", "op
 _PHRASE = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _CURLY = re.compile("“([^“”]*)”")
 _BACKTICKS = re.compile(r"`(\s*[^`\s][^`]*)`")  # with something between them
-_WIKILINK = re.compile(r"!?\[\[([^\[\]]+)\]\]")
 _OPERATOR = re.compile(r"([^\W\d_][\w-]*):(?!//)")
 _SIGN = re.compile(r"(?:<=|>=|<|>|=)(?=[\"“])")
 _NEGATED = re.compile(r"-(?=[\w\"“(\[#@`.]|[^\x00-\x7f])")  # not --flag, not ->, not a lone dash
@@ -160,8 +160,8 @@ class Lexer:
         """Words that belong together: `some code` and [[a link|its label]]."""
         if code := _BACKTICKS.match(self.query, self._at):
             return self._take(len(code[0]), "word", code[1])
-        if link := _WIKILINK.match(self.query, self._at):
-            return self._take(len(link[0]), "word", re.sub("[#|]", " ", link[1]))
+        if link := match_wikilink(self.query, self._at):
+            return self._take(len(link[0]), "word", re.sub("[#|]", " ", link["inside"]))
         return None
 
     def _operator(self) -> Token | None:
@@ -207,7 +207,7 @@ class Lexer:
             self._at = sign.end()
         if self.query[self._at] in '"“' and (phrase := self._phrase()) is not None:
             return (sign[0] if sign else "") + (phrase.text or ""), True
-        if link := _WIKILINK.match(self.query, self._at):
+        if link := match_wikilink(self.query, self._at):
             self._at = link.end()
             return link[0], False
         word = self._word().raw
@@ -277,24 +277,14 @@ def _unknown_operators(values: dict[str, str]) -> str:
 
 def _nearest_name(name: str, known: Iterable[str]) -> str:
     """The known name with one typing error (two in a long name); empty if there is none."""
+    from ragvault.text.spelling import edit_distances  # brings numpy, and only a mistake needs it
+
     allowed = 1 if len(name) < 7 else 2
-    alike = (each for each in known if abs(len(each) - len(name)) <= allowed)
-    distances = ((edit_distance(name.lower(), each), each) for each in alike)
+    alike = [each for each in known if abs(len(each) - len(name)) <= allowed]
+    if not alike:
+        return ""
+    distances = zip(edit_distances(name.lower(), alike).tolist(), alike, strict=True)
     return min((pair for pair in distances if pair[0] <= allowed), default=(0, ""))[1]
-
-
-def edit_distance(a: str, b: str) -> int:
-    """Letters to add, drop, change or swap with their neighbour to make one word the other."""
-    before: list[int] = []
-    row = list(range(len(b) + 1))
-    for i, left in enumerate(a, 1):
-        older, before, row = before, row, [i]
-        for j, right in enumerate(b, 1):
-            least = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (left != right))
-            if i > 1 and j > 1 and (left, a[i - 2]) == (b[j - 2], right):
-                least = min(least, older[j - 2] + 1)
-            row.append(least)
-    return row[-1]
 
 
 # --- The tree ---

@@ -57,6 +57,7 @@ from ragvault.plan import (
 from ragvault.query.operators import Condition, VaultName, shorten
 from ragvault.query.parse import Node, TypedPhrase, TypedWord, check_length, parse_query
 from ragvault.query.restate import plan_sentence
+from ragvault.text.wikilinks import WIKILINK
 
 MAX_CONDITIONS = 100  # SQLite takes a limited number of values in one statement
 MAX_ALTERNATIVES = 250  # words and phrases next to OR: each is looked up by itself
@@ -84,7 +85,7 @@ _SIGNED = re.compile(
     r"|\b\w{2,}\.[a-z]\w{0,4}\b"
     r"|\w\(\)|\w::\w"
 )
-_WIKILINK = re.compile(r"\[\[[^\[\]]+\]\]")
+_WIKILINK = re.compile(WIKILINK)
 _WORD = re.compile(r"[^\W\d_]+")
 
 NAVIGATIONAL = {

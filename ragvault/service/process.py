@@ -28,7 +28,7 @@ from filelock import FileLock, Timeout
 
 from ragvault import __version__
 from ragvault.config import folders
-from ragvault.config.runtime import runtime_folder
+from ragvault.config.folders import runtime_folder
 from ragvault.errors import RagvaultError
 from ragvault.service import LOCK_FILE, PROTOCOL, RECORD_FILE
 from ragvault.service.protocol import WatcherUnavailable, ask_watcher, watcher_connection

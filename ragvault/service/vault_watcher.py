@@ -24,8 +24,7 @@ from ragvault.errors import ConfigError, IndexLocked, IndexMissing, RagvaultErro
 from ragvault.ingest import Tier
 from ragvault.models.load import ModelPool
 from ragvault.models.progress import Reporter, SilentReporter
-from ragvault.notes.rewalk import Rewalk
-from ragvault.notes.walk import Walked
+from ragvault.notes.walk import IncrementalWalk, Walked
 from ragvault.service.events import NativeEvents, NoNativeEvents, PathFilter, Poller
 from ragvault.service.log import describe_unexpected
 from ragvault.update.freshness import folder_error, is_empty, recipe, waiting
@@ -104,7 +103,7 @@ class VaultWatcher:
         self.paused = 0  # how many other processes want to write this index now
         self.runs = 0  # of indexing; counted at the beginning and at the end of each
         self._events: NativeEvents | None = None
-        self._rewalk = Rewalk(vault.root, vault.settings.config.walk)
+        self._rewalk = IncrementalWalk(vault.root, vault.settings.config.walk)
         self._unheard: frozenset[str] = frozenset()  # folders for which listening again was tried
         self._folder_id: tuple[int, int] | None = None
         self._retry_at = 0.0
@@ -124,13 +123,13 @@ class VaultWatcher:
         self.stop_listening()
         settings = self.vault.settings.config
         self._poller = Poller(self.root, settings.walk)
-        self._rewalk = Rewalk(self.root, settings.walk)
+        self._rewalk = IncrementalWalk(self.root, settings.walk)
         reason = "watch.events is polling" if settings.watch.events == "polling" else ""
         try:
             if not reason:
                 paths = PathFilter(self.root, settings.walk)
-                events = NativeEvents(self.root, paths, self.add_change, self._rewalk.tell)
-                self._rewalk.heard, self._events = events.watched_folders, events
+                events = NativeEvents(self.root, paths, self.add_change, self._rewalk.mark_changed)
+                self._rewalk.watched, self._events = events.watched_folders, events
         except NoNativeEvents as error:
             reason = str(error)
         if reason and reason != self.polling_reason:
@@ -181,7 +180,7 @@ class VaultWatcher:
             self.listen()
         elif time.monotonic() >= self._next_poll:
             if self._poller.has_changed():
-                self._rewalk.tell("")
+                self._rewalk.mark_changed("")
                 self.add_change(at_once=True)
             self._next_poll = time.monotonic() + self._poll_interval()
 
@@ -356,18 +355,18 @@ class VaultWatcher:
         """The vault as it is. Where no event is lost, only the places they named are walked."""
         events, rewalk = self._events, self._rewalk
         if events is None or not events.is_lossless:
-            rewalk.tell("")
+            rewalk.mark_changed("")
         walked = rewalk.walk()
         if events is not None:
             self._check_unheard_folders(events, rewalk)
         return walked
 
-    def _check_unheard_folders(self, events: NativeEvents, rewalk: Rewalk) -> None:
+    def _check_unheard_folders(self, events: NativeEvents, rewalk: IncrementalWalk) -> None:
         """Listen again if a folder with notes is not listened to; once for the same folders.
 
         This happens when Obsidian's settings change what is ignored: nobody listens to them.
         """
-        unheard = rewalk.unheard() if events.is_drained(0) else None
+        unheard = rewalk.unwatched() if events.is_drained(0) else None
         if unheard is None:
             return
         before, self._unheard = self._unheard, unheard

@@ -1,40 +1,45 @@
-"""Analyze: what a text can be found by, and what a query asks for.
+"""Analyze: the terms a text can be found by, and the terms a query looks up.
 
-    Configuring Node.js    forms  configuring, node, js      simple words, in a row
+    Configuring Node.js    forms  configuring, node, js      simple words, in order
                            stems  configur, node, js         made by the engine
-                           parts  node.js, nodejs            other terms, without a place
+                           parts  node.js, nodejs            further terms, without a position
 
 Forms are folded simple words, cut by an expression that every engine can run itself (FORM), so an
-engine takes plain English as it stands. `prepare` gives what an engine cannot know: the parts of
+engine can index plain English as it is. `prepare` adds what an engine cannot know: the parts of
 identifiers, compounds as one word, pairs of unspaced scripts, accents. A query goes the same way:
-`words` says by which terms each of its words is looked up.
+`words` gives the terms by which each of its words is looked up. Stems are written with a tilde
+(`~configur`) where they stand beside forms.
 
-Stems are written with a tilde (`~configur`) where they stand beside forms.
+A text is first cut into runs of characters at spaces and punctuation, except inside a name:
+
+    C++  C#  .NET  Node.js  v1.2.3  PIO-1384  @scope/pkg  notes/a-b.md  R&D  getUserById
+
+An invisible character (a soft hyphen, a zero-width space) does not separate words, and an emoji is
+a run by itself. A run is cut into its parts, in order, with every compound on the way:
+
+    notes/myFile.md  ->  parts notes, my, File, md;  compounds myFile, myFile.md, notes/myFile.md
+
+Scripts without spaces between words (Chinese, Japanese, Korean, Thai and their neighbours) are
+looked up by pairs of characters: 黑豹队 by 黑豹 and 豹队. Pairs work without a dictionary, and a
+phrase is a row of pairs. Single characters are indexed too, for queries of one character.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
-from ragvault.text import cjk
-from ragvault.text.chunks import (
-    MAX_LENGTH,
-    PICTURE,
-    UNSEEN,
-    UNSPACED_RUN,
-    Compound,
-    Part,
-    chunker,
-    split,
-)
+from ragvault.plan import PICTURES
 from ragvault.text.fold import STOP_WORDS, fold, marked, stemmer
 
 VERSION = 4  # of what a text gives: an index made by another one is rebuilt
 STEM = "~"
+MAX_LENGTH = 64  # of a term: longer ones are data (hashes, base64), found by their beginning
+MAX_PARTS = 32  # of one run
 # A simple word: no space, no ASCII punctuation, and the endings of English after an apostrophe.
 # Python and Rust read this expression alike.
 FORM = r"[^\x00-/:-@\[-`{-\x7f]+(?:'(?i:[tdms]|ll|re|ve)\b)?"
@@ -53,6 +58,157 @@ _NEEDS_PARTS = re.compile(
 _LONG = re.compile(rf"[0-9A-Za-z]{{{MAX_LENGTH + 1}}}")
 
 
+# --- Runs of characters: where words stand in a text ---
+
+# Inside a character class. The middle dot of katakana (U+30FB) separates names and is left out.
+UNSPACED = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e"  # Thai
+    "\u0e81-\u0ece"  # Lao
+    "\u1000-\u103f\u1050-\u109f"  # Burmese
+    "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb"  # Korean
+    "\u1780-\u17d3"  # Khmer
+    "\u2e80-\u2fd5\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Han
+    "\U00020000-\U0003ffff"
+    "\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # kana
+)
+# Marks that are part of a word and that \w leaves out; and the Indic blocks, with marks for vowels.
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u0900-\u0963\u0966-\u0dff\u1ab0-\u1aff\u1dc0-\u1dff"
+)
+_LETTER = rf"[^\W{UNSPACED}]"
+_JOINT = "[-./+'’@&]"
+# What is not seen. Joiners only behind letters that need none: in Persian and in the scripts of
+# India they tell words apart.
+_UNSEEN = "\u00ad\u200b\u2060\ufeff"
+_JOINERS = "\u200c\u200d"
+_SKIPPED = rf"(?:[{_UNSEEN}]|(?<=[A-Za-z\u00aa-\u058f])[{_JOINERS}])"
+
+
+@cache  # made when the first text needs it: either takes as long as a keyword search
+def _runs(wide: bool) -> re.Pattern[str]:
+    word = rf"{_WIDE}(?:{_WIDE}|{_SKIPPED})*" if wide else f"{_LETTER}+"
+    joint = rf"{_JOINT}{_SKIPPED}*" if wide else _JOINT
+    return re.compile(rf"[{UNSPACED}]+|[@.]?{word}(?:{joint}{word})*(?:\+\+|[+#])?|{PICTURES}")
+
+
+_ASCII = re.compile(rf"[@.]?\w+(?:{_JOINT}\w+)*(?:\+\+|[+#])?", re.ASCII)
+_WIDE = rf"(?:{_LETTER}|[{_MARKS}])"  # slower, and needed by few texts
+_HAS_MARKS = re.compile(rf"[{_MARKS}]")
+_NEEDS_WIDE = re.compile(rf"[{_MARKS}{_UNSEEN}{_JOINERS}]")
+UNSPACED_RUN = re.compile(rf"[{UNSPACED}]")
+PICTURE = re.compile(PICTURES)
+UNSEEN = re.compile(rf"[{_UNSEEN}{_JOINERS}]")  # in a run: what it is looked up without
+
+# One hump of a name: HTTP|Response|Error, get|User|By|Id, python|3.
+_HUMP = re.compile(r"[A-Z]+(?=[A-Z][^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
+_PLURAL_CAPITALS = re.compile(r"[A-Z]{2,}s")  # APIs, URLs: one word
+# What stands between joints; don't and user's are one piece, l'amour is two.
+_PIECE = re.compile(r"[^-.+'’@&#]+(?:['’](?:s|t|ll|re|ve|d|m)\b)?", re.IGNORECASE)
+
+
+def run_pattern(text: str) -> re.Pattern[str]:
+    """The expression whose matches in this text are its runs."""
+    if text.isascii():
+        return _ASCII
+    return _runs(_NEEDS_WIDE.search(text) is not None)
+
+
+class Part(NamedTuple):
+    """One simple word inside a run, [start, end)."""
+
+    text: str
+    start: int
+    end: int
+
+
+class Compound(NamedTuple):
+    """Several parts, from number `first` on, written as one. `parts` says how many."""
+
+    text: str
+    first: int
+    parts: int
+
+
+def split_run(run: str, *, glue: bool = True) -> tuple[list[Part], list[Compound]]:
+    """The parts of a run and the compounds they make, the whole run last.
+
+    A run that is one simple word has one part and no compound. `glue` keeps iPhone and eBay
+    together, which code does not want.
+    """
+    parts: list[Part] = []
+    compounds: list[Compound] = []
+    at = 0
+    for segment in run.split("/"):
+        first = len(parts)
+        for piece in _PIECE.finditer(segment):
+            _add_piece(run, at + piece.start(), at + piece.end(), glue, parts, compounds)
+        _add_compound(segment, first, parts, compounds)
+        at += len(segment) + 1
+    if "/" in run:
+        _add_compound(run, 0, parts, compounds)
+    return parts, compounds
+
+
+def _add_piece(
+    run: str, start: int, end: int, glue: bool, parts: list[Part], compounds: list[Compound]
+) -> None:
+    first = len(parts)
+    for left, right in _humps(run[start:end], glue):
+        if len(parts) < MAX_PARTS:
+            parts.append(Part(run[start + left : start + right], start + left, start + right))
+    _add_compound(run[start:end], first, parts, compounds)
+
+
+def _add_compound(text: str, first: int, parts: list[Part], compounds: list[Compound]) -> None:
+    """Note what was written as one, unless it is one simple word or was noted already."""
+    count = len(parts) - first
+    if count < 1 or (count == 1 and parts[first].text == text):
+        return
+    if count == 1 and not _is_name(text, parts[first].text):
+        return
+    compound = Compound(text, first, count)
+    if not compounds or compounds[-1] != compound:
+        compounds.append(compound)
+
+
+def _is_name(text: str, word: str) -> bool:
+    """Is the punctuation around one word part of its name? C++ and .NET yes, issue# no."""
+    before, _, after = text.partition(word)
+    if after in ("+", "#"):
+        return len(word) <= 2
+    return bool(after == "++" or before in (".", "@") or before + after == "____")
+
+
+def _humps(piece: str, glue: bool) -> list[tuple[int, int]]:
+    """Spans of the simple words in a piece that holds no joint but underscores."""
+    if piece.isalpha() and (piece[1:].islower() or piece.isupper()):
+        return [(0, len(piece))]
+    if (not piece.isascii() and _HAS_MARKS.search(piece)) or _PLURAL_CAPITALS.fullmatch(piece):
+        return [(0, len(piece))]
+    if "'" in piece or "’" in piece:
+        return [(0, len(piece))]
+    spans = [match.span() for match in _HUMP.finditer(piece)]
+    return _glued(piece, spans) if glue else spans
+
+
+def _glued(piece: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Undo cuts that part what belongs together: i|Phone, mp|3, x|86."""
+    out: list[tuple[int, int]] = []
+    for start, end in spans:
+        before = out[-1] if out else (0, 0)
+        touching = bool(out) and before[1] == start
+        short = before[1] - before[0] <= (2 if piece[start].isdigit() else 1)
+        if touching and short and not piece[before[0]].isdigit():
+            out[-1] = (before[0], end)
+        else:
+            out.append((start, end))
+    return out
+
+
+# --- What a run stands for ---
+
+
 class Lookup(NamedTuple):
     """One term that a word of a query is looked up and scored by.
 
@@ -68,8 +224,8 @@ class Lookup(NamedTuple):
         return self.term.startswith(STEM)
 
 
-class Span(NamedTuple):
-    """[start, end) of a chunk, and the terms that are written there."""
+class TermSpan(NamedTuple):
+    """[start, end) of a run, and the terms that are written there."""
 
     start: int
     end: int
@@ -78,7 +234,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What one chunk of a text or of a query stands for.
+    """What one run of a text or of a query stands for.
 
     `forms` take one place each, `parts` none. `lookups` find it and score it; `groups` are the
     ways to have it: all lookups of one group are there. `exact` are terms that show that it is
@@ -94,12 +250,12 @@ class Word:
     exact: tuple[str, ...] = ()
     exact_part: bool = False
     name: str = ""
-    spans: tuple[Span, ...] = ()
+    spans: tuple[TermSpan, ...] = ()
     stop: bool = False
     typos: tuple[tuple[Lookup, str], ...] = ()
 
 
-class Prepared(NamedTuple):
+class EngineText(NamedTuple):
     """A text for an engine: `forms`, and the same `to_stem`, are cut by FORM, `parts` by spaces."""
 
     forms: str
@@ -121,9 +277,9 @@ class Analyzer:
         self.word = lru_cache(1 << 14)(self._word)
         self.cut = lru_cache(1 << 17)(self._cut)  # most words of a vault repeat
         self.stem = lru_cache(1 << 16)(self._stem)
-        self.chunk_terms = lru_cache(1 << 16)(self._chunk_terms)
+        self.run_terms = lru_cache(1 << 16)(self._run_terms)
 
-    def prepare(self, texts: Sequence[str], between: str) -> Prepared:
+    def prepare(self, texts: Sequence[str], between: str) -> EngineText:
         """The texts of one field; `between` is put between two of them."""
         forms: list[str] = []
         to_stem: list[str] = []
@@ -131,21 +287,21 @@ class Analyzer:
         for text in texts:
             simple = accented = text
             if not text.isascii() or _NEEDS_PARTS.search(text):
-                chunks = chunker(text).findall(text)
-                cuts = [self.cut(chunk) for chunk in chunks]
+                runs = run_pattern(text).findall(text)
+                cuts = [self.cut(run) for run in runs]
                 parts += (part for _, others in cuts for part in others)
                 if not text.isascii() or _LONG.search(text):
                     simple = accented = " ".join(form for own, _ in cuts for form in own)
                     if not self._is_english:  # its stemmer wants the accents
-                        accented = " ".join(map(marked, chunks))
+                        accented = " ".join(map(marked, runs))
             forms.append(simple)
             to_stem.append(accented)
-        return Prepared(between.join(forms), between.join(to_stem), " ".join(parts))
+        return EngineText(between.join(forms), between.join(to_stem), " ".join(parts))
 
     def words(self, text: str) -> Iterator[tuple[int, int, Word]]:
         """Each word of a text: where it starts, the place of its first form, what it stands for."""
         at = 0
-        for match in chunker(text).finditer(text):
+        for match in run_pattern(text).finditer(text):
             word = self.word(match.group())
             if word.forms:
                 yield match.start(), at, word
@@ -153,11 +309,11 @@ class Analyzer:
 
     def terms(self, text: str) -> set[str]:
         """Every term that a text can be found by."""
-        return {term for chunk in set(self.chunks(text)) for term in self.chunk_terms(chunk)}
+        return {term for run in set(self.runs(text)) for term in self.run_terms(run)}
 
-    def chunks(self, text: str) -> list[str]:
-        """The words of a text as they are written."""
-        return chunker(text).findall(text)
+    def runs(self, text: str) -> list[str]:
+        """The runs of characters in a text, as they are written."""
+        return run_pattern(text).findall(text)
 
     def term_of(self, form: str) -> str:
         """The term that a simple word is looked up by: its stem, else itself."""
@@ -165,8 +321,8 @@ class Analyzer:
 
     # --- Inside ---
 
-    def _chunk_terms(self, chunk: str) -> frozenset[str]:
-        forms, parts = self.cut(chunk)
+    def _run_terms(self, run: str) -> frozenset[str]:
+        forms, parts = self.cut(run)
         simple = {*forms, *parts}
         return frozenset(simple | {self.term_of(term) for term in simple})
 
@@ -180,15 +336,15 @@ class Analyzer:
     def _lookup(self, form: str, weight: float = 1.0) -> Lookup:
         return Lookup(self.term_of(form), form, weight)
 
-    def _cut(self, chunk: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The forms and the parts of a chunk, as `word` has them, for a tenth of the work."""
-        if chunk.isascii() and chunk.isalpha() and chunk[1:].islower() and len(chunk) < MAX_LENGTH:
-            return (chunk.lower(),), ()
-        if UNSPACED_RUN.match(chunk) or PICTURE.match(chunk):
-            word = self.word(chunk)
+    def _cut(self, run: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The forms and the parts of a run, as `word` has them, for a tenth of the work."""
+        if run.isascii() and run.isalpha() and run[1:].islower() and len(run) < MAX_LENGTH:
+            return (run.lower(),), ()
+        if UNSPACED_RUN.match(run) or PICTURE.match(run):
+            word = self.word(run)
             return word.forms, word.parts
-        seen = chunk if chunk.isascii() else UNSEEN.sub("", chunk)
-        parts, compounds = split(seen, glue=not self._code)
+        seen = run if run.isascii() else UNSEEN.sub("", run)
+        parts, compounds = split_run(seen, glue=not self._code)
         forms = tuple(form[:MAX_LENGTH] for form in _FORM.findall(fold(seen)))
         if not parts or not forms:
             return (), ()
@@ -212,23 +368,23 @@ class Analyzer:
         """IT and US are not "it" and "us"."""
         return not self._code and len(word) > 1 and word.isupper() and word.casefold() in STOP_WORDS
 
-    def _word(self, chunk: str) -> Word:
-        if UNSPACED_RUN.match(chunk):
-            return _unspaced(chunk)
-        if PICTURE.match(chunk):
-            own = Lookup(chunk, chunk)
-            span = Span(0, len(chunk), frozenset((chunk,)))
-            return Word((chunk,), (), (own,), ((own,),), spans=(span,))
-        seen = chunk if chunk.isascii() else UNSEEN.sub("", chunk)
-        if seen != chunk:
-            return _spread(self.word(seen), chunk)
-        parts, compounds = split(chunk, glue=not self._code)
-        forms = tuple(form[:MAX_LENGTH] for form in _FORM.findall(fold(chunk)))
+    def _word(self, run: str) -> Word:
+        if UNSPACED_RUN.match(run):
+            return _unspaced(run)
+        if PICTURE.match(run):
+            own = Lookup(run, run)
+            span = TermSpan(0, len(run), frozenset((run,)))
+            return Word((run,), (), (own,), ((own,),), spans=(span,))
+        seen = run if run.isascii() else UNSEEN.sub("", run)
+        if seen != run:
+            return _spread(self.word(seen), run)
+        parts, compounds = split_run(run, glue=not self._code)
+        forms = tuple(form[:MAX_LENGTH] for form in _FORM.findall(fold(run)))
         if not parts or not forms:
             return Word()
         if not compounds:
             return self._simple(parts[0], forms)
-        return self._compound(parts, compounds, forms, chunk)
+        return self._compound(parts, compounds, forms, run)
 
     def _simple(self, part: Part, forms: tuple[str, ...]) -> Word:
         form, accented = fold(part.text)[:MAX_LENGTH], marked(part.text)[:MAX_LENGTH]
@@ -249,13 +405,13 @@ class Analyzer:
             groups=((own,),),
             exact=(exact,) if exact != own.term else (),
             exact_part=exact != form,
-            spans=(Span(part.start, part.end, frozenset(terms)),),
+            spans=(TermSpan(part.start, part.end, frozenset(terms)),),
             stop=stop,
             typos=((own, form),) if form.isalpha() and own.term != part.text.upper() else (),
         )
 
     def _compound(
-        self, parts: list[Part], compounds: list[Compound], forms: tuple[str, ...], chunk: str
+        self, parts: list[Part], compounds: list[Compound], forms: tuple[str, ...], run: str
     ) -> Word:
         small = [fold(part.text)[:MAX_LENGTH] for part in parts]
         names = self._names(compounds[-1], parts)
@@ -268,10 +424,10 @@ class Analyzer:
         own = tuple(lookups.values())
         written = names[0]
         exact = tuple(dict.fromkeys([written, *([marked(joined)] if joined else [])]))
-        exact = exact if not chunk.isascii() else (written,)
-        spans = [Span(0, len(chunk), frozenset({*names, whole.term, *map(self.term_of, names)}))]
+        exact = exact if not run.isascii() else (written,)
+        spans = [TermSpan(0, len(run), frozenset({*names, whole.term, *map(self.term_of, names)}))]
         spans += [
-            Span(part.start, part.end, frozenset({form, marked(part.text), self.term_of(form)}))
+            TermSpan(part.start, part.end, frozenset({form, marked(part.text), self.term_of(form)}))
             for part, form in zip(parts, small, strict=True)
         ]
         groups: tuple[tuple[Lookup, ...], ...] = ((whole,),)
@@ -312,12 +468,12 @@ def _joined(compound: Compound, parts: list[Part]) -> str:
 
 def _unspaced(run: str) -> Word:
     """Chinese, Japanese, Korean, Thai: characters in a row, looked up by pairs."""
-    chars = cjk.characters(run)
+    chars = _characters(run)
     singles = [Lookup(char, char, SINGLE_WEIGHT) for char in dict.fromkeys(chars)]
-    pairs = [Lookup(pair, pair) for pair in dict.fromkeys(cjk.pairs(chars))]
+    pairs = [Lookup(pair, pair) for pair in dict.fromkeys(_pairs(chars))]
     alone = len(chars) == 1
     spans = [
-        Span(at, at + len(pair), frozenset((pair,))) for at, pair in enumerate(cjk.pairs(chars))
+        TermSpan(at, at + len(pair), frozenset((pair,))) for at, pair in enumerate(_pairs(chars))
     ]
     return Word(
         forms=tuple(chars),
@@ -326,12 +482,22 @@ def _unspaced(run: str) -> Word:
         groups=(tuple(pairs),),
         spans=tuple(spans)
         if len(chars) == len(run)
-        else (Span(0, len(run), frozenset(pair.term for pair in pairs)),),
+        else (TermSpan(0, len(run), frozenset(pair.term for pair in pairs)),),
     )
 
 
-def _spread(word: Word, chunk: str) -> Word:
-    """The word of a chunk without its invisible characters, with spans in the chunk as written."""
-    at = [place for place, sign in enumerate(chunk) if not UNSEEN.match(sign)]
-    spans = (Span(at[span.start], at[span.end - 1] + 1, span.terms) for span in word.spans)
+def _spread(word: Word, run: str) -> Word:
+    """The word of a run without its invisible characters, with spans in the run as written."""
+    at = [place for place, sign in enumerate(run) if not UNSEEN.match(sign)]
+    spans = (TermSpan(at[span.start], at[span.end - 1] + 1, span.terms) for span in word.spans)
     return replace(word, spans=tuple(spans))
+
+
+def _characters(run: str) -> str:
+    """The run in the form it is indexed in: half-width kana and ligatures made whole."""
+    return unicodedata.normalize("NFKC", run)
+
+
+def _pairs(run: str) -> list[str]:
+    """Its overlapping pairs; one character is its own pair."""
+    return [run[i : i + 2] for i in range(len(run) - 1)] or [run]

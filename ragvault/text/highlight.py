@@ -1,7 +1,7 @@
-"""Highlight: where a text matches a keyword query, by the analyzer's own eyes.
+"""Highlight: which words of a text a query matches.
 
-`configure` marks configuration when it would find it, a part marks its part of a compound, and a
-phrase marks only where it stands whole.
+It uses the analyzer of the index, so `configure` marks configuration exactly when it finds it. A
+part marks its part of a compound, and a phrase is marked only where it stands whole.
 """
 
 from __future__ import annotations

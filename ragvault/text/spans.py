@@ -1,4 +1,4 @@
-"""Spans: the text between two offsets of a note, without what is not indexed.
+"""Spans: the text between two offsets of a note, without what is not indexed; and lines.
 
 A note's text is kept once. Sections and passages are offsets into it, and what they say is cut out
 when it is asked for: the chunker and the catalogue cut with the same function, so that a passage
@@ -9,7 +9,8 @@ read back is the passage that was embedded. Nothing here knows Markdown, SQLite 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 Span = tuple[int, int]
@@ -63,3 +64,19 @@ def _touching(start: int, end: int, excluded: Sequence[Span]) -> Sequence[Span]:
     if low and excluded[low - 1][1] > start:
         low -= 1
     return excluded[low : bisect_left(excluded, (end, end), lo=low)]
+
+
+class Lines:
+    """Turns offsets of a text into line numbers and columns, from 1."""
+
+    def __init__(self, text: str) -> None:
+        self._ends = [match.start() for match in re.finditer("\n", text)]
+
+    def of(self, offset: int) -> int:
+        """The number of the line that an offset is on."""
+        return bisect_right(self._ends, offset - 1) + 1
+
+    def column(self, offset: int) -> int:
+        """The number of the character in its line."""
+        line = self.of(offset)
+        return offset - (self._ends[line - 2] + 1 if line > 1 else 0) + 1

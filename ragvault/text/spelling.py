@@ -50,7 +50,9 @@ def near(
         words = {other for letters in beginnings for other in begins(letters)}
         words = {w for w in words - found.keys() if abs(len(w) - len(word)) <= allowed}
         others = sorted(w for w in words if w.isalpha() and w != word)
-        found.update(zip(others, distances(word, others).tolist() if others else (), strict=True))
+        found.update(
+            zip(others, edit_distances(word, others).tolist() if others else (), strict=True)
+        )
         if nearest := _nearest(found, 1, limit, is_there):
             return nearest
     return _nearest(found, allowed, limit, is_there)
@@ -66,9 +68,9 @@ def _nearest(
     return ()
 
 
-def distances(word: str, others: list[str]) -> NDArray[np.int64]:
-    """Slips from a word to each of the others, all at once: one column of letters at a time."""
-    width = max(map(len, others))
+def edit_distances(word: str, others: list[str]) -> NDArray[np.int64]:
+    """The number of slips from a word to each of the others, computed one column at a time."""
+    width = max(1, *map(len, others))
     letters = np.array(others, dtype=f"<U{width}").view(np.uint32).reshape(len(others), width)
     before = np.zeros((len(others), width + 1), dtype=np.int64)
     row = np.tile(np.arange(width + 1), (len(others), 1))

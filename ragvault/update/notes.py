@@ -19,8 +19,7 @@ from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from ragvault.config.settings import Config
 from ragvault.errors import VaultEmptied
-from ragvault.notes import obsidian
-from ragvault.notes.dates import Daily, created_of, date_of, modified_of
+from ragvault.notes.dates import Daily, created_of, date_of, modified_of, read_daily_notes
 from ragvault.notes.diff import TICK_NS, Changes, Known, diff
 from ragvault.notes.git_dates import GitDates, git_dates, head
 from ragvault.notes.read import BINARY, Read, digest
@@ -245,7 +244,12 @@ def _report(
         unchanged=changes.unchanged,
         kept=len(changes.kept),
         links=links,
-        skipped=tuple(sorted((*walked.skipped, *unread), key=lambda skip: skip.path)),
+        skipped=tuple(
+            sorted(
+                (*walked.skipped, *changes.unreadable, *unread),
+                key=lambda skip: skip.path,
+            )
+        ),
         warnings=(*walked.warnings, *dates.warnings),
     )
 
@@ -297,7 +301,7 @@ class Dating:
 
 def dating(root: Path, config: Config, *, last_head: str, anything_new: bool) -> Dating:
     """Gather the sources; git is run only where a note needs it or a commit was made since."""
-    daily, warnings = obsidian.daily(root)
+    daily, warnings = read_daily_notes(root)
     now = head(root) if config.parse.git_dates else ""
     ask_git = bool(now) and (anything_new or now != last_head)
     git = git_dates(root) if ask_git else GitDates()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
+from time import process_time
 from typing import ClassVar
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from ragvault.cli.render.reports import settings_toml
 from ragvault.config import schema, toml
 from ragvault.config.load import (
+    VAULT_FILE,
     Loaded,
     Source,
     check_file,
@@ -537,3 +539,49 @@ def test_what_show_prints_loads_to_the_same_settings(tmp_path_factory, chosen):
 
     assert again.config == first.config
     assert all(f"{path}:" in origin for origin in again.origin.values())
+
+
+def test_a_vault_cannot_set_a_number_that_makes_a_search_hang(tmp_path):
+    for setting in schema.settings().values():
+        if not setting.refusal and isinstance(setting.default, int | float):
+            path = tmp_path / VAULT_FILE
+            path.write_text(f"{setting.key} = {10**10}\n")
+            with pytest.raises(ConfigError):
+                check_file(path)
+
+
+def test_a_vault_cannot_ask_for_a_walk_through_the_whole_graph(tmp_path):
+    path = tmp_path / VAULT_FILE
+    path.write_text("graph.depth = 1000000\n")
+
+    with pytest.raises(ConfigError, match="a whole number from 1 to 10"):
+        check_file(path)
+
+
+def test_a_file_of_a_vault_is_small(tmp_path):
+    path = tmp_path / VAULT_FILE
+    path.write_text("# " + "a" * 64_000)
+
+    with pytest.raises(ConfigError, match="at most 64,000"):
+        check_file(path)
+
+
+def test_a_key_of_very_many_parts_is_refused_at_once(tmp_path):
+    path = tmp_path / VAULT_FILE
+    path.write_text("\n" + ".".join("a" * 30_000) + " = 1\n")
+
+    start = process_time()
+    with pytest.raises(ConfigError, match=r":2: .*more than 20 parts"):
+        check_file(path)
+    assert process_time() - start < 1
+
+
+def test_the_first_problems_are_shown_and_the_others_counted(tmp_path):
+    path = tmp_path / "config.toml"
+    path.write_text("".join(f"unknown{number} = 1\n" for number in range(20_000)))
+
+    with pytest.raises(ConfigError) as caught:
+        check_file(path)
+
+    assert len(caught.value.problems) == 21
+    assert str(caught.value.problems[-1]) == "19,980 more problems are not shown"

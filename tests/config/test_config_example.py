@@ -7,23 +7,60 @@ from pathlib import Path
 
 import pytest
 
-from ragvault.config import schema, starter, toml
+from ragvault.cli import config as command
+from ragvault.config import schema, toml
 from ragvault.config.load import check_file
 from ragvault.config.settings import Config
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "config.toml.example"
-KEYS = [each.key for each in schema.settings().values()]
+EXAMPLE_KEYS = [
+    key
+    for each in toml.lines(EXAMPLE.read_text("utf-8"))
+    if (key := ".".join(each)) in {each.key for each in schema.settings().values()}
+]
+SHOWN = [each for each in schema.settings().values() if each.key in EXAMPLE_KEYS]
 
 
-def test_the_example_sets_every_key_to_its_default():
+def further_settings() -> dict[str, tuple[str, str]]:
+    """The rows of the tables of further settings: key, default and meaning."""
+    found = {}
+    for name in ("configuration.md", "ranking.md"):
+        text = (ROOT / "docs" / name).read_text("utf-8")
+        table = text.partition("## Further settings")[2]
+        for key, default, meaning in re.findall(
+            r"^\| `([\w.]+)` \| `(.*?)` \| (.+) \|$", table, re.M
+        ):
+            assert key not in found
+            found[key] = default, meaning
+    return found
+
+
+def test_the_example_has_every_key_at_its_default():
     loaded = check_file(EXAMPLE)
 
     assert loaded.config == Config()
-    assert "default" not in loaded.origin.values()
+    assert {key for key, origin in loaded.origin.items() if origin != "default"} == set(
+        EXAMPLE_KEYS
+    )
 
 
-@pytest.mark.parametrize("key", KEYS)
+def test_every_setting_is_in_the_example_or_in_a_table_of_further_settings():
+    known = {each.key: toml.literal(each.default) for each in schema.settings().values()}
+    further = further_settings()
+
+    assert set(EXAMPLE_KEYS).isdisjoint(further)
+    assert set(EXAMPLE_KEYS) | further.keys() == known.keys()
+    assert {key: default for key, (default, _) in further.items()} == {
+        key: default for key, default in known.items() if key in further
+    }
+
+
+def test_the_example_is_short_enough_to_read():
+    assert len(EXAMPLE_KEYS) <= 120
+
+
+@pytest.mark.parametrize("key", EXAMPLE_KEYS)
 def test_every_key_of_the_example_has_its_reason_above_or_beside_it(key):
     lines = EXAMPLE.read_text("utf-8").splitlines()
     line = toml.lines("\n".join(lines))[tuple(key.split("."))]
@@ -31,7 +68,7 @@ def test_every_key_of_the_example_has_its_reason_above_or_beside_it(key):
     assert lines[line - 2].startswith("# ") or "  # " in lines[line - 1]
 
 
-@pytest.mark.parametrize("setting", schema.settings().values(), ids=KEYS)
+@pytest.mark.parametrize("setting", SHOWN, ids=EXAMPLE_KEYS)
 def test_the_example_marks_what_a_vault_may_not_set(setting):
     """`(yours only)` in the reason above the key, or beside the table's name for all its keys."""
     text = EXAMPLE.read_text("utf-8")
@@ -42,19 +79,21 @@ def test_the_example_marks_what_a_vault_may_not_set(setting):
     assert ("(yours only)" in reason + header) == bool(setting.refusal)
 
 
-def test_the_file_that_init_writes_sets_nothing_and_explains_everything(tmp_path):
+def test_the_file_that_init_writes_sets_nothing_and_explains_the_example(tmp_path):
     path = tmp_path / "config.toml"
-    starter.write_starter(path)
+    command.write_starter(path)
 
     assert set(check_file(path).origin.values()) == {"default"}
-    for key in KEYS:
+    for key in EXAMPLE_KEYS:
         assert f"\n#{key.rpartition('.')[2]} = " in path.read_text("utf-8")
 
 
 def test_taking_the_comment_signs_away_gives_the_example_back():
-    settings = re.sub(r"^#(?=[a-z]\w* = | {4}\"|\])", "", starter.starter(), flags=re.MULTILINE)
+    settings = re.sub(
+        r"^#(?=[a-z]\w* = | {4}\"|\])", "", command.starter_text(), flags=re.MULTILINE
+    )
 
-    assert settings == starter.example() == EXAMPLE.read_text("utf-8")
+    assert settings == command.example() == EXAMPLE.read_text("utf-8")
 
 
 def test_the_configuration_page_says_what_a_vault_may_set():

@@ -177,11 +177,11 @@ def test_a_model_the_index_needs_is_broken_when_it_is_not_here(tmp_path, monkeyp
 
 
 def test_a_changed_byte_of_a_model_is_found(tmp_path, monkeypatch):
-    from ragvault.models import registry, weights
+    from ragvault.models import registry
 
     monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path))
     build = registry.find_model("potion-base-8M")[1][0]
-    folder = weights.build_folder(build, tmp_path / "models")
+    folder = registry.build_folder(build, tmp_path / "models")
     for name in build.files:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"something else")

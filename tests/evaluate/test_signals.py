@@ -114,7 +114,7 @@ def test_recency_without_a_young_note_is_idle(tmp_path):
 
 def test_an_analyzer_blind_to_chinese_is_caught(tmp_path, monkeypatch):
     latin = re.compile(r"[A-Za-z0-9_]+")
-    monkeypatch.setattr(analyze, "chunker", lambda text: latin)
+    monkeypatch.setattr(analyze, "run_pattern", lambda text: latin)
 
     found = signals(vault_of(tmp_path / "garden", GARDEN))
 

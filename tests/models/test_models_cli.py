@@ -9,7 +9,7 @@ import pytest
 from model_kit import FILES, hub_source, make_model
 
 from ragvault.cli.main import main
-from ragvault.models import registry, weights
+from ragvault.models import registry
 from ragvault.models.progress import BarReporter, LineReporter, SilentReporter, stderr_reporter
 
 
@@ -86,7 +86,7 @@ def test_verify_finds_a_changed_byte_and_pull_mends_it(home, stick, capsys):
     main(["models", "pull", "tiny", "--from", str(stick), "--offline"])
     assert main(["models", "verify"]) == 0
     (build,) = registry.known_models()["tiny"].builds()
-    (weights.build_folder(build, home) / "model.onnx").write_bytes(b"changed")
+    (registry.build_folder(build, home) / "model.onnx").write_bytes(b"changed")
 
     assert main(["models", "verify", "tiny"]) == 4
     assert "fix: ragvault models pull tiny" in capsys.readouterr().err

@@ -13,8 +13,8 @@ import pytest
 from model_kit import FILES, hub, hub_source, make_model, make_wheel, wheel_source
 
 from ragvault.errors import ModelUnavailable, ModelUnusable
-from ragvault.models import install, weights
-from ragvault.models.install import InstallOptions
+from ragvault.models import install, load, registry
+from ragvault.models.load import InstallOptions
 from ragvault.models.progress import SilentReporter
 
 
@@ -45,11 +45,11 @@ class Heard(SilentReporter):
 
 
 def pull(model, models_dir, **options):
-    return install.pull(model, model.builds(), models_dir, InstallOptions(**options))
+    return install.install_model(model, model.builds(), models_dir, InstallOptions(**options))
 
 
 def contents(build, models_dir):
-    return {name: weights.read_verified(build, name, models_dir) for name in build.files}
+    return {name: registry.read_verified(build, name, models_dir) for name in build.files}
 
 
 def visible(models_dir):
@@ -145,7 +145,7 @@ def test_what_is_here_is_not_fetched_again(models_dir, tmp_path):
     model = make_model(hub_source())
     with hub(on_the_hub()) as (address, asked), endpoint(address):
         first = pull(model, models_dir)
-        again = install.ensure(model, model.builds(), models_dir, InstallOptions())
+        again = load.ensure_installed(model, model.builds(), models_dir, InstallOptions())
     assert first == again
     assert len(asked) == len(FILES)
 
@@ -154,12 +154,12 @@ def test_a_damaged_model_is_refused_and_mended_by_a_pull(models_dir):
     model = make_model(hub_source())
     with hub(on_the_hub()) as (address, _), endpoint(address):
         build = pull(model, models_dir)
-        victim = weights.build_folder(build, models_dir) / "model.onnx"
+        victim = registry.build_folder(build, models_dir) / "model.onnx"
         victim.write_bytes(FILES["model.onnx"].replace(b"w", b"W", 1))
 
         with pytest.raises(ModelUnusable, match="changed"):
-            weights.read_verified(build, "model.onnx", models_dir)
-        assert weights.faults(build, models_dir)
+            registry.read_verified(build, "model.onnx", models_dir)
+        assert registry.faults(build, models_dir)
         pull(model, models_dir)
     assert contents(build, models_dir) == FILES
 
@@ -168,9 +168,9 @@ def test_a_file_that_does_not_belong_to_a_model_is_told(models_dir):
     model = make_model(hub_source())
     with hub(on_the_hub()) as (address, _), endpoint(address):
         build = pull(model, models_dir)
-    (weights.build_folder(build, models_dir) / "pytorch_model.bin").write_bytes(b"pickle")
+    (registry.build_folder(build, models_dir) / "pytorch_model.bin").write_bytes(b"pickle")
     with pytest.raises(ModelUnusable, match="does not belong"):
-        weights.verified_folder(build, models_dir)
+        registry.verified_folder(build, models_dir)
 
 
 def test_a_hub_gives_the_files_of_one_revision(models_dir):
@@ -254,7 +254,8 @@ def test_what_a_killed_pull_left_is_never_read_and_cleared_away(models_dir):
             print("half", flush=True); time.sleep(60)
         install.fetch_from_source = stall
         model = make_model(hub_source())
-        install.pull(model, model.builds(), Path({str(models_dir)!r}), install.InstallOptions())
+        target = Path({str(models_dir)!r})
+        install.install_model(model, model.builds(), target, install.InstallOptions())
     """)
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     assert child.stdout.readline() == b"half\n"
@@ -263,7 +264,7 @@ def test_what_a_killed_pull_left_is_never_read_and_cleared_away(models_dir):
     child.stdout.close()
 
     assert (staging / "files" / "model.onnx").exists()
-    assert weights.installed([build], models_dir) is None
+    assert registry.installed([build], models_dir) is None
     with hub(on_the_hub()) as (address, _), endpoint(address):
         pull(model, models_dir)
     assert contents(build, models_dir) == FILES
@@ -328,3 +329,20 @@ def _in_thread(work):
     thread = threading.Thread(target=work)
     thread.start()
     return thread
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_weight_file_that_is_no_regular_file_is_reported_at_once(models_dir, kind):
+    model = make_model(hub_source())
+    with hub(on_the_hub()) as (address, _), endpoint(address):
+        build = pull(model, models_dir)
+    victim = registry.build_folder(build, models_dir) / "model.onnx"
+    victim.unlink()
+    if kind == "pipe":
+        os.mkfifo(victim)
+    else:
+        victim.symlink_to("/dev/zero")
+
+    with pytest.raises(ModelUnusable, match="not a regular file"):
+        registry.read_verified(build, "model.onnx", models_dir)
+    assert "not a regular file" in registry.faults(build, models_dir)[0]

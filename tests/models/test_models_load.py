@@ -9,8 +9,14 @@ from ragvault.config.load import load_settings
 from ragvault.config.settings import Models
 from ragvault.errors import ConfigError, ModelUnavailable, ModelUnknown, ModelUnusable, UsageError
 from ragvault.models import load
-from ragvault.models.install import InstallOptions
-from ragvault.models.load import LoadOptions, load_options, open_embedder, open_reranker, short_name
+from ragvault.models.load import (
+    InstallOptions,
+    LoadOptions,
+    load_options,
+    open_embedder,
+    open_reranker,
+    short_name,
+)
 from ragvault.models.progress import SilentReporter
 
 

@@ -23,13 +23,13 @@ PULL = textwrap.dedent("""
     from pathlib import Path
     from model_kit import make_model, wheel_source
     from ragvault.errors import RagvaultError
-    from ragvault.models import install, weights
+    from ragvault.models import install, load, registry
 
     wheel, target = map(Path, sys.argv[1:])
     model = make_model(wheel_source(wheel))
     try:
-        build = install.pull(model, model.builds(), target, install.InstallOptions())
-        print({name: len(weights.read_verified(build, name, target)) for name in build.files})
+        build = install.install_model(model, model.builds(), target, load.InstallOptions())
+        print({name: len(registry.read_verified(build, name, target)) for name in build.files})
     except RagvaultError as error:
         print(error)
 """)

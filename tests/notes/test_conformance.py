@@ -35,8 +35,7 @@ import pytest
 
 from ragvault.config.settings import Config
 from ragvault.notes.chunk import chunk
-from ragvault.notes.dates import date_of
-from ragvault.notes.obsidian import daily
+from ragvault.notes.dates import date_of, read_daily_notes
 from ragvault.notes.parse import parse
 from ragvault.notes.read import Read, read
 from ragvault.notes.resolve import Resolver
@@ -183,7 +182,7 @@ class Vault:
             self.notes[path].properties,
             mtime_ns=self.files[path].file.mtime_ns,
             git=commit and commit.timestamp(),
-            daily=daily(self.root)[0],
+            daily=read_daily_notes(self.root)[0],
         )
 
 

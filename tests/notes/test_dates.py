@@ -21,9 +21,9 @@ from ragvault.notes.dates import (
     modified_of,
     moment_of,
     named_date,
+    read_daily_notes,
 )
 from ragvault.notes.git_dates import git_dates, head
-from ragvault.notes.obsidian import daily
 from ragvault.types import Date
 
 needs_git = pytest.mark.skipif(not shutil.which("git"), reason="git is not installed")
@@ -223,15 +223,15 @@ def test_created_and_modified_ask_other_properties():
 
 
 def test_the_settings_of_daily_notes_are_read_from_obsidian(tmp_path):
-    assert daily(tmp_path) == (Daily(), [])
+    assert read_daily_notes(tmp_path) == (Daily(), [])
     file = tmp_path / ".obsidian" / "daily-notes.json"
     file.parent.mkdir()
     file.write_text(json.dumps({"folder": "/Journal/", "format": "YYYY/DD"}))
-    assert daily(tmp_path) == (Daily("Journal", "YYYY/DD"), [])
+    assert read_daily_notes(tmp_path) == (Daily("Journal", "YYYY/DD"), [])
     file.write_text(json.dumps({"folder": None, "format": ""}))
-    assert daily(tmp_path) == (Daily(), [])
+    assert read_daily_notes(tmp_path) == (Daily(), [])
     file.write_text("{")
-    found, (warning,) = daily(tmp_path)
+    found, (warning,) = read_daily_notes(tmp_path)
     assert found == Daily()
     assert "daily-notes.json" in warning
 

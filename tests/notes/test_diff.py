@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ragvault.notes.diff import TICK_NS, Changes, Known, Move, diff
 from ragvault.notes.walk import Walked
-from ragvault.types import File
+from ragvault.types import File, Skipped
 
 LONG_AGO = 10**18
 NOW = LONG_AGO + 10**15
@@ -140,8 +140,10 @@ def test_a_kept_note_is_not_taken_for_the_origin_of_a_move():
 
 def test_a_note_that_cannot_be_read_now_is_kept():
     disk = Disk({"a.md": (b"new", LONG_AGO + 1)})
-    changes = diff(knows({"a.md": (b"a", LONG_AGO)}), disk.walked(), lambda file: None)
+    broken = Skipped("a.md", "unreadable", "Input/output error")
+    changes = diff(knows({"a.md": (b"a", LONG_AGO)}), disk.walked(), lambda file: broken)
     assert changes.kept == ("a.md",)
+    assert changes.unreadable == (broken,)
 
 
 NAMES = st.sampled_from(

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragvault.config import settings as config
-from ragvault.notes import frontmatter, tags
-from ragvault.notes.parse import Lines, blank, parse
+from ragvault.notes import frontmatter, markdown
+from ragvault.notes.markdown import blank, clean_tag, find_tags
+from ragvault.notes.parse import parse
+from ragvault.text.spans import Lines
 from ragvault.types import Note
 
 ODD = st.text(alphabet="#[]|^%`$<>!-–*_ \n\t:/.ab1é漢🍞\\\ud800\x00", max_size=200)
@@ -150,8 +152,8 @@ def test_a_frontmatter_warning_names_the_line_of_the_file():
 
 @given(st.text("#ab1/- é🍞漢.(", max_size=30))
 def test_tags_found_are_clean_tags(text):
-    for tag in tags.find(text):
-        assert tags.clean(tag) == tag
+    for tag in find_tags(text):
+        assert clean_tag(tag) == tag
         assert tag in text
 
 
@@ -162,5 +164,5 @@ def test_fields_met_twice_become_a_list_and_frontmatter_comes_first():
 
 @given(st.text(st.sampled_from("#a1/[](): <>\\&-_é\n^!x|"), max_size=30))
 def test_no_tag_is_missed_by_the_look_for_a_likely_one(text):
-    met = (tags.clean(match[1] or "") for match in tags._TAG.finditer(text))
-    assert list(tags.find(text)) == [tag for tag in met if tag]
+    met = (clean_tag(match[1] or "") for match in markdown._TAG.finditer(text))
+    assert list(find_tags(text)) == [tag for tag in met if tag]

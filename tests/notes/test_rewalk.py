@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from ragvault.config import settings as config
 from ragvault.errors import VaultNotFound
 from ragvault.notes import walk as walking
-from ragvault.notes.rewalk import Rewalk
-from ragvault.notes.walk import walk
+from ragvault.notes.walk import IncrementalWalk, walk
 from ragvault.service.events import NativeEvents, PathFilter
 
 FOLDERS = ("", "a", "a/b", "c", "node_modules", "a/drafts")
@@ -121,8 +120,8 @@ steps = st.lists(
 def test_looking_where_something_happened_finds_what_a_whole_walk_finds(batches):
     with tempfile.TemporaryDirectory() as base:
         root = Path(base).resolve()
-        rewalk = Rewalk(root, config.Walk())
-        files = Files(root, rewalk.tell)
+        rewalk = IncrementalWalk(root, config.Walk())
+        files = Files(root, rewalk.mark_changed)
         for batch in batches:
             for doing, folder, name, pick in batch:
                 getattr(files, doing)(folder, name, pick)
@@ -131,11 +130,11 @@ def test_looking_where_something_happened_finds_what_a_whole_walk_finds(batches)
 
 
 @contextmanager
-def listening(root: Path) -> Iterator[tuple[NativeEvents, Rewalk]]:
-    rewalk = Rewalk(root, config.Walk())
+def listening(root: Path) -> Iterator[tuple[NativeEvents, IncrementalWalk]]:
+    rewalk = IncrementalWalk(root, config.Walk())
     paths = PathFilter(root, config.Walk())
-    native = NativeEvents(root, paths, lambda: None, rewalk.tell)
-    rewalk.heard = native.watched_folders
+    native = NativeEvents(root, paths, lambda: None, rewalk.mark_changed)
+    rewalk.watched = native.watched_folders
     try:
         yield native, rewalk
     finally:
@@ -160,7 +159,7 @@ def test_what_is_heard_of_real_files_is_enough_to_find_what_a_whole_walk_finds(t
                 same_as_a_walk(native, rewalk, tmp_path)
 
 
-def same_as_a_walk(native: NativeEvents, rewalk: Rewalk, root: Path) -> None:
+def same_as_a_walk(native: NativeEvents, rewalk: IncrementalWalk, root: Path) -> None:
     if not native.is_lossless:
         pytest.skip("this system may pass over events")
     assert native.is_drained(10.0)
@@ -179,13 +178,13 @@ def test_a_folder_that_obsidian_excludes_no_more_is_looked_at_though_nobody_hear
     (deep / "x.md").write_text("x")
     with listening(tmp_path) as (native, rewalk):
         same_as_a_walk(native, rewalk, tmp_path)
-        assert rewalk.unheard() == frozenset()
+        assert rewalk.unwatched() == frozenset()
         exclude(tmp_path)
         same_as_a_walk(native, rewalk, tmp_path)
         (deep / "x.md").write_text("another")
 
         same_as_a_walk(native, rewalk, tmp_path)
-        assert rewalk.unheard() == {"Archive/", "Archive/deep/"}
+        assert rewalk.unwatched() == {"Archive/", "Archive/deep/"}
         (tmp_path / "Archive" / ".gitignore").write_text("x.md\n")
         same_as_a_walk(native, rewalk, tmp_path)
         assert not rewalk.walk().files
@@ -201,7 +200,7 @@ def test_a_folder_made_in_the_place_of_one_that_left_is_heard_by_its_own_rules(t
         (root / "A" / "drafts").mkdir(parents=True)
         (root / "A" / "drafts" / "x.md").write_text("x")
         same_as_a_walk(native, rewalk, root)
-        assert rewalk.unheard() == frozenset()
+        assert rewalk.unwatched() == frozenset()
         (root / "A" / "drafts" / "x.md").write_text("another")
 
         same_as_a_walk(native, rewalk, root)
@@ -229,14 +228,14 @@ def test_only_the_folder_of_a_change_is_listed(tmp_path, monkeypatch):
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "note.md").write_text("x")
-    rewalk = Rewalk(tmp_path, config.Walk())
+    rewalk = IncrementalWalk(tmp_path, config.Walk())
     rewalk.walk()
     listed: list[str] = []
     monkeypatch.setattr(
         walking.os, "scandir", _noting(listed, tmp_path.resolve(), walking.os.scandir)
     )
     (tmp_path / "b" / "note.md").write_text("another")
-    rewalk.tell("b/note.md")
+    rewalk.mark_changed("b/note.md")
     rewalk.walk()
 
     assert listed == ["b"]
@@ -246,7 +245,7 @@ def test_an_ignore_file_that_cannot_be_read_makes_only_its_own_folder_unsure(tmp
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / ".gitignore").mkdir()  # a folder has no lines
     (tmp_path / "b").mkdir()
-    rewalk = Rewalk(tmp_path, config.Walk())
+    rewalk = IncrementalWalk(tmp_path, config.Walk())
     assert rewalk.walk().warnings
     listed: list[str] = []
     monkeypatch.setattr(
@@ -268,9 +267,9 @@ def _noting(listed: list[str], root: Path, scandir: Callable[[str], object]):
 
 def test_a_vault_in_which_nothing_happened_is_the_very_same(tmp_path):
     (tmp_path / "note.md").write_text("x")
-    rewalk = Rewalk(tmp_path, config.Walk())
+    rewalk = IncrementalWalk(tmp_path, config.Walk())
     first = rewalk.walk()
-    rewalk.tell("note.md")
+    rewalk.mark_changed("note.md")
 
     assert rewalk.walk() is first
 
@@ -278,7 +277,7 @@ def test_a_vault_in_which_nothing_happened_is_the_very_same(tmp_path):
 def test_a_vault_that_could_not_be_listed_is_looked_through_afterwards(tmp_path):
     root, aside = tmp_path / "vault", tmp_path / "aside"
     root.mkdir()
-    rewalk = Rewalk(root, config.Walk())
+    rewalk = IncrementalWalk(root, config.Walk())
     rewalk.walk()
     root.rename(aside)
     with pytest.raises(VaultNotFound):
@@ -292,7 +291,7 @@ def test_a_vault_that_could_not_be_listed_is_looked_through_afterwards(tmp_path)
 def test_a_folder_that_could_not_be_listed_is_tried_each_time(tmp_path, monkeypatch):
     (tmp_path / "closed").mkdir()
     (tmp_path / "closed" / "note.md").write_text("x")
-    rewalk = Rewalk(tmp_path, config.Walk())
+    rewalk = IncrementalWalk(tmp_path, config.Walk())
     scandir = os.scandir
 
     def refusing(path: str) -> object:

@@ -189,7 +189,7 @@ def status(**fields):
 
 
 def taken(*statuses):
-    state = walking.Walk("/", (".md",), 1_000_000, frozenset())
+    state = walking.WalkState("/", (".md",), 1_000_000, frozenset())
     for number, each in enumerate(statuses):
         walking.take(state, read.File(f"{number}.md", f"{number}.md", each.st_size, 1), each)
     return paths(walking.finish(state))
@@ -378,3 +378,23 @@ def test_the_vault_is_the_same_after_a_walk(tmp_path):
     before = snapshot(tmp_path)
     walk(tmp_path, config.Walk())
     assert snapshot(tmp_path) == before
+
+
+def test_a_note_that_nobody_may_read_is_skipped_with_its_reason(tmp_path, monkeypatch):
+    make(tmp_path, "a.md", "b.md")
+    monkeypatch.setattr(walking.os, "access", lambda path, mode: False)  # root may read anything
+    (tmp_path / "b.md").chmod(0)
+
+    walked = walk(tmp_path, config.Walk())
+
+    assert paths(walked) == ["a.md"]
+    assert [(skip.path, skip.reason) for skip in walked.skipped] == [("b.md", read.UNREADABLE)]
+    assert walked.unreadable == {"b.md"}
+
+
+def test_names_that_steer_a_terminal_are_escaped_in_what_is_skipped(tmp_path):
+    make(tmp_path, "a\x9b31m\u202e.md", text="x" * 100)
+
+    [skipped] = walk(tmp_path, config.Walk(max_bytes=10)).skipped
+
+    assert skipped.path == "a\\x9b31m\\u202e.md"

@@ -20,7 +20,7 @@ import pytest
 
 from ragvault.cli.search import answer_search, parse_search
 from ragvault.cli.start import Caller, this_caller
-from ragvault.config.runtime import runtime_folder
+from ragvault.config.folders import runtime_folder
 from ragvault.service import PROTOCOL, RECORD_FILE, SOCKET_FILE, protocol
 from ragvault.service.process import pause_watcher, running_watcher, stop_watcher
 from ragvault.service.protocol import WatcherUnavailable, ask_watcher

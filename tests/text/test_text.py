@@ -240,6 +240,6 @@ def test_chinese_is_marked_by_its_characters():
 @ANALYZERS
 @given(text=texts)
 def test_a_chunk_is_cut_as_its_word_says(analyzer, text):
-    for chunk in analyzer.chunks(text):
-        word = analyzer.word(chunk)
-        assert analyzer.cut(chunk) == (word.forms, word.parts)
+    for run in analyzer.runs(text):
+        word = analyzer.word(run)
+        assert analyzer.cut(run) == (word.forms, word.parts)

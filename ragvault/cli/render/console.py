@@ -13,7 +13,6 @@ Every command imports this file, so what only one of them needs is imported insi
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,10 +22,9 @@ from typing import Any
 import typer
 
 from ragvault.errors import RagvaultError, UsageError
+from ragvault.text.printable import printable
 
 ReportProgress = Callable[[str, int, int], None]
-_BREAKING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_STEERING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
 # 0 with --quiet, 2 with --verbose. A thread that answers another process has its own value.
 _volume: ContextVar[int] = ContextVar("volume", default=1)
 
@@ -163,33 +161,7 @@ def progress() -> Iterator[ReportProgress]:
         yield show
 
 
-# --- text of unknown origin, and numbers in words ---
-
-
-def printable(text: str) -> str:
-    """Text on one line, with every character escaped that a terminal would obey."""
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
-
-
-def printable_lines(text: str) -> str:
-    """The same for text of several lines."""
-    return "\n".join(printable(line) for line in text.split("\n"))
-
-
-def harmless(text: str) -> str:
-    """Text as it is, except for characters that steer a terminal or reverse its writing."""
-    return _STEERING.sub(_escaped, text)
-
-
-def one_line(text: str) -> str:
-    """A name as it is, except for characters that would end its line."""
-    return _BREAKING.sub(_escaped, text)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+# --- numbers in words ---
 
 
 def counted(number: int, what: str) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragvault.cli.render.console import printable, table
+from ragvault.cli.render.console import table
 from ragvault.errors import UsageError
+from ragvault.text.printable import printable
 
 COLUMNS = {
     "ndcg@10": "nDCG@10",

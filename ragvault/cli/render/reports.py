@@ -10,7 +10,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ragvault.answer.json_output import LINK_STATES, encode
-from ragvault.cli.render.console import counted, printable, size
+from ragvault.cli.render.console import counted, size
+from ragvault.text.printable import printable
 
 if TYPE_CHECKING:
     from ragvault.answer.links import Incoming, LinkPath, Links, Outgoing

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from ragvault.answer.results import Response, SearchAnswer, SearchResult
 from ragvault.candidate import Candidate, Term
-from ragvault.cli.render.console import harmless, one_line, printable
 from ragvault.cli.start import Caller
+from ragvault.text.printable import harmless, one_line, printable
 
 INDENT = "    "
 DAY = 86400  # seconds

@@ -276,7 +276,7 @@ class Coverage:
         starts = {term[: 3 if len(term) > 3 else 1] for term in bare}
         self._may_hold = re.compile("|".join(map(re.escape, starts)), re.IGNORECASE).search
         self._of_notes: dict[int, dict[str, set[str]]] = {}
-        self._chunks: dict[str, tuple[set[str], dict[str, frozenset[str]]]] = {}
+        self._runs: dict[str, tuple[set[str], dict[str, frozenset[str]]]] = {}
 
     def of(self, passage: KeywordPassage, note: KeywordNote) -> float:
         """The share of the query that a passage and its note contain, from 0 to 1."""
@@ -304,12 +304,12 @@ class Coverage:
 
     def _terms_in(self, texts: Sequence[str], analyzer: Analyzer) -> set[str]:
         """The terms of the query in some texts. A word is analyzed only when it is new."""
-        seen, holding = self._chunks.setdefault(analyzer.name, (set(), {}))
-        chunks = {chunk for text in texts for chunk in analyzer.chunks(text)}
-        for chunk in chunks - seen:
-            if chunk.isascii() and not self._may_hold(chunk):
+        seen, holding = self._runs.setdefault(analyzer.name, (set(), {}))
+        runs = {run for text in texts for run in analyzer.runs(text)}
+        for run in runs - seen:
+            if run.isascii() and not self._may_hold(run):
                 continue
-            if held := analyzer.chunk_terms(chunk) & self._wanted:
-                holding[chunk] = held
-        seen |= chunks
-        return {term for chunk in chunks & holding.keys() for term in holding[chunk]}
+            if held := analyzer.run_terms(run) & self._wanted:
+                holding[run] = held
+        seen |= runs
+        return {term for run in runs & holding.keys() for term in holding[run]}

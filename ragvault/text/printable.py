@@ -1,0 +1,67 @@
+"""Text of unknown origin, made safe to print.
+
+File names, note texts and settings of a vault may hold characters that a terminal obeys: escape
+sequences, C1 controls, marks that reverse the direction of writing. These are shown as escapes.
+
+    printable        one line, everything that is not visible is escaped
+    one_line         a name for other programs: only what ends a line or steers a terminal
+    harmless         several lines, the same
+    safe_json        JSON, where an escape does not change the value
+"""
+
+from __future__ import annotations
+
+import re
+
+# C0 and C1 controls, and the marks that change the direction of writing.
+_STEERING = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f"
+_NOT_ONE_LINE = re.compile(rf"[\t\n\r\u2028\u2029{_STEERING}]")
+_NOT_JSON = re.compile(rf"[\u2028\u2029{_STEERING}]")
+_NOT_HARMLESS = re.compile(rf"[{_STEERING}]|\r(?!\n)")
+_UNDECODED = re.compile("[\udc80-\udcff]")  # bytes of a file name that are not UTF-8
+
+
+def printable(text: str) -> str:
+    """The text on one line, with every character escaped that is not visible.
+
+    Bytes of a file name that are not UTF-8 become \\xNN.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else escaped(char) for char in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same for text of several lines."""
+    return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def harmless(text: str) -> str:
+    """The text as it is, except for characters that steer a terminal or reverse its writing."""
+    return _NOT_HARMLESS.sub(lambda found: escaped(found[0]), text)
+
+
+def one_line(text: str) -> str:
+    """A name as it is, except for characters that end its line or steer a terminal."""
+    return _NOT_ONE_LINE.sub(lambda found: escaped(found[0]), text)
+
+
+def safe_json(encoded: str) -> str:
+    """JSON text of the same value, without lone surrogates and what steers a terminal."""
+    plain = encoded.encode("utf-8", "backslashreplace").decode()
+    return _NOT_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", plain)
+
+
+def escaped(char: str) -> str:
+    """One character as Python writes it in a string: \\x9b, \\u202e."""
+    if _UNDECODED.match(char):
+        return f"\\x{ord(char) - 0xDC00:02x}"
+    return char.encode("unicode_escape").decode()
+
+
+def valid_unicode(text: str) -> str:
+    """The text with lone surrogates, which tokenizers refuse, replaced by question marks.
+
+    They come from file names and command lines that are not UTF-8.
+    """
+    return text.encode("utf-8", "replace").decode("utf-8")
