@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from ragvault.service.client import ask_watcher
+from ragvault.service.protocol import ask_watcher
 
 from benchmarks import data, record
 

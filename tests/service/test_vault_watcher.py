@@ -441,7 +441,7 @@ def test_a_missing_library_is_reported_once_and_not_after_every_edit(lone, monke
         for edited in range(10):  # enough links for new communities
             links = " ".join(f"[[{(edited + number + step) % 20}]]" for step in range(1, 9))
             (watcher.root / f"{edited}.md").write_text(f"# Note {edited}\n\n{number} {links}\n")
-        watcher._rewalk.tell("")
+        watcher._rewalk.mark_changed("")
         watcher.update(lambda: False)
         watcher.finish(lambda: False)
 
