@@ -35,14 +35,15 @@ import json, sys, time
 from pathlib import Path
 import ragvault.ingest as ingest
 from ragvault.models.load import ModelPool
-from ragvault.models.progress import SilentReporter
+from ragvault.ports import NoProgress
 from ragvault.service.vault_watcher import VaultWatcher
 from ragvault.vault import Vault
 
-NAMES = {"_walk": "look for what changed", "follow_notes": "the same, compare, read, store",
-         "bring_words": "words, searchable",
-         "refresh_vectors": "vectors", "follow_links": "links", "searched_by": "is all of it there",
-         "tidy": "tidy", "remember": "remember"}
+NAMES = {"_walk": "look for what changed", "update_catalogue": "the same, compare, read, store",
+         "refresh_keyword": "keyword, searchable",
+         "refresh_vectors": "vectors", "update_graph": "links",
+         "reached_tier": "is all of it there", "compact_if_due": "compact",
+         "remember_run": "remember"}
 took = {}
 def timed(name, work):
     def call(*args, **named):
@@ -53,12 +54,13 @@ def timed(name, work):
             took[NAMES[name]] = took.get(NAMES[name], 0) + time.perf_counter() - began
     return call
 for name in NAMES:
-    at = {"_walk": VaultWatcher, "searched_by": ingest._Run}.get(name, ingest)
+    of_caches = dict.fromkeys(("update_graph", "reached_tier"), ingest._Caches)
+    at = {"_walk": VaultWatcher, **of_caches}.get(name, ingest)
     setattr(at, name, timed(name, getattr(at, name)))
 
 root, edits = Path(sys.argv[1]), int(sys.argv[2])
 note = root / sys.argv[3]
-watched = VaultWatcher(Vault.open(root), SilentReporter(), ModelPool())
+watched = VaultWatcher(Vault.open(root), NoProgress(), ModelPool())
 watched.listen()
 try:
     watched.update(lambda: False)

@@ -25,8 +25,9 @@ from pathlib import Path
 
 from benchmarks import data
 from ragvault.config.settings import Config, Links
+from ragvault.ingest import update_catalogue
+from ragvault.ports import NoProgress
 from ragvault.store.catalogue import Catalogue
-from ragvault.update.notes import follow_notes
 
 # What must resolve, in percent of the links to notes; the sources of the figures are the vaults.
 WANTED = {
@@ -53,7 +54,7 @@ def links() -> None:
 def _resolved(root: Path, name: str) -> Iterator[tuple[str, bool]]:
     order = Links(order="label-first" if name == "dendron-site" else "target-first")
     with tempfile.TemporaryDirectory() as folder, Catalogue.open(Path(folder), True) as catalogue:
-        follow_notes(root, catalogue, Config(links=order))
+        update_catalogue(root, catalogue, Config(links=order), NoProgress())
         for path in catalogue.files():
             for link, target in catalogue.outgoing(path):
                 yield link.form, bool(target and target.path)
@@ -103,7 +104,7 @@ def one(root: Path, folder: Path) -> None:
     """One index run, told as JSON: the process, its children and its time."""
     with Catalogue.open(folder, True) as catalogue:
         began = time.perf_counter()
-        follow_notes(root, catalogue, Config())
+        update_catalogue(root, catalogue, Config(), NoProgress())
         seconds = time.perf_counter() - began
         notes = len(catalogue.files())
     own, largest = (

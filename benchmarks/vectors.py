@@ -30,8 +30,7 @@ from ragvault.config.settings import Models, Vector
 from ragvault.index.vector.file import write_file
 from ragvault.index.vector.index import FaissVectors
 from ragvault.models.load import load_options, open_embedder
-from ragvault.models.progress import SilentReporter
-from ragvault.ports import VectorChanges, VectorFileRow
+from ragvault.ports import NoProgress, VectorChanges, VectorFileRow
 
 DIM, WORDS, SAMPLE = 384, 4096, 8000
 PROBES = (0.02, 0.05, 0.1, 0.15, 0.25)
@@ -58,9 +57,7 @@ def _vectors(options: argparse.Namespace) -> Matrix:
     if options.vectors:
         return unit(np.load(options.vectors))
     if options.model:
-        embedder = open_embedder(
-            options.model, load_options(Models(), SilentReporter(), offline=True)
-        )
+        embedder = open_embedder(options.model, load_options(Models(), NoProgress(), offline=True))
         return embedder.embed(list(islice(_passages(), options.passages)), "passage")
     return _from_words()
 

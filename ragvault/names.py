@@ -11,8 +11,9 @@ from functools import lru_cache
 
 from ragvault.candidate import Exact, PassageFacts
 from ragvault.plan import QueryPlan
-from ragvault.store.keys import file_stem, fold_case
+from ragvault.store.links import file_stem
 from ragvault.store.notes import NoteRow
+from ragvault.store.values import fold_case
 
 LENGTH = 300  # characters: a longer query is nobody's name
 _QUOTED = re.compile(r'["\u201c](.*)["\u201d]', re.DOTALL)

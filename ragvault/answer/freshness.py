@@ -1,9 +1,9 @@
 """Freshness: how files have changed since they were indexed.
 
     Disk.look   one note: same, gone, unreadable, or changed (then it is read and chunked again)
-    waiting     how many files of the vault `index` would process; reads none of them
+    waiting     how many files of the vault `index` would process; reads few of them
 
-Files are compared by size and time; content is read only if those are not conclusive, as in
+Files are compared by size, times and inode; content is read only if those are not conclusive, as in
 indexing. Writes nothing. verify.py decides what happens to a result whose note has changed.
 """
 
@@ -17,8 +17,8 @@ from typing import Literal, NamedTuple
 
 from ragvault.config.settings import Config
 from ragvault.errors import VaultUnreadable
-from ragvault.notes.diff import Known, is_doubtful, is_hidden
-from ragvault.notes.read import BINARY, VANISHED, digest_of, stable_bytes
+from ragvault.notes.diff import Known, has_other_status, is_doubtful, is_hidden
+from ragvault.notes.read import BINARY, VANISHED, digest, digest_of, seen_file, stable_bytes
 from ragvault.notes.walk import Walked, walk
 from ragvault.presence import is_gone, trouble
 from ragvault.store.catalogue import Catalogue
@@ -26,6 +26,7 @@ from ragvault.store.notes import StoredNote
 from ragvault.types import File
 from ragvault.update.prepare import Prepared, prepare, recipe
 
+FEW_DOUBTFUL = 20  # files that `waiting` reads, because size and time cannot tell
 State = Literal["same", "gone", "changed", "unreadable"]
 
 
@@ -89,8 +90,11 @@ class Disk:
             return UNREADABLE
         if not stat.S_ISREG(status.st_mode):
             return GONE
-        file = File(path, stored.file.disk, status.st_size, status.st_mtime_ns)
-        known = Known(stored.file.size, stored.file.mtime_ns, stored.digest, stored.indexed_ns)
+        file = seen_file(path, stored.file.disk, status)
+        was = stored.file
+        known = Known(
+            was.size, was.mtime_ns, stored.digest, stored.indexed_ns, was.ctime_ns, was.inode
+        )
         return self._read(stored, file) if is_doubtful(known, file) else SAME
 
     def _read(self, stored: StoredNote, file: File) -> Look:
@@ -115,7 +119,10 @@ class Waiting(NamedTuple):
 def waiting(
     root: Path, catalogue: Catalogue, config: Config, walked: Walked | None = None
 ) -> Waiting:
-    """Count the files that differ from the index, by size and time alone.
+    """Count the files that differ from the index, by size and time.
+
+    A file of which only the change time or the inode differs is counted if its content differs. If
+    there are many of them, as after a backup or a copy of the vault, none is read or counted.
 
     Pass `walked` if the vault was walked already. Raises VaultNotFound or VaultUnreadable if the
     vault cannot be listed.
@@ -132,6 +139,10 @@ def waiting(
         for path in both
         if (seen[path].size, seen[path].mtime_ns) != (found[path].size, found[path].mtime_ns)
     }
+    doubtful = [p for p in both - changed if has_other_status(seen[p], found[p])]
+    if len(doubtful) <= FEW_DOUBTFUL:
+        most = config.walk.max_bytes
+        changed.update(p for p in doubtful if digest(root, found[p], most) != seen[p].digest)
     return Waiting(
         new=len(found.keys() - seen.keys() - unread),
         changed=len(changed),

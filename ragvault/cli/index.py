@@ -80,7 +80,6 @@ def index(
     ragvault index sample_vault --tier static --offline
     """
     from ragvault.cli.render import reports
-    from ragvault.models.progress import stderr_reporter
     from ragvault.service.process import pause_watcher
     from ragvault.vault import Vault
 
@@ -88,16 +87,16 @@ def index(
     opened = Vault.open(vault, flags=flags)
     how_far: Any = "keyword" if no_vectors else tier.value
     try:
-        with pause_watcher(opened.root) as watcher, progress() as report_progress:
+        with pause_watcher(opened.root) as watcher, progress() as shown:
             if watcher:
                 console.report(f"pausing the watcher (pid {watcher.pid}) during this run")
-            talk = stderr_reporter(quiet=console.is_quiet())
             how: Any = {"rebuild": rebuild, "allow_empty": allow_empty, "offline": offline}
-            report = opened.index(how_far, tell=report_progress, talk=talk, **how)
+            report = opened.index(how_far, progress=shown, **how)
     except KeyboardInterrupt:
         console.report("stopped; finished work is kept. Run the same command again to continue")
         raise
-    console.out(encode(report) if json else reports.index_report(opened.name, report))
+    looked_for = opened.settings.config.walk.extensions
+    console.out(encode(report) if json else reports.index_report(opened.name, report, looked_for))
     for warning in report.warnings:
         console.report(f"warning: {warning}")
     for skip in report.skipped:

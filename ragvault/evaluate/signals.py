@@ -49,7 +49,7 @@ from ragvault.rank.pipeline import Outcome, outcome_of
 from ragvault.rank.recency import note_age, tier_factor
 from ragvault.search import Prepared
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.keys import fold_case
+from ragvault.store.values import fold_case
 from ragvault.types import Note
 
 SignalState = Literal["alive", "idle", "dead", "failed", "off"]

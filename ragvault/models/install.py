@@ -39,8 +39,8 @@ from ragvault.models.download import (
     hub_address,
     read_hub_json,
 )
-from ragvault.models.progress import Reporter, SilentReporter
 from ragvault.models.registry import Build, Model, ModelSource
+from ragvault.ports import NoProgress, Progress
 
 _OFFLINE = "not tried, because of offline mode"
 # Older models have their vocabulary in a text file or, for sentencepiece, a .model.
@@ -56,7 +56,7 @@ class InstallOptions:
 
     offline: bool = False
     folders: Sequence[Path] = ()
-    reporter: Reporter = field(default_factory=SilentReporter)
+    reporter: Progress = field(default_factory=NoProgress)
 
 
 def ensure(
@@ -130,7 +130,7 @@ class _Attempt:
         try:
             fetch_from_source(self.source, staging, options.reporter)
         finally:
-            options.reporter.close()
+            options.reporter.download_ended()
 
 
 def _attempts(model: Model, builds: Sequence[Build], options: InstallOptions) -> Iterator[_Attempt]:
@@ -145,7 +145,7 @@ def _attempts(model: Model, builds: Sequence[Build], options: InstallOptions) ->
 
 
 @contextmanager
-def install_lock(name: str, models_dir: Path, reporter: Reporter) -> Iterator[None]:
+def install_lock(name: str, models_dir: Path, reporter: Progress) -> Iterator[None]:
     """Let only one process install this model. The lock ends with its owner, even a killed one."""
     from filelock import FileLock, Timeout  # 40 ms that a search without a download is spared
 
@@ -259,13 +259,13 @@ def _pull_hub_id(name: str, folder: Path, models_dir: Path, options: InstallOpti
         except SourceError as error:
             raise ModelUnavailable(name, [(f"hub {name}", str(error))]) from error
         finally:
-            options.reporter.close()
+            options.reporter.download_ended()
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         (staging / "files").replace(folder)
     return folder
 
 
-def _download_repository(name: str, files: Path, reporter: Reporter) -> None:
+def _download_repository(name: str, files: Path, reporter: Progress) -> None:
     listing = read_hub_json(hub_address(f"api/models/{name}/revision/main?blobs=true"))
     entries = [entry for entry in listing.get("siblings", []) if _is_accepted(entry)]
     total, done = sum(int(entry.get("size") or 0) for entry in entries), 0

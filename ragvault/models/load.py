@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ragvault.config import folders
 from ragvault.errors import ModelUnusable, UsageError
-from ragvault.ports import Embedder, Reranker
+from ragvault.ports import Embedder, Progress, Reranker
 
 if TYPE_CHECKING:
     from ragvault.config.settings import Models
     from ragvault.models.install import InstallOptions
-    from ragvault.models.progress import Reporter
     from ragvault.models.registry import Build
 
 AnyModel = TypeVar("AnyModel", Embedder, Reranker)
@@ -80,7 +79,7 @@ class LoadOptions:
     batch: int = 32
 
 
-def load_options(settings: Models, reporter: Reporter, *, offline: bool = False) -> LoadOptions:
+def load_options(settings: Models, reporter: Progress, *, offline: bool = False) -> LoadOptions:
     """The options that the settings ask for; `offline` is a command's flag."""
     from ragvault.models.install import InstallOptions
 

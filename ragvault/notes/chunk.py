@@ -17,7 +17,7 @@ from ragvault.notes.parse import Lines
 from ragvault.notes.pieces import Visible, pieces
 from ragvault.notes.segment import Piece, Wish, segment
 from ragvault.text.spans import cut
-from ragvault.types import Block, Held, Kind, Note, Passage, Said, Section
+from ragvault.types import Block, Held, Kind, Note, Passage, PassageText, Section
 
 _KINDS: tuple[Kind, ...] = ("prose", "list", "table", "code", "callout")  # ties go to the first
 _CODE_STAYS_WHOLE = 4  # times a section's size: a listing longer than that is a file
@@ -34,7 +34,7 @@ def chunk(note: Note, settings: config.Chunk) -> tuple[list[Section], list[Passa
     return sections, [replace(passage, ordinal=i) for i, passage in enumerate(passages)]
 
 
-def embedding_text(passage: Passage | Said) -> str:
+def embedding_text(passage: Passage | PassageText) -> str:
     """What is embedded for a passage: its headings and its text.
 
     Never the file's name: a renamed note embeds nothing.

@@ -165,7 +165,7 @@ def note(state: Walk, path: str, disk: str, entry: os.DirEntry[str]) -> None:
         status = entry.stat(follow_symlinks=False)
         if status.st_nlink > 1:
             state.shared.add((status.st_dev, status.st_ino))
-        take(state, File(path, disk, status.st_size, status.st_mtime_ns), status)
+        take(state, read.seen_file(path, disk, status), status)
 
 
 def take(state: Walk, file: File, status: os.stat_result) -> None:

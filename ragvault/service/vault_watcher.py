@@ -22,10 +22,10 @@ from ragvault.config.settings import Walk
 from ragvault.errors import ConfigError, IndexLocked, IndexMissing, RagvaultError
 from ragvault.ingest import Tier
 from ragvault.models.load import ModelPool
-from ragvault.models.progress import Reporter, SilentReporter
 from ragvault.notes.rewalk import Rewalk
 from ragvault.notes.walk import Walked
 from ragvault.opened import Opened
+from ragvault.ports import NoProgress, Progress
 from ragvault.presence import trouble
 from ragvault.service.events import NativeEvents, NoNativeEvents, PathFilter, Poller
 from ragvault.service.log import describe_unexpected
@@ -87,12 +87,16 @@ class VaultWatcher:
     """One watched vault. Calls `wake`, from any thread, when there may be work."""
 
     def __init__(
-        self, vault: Vault, talk: Reporter, kit: ModelPool, wake: Callable[[], None] = lambda: None
+        self,
+        vault: Vault,
+        progress: Progress,
+        kit: ModelPool,
+        wake: Callable[[], None] = lambda: None,
     ) -> None:
-        self.vault, self._talk, self._kit, self._wake = vault, talk, kit, wake
+        self.vault, self._progress, self._kit, self._wake = vault, progress, kit, wake
         settings = vault.settings.config.watch
         self.batch = ChangeBatch(settings.debounce, settings.patience)
-        self.unfinished = False  # communities or full vectors are missing
+        self.unfinished = False  # communities, full vectors or compaction are due
         self.unavailable = ""  # why the vault cannot be read now
         self.polling_reason = ""  # why there are no native events
         self.last_change = 0.0  # when the last change was indexed, in seconds since 1970
@@ -200,9 +204,9 @@ class VaultWatcher:
                 return
             tier = self.vault.settings.config.watch.tier
             first: Tier = "keyword" if tier == "keyword" else "static"
-            report = self._index(first, interrupt, regroup=math.inf)
+            report = self._index(first, interrupt, regroup=math.inf, postpone_compact=True)
             lacks_vectors = tier == "full" and report.tier != "full"
-            self.unfinished = lacks_vectors or report.communities_due
+            self.unfinished = lacks_vectors or report.communities_due or report.compact_due
             if report.anything:
                 self.last_change = time.time()
                 self._report(f"{_counts(report)}, {report.seconds:.1f} s")
@@ -214,7 +218,10 @@ class VaultWatcher:
             self.add_change(at_once=True)
 
     def finish(self, interrupt: Callable[[], bool]) -> None:
-        """Continue with communities and full vectors. Raises Interrupted as `update` does."""
+        """Continue with communities and full vectors, then compact.
+
+        Raises Interrupted as `update` does.
+        """
         try:
             if self._is_emptied():
                 self.unfinished = False  # until the vault is back
@@ -231,13 +238,24 @@ class VaultWatcher:
         except Exception as error:
             self._retry(error)
 
-    def _index(self, tier: Tier, interrupt: Callable[[], bool], regroup: float) -> Report:
-        progress = _InterruptingProgress(self._talk, interrupt)
-        engines = self.vault.engines(talk=progress, kit=self._kit, slab=EMBED_SLICE)
+    def _index(
+        self,
+        tier: Tier,
+        interrupt: Callable[[], bool],
+        regroup: float,
+        *,
+        postpone_compact: bool = False,
+    ) -> Report:
+        progress = _InterruptingProgress(self._progress, interrupt)
+        engines = self.vault.engines(progress=progress, kit=self._kit, slab=EMBED_SLICE)
         self.runs += 1
         try:
             report = self.vault.index(
-                tier, tell=progress.tell, engines=engines, look=self._walk, regroup=regroup
+                tier,
+                engines=engines,
+                look=self._walk,
+                regroup=regroup,
+                postpone_compact=postpone_compact,
             )
         finally:
             self.runs += 1
@@ -284,7 +302,7 @@ class VaultWatcher:
             self._report_once(describe_unexpected(error))
 
     def _report(self, line: str) -> None:
-        self._talk.info(f"{self.vault.name}: {line}")
+        self._progress.info(f"{self.vault.name}: {line}")
 
     def _report_once(self, line: str) -> None:
         if line != self._last_report:
@@ -365,19 +383,22 @@ class _PendingCount(NamedTuple):
     files: int
 
 
-class _InterruptingProgress(SilentReporter):
+class _InterruptingProgress(NoProgress):
     """Receives the progress of an indexing run, and ends it when `interrupt` returns True."""
 
-    def __init__(self, talk: Reporter, interrupt: Callable[[], bool]) -> None:
-        self._talk, self._interrupt = talk, interrupt
+    def __init__(self, progress: Progress, interrupt: Callable[[], bool]) -> None:
+        self._progress, self._interrupt = progress, interrupt
 
-    def info(self, line: str) -> None:
-        self._talk.info(line)
+    def info(self, text: str) -> None:
+        self._progress.info(text)
 
-    def progress(self, done: int, total: int) -> None:
-        self.tell("", done, total)  # of a download
+    def step(self, name: str, done: int = 0, total: int = 0) -> None:
+        self.checkpoint()
 
-    def tell(self, what: str, done: int, total: int) -> None:
+    def download(self, done: int, total: int) -> None:
+        self.checkpoint()
+
+    def checkpoint(self) -> None:
         if self._interrupt():
             raise Interrupted
 

@@ -28,7 +28,7 @@ def test_nothing_that_speaks_http_is_loaded_before_a_download():
     "code",
     [
         "import ragvault",
-        "from ragvault.models import load, embed, install, download, weights, progress",
+        "from ragvault.models import load, embed, install, download, weights",
         "from ragvault.models import onnx, static, sentence_transformers, fake",
         "from ragvault.models import registry; registry.find_model('bge-small-en-v1.5')",
         "from ragvault.cli.main import main; main(['models', '--help'])",

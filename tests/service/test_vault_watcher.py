@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ragvault.models.load import ModelPool
 from ragvault.service.vault_watcher import ChangeBatch, VaultWatcher
 from ragvault.service.watcher import Watcher
+from ragvault.update import compact
 from ragvault.vault import Vault
 from tests.watch_kit import SMALL, Watched, soon
 from tests.write_kit import Heard
@@ -222,7 +223,7 @@ def test_a_burst_is_one_batch(watched):
 def test_every_passage_has_its_vector_in_the_end(watched):
     assert soon(watched.is_done)
     with watched.vault_watcher.vault.catalogue() as catalogue:
-        assert not catalogue.lacking(catalogue.tier_model("full"))
+        assert not catalogue.unembedded(catalogue.tier_model("full"))
 
 
 def test_a_vault_that_goes_and_comes_back_is_taken_up_again(watched):
@@ -374,3 +375,30 @@ def test_no_change_waits_longer_than_patience(times):
         batch.add(now)
 
     assert batch.due(times[0] + WAITS[1]) == 0
+
+
+def test_compaction_waits_until_the_edits_are_in(tmp_path, monkeypatch):
+    for name, value in {**SMALL, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
+        monkeypatch.setenv(name, value)
+    root = tmp_path / "vault"
+    root.mkdir()
+    for number in range(3):
+        (root / f"{number}.md").write_text(f"zebra{number}\n")
+    watcher = VaultWatcher(Vault.open(root), Heard(), ModelPool())
+    watcher.update(lambda: False)
+    watcher.finish(lambda: False)
+    steps = []
+    real = compact.compact_caches
+    monkeypatch.setattr(
+        compact, "compact_caches", lambda *each: steps.append("compact") or real(*each)
+    )
+    (root / "0.md").unlink()
+
+    watcher.update(lambda: False)
+    assert (steps, watcher.unfinished) == ([], True)
+    (root / "1.md").write_text("yak, edited meanwhile\n")
+    watcher.update(lambda: False)
+    assert (steps, watcher.unfinished) == ([], True)
+
+    watcher.finish(lambda: False)
+    assert (steps, watcher.unfinished) == (["compact"], False)
