@@ -45,7 +45,7 @@ class LinkRow(NamedTuple):
 
     source: int
     target: int
-    kind: str  # link, embed, property; alias where only an alias told what was meant
+    kind: str  # link, embed, property; alias where only an alias names the note
     source_section: int | None
     target_section: int | None
 
@@ -335,8 +335,8 @@ def link_row(link: Link) -> tuple[Any, ...]:
 
 def to_link(row: Sequence[Any]) -> Link:
     """A link from columns LINK."""
-    kind, form, target, anchor, said, line, start = row
-    return Link(kind, form, from_sql(target), from_json(anchor), from_sql(said), line, start)
+    kind, form, target, anchor, text, line, start = row
+    return Link(kind, form, from_sql(target), from_json(anchor), from_sql(text), line, start)
 
 
 def to_target(path: str | bytes | None, row: Sequence[Any]) -> Target | None:
@@ -351,8 +351,8 @@ def to_target(path: str | bytes | None, row: Sequence[Any]) -> Target | None:
 def to_headings(stored: str) -> tuple[Heading, ...]:
     """The headings of column `headings`."""
     return tuple(
-        Heading(said, level, line, start, tuple(path))
-        for said, level, line, start, path in json.loads(stored)
+        Heading(text, level, line, start, tuple(path))
+        for text, level, line, start, path in json.loads(stored)
     )
 
 

@@ -307,7 +307,7 @@ def passage_row(passage: Passage, note: Note, text_hash: bytes) -> tuple[Any, ..
 def to_passage(row: Sequence[Any], whole: str, excluded: Sequence[Span]) -> Passage:
     """A passage from columns PASSAGE and its note's text."""
     ordinal, section, headings, kind, lang, has, start, end, *places, overlap, own, below, _ = row
-    said = from_sql(own) if own is not None else cut_passage(whole, start, end, overlap, excluded)
+    text = from_sql(own) if own is not None else cut_passage(whole, start, end, overlap, excluded)
     return Passage(
         ordinal,
         section,
@@ -319,7 +319,7 @@ def to_passage(row: Sequence[Any], whole: str, excluded: Sequence[Span]) -> Pass
         end,
         (places[0], places[1]),
         (places[2], places[3]),
-        said,
+        text,
         overlap,
         from_json(below),
     )

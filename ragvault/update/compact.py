@@ -68,7 +68,7 @@ def compact_now(catalogue: Catalogue, engines: Engines) -> None:
     engines.drop_unused(catalogue)
     compact_caches(catalogue, engines)
     catalogue.drop_unused_vectors()
-    catalogue.set_vacuum_due(True)  # first: without removed passages nothing else would tell
+    catalogue.set_vacuum_due(True)  # first: without removed passages nothing else shows it
     catalogue.set_compacted_revision(catalogue.revision)
     catalogue.drop_removals(catalogue.revision)
     _vacuum(catalogue)

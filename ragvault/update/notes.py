@@ -78,7 +78,7 @@ class Report:
 # --- What has changed ---
 
 
-class Source(NamedTuple):
+class FileToRead(NamedTuple):
     """A file to read. `was` is the path that its note had before, if it was moved."""
 
     file: File
@@ -86,7 +86,7 @@ class Source(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class NoteChanges:
     """Everything a run has to do to the notes of the catalogue."""
 
     found: Walked
@@ -98,10 +98,10 @@ class Pending:
     recipe: str
     now_ns: int  # the clock before anything was looked at
 
-    def to_read(self) -> list[Source]:
+    def to_read(self) -> list[FileToRead]:
         """The files to read, by path."""
-        sources = [Source(file, None) for file in (*self.changes.added, *self.changes.changed)]
-        sources += [Source(move.file, move.old) for move in self.changes.moved]
+        sources = [FileToRead(file, None) for file in (*self.changes.added, *self.changes.changed)]
+        sources += [FileToRead(move.file, move.old) for move in self.changes.moved]
         return sorted(sources, key=lambda source: source.file.path)
 
 
@@ -113,7 +113,7 @@ def compare(
     now_ns: int,
     *,
     allow_empty: bool = False,
-) -> Pending:
+) -> NoteChanges:
     """What differs between a walk and the catalogue. `now_ns` is the clock before the walk.
 
     Raises VaultEmptied where every note would be removed, unless that is allowed.
@@ -136,7 +136,7 @@ def compare(
         for file in walked.files
         if file.ctime_ns and file.path in seen and not seen[file.path].ctime_ns
     ]
-    return Pending(found, walked, changes, rest, unknown, dates, how, now_ns)
+    return NoteChanges(found, walked, changes, rest, unknown, dates, how, now_ns)
 
 
 def _to_rechunk(seen: Mapping[str, IndexedFile], changes: Changes, wanted: str) -> list[str]:
@@ -151,7 +151,7 @@ def _to_rechunk(seen: Mapping[str, IndexedFile], changes: Changes, wanted: str) 
 
 def store(
     catalogue: Catalogue,
-    pending: Pending,
+    pending: NoteChanges,
     prepared: Iterable[Prepared | Skipped],
     config: Config,
     progress: Progress,
@@ -181,7 +181,7 @@ def store(
 
 def _store_read(
     catalogue: Catalogue,
-    pending: Pending,
+    pending: NoteChanges,
     prepared: Iterable[Prepared | Skipped],
     progress: Progress,
     meanwhile: Callable[[], None],
@@ -221,7 +221,7 @@ def _put(
 
 def _rechunk(
     catalogue: Catalogue,
-    pending: Pending,
+    pending: NoteChanges,
     config: Config,
     progress: Progress,
     meanwhile: Callable[[], None],
@@ -286,7 +286,7 @@ class _Named(NamedTuple):
 # --- The report ---
 
 
-def _report(pending: Pending, unread: Sequence[Skipped]) -> Report:
+def _report(pending: NoteChanges, unread: Sequence[Skipped]) -> Report:
     changes, missed = pending.changes, {skip.path for skip in unread}
     return Report(
         added=sum(file.path not in missed for file in changes.added),
