@@ -14,11 +14,11 @@ import time
 import numpy as np
 
 from benchmarks import data
+from ragvault.cli.progress import LineProgress
 from ragvault.config.settings import Models
 from ragvault.evaluate import metrics
 from ragvault.evaluate.questions import Collection, read_beir
 from ragvault.models.load import load_options, open_embedder
-from ragvault.models.progress import LineReporter
 from ragvault.ports import Embedder
 
 
@@ -32,7 +32,7 @@ def main() -> None:
     for name in args.sets.split(","):
         collection = read_beir(data.folder("ir", name))
         for model in args.models.split(","):
-            embedder = open_embedder(model, load_options(Models(), LineReporter()))
+            embedder = open_embedder(model, load_options(Models(), LineProgress()))
             print(f"| {name} | {embedder.name} | {_row(embedder, collection)} |", flush=True)
 
 

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks import data
+from ragvault.cli.progress import LineProgress
 from ragvault.config import folders
 from ragvault.config.settings import Models
 from ragvault.models import registry
 from ragvault.models.load import load_options, open_embedder
 from ragvault.models.onnx import cpu_cores
-from ragvault.models.progress import LineReporter
 
 SLICE = 250
 # (threads of one run, runs at once, texts of one run)
@@ -36,8 +36,8 @@ import time
 begun = time.perf_counter()
 from ragvault.config.settings import Models
 from ragvault.models.load import load_options, open_embedder
-from ragvault.models.progress import SilentReporter
-options = load_options(Models(), SilentReporter(), offline=True)
+from ragvault.ports import NoProgress
+options = load_options(Models(), NoProgress(), offline=True)
 open_embedder({name!r}, options).embed(["a question"], "query")
 print(time.perf_counter() - begun)
 """
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--model", default=Models().embedder)
     args = parser.parse_args()
     texts = data.passages(args.passages)
-    embedder = open_embedder(args.model, load_options(Models(), LineReporter()))
+    embedder = open_embedder(args.model, load_options(Models(), LineProgress()))
     embedder.embed(texts[:8], "passage")
 
     if registry.find_model(args.model)[0].engine == "onnx":

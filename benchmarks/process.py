@@ -26,9 +26,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from ragvault.service.protocol import ask_watcher
-
 from benchmarks import data, record
+from ragvault.service.protocol import ask_watcher
 
 PYTHON = sys.executable
 RAGVAULT = str(Path(PYTHON).with_name("ragvault"))

@@ -24,8 +24,9 @@ from pathlib import Path
 
 from benchmarks import data
 from ragvault.config.settings import Config, Links
+from ragvault.ingest import update_catalogue
+from ragvault.ports import NoProgress
 from ragvault.store.catalogue import Catalogue
-from ragvault.update.notes import follow_notes
 
 # What must resolve, in percent of the links to notes; the sources of the figures are the vaults.
 WANTED = {
@@ -52,7 +53,7 @@ def links() -> None:
 def _resolved(root: Path, name: str) -> Iterator[tuple[str, bool]]:
     order = Links(order="label-first" if name == "dendron-site" else "target-first")
     with tempfile.TemporaryDirectory() as folder, Catalogue.open(Path(folder), True) as catalogue:
-        follow_notes(root, catalogue, Config(links=order))
+        update_catalogue(root, catalogue, Config(links=order), NoProgress())
         for path in catalogue.files():
             for link, target in catalogue.outgoing(path):
                 yield link.form, bool(target and target.path)
@@ -89,7 +90,7 @@ def one(root: Path, folder: Path) -> None:
     """One index run, as JSON: time, and memory of the process and its children."""
     with Catalogue.open(folder, True) as catalogue:
         began = time.perf_counter()
-        follow_notes(root, catalogue, Config())
+        update_catalogue(root, catalogue, Config(), NoProgress())
         seconds = time.perf_counter() - began
         notes = len(catalogue.files())
     own, largest = (

@@ -21,11 +21,11 @@ from tokenizers import Tokenizer
 
 from benchmarks import data
 from benchmarks.embed import Bare
+from ragvault.cli.progress import LineProgress
 from ragvault.config import folders
 from ragvault.config.settings import Models
 from ragvault.models import registry
 from ragvault.models.load import load_options, open_embedder
-from ragvault.models.progress import LineReporter
 
 SIZE = 4000  # characters of a passage
 NAME = Models().embedder
@@ -45,7 +45,7 @@ def _long(folder: Path, name: str) -> None:
     text = (folder / "corpora" / f"{name}.md").read_text("utf-8")
     passages = [text[at : at + SIZE] for at in range(0, len(text), SIZE)]
     questions = list(_questions(folder, name))
-    embedder = open_embedder(NAME, load_options(Models(), LineReporter()))
+    embedder = open_embedder(NAME, load_options(Models(), LineProgress()))
     asked = embedder.embed([query for query, _ in questions], "query")
     wanted = [start // SIZE for _, start in questions]
     print(f"{name}: {len(passages)} passages of about 1,000 tokens, {len(questions)} questions")

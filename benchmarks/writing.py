@@ -34,15 +34,15 @@ from ragvault.config import folders
 
 # What is timed: (where it is called from, its name, what it is called here).
 STEPS = (
-    ("ragvault.ingest", "follow_notes", "read, parse, chunk, store"),
-    ("ragvault.update.notes", "look_links_up", "  of it: resolve links"),
+    ("ragvault.ingest", "update_catalogue", "read, parse, chunk, store"),
+    ("ragvault.ingest", "resolve_links", "  of it: resolve links"),
     ("ragvault.update.keyword", "update_keyword", "keyword"),
-    ("ragvault.ingest", "embed", "embed (in parallel)"),
+    ("ragvault.ingest", "embed", "embed"),
     ("ragvault.update.vectors", "update_vectors", "vectors"),
-    ("ragvault.ingest", "follow_vocabulary", "vocabulary"),
+    ("ragvault.ingest", "build_vocabulary", "vocabulary"),
     ("ragvault.update.graph.LinkGraph", "update", "links"),
     ("ragvault.update.graph.LinkGraph", "update_communities", "communities"),
-    ("ragvault.ingest", "tidy", "tidy"),
+    ("ragvault.ingest", "compact_if_due", "compact"),
 )
 PARAGRAPH = "\n\nA paragraph about a zeppelinwright that was added a moment ago.\n"
 
@@ -139,7 +139,7 @@ def one(root: Path, flag: str, how: str) -> None:
         followed.watch(meanwhile=how != "keyword last")
     with suppress(KeyboardInterrupt):
         tier = "static" if how in ("static", "keyword last") else "full"
-        vault.index(tier, talk=reporter)  # type: ignore[arg-type]
+        vault.index(tier, progress=reporter)  # type: ignore[arg-type]
     result |= {"index": time.perf_counter() - began, "index_cpu": _cpu() - cpu}
     if how == "bare":
         result |= _bare(vault)
@@ -149,7 +149,7 @@ def one(root: Path, flag: str, how: str) -> None:
         "notes": counts.notes,
         "passages": counts.passages,
         "missed": followed.longest(began),
-        "keyword": reporter.since(began, "by keyword"),
+        "keyword": reporter.since(began, "keyword search."),
         "clock": time.time() - (time.perf_counter() - began),
         "wrote": _written(),
         "cpu": _cpu(),
@@ -167,9 +167,9 @@ class TimedLines:
         self.lines.append((time.perf_counter(), line))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        from ragvault.models.progress import SilentReporter
+        from ragvault.ports import NoProgress
 
-        return getattr(SilentReporter(), name)  # type: ignore[no-any-return]
+        return getattr(NoProgress(), name)  # type: ignore[no-any-return]
 
     def since(self, began: float, what: str) -> float:
         return next((at - began for at, line in self.lines if line.endswith(what)), 0.0)
@@ -247,7 +247,7 @@ def _stand_in(stops: bool) -> None:
         def stop(*_: object) -> None:
             raise KeyboardInterrupt
 
-        ingest._Run._retire_static = stop
+        ingest._Caches._drop_superseded_static = stop
 
 
 def _bare(vault: Any) -> dict[str, float]:

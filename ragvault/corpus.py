@@ -60,8 +60,7 @@ from ragvault.store import access
 from ragvault.store.access import Accesses
 from ragvault.store.caches import KEYWORD, Cache
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.keys import file_stem
-from ragvault.store.links import LinkStats
+from ragvault.store.links import LinkStats, file_stem
 from ragvault.store.passages import PassagePlace
 from ragvault.text.fold import plain_name
 from ragvault.text.spans import Span, cut

@@ -17,12 +17,19 @@ from ragvault.config.load import Loaded
 from ragvault.errors import IndexUnusable
 from ragvault.models.embed import SLAB
 from ragvault.models.load import ModelChoice, ModelPool, choose_model
-from ragvault.models.progress import Reporter, SilentReporter
-from ragvault.ports import CacheBroken, Embedder, KeywordIndex, Reranker, VectorIndex
+from ragvault.ports import (
+    CacheBroken,
+    Embedder,
+    KeywordIndex,
+    NoProgress,
+    Progress,
+    Reranker,
+    VectorIndex,
+)
 from ragvault.store.caches import KEYWORD, vector_cache
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.files import discard
-from ragvault.store.model_vectors import ModelVectors
+from ragvault.store.vectors import ModelVectors
 
 OLD_CACHES = ("keyword", "code", "vectors")  # folders of an index of format 1
 # Seconds after which words are looked at byte by byte again: every run of a command does, and a
@@ -31,7 +38,7 @@ VERIFIED_FOR = 600.0
 
 
 class Engines:
-    """Opens what a vault's settings ask for. `talk` hears of downloads and of caches made again.
+    """Opens what a vault's settings ask for. `progress` receives downloads, rebuilds and steps.
 
     Models are kept once they are open, in the `kit`: whoever indexes again and again, or answers
     many searches, keeps one kit and hands it to every run. A `slab` is how many texts are embedded
@@ -44,25 +51,25 @@ class Engines:
         settings: Loaded,
         *,
         offline: bool = False,
-        talk: Reporter | None = None,
+        progress: Progress | None = None,
         kit: ModelPool | None = None,
         slab: int = SLAB,
     ) -> None:
         self.folder = folder
         self.config = settings.config
         self.offline = offline
-        self.talk: Reporter = talk or SilentReporter()
+        self.progress: Progress = progress or NoProgress()
         self._explicit = settings.origin["models.embedder"] != "default"
         self.slab = slab
         self._kit = kit or ModelPool()
-        self.remade: set[str] = set()  # caches that this run has made again
-        self._rebuilt: set[str] | None = None  # caches rebuilt since `empty`
+        self.rebuilt: set[str] = set()  # caches that this run has rebuilt
+        self._rebuilt: set[str] | None = None  # caches rebuilt since `rebuild_all`
         self._verified: dict[str, float] = {}  # when every byte of a cache was as written
 
-    def own(self, catalogue: Catalogue) -> None:
+    def drop_format_1_caches(self) -> None:
         """Delete what an index of format 1 has left; caches are rows of the catalogue now."""
         if any((self.folder / name).is_dir() for name in OLD_CACHES):
-            self.talk.info(
+            self.progress.info(
                 "the index has an older format; rebuilding it (nothing is embedded again)"
             )
         for name in OLD_CACHES:
@@ -81,13 +88,13 @@ class Engines:
         if free < size:
             raise IndexUnusable(
                 self.folder,
-                f"making its indexes again takes about {size / 1e6:.0f} MB of room, and "
-                f"{free / 1e6:.0f} MB are free; they are as they were",
+                f"rebuilding its indexes needs about {size / 1e6:.0f} MB, and "
+                f"{free / 1e6:.0f} MB are free; nothing was changed",
                 fix="free some space, then run it again",
             )
 
-    def empty(self) -> None:
-        """Rebuild every cache in this run; the current ones answer until then."""
+    def rebuild_all(self) -> None:
+        """Rebuild every cache in this run; the current ones are used until then."""
         self._rebuilt = set()
 
     def keyword(self, catalogue: Catalogue) -> KeywordIndex:
@@ -163,7 +170,7 @@ class Engines:
         """A model by name, fetched where that is needed and allowed; opened once."""
         from ragvault.models.load import load_options
 
-        how = load_options(self.config.models, self.talk, offline=offline or self.offline)
+        how = load_options(self.config.models, self.progress, offline=offline or self.offline)
         return self._kit.embedder(name, self.config.models, how)
 
     def reranker(self) -> Reranker:
@@ -172,7 +179,7 @@ class Engines:
         from ragvault.models.load import load_options
 
         settings = self.config.models
-        how = load_options(settings, self.talk, offline=True)
+        how = load_options(settings, self.progress, offline=True)
         return self._kit.reranker(settings.reranker, settings, how)
 
 

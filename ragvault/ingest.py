@@ -1,16 +1,15 @@
-"""The write path.
+"""The write path: bring an index up to date with its vault.
 
-    vault -> catalogue -> words        the vault can be searched by keyword
-                       -> static       … and by meaning, roughly: seconds for a whole vault
-                       -> vocabulary   the words it is about
-                       -> links        backlinks, communities
-                       -> full         … and by meaning, well: minutes to hours
-                       -> tidy         what was removed is in no file any more
+    walk -> diff -> read, parse, chunk -> store -> resolve links     the catalogue is up to date
+         -> keyword                  the vault can be searched by keyword
+         -> static vectors           … and by quick semantic search: seconds for a whole vault
+         -> vocabulary, graph        query expansion; backlinks and communities
+         -> full vectors             … and by full semantic search: minutes to hours
+         -> compact                  bytes of removed text are gone from every file
 
-Each step follows the one before it from wherever it was left, so that a run may be stopped at any
-moment, and whoever is told may raise (between two steps nothing in particular is told, for that).
-The next run goes on from there and ends with the same index. The catalogue is the truth, and
-everything after it can be made again without embedding a text twice.
+Each step continues from wherever the last run stopped, so a run may be stopped at any moment: by
+`progress`, which may raise, or by a crash. The next run ends with the same index. The catalogue is
+the truth, and everything after it can be rebuilt without embedding a text twice.
 """
 
 from __future__ import annotations
@@ -22,23 +21,30 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
+from ragvault.config.settings import Config
 from ragvault.engines import Engines
-from ragvault.errors import EngineMissing, ModelUnavailable, ModelUnusable, RagvaultError
-from ragvault.ports import Embedder
+from ragvault.errors import EngineMissing, ModelUnavailable, ModelUnusable
+from ragvault.notes.walk import Walked, walk
+from ragvault.ports import Progress
 from ragvault.store.caches import KEYWORD
 from ragvault.store.catalogue import Catalogue
-from ragvault.update.compact import tidy
+from ragvault.update.compact import compact_if_due
 from ragvault.update.graph import REGROUP, LinkGraph
-from ragvault.update.keyword import KeywordFollower, follow_vocabulary, is_due, refresh_keyword
-from ragvault.update.notes import Look, Report, Tell, follow_notes, remember
-from ragvault.update.vectors import PAGE, embed, refresh_vectors, take_over
-from ragvault.update.workers import Stop, aside
+from ragvault.update.keyword import (
+    KeywordCatchUp,
+    build_vocabulary,
+    refresh_keyword,
+    vocabulary_is_due,
+)
+from ragvault.update.notes import Report, compare, remember_run, resolve_links, store
+from ragvault.update.prepare import prepare_all
+from ragvault.update.vectors import PAGE, embed, refresh_vectors, use_model
 
-# Pages of good vectors after which rough ones go: both tiers of a whole vault at once would make
-# the index half as large again.
+# Pages of full vectors after which superseded static ones are dropped: both tiers of a whole vault
+# at once would make the index half as large again.
 PAGES = 8
 Tier = Literal["keyword", "static", "full"]
-Say = Callable[[str], None]
+NO_VECTORS = (EngineMissing, ModelUnavailable, ModelUnusable)
 
 
 def ingest(
@@ -47,198 +53,208 @@ def ingest(
     engines: Engines,
     tier: Tier = "full",
     *,
-    tell: Tell = lambda *_: None,
-    say: Say = lambda _: None,
-    look: Look | None = None,
+    look: Callable[[], Walked] | None = None,
     allow_empty: bool = False,
     regroup: float = 0.0,
-    tidies: bool = True,
+    postpone_compact: bool = False,
 ) -> Report:
     """Bring the index up to date with the vault. The caller holds the writer's lock.
 
-    Communities are computed again when at least the share `regroup` of the links has changed.
-    Without `tidies`, compaction is left to a later run.
+    `look` replaces the walk, for a caller that knows what has changed. Communities are computed
+    again when at least the share `regroup` of the links has changed. Raises VaultEmptied where
+    every note would be removed, unless `allow_empty`; and whatever `engines.progress` raises.
     """
-    began = time.perf_counter()
-    engines.remade.clear()
-    following = KeywordFollower(catalogue, engines)
-    report = follow_notes(
-        root, catalogue, engines.config, tell, look, following, allow_empty=allow_empty
+    began, progress = time.perf_counter(), engines.progress
+    engines.rebuilt.clear()
+
+    report = update_catalogue(
+        root,
+        catalogue,
+        engines.config,
+        progress,
+        look=look,
+        meanwhile=KeywordCatchUp(catalogue, engines),
+        allow_empty=allow_empty,
     )
-    engines.own(catalogue)
-    run = _Run(catalogue, engines, report, tell, say)
-    if tier == "keyword":
-        run.words()
-    else:
-        run.words_and_static()
-    tell("", 0, 0)
-    run.links(regroup)
+
+    engines.drop_format_1_caches()
+    run = _Caches(catalogue, engines, report)
+    run.update_keyword()
+    if tier != "keyword":
+        models = engines.config.models
+        run.update_static(more_follows=tier == "full" and models.embedder != models.static)
+        run.update_vocabulary()
+    run.update_graph(regroup)
     if tier == "full":
-        run.full()
+        run.update_full()
     else:
-        run.keep_better()
-    tell("", 0, 0)
-    report.tier = run.searched_by()
-    report.remade = tuple(sorted(engines.remade))
-    if tidies:
-        tidy(catalogue, engines, report)
+        run.refresh_better_tiers()
+
+    progress.checkpoint()
+    report.tier = run.reached_tier()
+    report.rebuilt = tuple(sorted(engines.rebuilt))
+    compact_if_due(catalogue, engines, report, postpone=postpone_compact)
+    report.notes, report.passages = catalogue.note_count(), catalogue.passage_count()
     report.seconds = time.perf_counter() - began
-    remember(catalogue, report)
+    remember_run(catalogue, report)
     return report
 
 
-class _Run:
-    """The steps after the catalogue, each told what the others did."""
+def update_catalogue(
+    root: Path,
+    catalogue: Catalogue,
+    config: Config,
+    progress: Progress,
+    *,
+    look: Callable[[], Walked] | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
+    allow_empty: bool = False,
+) -> Report:
+    """The first half: bring the catalogue up to date with the vault.
 
-    def __init__(
-        self, catalogue: Catalogue, engines: Engines, report: Report, tell: Tell, say: Say
-    ) -> None:
+    `meanwhile` is called whenever some more notes are stored, and may read the catalogue.
+    """
+    now_ns = time.time_ns()
+    progress.step("looking for notes")
+    walked = look() if look else walk(root, config.walk)
+    pending = compare(root, catalogue, walked, config, now_ns, allow_empty=allow_empty)
+    prepared = prepare_all(root, [source.file for source in pending.to_read()], config)
+    report = store(catalogue, pending, prepared, config, progress, meanwhile)
+    report.links = resolve_links(catalogue, progress)
+    return report
+
+
+class _Caches:
+    """The second half: each step brings one cache up to date with the catalogue."""
+
+    def __init__(self, catalogue: Catalogue, engines: Engines, report: Report) -> None:
         self.catalogue, self.engines, self.report = catalogue, engines, report
-        self.tell, self.say = tell, say
-        self.reached: Tier = "keyword"  # the best tier that this run saw every passage into
+        self.progress = engines.progress
+        self.reached: Tier = "keyword"  # the best tier that this run completed
 
-    def words(self) -> None:
+    def update_keyword(self) -> None:
+        """The keyword index; without its engine the run goes on with a warning."""
         try:
-            refresh_keyword(self.catalogue, self.engines, self._telling("indexing keyword"))
+            refresh_keyword(self.catalogue, self.engines)
         except EngineMissing as missing:
-            self._go_without(missing)
+            self.report.warn(missing)
             return
         if self.report.anything:
-            self.say("searchable now, by keyword")
+            self.progress.info("Ready: keyword search.")
 
-    def words_and_static(self) -> None:
-        """Rough vectors for what has no good one yet, made while words are indexed."""
-        with aside(self.catalogue.folder, self._static, self._embed_static) as embedded:
-            self.words()
-            try:
-                model, new = embedded()
-            except (EngineMissing, ModelUnavailable, ModelUnusable) as missing:
-                self._go_without(missing)
-                return
-        self.report.embedded += new
-        self.tell("", 0, 0)
-        take_over(self.catalogue, "static", model)
-        self.reached = "static"
-        if new:
-            self.say("searchable now, by keyword and by meaning (static)")
-        self._vocabulary(model)
-
-    def _static(self) -> Embedder:
-        return self.engines.embedder(self.engines.config.models.static)
-
-    def _embed_static(
-        self, catalogue: Catalogue, embedder: Embedder, stop: Stop
-    ) -> tuple[str, int]:
-        telling = self._telling("embedding (static)")
-
-        def tell(done: int, total: int) -> None:
-            stop()
-            telling(done, total)
-
-        better = catalogue.tier_model("full")
-        new = embed(catalogue, embedder, tell, better=better, slab=PAGE)
-        stop()
-        refresh_vectors(
-            embedder.name, catalogue, self.engines, better if better != embedder.name else ""
-        )
-        return embedder.name, new
-
-    def _vocabulary(self, model: str) -> None:
-        if self.catalogue.cache(KEYWORD) is None or not is_due(self.catalogue, model):
+    def update_static(self, *, more_follows: bool) -> None:
+        """Quick vectors of the static model, for passages without a full vector."""
+        self.progress.checkpoint()
+        full = self.catalogue.tier_model("full")
+        try:
+            embedder = self.engines.embedder(self.engines.config.models.static)
+            step = "embedding (static)"
+            new = embed(self.catalogue, embedder, self.progress, step, better=full, slab=PAGE)
+            better = full if full != embedder.name else ""
+            refresh_vectors(embedder.name, self.catalogue, self.engines, better)
+        except NO_VECTORS as missing:
+            self.report.warn(missing)
             return
-        self.tell("choosing words", 0, 0)
+        use_model(self.catalogue, "static", embedder.name)
+        self.reached = "static"
+        self.report.embedded = new
+        if new:
+            follows = " Full quality follows." if more_follows else ""
+            self.progress.info(f"Ready: keyword + quick semantic search.{follows}")
+
+    def update_vocabulary(self) -> None:
+        """The words the vault is about, with vectors of the static model."""
+        model = self.catalogue.tier_model("static")
+        if self.reached != "static" or self.catalogue.cache(KEYWORD) is None:
+            return
+        if not vocabulary_is_due(self.catalogue, model):
+            return
+        self.progress.step("building vocabulary")
         try:
             with closing(self.engines.keyword(self.catalogue)) as index:
                 stemming = self.engines.config.keyword.stemming
-                follow_vocabulary(self.catalogue, index, self.engines.embedder(model), stemming)
+                build_vocabulary(self.catalogue, index, self.engines.embedder(model), stemming)
         except EngineMissing:
-            return  # `words` has warned of it
+            return  # `update_keyword` has warned of it
 
-    def links(self, regroup: float) -> None:
+    def update_graph(self, regroup: float) -> None:
         """Backlinks, and communities where enough links have changed."""
+        self.progress.checkpoint()
         graph = LinkGraph(self.catalogue, self.engines.config.graph)
         graph.update()
         if graph.is_due(regroup):
-            self.tell("", 0, 0)
+            self.progress.checkpoint()
             try:
-                graph.update_communities(lambda: self.tell("computing communities", 0, 0))
+                graph.update_communities(self.progress)
             except EngineMissing as missing:
-                self._go_without(missing)
+                self.report.warn(missing)
         self.report.communities_due = graph.is_due(REGROUP)
 
-    def full(self) -> None:
-        """The transformer's vectors. Another model takes over when it has read everything."""
-        self.tell("", 0, 0)
+    def update_full(self) -> None:
+        """Vectors of the transformer. A newly chosen model is used when it has embedded all."""
+        self.progress.checkpoint()
         choice = self.engines.choice(self.catalogue)
         try:
             embedder = self.engines.embedder(choice.embeds)
             if choice.answers is None:
-                take_over(self.catalogue, "full", embedder.name)
+                use_model(self.catalogue, "full", embedder.name)
             new = embed(
                 self.catalogue,
                 embedder,
-                self._telling("embedding"),
+                self.progress,
                 slab=self.engines.slab,
-                after_page=self._taking_over(embedder.name),
+                after_page=self._after_full_page(embedder.name),
             )
-            self.tell("", 0, 0)
+            self.progress.checkpoint()
             refresh_vectors(embedder.name, self.catalogue, self.engines)
-        except (EngineMissing, ModelUnavailable, ModelUnusable) as missing:
-            self._go_without(missing)
+        except NO_VECTORS as missing:
+            self.report.warn(missing)
             return
-        take_over(self.catalogue, "full", embedder.name)
+        use_model(self.catalogue, "full", embedder.name)
         self.reached = "full"
-        self._retire_static()
-        self.report.embedded += new
+        self._drop_superseded_static()
+        # Every passage that got a static vector in this run has got a full one as well.
+        self.report.embedded = max(self.report.embedded, new)
         if new:
-            self.say("searchable now, by keyword and by meaning")
+            self.progress.info("Ready: keyword + full semantic search.")
 
-    def keep_better(self) -> None:
-        """Vectors of better tiers than were asked for answer on: where they are gone, they are made
-        again from the catalogue, which embeds nothing."""
+    def _after_full_page(self, model: str) -> Callable[[], None]:
+        """After each page its vectors can be searched; now and then static ones are dropped."""
+        pages = count(1)
+
+        def after_page() -> None:
+            refresh_vectors(model, self.catalogue, self.engines)
+            if next(pages) % PAGES == 0:
+                self._drop_superseded_static()
+
+        return after_page
+
+    def _drop_superseded_static(self) -> None:
+        """Drop the static vectors of passages that have a full one."""
+        static, full = self.catalogue.tier_model("static"), self.catalogue.tier_model("full")
+        if static and static != full and self.catalogue.model_dims().get(static):
+            refresh_vectors(static, self.catalogue, self.engines, full)
+            self.catalogue.drop_superseded_vectors(static, full)
+
+    def refresh_better_tiers(self) -> None:
+        """Keep better vectors than this run was asked for; lost files are rebuilt from the
+        catalogue, which embeds nothing."""
         full, *others = self.engines.models(self.catalogue) or [""]
         try:
             for model, better in ((full, ""), *((model, full) for model in others)):
                 if model:
                     refresh_vectors(model, self.catalogue, self.engines, better)
         except EngineMissing as missing:
-            self._go_without(missing)
+            self.report.warn(missing)
 
-    def _taking_over(self, model: str) -> Callable[[], None]:
-        """After each page good vectors answer, and now and then the rough ones make room."""
-        pages = count(1)
-
-        def take_over() -> None:
-            refresh_vectors(model, self.catalogue, self.engines)
-            if next(pages) % PAGES == 0:
-                self._retire_static()
-
-        return take_over
-
-    def _retire_static(self) -> None:
-        """Rough vectors of what has a good one answer nothing any more."""
-        static, full = self.catalogue.tier_model("static"), self.catalogue.tier_model("full")
-        if static and static != full and self.catalogue.model_dims().get(static):
-            refresh_vectors(static, self.catalogue, self.engines, full)
-            self.catalogue.drop_superseded_vectors(static, full)
-
-    def searched_by(self) -> Tier:
+    def reached_tier(self) -> Tier:
         """The best tier that every passage is in, or in a better one.
 
-        Only what this run did not see to is asked for: that looks at every passage.
+        Asks the catalogue only about tiers that this run did not complete: that reads all passages.
         """
         full, static = self.catalogue.tier_model("full"), self.catalogue.tier_model("static")
-        if self.reached == "full" or (full and not self.catalogue.is_lacking(full)):
+        if self.reached == "full" or (full and not self.catalogue.has_unembedded(full)):
             return "full"
-        if self.reached == "static" or (static and not self.catalogue.is_lacking(static, full)):
+        if self.reached == "static" or (static and not self.catalogue.has_unembedded(static, full)):
             return "static"
         return "keyword"
-
-    def _go_without(self, missing: RagvaultError) -> None:
-        """The vault is searched by what it has; a later run adds the rest."""
-        warning = f"{missing} (fix: {missing.fix})"
-        if warning not in self.report.warnings:
-            self.report.warnings = (*self.report.warnings, warning)
-
-    def _telling(self, what: str) -> Callable[[int, int], None]:
-        return lambda done, total: self.tell(what, done, total)

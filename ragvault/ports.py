@@ -37,6 +37,48 @@ if TYPE_CHECKING:
 Role = Literal["query", "passage"]
 
 
+class Progress(Protocol):
+    """Receives the progress of long work, and may cancel it.
+
+    `step`, `checkpoint` and `download` may raise to cancel: what was finished is kept, and the next
+    run continues from there.
+    """
+
+    def step(self, name: str, done: int = 0, total: int = 0) -> None:
+        """How many items of a step are done; a total of 0 is not known."""
+        ...
+
+    def checkpoint(self) -> None:
+        """Nothing new: only a moment at which the work can be cancelled."""
+        ...
+
+    def download(self, done: int, total: int) -> None:
+        """Bytes downloaded so far, of how many. Each download starts again from a small number."""
+        ...
+
+    def download_ended(self) -> None:
+        """The download has ended; a later one may follow."""
+        ...
+
+    def info(self, text: str) -> None:
+        """One message for the user, a whole line."""
+        ...
+
+
+class NoProgress:
+    """Ignores all progress and cancels nothing."""
+
+    def step(self, name: str, done: int = 0, total: int = 0) -> None: ...
+
+    def checkpoint(self) -> None: ...
+
+    def download(self, done: int, total: int) -> None: ...
+
+    def download_ended(self) -> None: ...
+
+    def info(self, text: str) -> None: ...
+
+
 class Embedder(Protocol):
     """Turns texts into unit vectors. Says nothing about where they are kept."""
 
@@ -74,15 +116,6 @@ class CountsTokens(Protocol):
 
     def count_tokens(self, text: str) -> int:
         """How many tokens a text has, however long it is."""
-        ...
-
-
-@runtime_checkable
-class OpensElsewhere(Protocol):
-    """What an embedder can do besides that keeps one core of this process busy."""
-
-    def opening(self) -> Callable[[], Embedder]:
-        """What another process calls to have the same embedder: it can be pickled."""
         ...
 
 

@@ -37,12 +37,15 @@ class File:
 
     `path` is relative to the vault, with `/`, in NFC: the note's name everywhere. `disk` is the
     same path letter for letter as the file system spells it, which is what can be opened.
+    `ctime_ns` and `inode` change with an edit that keeps size and time; 0 is not known.
     """
 
     path: str
     disk: str
     size: int  # bytes
     mtime_ns: int
+    ctime_ns: int = 0
+    inode: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +234,7 @@ class Head(NamedTuple):
     properties: Mapping[str, Any] = {}
 
 
-class Said(NamedTuple):
+class PassageText(NamedTuple):
     """What a stored passage says, without where it stands. `hash` is that of the text to embed."""
 
     id: int

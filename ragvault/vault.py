@@ -16,7 +16,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragvault.candidate import Candidate
 from ragvault.config import folders, profiles
@@ -32,7 +32,7 @@ from ragvault.errors import (
 )
 from ragvault.models.embed import SLAB
 from ragvault.models.load import ModelPool
-from ragvault.models.progress import Reporter
+from ragvault.ports import Progress
 from ragvault.store import access, layout
 from ragvault.store.catalogue import Catalogue
 from ragvault.types import SearchRequest
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ragvault.ingest import Tier
     from ragvault.notes.walk import Walked
     from ragvault.update.forget import Forgotten
-    from ragvault.update.notes import Report, Tell
+    from ragvault.update.notes import Report
 
 
 class Vault:
@@ -89,79 +89,90 @@ class Vault:
         rebuild: bool = False,
         allow_empty: bool = False,
         offline: bool = False,
-        tell: Tell = lambda *_: None,
-        talk: Reporter | None = None,
+        progress: Progress | None = None,
         engines: Engines | None = None,
         look: Callable[[], Walked] | None = None,
         regroup: float = 0.0,
-        tidies: bool = True,
+        postpone_compact: bool = False,
     ) -> Report:
         """Bring the index up to date with the files, and remember the vault.
 
-        Whoever does so again and again hands in `engines` of its own (see `engines`), which keep
-        their models; then `offline` and `talk` are theirs. Whoever knows what has changed looks at
-        the vault in a way of its own. `tell` may raise to stop between two pages: what was done is
-        kept. Communities are computed again when at least the share `regroup` of the links changed.
-        Without `tidies`, compaction is left to a later run.
+        `progress` may raise to cancel: finished work is kept. Communities are computed again when
+        at least the share `regroup` of the links changed. With `postpone_compact` the bytes of
+        removed notes stay in the files until a later run (`Report.compact_due`).
 
-        `rebuild` makes all caches again from the catalogue, embedding nothing that is known; a
-        damaged catalogue is made again from the vault, with the vectors that can still be read.
-        A vault without a single note, whose index has some, is taken for a disk that is not
-        mounted, unless `allow_empty` says that they are gone. Raises VaultEmptied then, IndexLocked
-        while another process writes, VaultUnreadable, IndexUnusable.
+        A caller with many runs passes its own `engines`, which keep their models open; then
+        `offline` and `progress` are those of the engines. One that knows what has changed passes
+        `look` in place of a walk.
+
+        `rebuild` rebuilds all caches from the catalogue, reusing stored vectors; a damaged
+        catalogue is rebuilt from the vault, with the vectors that can still be read. A vault
+        without notes, whose index has some, is treated as a disk that is not mounted unless
+        `allow_empty`. Raises VaultEmptied then, IndexLocked while another process writes,
+        VaultUnreadable, IndexUnusable.
         """
         from ragvault.ingest import ingest
         from ragvault.store.lock import WriterLock
-        from ragvault.update.moved_vault import take_over
+        from ragvault.update.recover import adopt_index, repair_catalogue
 
-        engines = engines or self.engines(offline=offline, talk=talk)
-        say = engines.talk.info
-        take_over(self.root, self.folder, self.settings.config, say)
+        engines = engines or self.engines(offline=offline, progress=progress)
+        adopt_index(self.root, self.folder, self.settings.config, engines.progress)
         layout.register_vault(self.root, self.folder.parent.parent)
         with WriterLock(self.folder, "ragvault index"):
             if rebuild:
                 self._demand_notes(allow_empty)  # before anything is deleted
                 engines.demand_room()
-                say("rebuilding all indexes from the catalogue")
-                engines.empty()
-            _mend(self.folder, rebuild, say)
-            how: dict[str, Any] = {"tell": tell, "say": say, "look": look, "regroup": regroup}
-            how["tidies"] = tidies
+                engines.progress.info("rebuilding all indexes from the catalogue")
+                engines.rebuild_all()
+            repair_catalogue(self.folder, engines.progress, check=rebuild)
             with self.catalogue(write=True) as catalogue:
-                return ingest(self.root, catalogue, engines, tier, allow_empty=allow_empty, **how)
+                return ingest(
+                    self.root,
+                    catalogue,
+                    engines,
+                    tier,
+                    look=look,
+                    allow_empty=allow_empty,
+                    regroup=regroup,
+                    postpone_compact=postpone_compact,
+                )
 
-    def forget(self, note: str | None, *, talk: Reporter | None = None) -> Forgotten:
-        """Take a note, or all notes of a folder, out of the index, with every byte of it.
+    def forget(self, note: str | None, *, progress: Progress | None = None) -> Forgotten:
+        """Remove a note, or all notes of a folder, from the index, with every byte of it.
 
-        With every byte of what was removed earlier as well, for which no note needs to be named.
+        Also erases what was removed earlier; without a note, only that.
 
-        Raises UsageError when it is not clear which is meant, IndexLocked, IndexUnusable.
+        Raises UsageError when the name is unknown or ambiguous, IndexLocked, IndexUnusable.
         """
         from ragvault.store.lock import WriterLock
         from ragvault.store.repair import undo_unstarted_repair
         from ragvault.update.forget import forget
 
-        engines = self.engines(talk=talk)
+        engines = self.engines(progress=progress)
         self._demand_index()  # before a lock makes a folder
         with WriterLock(self.folder, "ragvault forget"):
             undo_unstarted_repair(self.folder)  # before anything is opened without its journal
             with self.catalogue(write=True) as catalogue:
                 return forget(self.root, catalogue, engines, note)
 
-    def corpus(self, *, talk: Reporter | None = None, kit: ModelPool | None = None) -> LocalCorpus:
+    def corpus(
+        self, *, progress: Progress | None = None, kit: ModelPool | None = None
+    ) -> LocalCorpus:
         """The index opened for searching. The caller closes it."""
-        return LocalCorpus(self.root, self.catalogue(), self.engines(talk=talk, kit=kit))
+        return LocalCorpus(self.root, self.catalogue(), self.engines(progress=progress, kit=kit))
 
     def engines(
         self,
         *,
         offline: bool = False,
-        talk: Reporter | None = None,
+        progress: Progress | None = None,
         kit: ModelPool | None = None,
         slab: int = SLAB,
     ) -> Engines:
         """The caches and models of this vault, for several runs of `index`."""
-        return Engines(self.folder, self.settings, offline=offline, talk=talk, kit=kit, slab=slab)
+        return Engines(
+            self.folder, self.settings, offline=offline, progress=progress, kit=kit, slab=slab
+        )
 
     def search(
         self,
@@ -300,25 +311,6 @@ def _names_after_in(query: str, now: datetime, hypothesis: str | None) -> Sequen
     from ragvault.query.understand import understand
 
     return understand(query, Query(), now=now, hypothesis=hypothesis).vaults
-
-
-def _mend(folder: Path, look: bool, say: Callable[[str], None]) -> None:
-    """Make a damaged catalogue again, or go on with that; only a rebuild looks for damage."""
-    from ragvault.store.repair import (
-        find_damage,
-        is_repair_unfinished,
-        repair,
-        undo_unstarted_repair,
-    )
-
-    undo_unstarted_repair(folder)
-    wrong = find_damage(folder) if look else ""
-    if wrong:
-        say(f"{wrong}; it is made again from the vault")
-    if wrong or is_repair_unfinished(folder):
-        saved = repair(folder)
-        kept = f"{saved:,} vectors were saved; what they are of is not embedded again"
-        say(kept if saved else "none of its vectors could be saved; all notes are embedded again")
 
 
 def data_folder(environ: Mapping[str, str] | None = None) -> Path:

@@ -192,10 +192,10 @@ def store(catalogue: Any, notes: list[Spec]) -> None:
             spec.id = _put(catalogue, spec)
     catalogue.set_targets(
         (link_id, _target(by_path[path].links[link_id[1]][1]))
-        for link_id, path, _ in list(catalogue.links_to_look_up())
+        for link_id, path, _ in list(catalogue.links_to_resolve())
     )
     by_id = {spec.id: spec for spec in notes}
-    for ref in catalogue._db.execute("SELECT id, note_id, ordinal FROM chunks").fetchall():
+    for ref in catalogue._db.execute("SELECT id, note_id, ordinal FROM passages").fetchall():
         by_id[ref[1]].pieces[ref[2]].id = ref[0]
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
-from ragvault.store.keys import link_key
+from ragvault.store.links import link_key
 from ragvault.types import Date, File, Heading, Link, Note, Passage, Section, Target
 
 NOBODY = 65534
@@ -82,7 +82,7 @@ def look_up(catalogue) -> int:
     of that name; a heading by its text.
     """
     notes = catalogue.names()
-    waiting = list(catalogue.links_to_look_up())
+    waiting = list(catalogue.links_to_resolve())
     catalogue.set_targets(
         (link_id, meaning(catalogue, notes, path, link)) for link_id, path, link in waiting
     )

@@ -16,6 +16,7 @@ from write_kit import (
     Counting,
     Heard,
     Models,
+    OnStep,
     answers,
     models,
     note,
@@ -25,6 +26,7 @@ from write_kit import (
     write,
 )
 
+from ragvault.cli.render.reports import index_report
 from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable, VaultEmptied, VaultUnreadable
 from ragvault.index import graph
@@ -85,8 +87,8 @@ def test_an_index_that_knew_one_language_a_passage_learns_the_others_and_embeds_
     write(vault.root, {"code.md": fences, "list.md": "- Run:\n  ```sh\n  make_bread\n  ```\n"})
     vault.index()
     with closing(sqlite3.connect(vault.folder / "catalogue.sqlite")) as db, db:
-        db.execute("UPDATE chunks SET lang = 'haskell' WHERE lang = 'haskell rust'")
-        db.execute("UPDATE chunks SET lang = '' WHERE lang = 'sh'")
+        db.execute("UPDATE passages SET lang = 'haskell' WHERE lang = 'haskell rust'")
+        db.execute("UPDATE passages SET lang = '' WHERE lang = 'sh'")
         db.execute("UPDATE notes SET recipe = 'of another reader'")
     seen = {name: len(model.seen) for name, model in models.items()}
     assert listed(vault, "lang:rust OR lang:bash") == []
@@ -106,7 +108,7 @@ def test_an_index_that_lost_the_headings_of_short_sections_learns_them_and_embed
     write(vault.root, {"short.md": f"# Animals\n\n{kinds}"})
     vault.index()
     with closing(sqlite3.connect(vault.folder / "catalogue.sqlite")) as db, db:
-        db.execute("UPDATE chunks SET subheadings = '[]'")
+        db.execute("UPDATE passages SET subheadings = '[]'")
         db.execute("UPDATE notes SET recipe = 'of another reader'")
     models.forget()
 
@@ -116,7 +118,7 @@ def test_an_index_that_lost_the_headings_of_short_sections_learns_them_and_embed
     assert models.seen == []
     with vault.catalogue() as catalogue:
         (passage,) = catalogue.passages_of("short.md")
-        (said,) = catalogue.said([passage.id])
+        (said,) = catalogue.passage_texts([passage.id])
     assert passage.passage.subheadings == said.subheadings == ("Kind axolotl", "Kind capybara")
     assert vault.search("capybara").results[0].note.path == "short.md"
 
@@ -165,7 +167,7 @@ def test_a_half_finished_upgrade_finds_the_rest_by_its_rough_vectors(vault, mode
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        vault.index(tell=stop)
+        vault.index(progress=OnStep(stop))
     sizes = tier_sizes(vault)
     assert 0 < sizes["full"] < passages(vault)
     assert sizes["static"] + sizes["full"] == passages(vault)
@@ -187,7 +189,7 @@ def test_rough_vectors_make_room_while_good_ones_come(vault, monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        vault.index(tell=stop)
+        vault.index(progress=OnStep(stop))
     sizes = tier_sizes(vault)
     assert sizes["full"] >= 4
     assert sizes["static"] + sizes["full"] == passages(vault)
@@ -383,7 +385,7 @@ def test_the_old_model_answers_until_the_new_one_has_read_everything(vault, tmp_
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        changed.index(tell=stop)
+        changed.index(progress=OnStep(stop))
     assert answers(vault) == old
 
     changed.index()
@@ -469,7 +471,7 @@ def halfway(vault):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        vault.index(tell=stop)
+        vault.index(progress=OnStep(stop))
 
 
 def forgets(vault, monkeypatch):
@@ -517,17 +519,17 @@ def test_something_is_lacking_where_anything_is(vault, tmp_path):
     combined = [(), ("rough@1",), ("newer@1",), ("none@1",), ("rough@1", "newer@1")]
 
     with vault.catalogue() as catalogue:
-        lacked = {models: len(catalogue.lacking(*models)) for models in combined}
+        lacked = {models: len(catalogue.unembedded(*models)) for models in combined}
         assert len(set(lacked.values())) > 1
-        assert all(catalogue.is_lacking(*models) == bool(lacked[models]) for models in combined)
+        assert all(catalogue.has_unembedded(*models) == bool(lacked[models]) for models in combined)
     vault.index("static")
     with vault.catalogue() as catalogue:
-        assert not catalogue.is_lacking("rough@1", "newer@1")
+        assert not catalogue.has_unembedded("rough@1", "newer@1")
 
 
 def test_a_tier_that_a_run_saw_every_passage_into_is_not_looked_through_again(vault, monkeypatch):
     asked = []
-    for name in ("lacking", "is_lacking"):
+    for name in ("unembedded", "has_unembedded"):
         real = getattr(Catalogue, name)
 
         def noted(self, *models, real=real, name=name):
@@ -537,13 +539,13 @@ def test_a_tier_that_a_run_saw_every_passage_into_is_not_looked_through_again(va
         monkeypatch.setattr(Catalogue, name, noted)
 
     assert vault.index("static").tier == "static"
-    assert asked == [("lacking", "rough@1")]  # what is to be embedded
+    assert asked == [("unembedded", "rough@1")]  # what is to be embedded
     asked.clear()
     assert vault.index("keyword").tier == "static"
-    assert asked == [("is_lacking", "rough@1")]  # what was not looked at
+    assert asked == [("has_unembedded", "rough@1")]  # what was not looked at
     asked.clear()
     assert vault.index().tier == "full"
-    assert asked[-1] == ("lacking", "fine@1")
+    assert asked[-1] == ("unembedded", "fine@1")
 
 
 # --- No model ---
@@ -576,19 +578,19 @@ def test_a_later_run_adds_what_a_missing_model_left_out(vault, tmp_path, models)
     assert answers(vault) == answers(other)
 
 
-# --- Talk ---
+# --- Messages ---
 
 
 def test_each_tier_says_that_it_can_be_searched_and_a_quiet_run_says_nothing(vault):
     heard = Heard()
-    vault.index(talk=heard)
+    vault.index(progress=heard)
     assert heard.lines == [
-        "searchable now, by keyword",
-        "searchable now, by keyword and by meaning (static)",
-        "searchable now, by keyword and by meaning",
+        "Ready: keyword search.",
+        "Ready: keyword + quick semantic search. Full quality follows.",
+        "Ready: keyword + full semantic search.",
     ]
     again = Heard()
-    vault.index(talk=again)
+    vault.index(progress=again)
     assert again.lines == []
 
 
@@ -748,7 +750,7 @@ def test_a_changed_note_is_found_before_the_others_have_been_read(tmp_path, at_o
         if what == "reading notes":
             found.append(by_word(vault, "zeppelin"))
 
-    vault.index(tell=look)
+    vault.index(progress=OnStep(look))
 
     # As each is told of, the words of those before it have followed.
     assert found == [set(changed(range(done))) for done in range(12)]
@@ -761,10 +763,10 @@ def test_a_note_that_is_cut_anew_is_found_before_the_others_are(vault, tmp_path,
     found = []
 
     def look(what, done, total):
-        if what == "cutting notes anew":
+        if what == "chunking notes again":
             found.append(by_word(other, "note"))
 
-    other.index(tell=look)
+    other.index(progress=OnStep(look))
 
     assert len(every) == len(found) == 12
     assert all(len(every - there) <= 1 for there in found)
@@ -866,14 +868,14 @@ def test_a_vault_that_was_moved_keeps_its_index_and_embeds_nothing(moved, models
     write(tmp_path / "new", {"later.md": "# Later"})
     vault = opened(tmp_path / "new", tmp_path / "home")
 
-    report = vault.index(talk=heard)
+    report = vault.index(progress=heard)
 
     (tmp_path / "new" / "later.md").unlink()
     vault.index()
     assert (report.added, report.unchanged) == (1, 5)
     assert [text for text in models.seen if "Later" not in text] == []
     assert answers(vault) == before
-    assert sum("goes on" in line for line in heard.lines) == 1
+    assert sum("continuing with its index" in line for line in heard.lines) == 1
     assert [(known.name, known.root) for known in layout.known_vaults(tmp_path / "home")] == [
         ("new", tmp_path / "new")
     ]
@@ -886,7 +888,7 @@ def test_another_vault_does_not_get_the_index_of_one_that_is_gone(moved, models,
     write(tmp_path / "other", {f"{name}.md": name for name in "abc"})
     heard = Heard()
 
-    report = opened(tmp_path / "other", tmp_path / "home").index(talk=heard)
+    report = opened(tmp_path / "other", tmp_path / "home").index(progress=heard)
 
     assert report.added == 8
     assert models.seen
@@ -906,3 +908,118 @@ def test_a_copy_is_a_vault_of_its_own_while_the_first_is_there(moved, tmp_path):
     shutil.copytree(tmp_path / "new", moved.root)
     assert opened(tmp_path / "new", tmp_path / "home").index("keyword").added == 5
     assert moved.folder.exists()
+
+
+# --- An edit that keeps size and time ---
+
+
+def edit_in_place(path, old, new):
+    """Another content of the same size, under the same modification time."""
+    status = path.stat()
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    assert len(old) == len(new)
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+
+
+@pytest.fixture
+def edited(vault):
+    write(vault.root, {"quiet.md": "# Quiet\n\nzeppelin over the harbour\n"})
+    vault.index()
+    edit_in_place(vault.root / "quiet.md", "zeppelin", "aeroplan")
+    return vault
+
+
+def test_an_edit_that_keeps_size_and_time_is_noticed_by_the_next_index(edited):
+    assert by_word(edited, "zeppelin") == {"quiet.md"}
+
+    assert edited.index().changed == 1
+
+    assert by_word(edited, "zeppelin") == set()
+    assert by_word(edited, "aeroplan") == {"quiet.md"}
+    assert edited.index().unchanged == 13
+
+
+def test_an_edit_that_keeps_size_and_time_is_pending_and_never_shown_as_it_was(edited):
+    assert edited.status().pending.changed == 1
+
+    shown = [each for each in edited.search("zeppelin").results if each.note.path == "quiet.md"]
+
+    assert all("zeppelin" not in each.passage.text for each in shown)
+
+
+def test_a_changed_mode_is_recorded_and_nothing_is_embedded(vault, models):
+    vault.index()
+    models.forget()
+    (vault.root / "0003.md").chmod(0o640)
+
+    report = vault.index()
+
+    assert (report.changed, report.touched, report.unchanged) == (0, 1, 11)
+    assert models.seen == []
+    assert vault.index().unchanged == 12
+
+
+# --- The report ---
+
+
+def test_a_passage_is_counted_once_however_many_tiers_embed_it(vault):
+    report = vault.index()
+
+    assert report.embedded == report.passages == passages(vault)
+    assert report.notes == 12
+    text = index_report("notes", report)
+    assert text == f"Indexed notes: 12 notes, {report.passages} passages ({report.seconds:.1f} s)."
+
+
+def test_an_empty_folder_is_told_with_the_extensions_looked_for(tmp_path):
+    empty = opened(tmp_path / "emptyv", tmp_path / "home")
+
+    text = index_report("emptyv", empty.index(), (".md", ".markdown"))
+
+    assert text == "No Markdown files found in emptyv (looked for .md, .markdown)."
+
+
+# --- Compaction waits for edits ---
+
+
+def test_compaction_can_be_postponed_and_is_due_until_it_is_done(vault):
+    vault.index()
+    (vault.root / "0003.md").unlink()
+    with vault.catalogue() as catalogue:
+        before = catalogue.cache("keyword").number
+
+    postponed = vault.index(postpone_compact=True)
+
+    with vault.catalogue() as catalogue:
+        assert catalogue.cache("keyword").number == before
+    assert postponed.compact_due
+    assert not vault.index().compact_due
+    with vault.catalogue() as catalogue:
+        assert catalogue.cache("keyword").number > before
+    assert not vault.index(postpone_compact=True).compact_due
+
+
+def test_compaction_can_be_cancelled_and_is_still_due(vault):
+    vault.index()
+    (vault.root / "0003.md").unlink()
+    vault.index(postpone_compact=True)
+
+    def stop(what, done, total):
+        if what == "indexing keywords":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        vault.index(progress=OnStep(stop))
+
+    assert vault.index(postpone_compact=True).compact_due
+    vault.index()
+    assert answers(vault) == answers(scratch_of(vault))
+
+
+def scratch_of(vault):
+    scratch = opened(vault.root, vault.folder.parent.parent.parent / "scratch")
+    scratch.index()
+    return scratch

@@ -12,10 +12,10 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+from ragvault.cli.progress import LineProgress
 from ragvault.errors import ModelUnavailable
 from ragvault.models import load, registry
 from ragvault.models.load import InstallOptions, LoadOptions
-from ragvault.models.progress import LineReporter
 
 # Read when the module is: the tests themselves see no RAGVAULT_ variable.
 _NAMED = os.environ.get("RAGVAULT_TEST_MODELS")
@@ -26,7 +26,7 @@ def weights(name: str) -> registry.Build:
     """The first build of this model that can be had, verified; else the test is skipped."""
     model, builds = registry.find_model(name)
     try:
-        return load.ensure_installed(model, builds, SHELF, InstallOptions(reporter=LineReporter()))
+        return load.ensure_installed(model, builds, SHELF, InstallOptions(reporter=LineProgress()))
     except ModelUnavailable as error:
         pytest.skip(f"no weights: {error}")
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ragvault.engines import Engines
-from ragvault.errors import ModelUnavailable, ModelUnusable
+from ragvault.errors import ModelUnavailable
 from ragvault.models.fake import FakeEmbedder
-from ragvault.models.progress import SilentReporter
 from ragvault.plan import Words
+from ragvault.ports import NoProgress
 from ragvault.vault import Vault
 
 MODELS = ("models.static=rough", "models.embedder=fine")
@@ -77,14 +76,24 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Models:
     return known
 
 
-class Heard(SilentReporter):
-    """Keeps what is said."""
+class Heard(NoProgress):
+    """Keeps the messages of a run."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def info(self, line: str) -> None:
-        self.lines.append(line)
+    def info(self, text: str) -> None:
+        self.lines.append(text)
+
+
+class OnStep(NoProgress):
+    """Calls a function with every step that a run reports: its name, done, total."""
+
+    def __init__(self, act: Callable[[str, int, int], object]) -> None:
+        self.act = act
+
+    def step(self, name: str, done: int = 0, total: int = 0) -> None:
+        self.act(name, done, total)
 
 
 def write(root: Path, files: Mapping[str, str]) -> None:
@@ -173,42 +182,3 @@ def holders(folder: Path, needles: Iterable[bytes]) -> dict[str, list[bytes]]:
             if held:
                 found[str(path.relative_to(folder))] = held
     return found
-
-
-class Far(Counting):
-    """One that another process can open: what is embedded there is not seen here."""
-
-    def opening(self):
-        return FakeEmbedder
-
-
-class Mortal(Far):
-    """One whose process dies when it has embedded so many times."""
-
-    def __init__(self, name: str, lives: int) -> None:
-        super().__init__(name)
-        self.lives = lives
-
-    def opening(self):
-        return partial(_Dying, self.lives)
-
-
-class _Dying(FakeEmbedder):
-    def __init__(self, lives: int) -> None:
-        self.lives = lives
-
-    def embed(self, texts, kind):
-        if not self.lives:
-            os._exit(9)
-        self.lives -= 1
-        return super().embed(texts, kind)
-
-
-class Unusable(Far):
-    """One whose weights cannot be run, here or there."""
-
-    def opening(self):
-        return partial(Unusable, self.name)
-
-    def embed(self, texts, kind):
-        raise ModelUnusable("rough", "it cannot be read")

@@ -91,7 +91,7 @@ def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Statu
             skipped=catalogue.skipped(),
             warnings=dict(catalogue.warnings()),
             dangling=catalogue.dangling(),
-            removed=catalogue.tombstones(catalogue.compacted_revision),
+            removed=catalogue.removal_count(catalogue.compacted_revision),
         )
 
 
@@ -112,9 +112,9 @@ def by_tier(catalogue: Catalogue, total: int, unworded: AbstractSet[int]) -> dic
     `keyword`: without any vector; `none`: not in the keyword index either.
     """
     full, static = catalogue.tier_model("full"), catalogue.tier_model("static")
-    unread = len(catalogue.lacking(full)) if full else total
+    unread = len(catalogue.unembedded(full)) if full else total
     lacking = (
-        catalogue.lacking(full, static) if full or static else catalogue.passage_ids().tolist()
+        catalogue.unembedded(full, static) if full or static else catalogue.passage_ids().tolist()
     )
     wordy, none = len(lacking), len(unworded & set(lacking)) if unworded else 0
     return {

@@ -8,6 +8,7 @@ import typer
 
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
+from ragvault.cli.progress import progress
 from ragvault.cli.render import console
 
 app = typer.Typer()
@@ -47,7 +48,6 @@ def forget_command(
     """
     from ragvault.cli.render import reports
     from ragvault.errors import UsageError
-    from ragvault.models.progress import stderr_reporter
     from ragvault.service.process import pause_watcher
     from ragvault.update.forget import ignore_line
     from ragvault.vault import Vault
@@ -55,8 +55,8 @@ def forget_command(
     if (note is None) != removed:
         raise UsageError("name a note, or use --removed", fix="ragvault forget --help")
     opened = Vault.open(vault)
-    with pause_watcher(opened.root):
-        forgotten = opened.forget(note, talk=stderr_reporter(quiet=console.is_quiet()))
+    with pause_watcher(opened.root), progress() as shown:
+        forgotten = opened.forget(note, progress=shown)
     if note is not None and not forgotten.notes:
         console.report(f"{note} is no longer in the index")
     console.out(encode(forgotten) if json else reports.forgotten(opened.name, forgotten))

@@ -9,6 +9,7 @@ import typer
 
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
+from ragvault.cli.progress import progress
 from ragvault.cli.render import console
 
 app = typer.Typer()
@@ -80,7 +81,6 @@ def index(
     """
     from ragvault.cli.render import reports
     from ragvault.errors import VaultNotFound
-    from ragvault.models.progress import stderr_reporter
     from ragvault.service.process import pause_watcher
     from ragvault.vault import Vault
 
@@ -91,16 +91,16 @@ def index(
         raise VaultNotFound(str(unknown), fix="ragvault index FOLDER") from None
     how_far: Any = "keyword" if no_vectors else tier.value
     try:
-        with pause_watcher(opened.root) as watcher, console.progress() as report_progress:
+        with pause_watcher(opened.root) as watcher, progress() as shown:
             if watcher:
                 console.report(f"pausing the watcher (pid {watcher.pid}) during this run")
-            talk = stderr_reporter(quiet=console.is_quiet())
             how: Any = {"rebuild": rebuild, "allow_empty": allow_empty, "offline": offline}
-            report = opened.index(how_far, tell=report_progress, talk=talk, **how)
+            report = opened.index(how_far, progress=shown, **how)
     except KeyboardInterrupt:
         console.report("stopped; finished work is kept. Run the same command again to continue")
         raise
-    console.out(encode(report) if json else reports.index_report(opened.name, report))
+    looked_for = opened.settings.config.walk.extensions
+    console.out(encode(report) if json else reports.index_report(opened.name, report, looked_for))
     for warning in report.warnings:
         console.report(f"warning: {warning}")
     for skip in report.skipped:

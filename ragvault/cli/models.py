@@ -9,6 +9,7 @@ import typer
 
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
+from ragvault.cli.progress import progress
 from ragvault.cli.render import console, reports
 from ragvault.config import folders
 from ragvault.config.load import load_settings
@@ -64,18 +65,17 @@ def pull_models(
     ragvault models pull bge-small-en-v1.5 --from /media/stick/models
     """
     from ragvault.models.load import InstallOptions
-    from ragvault.models.progress import stderr_reporter
 
     settings = load_settings().config.models
     copies = [path.expanduser() for path in (source, Path(settings.folder)) if path and path.name]
-    reporter = stderr_reporter(quiet=console.is_quiet())
-    how = InstallOptions(offline or settings.offline, copies, reporter)
     wanted = names or [settings.embedder, settings.static, settings.reranker]
     pulled = []
-    for name in wanted:
-        pulled.append({"name": name, "path": _pulled(name, how)})
-        if not json:
-            console.out(str(pulled[-1]["path"]))
+    with progress() as shown:
+        how = InstallOptions(offline or settings.offline, copies, shown)
+        for name in wanted:
+            pulled.append({"name": name, "path": _pulled(name, how)})
+            if not json:
+                console.out(str(pulled[-1]["path"]))
     if json:
         console.out(encode({"models": pulled}))
 

@@ -369,7 +369,7 @@ def _check_vector_indexes(catalogue: Catalogue, engines: Engines) -> Iterator[Fi
         try:
             own = index.ids()
             if place:  # passages that a better model has embedded are not searched here
-                own = np.intersect1d(own, np.array(catalogue.lacking(*models[:place]), np.int64))
+                own = np.intersect1d(own, np.array(catalogue.unembedded(*models[:place]), np.int64))
             yield _compare_passages(part, own, _embedded(catalogue, models, place), f"{model}: ")
         finally:
             index.close()
@@ -379,9 +379,9 @@ def _embedded(catalogue: Catalogue, models: list[str], place: int) -> NDArray[np
     """The passages in a model's index: those it has embedded and no better model has."""
     import numpy as np
 
-    lacking = np.array(catalogue.lacking(models[place]), np.int64)
+    lacking = np.array(catalogue.unembedded(models[place]), np.int64)
     mine = np.setdiff1d(catalogue.passage_ids(), lacking)
-    better = catalogue.lacking(*models[:place]) if place else mine
+    better = catalogue.unembedded(*models[:place]) if place else mine
     return np.intersect1d(mine, np.array(better, np.int64))
 
 

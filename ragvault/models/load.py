@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ragvault.config import folders
 from ragvault.errors import ModelUnusable, UsageError
-from ragvault.models.progress import Reporter, SilentReporter
-from ragvault.ports import Embedder, Reranker
+from ragvault.ports import Embedder, NoProgress, Progress, Reranker
 
 if TYPE_CHECKING:
     from ragvault.config.settings import Models
@@ -77,7 +76,7 @@ class InstallOptions:
 
     offline: bool = False
     folders: Sequence[Path] = ()
-    reporter: Reporter = field(default_factory=SilentReporter)
+    reporter: Progress = field(default_factory=NoProgress)
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class LoadOptions:
     batch: int = 32
 
 
-def load_options(settings: Models, reporter: Reporter, *, offline: bool = False) -> LoadOptions:
+def load_options(settings: Models, reporter: Progress, *, offline: bool = False) -> LoadOptions:
     """The options that the settings ask for; `offline` is a command's flag."""
     copies = [Path(settings.folder).expanduser()] if settings.folder else []
     install = InstallOptions(offline or settings.offline, copies, reporter)

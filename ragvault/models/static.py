@@ -8,15 +8,14 @@ what the `model2vec` package does (a test compares with its numbers) on verified
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ragvault.errors import ModelUnusable
 from ragvault.models.registry import Build, read_verified
-from ragvault.ports import Embedder, Role
+from ragvault.ports import Role
 from ragvault.text.printable import valid_unicode
 
 if TYPE_CHECKING:
@@ -53,10 +52,6 @@ class StaticEmbedder:
         rows[length[:, 0] == 0, 0] = length[length == 0] = 1.0
         rows /= length
         return rows
-
-    def opening(self) -> Callable[[], Embedder]:
-        """The same embedder for another process, which loads the weights itself."""
-        return partial(StaticEmbedder, self._build, self._models_dir)
 
     def count_tokens(self, text: str) -> int:
         """How many tokens a text has, including those without a vector."""

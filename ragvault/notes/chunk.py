@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from ragvault.config import settings as config
 from ragvault.text.spans import Lines, cut
-from ragvault.types import Block, Held, Kind, Note, Passage, Said, Section
+from ragvault.types import Block, Held, Kind, Note, Passage, PassageText, Section
 
 _KINDS: tuple[Kind, ...] = ("prose", "list", "table", "code", "callout")  # ties go to the first
 _CODE_STAYS_WHOLE = 4  # times a section's size: a listing longer than that is a file
@@ -44,7 +44,7 @@ def chunk(note: Note, settings: config.Chunk) -> tuple[list[Section], list[Passa
     return sections, [replace(passage, ordinal=i) for i, passage in enumerate(passages)]
 
 
-def embedding_text(passage: Passage | Said) -> str:
+def embedding_text(passage: Passage | PassageText) -> str:
     """What is embedded for a passage: its headings and its text.
 
     Never the file's name: a renamed note embeds nothing.

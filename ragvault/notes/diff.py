@@ -1,12 +1,12 @@
 """Diff: what happened to a vault since it was last indexed.
 
-A pure comparison of what is known with what a walk found. Size and time decide first; content is
-asked for only where they differ, or where a file new to us may be one that went missing elsewhere:
-so a vault in which nothing happened is confirmed without opening a note.
+A pure comparison of what is known with what a walk found. The file's status (size, times, inode)
+decides first; content is read only where that differs, or where a new file may be one that went
+missing elsewhere. So a vault in which nothing happened is confirmed without opening a note.
 
     added      not known
     changed    known, and its content is another
-    touched    known, and only size or time were not to be trusted: record them anew
+    touched    known, with the same content and another status: record that
     moved      not known, but a note that is gone had this content
     removed    known, and gone
     kept       known, and nothing can be said about it now
@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ragvault.types import File, Skipped
 
@@ -37,12 +37,31 @@ DigestOf = Callable[[File], bytes | Skipped]  # of a file's content, or why it c
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A note as it was indexed. `indexed_ns` is the clock just before its bytes were read."""
+    """A note as it was indexed. `indexed_ns` is the clock just before its bytes were read.
+
+    An index of an older format does not know `ctime_ns` and `inode`: they are 0, and are not
+    compared.
+    """
 
     size: int
     mtime_ns: int
     digest: bytes
     indexed_ns: int
+    ctime_ns: int = 0
+    inode: int = 0
+
+
+class FileStatus(Protocol):
+    """What the file system knows of a file without opening it."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def mtime_ns(self) -> int: ...
+    @property
+    def ctime_ns(self) -> int: ...
+    @property
+    def inode(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +116,19 @@ def diff(known: Mapping[str, Known], walked: Walked, digest_of: DigestOf) -> Cha
 
 
 def is_doubtful(known: Known, file: File) -> bool:
-    """Whether size and time cannot vouch for the content."""
-    if (known.size, known.mtime_ns) != (file.size, file.mtime_ns):
+    """Whether the content has to be read to know that it is the same."""
+    if has_other_status(known, file):
         return True
     # A time far in the future is not racy: an edit would bring it back to the present.
     return abs(known.indexed_ns - file.mtime_ns) <= TICK_NS
+
+
+def has_other_status(known: FileStatus, file: FileStatus) -> bool:
+    """Whether size, times or inode differ; what is not known (0) is equal to anything."""
+    if (known.size, known.mtime_ns) != (file.size, file.mtime_ns):
+        return True
+    both = ((known.ctime_ns, file.ctime_ns), (known.inode, file.inode))
+    return any(old and new and old != new for old, new in both)
 
 
 def by_content(

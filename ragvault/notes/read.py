@@ -17,7 +17,7 @@ import json
 import os
 import re
 import stat
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
@@ -62,13 +62,13 @@ CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b")) + b"\x7f"
 # valid UTF-8 gets more credit, since a terminal log may be full of them.
 MAX_CONTROLS = 2
 MAX_CONTROLS_UTF8 = 30
+_INT64 = 2**63 - 1
 
 
 class Content(NamedTuple):
-    """Bytes, and what the file system said about them."""
+    """Bytes, and the file's status when they were read."""
 
-    size: int
-    mtime_ns: int
+    status: os.stat_result
     data: bytes
 
 
@@ -95,6 +95,12 @@ def read(root: Path, file: File, max_bytes: int) -> Read | Skipped:
     return Read(file, digest_of(data), text, encoding, warnings)
 
 
+def seen_file(path: str, disk: str, status: os.stat_result) -> File:
+    """A file with the facts that tell whether it has changed."""
+    inode = status.st_ino & _INT64  # some file systems use all 64 bits, and SQLite stores 63
+    return File(path, disk, status.st_size, status.st_mtime_ns, status.st_ctime_ns, inode)
+
+
 def digest(root: Path, file: File, max_bytes: int) -> bytes | Skipped:
     """The digest of a file's bytes, text or not, or why they cannot be read."""
     got = stable_bytes(root, file, max_bytes)
@@ -115,7 +121,7 @@ def stable_bytes(root: Path, file: File, max_bytes: int) -> tuple[File, bytes] |
         except OSError as error:
             return Skipped(file.path, *reason_of(error))
         if isinstance(got, Content):
-            return replace(file, size=got.size, mtime_ns=got.mtime_ns), got.data
+            return seen_file(file.path, file.disk, got.status), got.data
         if got != CHANGING:
             return Skipped(file.path, got)
     return Skipped(file.path, CHANGING, f"was written to while it was read, {TRIES} times")
@@ -140,7 +146,7 @@ def read_once(full: str | os.PathLike[str], max_bytes: int) -> Content | str:
     stood_still = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
     if not stood_still or len(data) != after.st_size:
         return CHANGING
-    return Content(after.st_size, after.st_mtime_ns, data)
+    return Content(after, data)
 
 
 def read_all(handle: int, most: int) -> bytes:

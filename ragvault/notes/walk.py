@@ -175,7 +175,7 @@ def note(state: WalkState, path: str, disk: str, entry: os.DirEntry[str]) -> Non
             return
         if status.st_nlink > 1:
             state.shared.add((status.st_dev, status.st_ino))
-        take(state, File(path, disk, status.st_size, status.st_mtime_ns), status)
+        take(state, read.seen_file(path, disk, status), status)
 
 
 def is_readable(full: str, status: os.stat_result) -> bool:

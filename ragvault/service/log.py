@@ -15,7 +15,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from ragvault.config import folders
-from ragvault.models.progress import SilentReporter
+from ragvault.ports import NoProgress
 from ragvault.store.files import make_file, make_folder
 
 LOG_FILE = "watch.log"
@@ -27,8 +27,8 @@ def watch_log_path(environ: Mapping[str, str] | None = None) -> Path:
     return folders.cache_dir(environ) / LOG_FILE
 
 
-class WatchLog(SilentReporter):
-    """A Reporter that writes to the log, and with `echo` also to stderr."""
+class WatchLog(NoProgress):
+    """Writes messages to the log, and with `echo` also to stderr."""
 
     def __init__(self, path: Path, max_bytes: int, *, echo: bool) -> None:
         make_folder(path.parent)
@@ -41,8 +41,8 @@ class WatchLog(SilentReporter):
         )
         self._echo = echo
 
-    def info(self, line: str) -> None:
-        plain = "".join(char if char.isprintable() else "?" for char in line)
+    def info(self, text: str) -> None:
+        plain = "".join(char if char.isprintable() else "?" for char in text)
         self._handler.handle(logging.makeLogRecord({"msg": plain}))
         if self._echo and sys.stderr:
             try:
@@ -52,7 +52,7 @@ class WatchLog(SilentReporter):
                 self._echo = False  # nobody reads stderr any more; the log goes on
 
     def close_file(self) -> None:
-        """Close the log. (`close` is a Reporter's, and only ends a progress bar.)"""
+        """Close the log."""
         self._handler.close()
 
 

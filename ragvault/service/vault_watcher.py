@@ -23,8 +23,8 @@ from ragvault.corpus import LocalCorpus
 from ragvault.errors import ConfigError, IndexLocked, IndexMissing, RagvaultError
 from ragvault.ingest import Tier
 from ragvault.models.load import ModelPool
-from ragvault.models.progress import Reporter, SilentReporter
 from ragvault.notes.walk import IncrementalWalk, Walked
+from ragvault.ports import NoProgress, Progress
 from ragvault.service.events import NativeEvents, NoNativeEvents, PathFilter, Poller
 from ragvault.service.log import describe_unexpected
 from ragvault.update.freshness import folder_error, is_empty, recipe, waiting
@@ -88,15 +88,15 @@ class VaultWatcher:
     def __init__(
         self,
         vault: Vault,
-        reporter: Reporter,
+        progress: Progress,
         kit: ModelPool,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        self.vault, self._reporter, self._kit, self._wake = vault, reporter, kit, wake
+        self.vault, self._progress, self._kit, self._wake = vault, progress, kit, wake
         settings = vault.settings.config.watch
         self.batch = ChangeBatch(settings.debounce, settings.patience)
         self.unfinished = False  # communities or full vectors are missing
-        self.untidy = False  # an update ran, and compaction may be due
+        self.untidy = False  # compaction is due
         self.unavailable = ""  # why the vault cannot be read now
         self.polling_reason = ""  # why there are no native events
         self.last_change = 0.0  # when the last change was indexed, in seconds since 1970
@@ -211,10 +211,10 @@ class VaultWatcher:
                 return
             tier = self.vault.settings.config.watch.tier
             first: Tier = "keyword" if tier == "keyword" else "static"
-            report = self._index(first, interrupt, regroup=math.inf)
+            report = self._index(first, interrupt, regroup=math.inf, postpone_compact=True)
             lacks_vectors = tier == "full" and report.tier != "full"
             self.unfinished = lacks_vectors or report.communities_due
-            self.untidy, self._updated_at = True, time.monotonic()
+            self.untidy, self._updated_at = report.compact_due, time.monotonic()
             if report.anything:
                 self.last_change = time.time()
                 self._report(f"{_counts(report)}, {report.seconds:.1f} s")
@@ -226,7 +226,10 @@ class VaultWatcher:
             self.add_change(at_once=True)
 
     def finish(self, interrupt: Callable[[], bool]) -> None:
-        """Continue with communities and full vectors. Raises Interrupted as `update` does."""
+        """Continue with communities and full vectors, then compact.
+
+        Raises Interrupted as `update` does.
+        """
         try:
             if self._is_emptied():
                 self.unfinished = False  # until the vault is back
@@ -249,7 +252,8 @@ class VaultWatcher:
             if self._is_emptied():
                 return
             tier = self.vault.settings.config.watch.tier
-            self._warn_once(self._index(tier, interrupt, regroup=math.inf, tidies=True))
+            report = self._index(tier, interrupt, regroup=math.inf, postpone_compact=False)
+            self._warn_once(report)
         except Interrupted:
             self.untidy = True
             raise
@@ -269,19 +273,18 @@ class VaultWatcher:
         interrupt: Callable[[], bool],
         regroup: float,
         *,
-        tidies: bool = False,
+        postpone_compact: bool = True,
     ) -> Report:
-        progress = _InterruptingProgress(self._reporter, interrupt)
-        engines = self.vault.engines(talk=progress, kit=self._kit, slab=EMBED_SLICE)
+        progress = _InterruptingProgress(self._progress, interrupt)
+        engines = self.vault.engines(progress=progress, kit=self._kit, slab=EMBED_SLICE)
         self.runs += 1
         try:
             report = self.vault.index(
                 tier,
-                tell=progress.tell,
                 engines=engines,
                 look=self._walk,
                 regroup=regroup,
-                tidies=tidies,
+                postpone_compact=postpone_compact,
             )
         finally:
             self.runs += 1
@@ -328,7 +331,7 @@ class VaultWatcher:
             self._report_once(describe_unexpected(error))
 
     def _report(self, line: str) -> None:
-        self._reporter.info(f"{self.vault.name}: {line}")
+        self._progress.info(f"{self.vault.name}: {line}")
 
     def _report_once(self, line: str) -> None:
         if line != self._last_report:
@@ -409,19 +412,22 @@ class _PendingCount(NamedTuple):
     files: int
 
 
-class _InterruptingProgress(SilentReporter):
+class _InterruptingProgress(NoProgress):
     """Receives the progress of an indexing run, and ends it when `interrupt` returns True."""
 
-    def __init__(self, reporter: Reporter, interrupt: Callable[[], bool]) -> None:
-        self._reporter, self._interrupt = reporter, interrupt
+    def __init__(self, progress: Progress, interrupt: Callable[[], bool]) -> None:
+        self._progress, self._interrupt = progress, interrupt
 
-    def info(self, line: str) -> None:
-        self._reporter.info(line)
+    def info(self, text: str) -> None:
+        self._progress.info(text)
 
-    def progress(self, done: int, total: int) -> None:
-        self.tell("", done, total)  # of a download
+    def step(self, name: str, done: int = 0, total: int = 0) -> None:
+        self.checkpoint()
 
-    def tell(self, what: str, done: int, total: int) -> None:
+    def download(self, done: int, total: int) -> None:
+        self.checkpoint()
+
+    def checkpoint(self) -> None:
         if self._interrupt():
             raise Interrupted
 

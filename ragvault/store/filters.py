@@ -3,15 +3,19 @@
 Conditions on notes become one query over notes, so that passages are read only where there is a
 condition on them. A note without a passage (all frontmatter) counts as one empty passage. What the
 user typed is bound as a value and never becomes SQL. Each expression is true or false and never
-NULL, so that its negation is what people expect. The SQL functions it calls are in
-filter_functions.py.
+NULL, so that its negation is what people expect.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
 
 from ragvault.plan import (
     And,
@@ -34,9 +38,11 @@ from ragvault.plan import (
     of_notes,
 )
 from ragvault.store.database import Database, reading
-from ragvault.store.filter_functions import heading_needle, register_functions
-from ragvault.store.keys import fold_case, link_key
-from ragvault.store.rows import to_sql
+from ragvault.store.links import EXTENSIONS, link_key
+from ragvault.store.passages import to_spans
+from ragvault.store.values import INT64, Text, decompress, from_json, from_sql, to_sql
+from ragvault.text.fold import fold_case
+from ragvault.text.spans import cut
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,7 +70,7 @@ class Filters(Database):
         register_functions(self._db)
         where = _Compiler("passage", matching).expression(tree)
         # As one text: fetching 108,000 ids row by row took 78 ms, this way 12.
-        query = f"SELECT group_concat(c.id) FROM chunks AS c WHERE {where.text}"
+        query = f"SELECT group_concat(c.id) FROM passages AS c WHERE {where.text}"
         (joined,) = self._db.execute(query, where.values).fetchone()
         return np.sort(np.fromstring(joined or "", dtype=np.int64, sep=","))
 
@@ -101,8 +107,8 @@ def _notes_where(tree: Filter | None, matching: Matching | None) -> Sql:
     inside = _Compiler("passage", matching).expression(tree)
     empty = _Compiler("empty", matching).expression(tree)
     return Sql(
-        f"n.id IN (SELECT c.note_id FROM chunks AS c WHERE {inside.text})"
-        f" OR (n.id NOT IN (SELECT note_id FROM chunks) AND ({empty.text}))",
+        f"n.id IN (SELECT c.note_id FROM passages AS c WHERE {inside.text})"
+        f" OR (n.id NOT IN (SELECT note_id FROM passages) AND ({empty.text}))",
         inside.values + empty.values,
     )
 
@@ -297,7 +303,7 @@ def _under(leaf: UnderHeading) -> Sql:
     return Sql(
         # Headings with non-ASCII letters are escaped in JSON, and compared one by one.
         "c.id IN (SELECT p.id FROM bodies AS b CROSS JOIN json_each(heading_ranges(b.headings, ?))"
-        " AS r CROSS JOIN chunks AS p ON p.note_id = b.note_id"
+        " AS r CROSS JOIN passages AS p ON p.note_id = b.note_id"
         " WHERE (instr(lower(b.headings), ?) OR instr(b.headings, '\\u'))"
         " AND p.start < json_extract(r.value, '$[1]') AND p.stop > json_extract(r.value, '$[0]'))",
         (to_sql(leaf.heading), heading_needle(leaf.heading)),
@@ -306,7 +312,7 @@ def _under(leaf: UnderHeading) -> Sql:
 
 def _task(leaf: HasTask) -> Sql:
     return Sql(
-        "c.id IN (SELECT p.id FROM chunks AS p JOIN bodies AS b ON b.note_id = p.note_id"
+        "c.id IN (SELECT p.id FROM passages AS p JOIN bodies AS b ON b.note_id = p.note_id"
         " WHERE instr(p.has, '\"task\"')"
         " AND has_task(p.text, b.text, b.excluded, p.start, p.stop, ?, ?))",
         (leaf.state, to_sql(leaf.text)),
@@ -327,3 +333,182 @@ PASSAGE_LEAVES: dict[type, Callable[[Any], Sql]] = {
     HasPart: lambda leaf: Sql("instr(c.has, ?) > 0", (f'"{leaf.part}"',)),
     HasTask: _task,
 }
+
+
+# --- SQL functions ---
+#
+# SQLite folds ASCII only, and cannot look into our JSON or into a compressed text. Each function is
+# pure, takes values as the tables store them and never raises. In a pattern, `*` stands for
+# anything.
+
+# A task as the parser reads it; the character in the brackets is its state.
+_TASK = re.compile(r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[([^\]\n])\](?=[ \t])(.*)$", re.M)
+
+_NUMBER = re.compile(r"\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?\s*", re.ASCII)
+
+_Pieces = tuple[str, ...]
+_Head = tuple[str, int, int, int, Any]  # text, level, line, start, path: as the table holds it
+_DECODER = msgspec.json.Decoder(list[_Head])
+
+
+def register_functions(db: Connection) -> None:
+    """Make the functions known to a connection; harmless when repeated."""
+    for name, count, function in (
+        ("text_holds", 2, text_holds),
+        ("text_is", 2, text_is),
+        ("path_holds", 2, path_holds),
+        ("file_holds", 2, file_holds),
+        ("alias_holds", 2, alias_holds),
+        ("tag_is", 2, tag_is),
+        ("is_named", 4, is_named),
+        ("target_is", 2, target_is),
+        ("anchor_is", 2, anchor_is),
+        ("number_in", 1, number_in),
+        ("heading_ranges", 2, heading_ranges),
+        ("has_task", 7, has_task),
+    ):
+        db.create_function(name, count, function, deterministic=True)
+
+
+@lru_cache(maxsize=256)
+def _pieces(pattern: Text) -> _Pieces:
+    """A pattern, folded, split at its stars."""
+    return tuple(re.split(r"\*+", fold_case(from_sql(pattern))))
+
+
+def _contains(whole: str, wanted: _Pieces) -> bool:
+    """Whether the text contains the pieces, in their order."""
+    if len(wanted) == 1:  # nearly always; called for every note
+        return wanted[0] in whole
+    at = 0
+    for piece in wanted:
+        at = whole.find(piece, at)
+        if at < 0:
+            return False
+        at += len(piece)
+    return True
+
+
+def _matches(whole: str, wanted: _Pieces) -> bool:
+    """Whether the pieces match this text from its first to its last character."""
+    if len(wanted) == 1:
+        return whole == wanted[0]
+    first, *middle, last = wanted
+    ends = whole.startswith(first) and whole.endswith(last)
+    inside = whole[len(first) : len(whole) - len(last)]
+    return ends and len(first) + len(last) <= len(whole) and _contains(inside, tuple(middle))
+
+
+def text_holds(value: Text, pattern: Text) -> bool:
+    return _contains(fold_case(from_sql(value)), _pieces(pattern))
+
+
+def text_is(value: Text | None, pattern: Text) -> bool:
+    return value is not None and _matches(fold_case(from_sql(value)), _pieces(pattern))
+
+
+def path_holds(path: Text, pattern: Text) -> bool:
+    """The path begins with a slash here, so that /journal means the folder at the root."""
+    return _contains("/" + fold_case(from_sql(path)), _pieces(pattern))
+
+
+def file_holds(path: Text, pattern: Text) -> bool:
+    return _contains(fold_case(from_sql(path)).rpartition("/")[2], _pieces(pattern))
+
+
+def alias_holds(aliases: str, pattern: Text) -> bool:
+    return any(_contains(fold_case(alias), _pieces(pattern)) for alias in from_json(aliases))
+
+
+def tag_is(key: Text, pattern: Text) -> bool:
+    """Whether a tag or one of its parents matches the pattern."""
+    parts = from_sql(key).split("/")
+    above = ("/".join(parts[: i + 1]) for i in range(len(parts)))
+    return any(_matches(each, _pieces(pattern)) for each in above)
+
+
+def is_named(path: Text, title: Text, aliases: str, wanted: Text) -> bool:
+    """Whether a note has this path, end of path, title or alias."""
+    name = fold_case(from_sql(wanted)).strip("/")
+    if _ends_in(fold_case(from_sql(path)), name) or fold_case(from_sql(title)) == name:
+        return True
+    return aliases != "[]" and any(fold_case(alias) == name for alias in from_json(aliases))
+
+
+def target_is(target: Text, wanted: Text) -> bool:
+    """Whether the target of a broken link is this name."""
+    return _ends_in(fold_case(from_sql(target)), fold_case(from_sql(wanted)).strip("/"))
+
+
+def anchor_is(anchor: str, wanted: Text) -> bool:
+    """Whether a link leads to this heading; signs and spaces are ignored, as in slugs."""
+    parts = [_bare(part) for part in from_sql(wanted).split("#")]
+    return [_bare(part) for part in from_json(anchor)][-len(parts) :] == parts
+
+
+def _bare(heading: str) -> str:
+    folded = fold_case(heading)
+    return folded if folded.startswith("^") else re.sub(r"[\W_]+", "", folded) or folded
+
+
+def number_in(value: Text | None) -> float | None:
+    """The value of a text that is a number; None for any other text."""
+    return (
+        float(from_sql(value)) if value is not None and _NUMBER.fullmatch(from_sql(value)) else None
+    )
+
+
+def _ends_in(path: str, name: str) -> bool:
+    if not path.endswith((name, *(name + extension for extension in EXTENSIONS))):
+        return False
+    spellings = (path, *(path.removesuffix(each) for each in EXTENSIONS))
+    return any(f"/{each}".endswith(f"/{name}") for each in spellings)
+
+
+def heading_needle(pattern: str) -> str:
+    """What the lower-cased JSON of ASCII headings must contain if one of them has the pattern."""
+    longest = max(_pieces(pattern), key=len)
+    return json.dumps(longest)[1:-1] if longest.isascii() else ""
+
+
+def heading_ranges(headings: str, pattern: Text) -> str:
+    """The ranges of the headings that contain the pattern: JSON of [first, last] offsets.
+
+    A range ends at the next heading that is not below it.
+    """
+    wanted, found = _pieces(pattern), _heads(headings)
+    ranges = []
+    for i in [i for i, head in enumerate(found) if _contains(fold_case(head[0]), wanted)]:
+        level, start = found[i][1], found[i][3]
+        later = (head[3] for head in found[i + 1 :] if head[1] <= level)
+        ranges.append(f"[{start},{next(later, INT64)}]")
+    return f"[{','.join(ranges)}]"
+
+
+def _heads(headings: str) -> list[_Head]:
+    try:
+        return _DECODER.decode(headings)
+    except (
+        msgspec.MsgspecError,
+        ValueError,
+    ):  # half a surrogate pair, which only Python's json reads
+        return [tuple(head) for head in json.loads(headings)]
+
+
+def has_task(
+    own: Text | None, blob: bytes, excluded: str, start: int, stop: int, state: str, pattern: Text
+) -> bool:
+    """Whether a passage has a task in this state whose line contains the pattern.
+
+    `own` is the passage's text where it is stored; otherwise it is cut out of the note's text.
+    """
+    text = from_sql(own) if own is not None else cut(_unpacked(blob), start, stop, _spans(excluded))
+    for mark, line in _TASK.findall(text):
+        fits = state == "any" or (mark == " ") == (state == "todo")
+        if fits and _contains(fold_case(line), _pieces(pattern)):
+            return True
+    return False
+
+
+_unpacked = lru_cache(maxsize=4)(decompress)
+_spans = lru_cache(maxsize=4)(to_spans)

@@ -15,18 +15,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from ragvault.store import rows
-from ragvault.store.database import Database, reading, select_in, writing
-from ragvault.store.history import next_revision
-from ragvault.store.keys import file_stem, link_key
-from ragvault.store.rows import from_json, from_sql, to_json, to_sql
+from ragvault.store.database import Database, next_revision, reading, select_in, writing
+from ragvault.store.values import from_json, from_sql, to_json, to_sql
+from ragvault.text.fold import fold_case
 from ragvault.types import Heading, Link, Target
 
 LinkId = tuple[int, int]  # the note's id and the link's place in it
+LINK = "kind, form, target, anchor, text, line, start"
+TARGET = "status, via, target_start, anchor_found, others"
 PAGE = 5000  # targets written at a time, so that a first run does not hold all of them
 
 
@@ -45,7 +46,7 @@ class LinkRow(NamedTuple):
 
     source: int
     target: int
-    kind: str  # link, embed, property; alias where only an alias told what was meant
+    kind: str  # link, embed, property; alias where only an alias names the note
     source_section: int | None
     target_section: int | None
 
@@ -77,34 +78,34 @@ class Links(Database):
         found = self._db.execute(query, (to_sql(path),)).fetchone()
         if found is None:
             raise KeyError(path)
-        return rows.to_headings(found[0]), json.loads(found[1])
+        return to_headings(found[0]), json.loads(found[1])
 
-    def links_to_look_up(self) -> Iterator[tuple[LinkId, str, Link]]:
+    def links_to_resolve(self) -> Iterator[tuple[LinkId, str, Link]]:
         """Every link whose meaning is not known or may have changed, with its note's path."""
-        for note_id in self._notes_to_look_up():
-            yield from self._links_to_look_up(note_id)
+        for note_id in self._notes_to_resolve():
+            yield from self._links_to_resolve(note_id)
 
     @reading
-    def _notes_to_look_up(self) -> list[int]:
+    def _notes_to_resolve(self) -> list[int]:
         query = """
             SELECT note_id FROM waiting UNION SELECT note_id FROM links
             WHERE target_key IN (SELECT key FROM dirty) ORDER BY 1"""
         return [note_id for (note_id,) in self._db.execute(query)]
 
     @reading
-    def _links_to_look_up(self, note_id: int) -> list[tuple[LinkId, str, Link]]:
+    def _links_to_resolve(self, note_id: int) -> list[tuple[LinkId, str, Link]]:
         query = f"""
             SELECT ordinal, path, {_LINK} FROM links JOIN notes ON notes.id = note_id
             WHERE note_id = ? AND (status IS NULL OR target_key IN (SELECT key FROM dirty))
             ORDER BY ordinal"""
         return [
-            ((note_id, ordinal), from_sql(path), rows.to_link(row))
+            ((note_id, ordinal), from_sql(path), to_link(row))
             for ordinal, path, *row in self._db.execute(query, (note_id,))
         ]
 
     @writing
     def set_targets(self, targets: Iterable[tuple[LinkId, Target]]) -> int:
-        """Store what ALL links of `links_to_look_up` mean; returns how many changed.
+        """Store what ALL links of `links_to_resolve` mean; returns how many changed.
 
         One revision if any did. `targets` may be a generator that still reads the catalogue.
         KeyError when a target is not a note.
@@ -131,7 +132,7 @@ class Links(Database):
             SELECT meant.path, {_LINK}, {_TARGET} FROM {_MEANT} JOIN notes ON notes.id = note_id
             WHERE notes.path = ? ORDER BY ordinal"""
         found = self._db.execute(query, (to_sql(path),))
-        return [(rows.to_link(row[1:8]), rows.to_target(row[0], row[8:])) for row in found]
+        return [(to_link(row[1:8]), to_target(row[0], row[8:])) for row in found]
 
     @reading
     def incoming(self, path: str) -> list[tuple[str, Link, Target]]:
@@ -141,9 +142,9 @@ class Links(Database):
             FROM {_MEANT} JOIN notes ON notes.id = note_id
             WHERE meant.path = ? AND status IS NOT NULL ORDER BY notes.path, ordinal"""
         return [
-            (from_sql(row[0]), rows.to_link(row[2:9]), target)
+            (from_sql(row[0]), to_link(row[2:9]), target)
             for row in self._db.execute(query, (to_sql(path),))
-            if (target := rows.to_target(row[1], row[9:])) is not None
+            if (target := to_target(row[1], row[9:])) is not None
         ]
 
     @reading
@@ -201,7 +202,7 @@ class Links(Database):
     @reading
     def link_stats(self, notes: Iterable[int] | None = None) -> dict[int, LinkStats]:
         """Link statistics of these notes, or of all; a note without links is absent."""
-        query = "SELECT note_id, linking_notes, linking_links, community FROM standing"
+        query = "SELECT note_id, linking_notes, linking_links, community FROM link_stats"
         if notes is None:
             found: Iterable[tuple[Any, ...]] = self._db.execute(query)
         else:
@@ -214,8 +215,8 @@ class Links(Database):
         before = self.link_stats()
         gone = [(note,) for note in before.keys() - wanted.keys()]
         new = [(note, *stats) for note, stats in wanted.items() if before.get(note) != stats]
-        self._db.executemany("DELETE FROM standing WHERE note_id = ?", gone)
-        self._db.executemany("INSERT OR REPLACE INTO standing VALUES (?, ?, ?, ?)", sorted(new))
+        self._db.executemany("DELETE FROM link_stats WHERE note_id = ?", gone)
+        self._db.executemany("INSERT OR REPLACE INTO link_stats VALUES (?, ?, ?, ?)", sorted(new))
         return len(gone) + len(new)
 
     @reading
@@ -246,8 +247,8 @@ class Links(Database):
         self._db.executemany("INSERT OR REPLACE INTO ties VALUES (?, ?, ?)", sorted(new))
 
 
-_LINK = ", ".join(f"links.{column.strip()}" for column in rows.LINK.split(","))
-_TARGET = ", ".join(f"links.{column.strip()}" for column in rows.TARGET.split(","))
+_LINK = ", ".join(f"links.{column.strip()}" for column in LINK.split(","))
+_TARGET = ", ".join(f"links.{column.strip()}" for column in TARGET.split(","))
 _MEANT = "links LEFT JOIN notes AS meant ON meant.id = target_note_id"
 
 _SECTION = """(SELECT max(s.ordinal) FROM sections AS s
@@ -279,8 +280,8 @@ def _target_row(target: Target, ids: Mapping[str, int]) -> tuple[Any, ...]:
 
 def put_links(db: Connection, note_id: int, links: Sequence[Link], *, new: bool) -> None:
     """Store a note's links as not looked up; links that are the same as before are left alone."""
-    wanted = [(i, *rows.link_row(link)) for i, link in enumerate(links)]
-    columns = f"ordinal, {rows.LINK}, target_key"
+    wanted = [(i, *link_row(link)) for i, link in enumerate(links)]
+    columns = f"ordinal, {LINK}, target_key"
     if not new:
         query = f"SELECT {columns} FROM links WHERE note_id = ? ORDER BY ordinal"
         if db.execute(query, (note_id,)).fetchall() == wanted:
@@ -299,18 +300,94 @@ def names_changed(db: Connection, keys: Iterable[str]) -> None:
     db.executemany("INSERT OR IGNORE INTO dirty VALUES (?)", [(to_sql(key),) for key in keys])
 
 
-def look_up_to(db: Connection, note_id: int) -> None:
+def unresolve_links_to(db: Connection, note_id: int) -> None:
     """Have the links to this note looked up again."""
-    _look_up(db, "target_note_id = ?", note_id)
+    _unresolve(db, "target_note_id = ?", note_id)
 
 
-def look_up_from(db: Connection, note_id: int) -> None:
+def unresolve_links_of(db: Connection, note_id: int) -> None:
     """Have the links of this note looked up again."""
-    _look_up(db, "note_id = ?", note_id)
+    _unresolve(db, "note_id = ?", note_id)
 
 
-def _look_up(db: Connection, where: str, note_id: int) -> None:
+def _unresolve(db: Connection, where: str, note_id: int) -> None:
     sources = f"SELECT DISTINCT note_id FROM links WHERE {where}"
     db.execute(f"INSERT OR IGNORE INTO waiting {sources}", (note_id,))
     reset = f"UPDATE links SET status = NULL, target_note_id = NULL WHERE {where}"
     db.execute(reset, (note_id,))
+
+
+# --- Rows ---
+
+
+def link_row(link: Link) -> tuple[Any, ...]:
+    """Columns LINK and target_key."""
+    return (
+        link.kind,
+        link.form,
+        to_sql(link.target),
+        to_json(link.anchor),
+        to_sql(link.text),
+        link.line,
+        link.start,
+        to_sql(link_key(link.target)),
+    )
+
+
+def to_link(row: Sequence[Any]) -> Link:
+    """A link from columns LINK."""
+    kind, form, target, anchor, text, line, start = row
+    return Link(kind, form, from_sql(target), from_json(anchor), from_sql(text), line, start)
+
+
+def to_target(path: str | bytes | None, row: Sequence[Any]) -> Target | None:
+    """The target of a link, from its note's path and columns TARGET; None if not looked up yet."""
+    status, via, start, anchor_found, others = row
+    if status is None:
+        return None
+    where = None if path is None else from_sql(path)
+    return Target(status, where, via, start, bool(anchor_found), from_json(others or "[]"))
+
+
+def to_headings(stored: str) -> tuple[Heading, ...]:
+    """The headings of column `headings`."""
+    return tuple(
+        Heading(text, level, line, start, tuple(path))
+        for text, level, line, start, path in json.loads(stored)
+    )
+
+
+# --- Keys: names in the form in which they are compared ---
+#
+# A link and the note it means share a key, however they are spelled: letter case, composed or
+# decomposed accents, the folder before the name, `.md` after it. Keys only choose which links are
+# resolved again: two names with the same key cost a look-up and never give a wrong result.
+
+EXTENSIONS = (".md", ".markdown")
+FOLDER_PAGES = {"index", "readme", "_index"}  # what a link to a folder opens
+UPWARDS = ("/", ".", "..")  # `[up](..)` names a folder without saying its name
+
+
+@lru_cache(maxsize=4096)  # a vault links to the same few names over and over
+def link_key(name: str) -> str:
+    """The last part of a path, link target or alias, folded, without a Markdown extension.
+
+    The vault's own folder is `/`; an empty name, which is a link into its own note, stays empty.
+    """
+    key = fold_case(name).replace("\\", "/").strip("/ ").rpartition("/")[2].strip()
+    if key.endswith(EXTENSIONS):
+        return key.rpartition(".")[0]
+    return key or ("/" if name else "")
+
+
+def file_stem(path: str) -> str:
+    """The file name of a note without its extension, whatever that is."""
+    name = path.rpartition("/")[2]
+    return name.rpartition(".")[0] or name
+
+
+def link_keys(path: str, aliases: Iterable[str]) -> set[str]:
+    """Every key under which a link could mean this note, which may be the page of its folder."""
+    folder = path.rpartition("/")[0] or "/"
+    own = {link_key(path), link_key(file_stem(path)), *map(link_key, aliases)}
+    return own | {link_key(folder), *UPWARDS} if own & FOLDER_PAGES else own

@@ -10,21 +10,48 @@ removals for the caches. So a crash after any of them loses nothing.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from ragvault.store import links, rows
-from ragvault.store.database import Database, reading, select_in, writing
-from ragvault.store.history import next_revision
-from ragvault.store.keys import fold_case, link_keys
-from ragvault.store.passages import id_of, put_passages, remove_passages
-from ragvault.store.rows import clamped, from_json, from_sql, property_rows, to_sql, value_from_json
-from ragvault.types import Date, File, Head, Note, Passage, Section, Skipped
+from ragvault.store import links
+from ragvault.store.database import Database, next_revision, reading, select_in, writing
+from ragvault.store.links import LINK, link_keys, to_headings, to_link
+from ragvault.store.passages import (
+    SECTION,
+    id_of,
+    put_passages,
+    remove_passages,
+    section_row,
+    to_spans,
+)
+from ragvault.store.values import (
+    clamped,
+    compress,
+    decompress,
+    from_json,
+    from_sql,
+    property_rows,
+    to_json,
+    to_sql,
+    value_from_json,
+    value_to_json,
+)
+from ragvault.text.fold import fold_case
+from ragvault.types import Date, File, Head, Link, Note, Passage, Section, Skipped
 
-STAT = "path, disk, size, mtime_ns, indexed_ns, date, date_source, created, modified"
+STAT = (
+    "path, disk, size, mtime_ns, ctime_ns, inode, indexed_ns, date, date_source, created, modified"
+)
+
+NOTE = (
+    "encoding, title, description, author, importance, aliases, tags, keywords, supersedes,"
+    " properties, warnings, length"
+)
+BODY = "text, body, excluded, headings, blocks"
 
 
 class IndexedFile(NamedTuple):
@@ -32,6 +59,8 @@ class IndexedFile(NamedTuple):
 
     size: int
     mtime_ns: int
+    ctime_ns: int  # 0, as is the inode: not known yet
+    inode: int
     indexed_ns: int  # the clock before the file was read
     digest: bytes
     recipe: str
@@ -90,8 +119,8 @@ class Notes(Database):
 
         `was` is the path that the note had before, if it was moved: it keeps its id, and replaces a
         note that had the new path. `indexed_ns` is the clock before the file was read: a file whose
-        mtime is not older may have changed since. `hashes` are of the embedding texts of `chunks`.
-        Passages whose text did not change keep their ids.
+        mtime is not older may have changed since. `hashes` are of the texts to embed, one for each
+        passage. Passages whose text did not change keep their ids.
         """
         if note.path != file.path:
             raise ValueError(f"note {note.path} of file {file.path}")
@@ -100,9 +129,9 @@ class Notes(Database):
             self._move(revision, was, note.path)
         old = _old_note(db, note.path)
         stat = _stat_row(file, date, created, modified, indexed_ns)
-        row = (*stat, digest, recipe, *rows.note_row(note), revision)
-        columns = f"{STAT}, digest, recipe, {rows.NOTE}, revision"
-        body = rows.body_row(note)
+        row = (*stat, digest, recipe, *note_row(note), revision)
+        columns = f"{STAT}, digest, recipe, {NOTE}, revision"
+        body = body_row(note)
         if old is None:
             note_id = _insert(db, "notes", columns, row)
             links.names_changed(db, link_keys(note.path, note.aliases))
@@ -124,7 +153,7 @@ class Notes(Database):
         self._remove(revision, path)
         self._db.execute("UPDATE notes SET path = ? WHERE id = ?", (to_sql(path), old.id))
         # Its own links too: what a name means depends on the folder of the note that has the link.
-        links.look_up_from(self._db, old.id)
+        links.unresolve_links_of(self._db, old.id)
         links.names_changed(
             self._db, link_keys(old_path, old.aliases) | link_keys(path, old.aliases)
         )
@@ -144,6 +173,16 @@ class Notes(Database):
         return note_id
 
     @writing
+    def fill_in_status(self, files: Iterable[File]) -> None:
+        """Store `ctime_ns` and `inode` of unchanged files, which an older format did not know.
+
+        Nothing that can be searched changes, so this is no revision.
+        """
+        statement = "UPDATE notes SET ctime_ns = ?, inode = ? WHERE path = ?"
+        values = [(clamped(f.ctime_ns), clamped(f.inode), to_sql(f.path)) for f in files]
+        self._db.executemany(statement, values)
+
+    @writing
     def remove(self, path: str) -> bool:
         """Delete a note; False, and no revision, when there is none at that path."""
         if _old_note(self._db, path) is None:
@@ -154,9 +193,9 @@ class Notes(Database):
         db, old = self._db, _old_note(self._db, path)
         if old is None:
             return False
-        links.look_up_to(db, old.id)
+        links.unresolve_links_to(db, old.id)
         links.names_changed(db, link_keys(path, old.aliases))
-        ids = db.execute("SELECT id FROM chunks WHERE note_id = ?", (old.id,)).fetchall()
+        ids = db.execute("SELECT id FROM passages WHERE note_id = ?", (old.id,)).fetchall()
         remove_passages(db, revision, [passage_id for (passage_id,) in ids])
         db.execute("INSERT INTO removed_notes VALUES (?, ?)", (old.id, revision))
         db.execute("DELETE FROM notes WHERE id = ?", (old.id,))
@@ -175,20 +214,21 @@ class Notes(Database):
     @reading
     def files(self) -> dict[str, IndexedFile]:
         """Every indexed file by path: what a walk is compared with."""
-        query = "SELECT path, size, mtime_ns, indexed_ns, digest, recipe FROM notes"
+        query = """
+            SELECT path, size, mtime_ns, ctime_ns, inode, indexed_ns, digest, recipe FROM notes"""
         return {from_sql(path): IndexedFile(*rest) for path, *rest in self._db.execute(query)}
 
     @reading
     def note(self, path: str) -> Note:
         """A note as it was put. KeyError for an unknown path."""
-        columns = f"{rows.NOTE}, bodies.{rows.BODY}"
+        columns = f"{NOTE}, bodies.{BODY}"
         query = f"SELECT id, {columns} FROM notes JOIN bodies ON note_id = id WHERE path = ?"
         found = self._db.execute(query, (to_sql(path),)).fetchone()
         if found is None:
             raise KeyError(path)
-        query = f"SELECT {rows.LINK} FROM links WHERE note_id = ? ORDER BY ordinal"
-        own_links = tuple(rows.to_link(row) for row in self._db.execute(query, (found[0],)))
-        return rows.to_note(path, found[1:13], found[13:], own_links)
+        query = f"SELECT {LINK} FROM links WHERE note_id = ? ORDER BY ordinal"
+        own_links = tuple(to_link(row) for row in self._db.execute(query, (found[0],)))
+        return to_note(path, found[1:13], found[13:], own_links)
 
     @reading
     def note_id(self, path: str) -> int:
@@ -272,7 +312,7 @@ class Notes(Database):
     @reading
     def blank_notes(self) -> list[int]:
         """Notes without a passage, by path."""
-        passages = "SELECT 1 FROM chunks WHERE note_id = notes.id"
+        passages = "SELECT 1 FROM passages WHERE note_id = notes.id"
         query = f"SELECT id FROM notes WHERE NOT EXISTS ({passages}) ORDER BY path"
         return [id_ for (id_,) in self._db.execute(query)]
 
@@ -292,8 +332,8 @@ class Notes(Database):
 _NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]+")
 _ROW = "id, path, title, date, date_source, modified, importance, aliases"
 _STORED = (
-    "SELECT id, path, disk, size, mtime_ns, digest, recipe, date, date_source, created, modified,"
-    " indexed_ns, title, length, revision FROM notes"
+    "SELECT id, path, disk, size, mtime_ns, ctime_ns, inode, digest, recipe, date, date_source,"
+    " created, modified, indexed_ns, title, length, revision FROM notes"
 )
 
 
@@ -311,11 +351,11 @@ def _to_note_row(row: Sequence[Any]) -> NoteRow:
 
 
 def _to_stored(row: Sequence[Any]) -> StoredNote:
-    note_id, path, disk, size, mtime_ns, digest, recipe, at, source, *times = row
-    created, modified, indexed_ns, title, length, revision = times
+    note_id, path, disk, *status, digest, recipe, at, source = row[:11]
+    created, modified, indexed_ns, title, length, revision = row[11:]
     return StoredNote(
         note_id,
-        File(from_sql(path), from_sql(disk), size, mtime_ns),
+        File(from_sql(path), from_sql(disk), *status),
         digest,
         recipe,
         Date(at, source),
@@ -325,6 +365,61 @@ def _to_stored(row: Sequence[Any]) -> StoredNote:
         from_sql(title),
         length,
         revision,
+    )
+
+
+# --- Rows ---
+
+
+def note_row(note: Note) -> tuple[Any, ...]:
+    """Columns NOTE."""
+    scalars = (note.encoding, note.title, note.description, note.author, note.importance)
+    lists = (note.aliases, note.tags, note.keywords, note.supersedes)
+    return (
+        *map(to_sql, scalars),
+        *map(to_json, lists),
+        value_to_json(note.properties) if note.properties else "{}",
+        to_json(note.warnings),
+        len(note.text),
+    )
+
+
+def body_row(note: Note) -> tuple[Any, ...]:
+    """Columns BODY."""
+    headings = [(h.text, h.level, h.line, h.start, h.path) for h in note.headings]
+    return (
+        compress(note.text),
+        note.body,
+        json.dumps(note.excluded) if note.excluded else "[]",
+        json.dumps(headings),
+        json.dumps(dict(note.blocks)) if note.blocks else "{}",
+    )
+
+
+def to_note(path: str, row: Sequence[Any], body: Sequence[Any], links: tuple[Link, ...]) -> Note:
+    """A note from columns NOTE and BODY."""
+    encoding, title, description, author, importance = map(from_sql, row[:5])
+    aliases, tags, keywords, supersedes = map(from_json, row[5:9])
+    whole, begins, excluded, headings, blocks = body
+    return Note(
+        path,
+        decompress(whole),
+        begins,
+        encoding,
+        title,
+        aliases,
+        tags,
+        description,
+        keywords,
+        author,
+        importance,
+        supersedes,
+        value_from_json(row[9]),
+        to_headings(headings),
+        json.loads(blocks),
+        links,
+        to_spans(excluded),
+        from_json(row[10]),
     )
 
 
@@ -351,9 +446,9 @@ def _stat_row(
     file: File, date: Date, created: float, modified: float, indexed_ns: int
 ) -> tuple[Any, ...]:
     """Columns STAT."""
-    times = (clamped(file.mtime_ns), clamped(indexed_ns))
+    times = (file.mtime_ns, file.ctime_ns, file.inode, indexed_ns)
     dates = (date.at, date.source, created, modified)
-    return (to_sql(file.path), to_sql(file.disk), file.size, *times, *dates)
+    return (to_sql(file.path), to_sql(file.disk), file.size, *map(clamped, times), *dates)
 
 
 def _mark_links(db: Connection, old: _OldNote, note: Note, body: tuple[Any, ...]) -> None:
@@ -364,7 +459,7 @@ def _mark_links(db: Connection, old: _OldNote, note: Note, body: tuple[Any, ...]
     if old.aliases != note.aliases:
         links.names_changed(db, link_keys(note.path, (*old.aliases, *note.aliases)))
     if old.anchors != body[3:5]:
-        links.look_up_to(db, old.id)
+        links.unresolve_links_to(db, old.id)
 
 
 def _delete_parts(db: Connection, note_id: int) -> None:
@@ -375,12 +470,12 @@ def _delete_parts(db: Connection, note_id: int) -> None:
 def _insert_parts(
     db: Connection, note_id: int, note: Note, body: tuple[Any, ...], sections: Sequence[Section]
 ) -> None:
-    _insert(db, "bodies", f"note_id, {rows.BODY}", (note_id, *body))
+    _insert(db, "bodies", f"note_id, {BODY}", (note_id, *body))
     tags = {fold_case(tag): tag for tag in reversed(note.tags)}  # of two spellings the first
     _insert_all(db, "tags", "key, tag", note_id, [(to_sql(k), to_sql(t)) for k, t in tags.items()])
     fields = [(i, key, *field) for i, (key, field) in enumerate(property_rows(note.properties))]
     _insert_all(db, "fields", "ordinal, key, text, number, date", note_id, fields)
-    _insert_all(db, "sections", rows.SECTION, note_id, list(map(rows.section_row, sections)))
+    _insert_all(db, "sections", SECTION, note_id, list(map(section_row, sections)))
 
 
 def _insert(db: Connection, table: str, columns: str, row: tuple[Any, ...]) -> int:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ragvault.errors import refused
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.connection import CatalogueDamaged, has_wal, translated_errors
+from ragvault.store.database import CatalogueDamaged, has_wal, translated_errors
 from ragvault.store.layout import CATALOGUE
 from ragvault.store.vectors import LITTLE_ENDIAN, Dtype
 

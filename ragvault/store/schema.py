@@ -4,14 +4,14 @@
     bodies          the note's text, stored once, and the offsets found in it
     tags, fields    for filters: folded tags; properties, one row a value
     sections        by their place in the note
-    chunks          passages; an id belongs to one text and is never given again
-    removed_chunks  removed passages, for caches that still hold them, with the hash of their text
+    passages        an id belongs to one text and is never given again
+    removed_passages  for caches that still have them, with the hash of their text
     removed_notes   removed notes
     links           one row a link; status NULL means "not yet looked up"
     dirty           names whose meaning may have changed since links were looked up
     waiting         notes that have a link not yet looked up
     skipped         files that were not indexed, and why
-    standing        link statistics of a note: backlinks and community
+    link_stats      link statistics of a note: backlinks and community
     lists           notes and sections that are lists of links, and the weight of one of their links
     ties            link weights between notes when their communities were computed
     terms           the vault's vocabulary, each term with its vector
@@ -224,6 +224,28 @@ FORMAT_2 = (
     ) WITHOUT ROWID""",
 )
 
+# Format 3: the tables have the names that the code uses, and a note's row has two more facts about
+# its file, so that an edit which keeps size and time is noticed.
+FORMAT_3 = (
+    "ALTER TABLE chunks RENAME TO passages",
+    "DROP INDEX chunks_by_note",
+    "DROP INDEX chunks_by_revision",
+    "DROP INDEX chunks_by_text",
+    "CREATE INDEX passages_by_note ON passages (note_id)",
+    "CREATE INDEX passages_by_revision ON passages (revision)",
+    "CREATE INDEX passages_by_text ON passages (text_hash)",
+    "ALTER TABLE removed_chunks RENAME TO removed_passages",
+    "ALTER TABLE removed_passages RENAME COLUMN chunk_id TO passage_id",
+    "ALTER TABLE standing RENAME TO link_stats",
+    "ALTER TABLE notes ADD COLUMN ctime_ns INTEGER NOT NULL DEFAULT 0",  # 0: not known yet
+    "ALTER TABLE notes ADD COLUMN inode INTEGER NOT NULL DEFAULT 0",  # 0: not known yet
+    "UPDATE meta SET key = 'model ' || substr(key, 6) WHERE key IN ('fact full', 'fact static')",
+    "UPDATE meta SET key = 'vacuum due' WHERE key = 'fact scrub'",
+    "UPDATE meta SET key = 'git head' WHERE key = 'fact git_head'",
+    "UPDATE meta SET key = 'binary files' WHERE key = 'fact binaries'",
+    "UPDATE meta SET key = substr(key, 6) WHERE key LIKE 'fact %'",
+)
+
 # --- Migrations ---
 
 APPLICATION = 0x52475654  # "RGVT"
@@ -250,7 +272,13 @@ def number_caches(db: Connection) -> None:
         db.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (create, number_caches)
+def rename_tables(db: Connection) -> None:
+    """Format 3: plain names, and `ctime_ns` and `inode` of a note's file."""
+    for statement in FORMAT_3:
+        db.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (create, number_caches, rename_tables)
 
 
 def format_of(db: Connection, folder: Path, wanted: int | None = None) -> int:

@@ -9,18 +9,22 @@ The vocabulary has the words that the vault is about. Its vectors are all of one
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ragvault.store.database import Database, reading, select_in, writing
-from ragvault.store.history import meta, set_meta
-from ragvault.store.rows import from_sql, to_sql
+from ragvault.ports import CacheBroken, VectorChanges, VectorFileRow
+from ragvault.store.caches import vector_cache
+from ragvault.store.database import Database, meta, reading, select_in, set_meta, writing
+from ragvault.store.values import from_sql, to_sql
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from ragvault.store.catalogue import Catalogue
 
 Dtype = Literal["float16", "float32"]
 LITTLE_ENDIAN = {"float16": "<f2", "float32": "<f4"}
@@ -104,12 +108,12 @@ class Vectors(Database):
         import numpy as np
 
         known = _model(self._db, model) or _NO_MODEL
-        # CROSS JOIN keeps the order: chunks by id, then each one's vector. SQLite would rather go
+        # CROSS JOIN keeps the order: passages by id, then each one's vector. SQLite would rather go
         # through all vectors of the model.
         query = """
-            SELECT chunks.id, vector FROM chunks
-            CROSS JOIN vectors ON model = ? AND vectors.text_hash = chunks.text_hash
-            WHERE chunks.id IN (*)"""
+            SELECT passages.id, vector FROM passages
+            CROSS JOIN vectors ON model = ? AND vectors.text_hash = passages.text_hash
+            WHERE passages.id IN (*)"""
         wanted: list[int] = ids.tolist()
         found: dict[int, bytes] = dict(select_in(self._db, query, wanted, known.id))
         stored = np.dtype(LITTLE_ENDIAN[known.dtype])
@@ -119,13 +123,13 @@ class Vectors(Database):
         return matrix.reshape(-1, known.dim)
 
     @reading
-    def embedded(self, model: str, better: str = "") -> NDArray[np.int64]:
+    def embedded_passages(self, model: str, better: str = "") -> NDArray[np.int64]:
         """Passages with a vector of this model and none of the better one, ascending."""
         import numpy as np
 
         has = """EXISTS (
-            SELECT 1 FROM vectors WHERE model = ? AND vectors.text_hash = chunks.text_hash)"""
-        query = f"SELECT id FROM chunks WHERE {has} AND NOT {has} ORDER BY id"
+            SELECT 1 FROM vectors WHERE model = ? AND vectors.text_hash = passages.text_hash)"""
+        query = f"SELECT id FROM passages WHERE {has} AND NOT {has} ORDER BY id"
         models = [(_model(self._db, name) or _NO_MODEL).id for name in (model, better)]
         return np.array(self._db.execute(query, models).fetchall(), np.int64).reshape(-1)
 
@@ -144,7 +148,7 @@ class Vectors(Database):
         import numpy as np
 
         known = _model(self._db, model) or _NO_MODEL
-        query = _SINCE.format("chunks.id, vector")
+        query = _SINCE.format("passages.id, vector")
         found = dict(self._db.execute(query, (known.id, upto, revision)))
         ids = np.array(sorted(found), np.int64)
         joined = b"".join([found[passage] for passage in ids.tolist()])
@@ -155,27 +159,27 @@ class Vectors(Database):
     def count_vectors_since(self, model: str, revision: int, upto: int) -> int:
         """How many passages `vectors_since` would return."""
         known = _model(self._db, model) or _NO_MODEL
-        query = f"SELECT count(*) FROM ({_SINCE.format('chunks.id')})"
+        query = f"SELECT count(*) FROM ({_SINCE.format('passages.id')})"
         return int(self._db.execute(query, (known.id, upto, revision)).fetchone()[0])
 
     @reading
-    def lacking(self, *models: str) -> list[int]:
+    def unembedded(self, *models: str) -> list[int]:
         """The passages whose text has no vector of any of these models, ascending."""
-        query, known = self._lacking(models)
+        query, known = self._unembedded(models)
         return [passage for (passage,) in self._db.execute(f"{query} ORDER BY id", known)]
 
     @reading
-    def is_lacking(self, *models: str) -> bool:
+    def has_unembedded(self, *models: str) -> bool:
         """Whether there is such a passage; quick where it is one of the newest."""
-        query, known = self._lacking(models)
+        query, known = self._unembedded(models)
         return self._db.execute(f"{query} ORDER BY id DESC LIMIT 1", known).fetchone() is not None
 
-    def _lacking(self, models: Sequence[str]) -> tuple[str, list[int]]:
+    def _unembedded(self, models: Sequence[str]) -> tuple[str, list[int]]:
         known = [found.id for model in models if (found := _model(self._db, model))]
         query = f"""
-            SELECT id FROM chunks WHERE NOT EXISTS (
+            SELECT id FROM passages WHERE NOT EXISTS (
                 SELECT 1 FROM vectors WHERE model IN ({", ".join("?" * len(known))})
-                AND vectors.text_hash = chunks.text_hash)"""
+                AND vectors.text_hash = passages.text_hash)"""
         return query, known
 
     # Deleting; each returns how many vectors were deleted.
@@ -208,7 +212,7 @@ class Vectors(Database):
         With a moment, only those of texts whose last removal is known and was before it.
         """
         if removed_before is None:
-            unused = "text_hash NOT IN (SELECT text_hash FROM chunks)"
+            unused = "text_hash NOT IN (SELECT text_hash FROM passages)"
             dropped = self._db.execute(f"DELETE FROM vectors WHERE {unused}").rowcount
         else:
             dropped = self._drop_removed(removed_before)
@@ -216,11 +220,11 @@ class Vectors(Database):
         return dropped
 
     def _drop_removed(self, before: float) -> int:
-        query = "SELECT text_hash FROM removed_chunks GROUP BY 1 HAVING max(removed_at) < ?"
+        query = "SELECT text_hash FROM removed_passages GROUP BY 1 HAVING max(removed_at) < ?"
         removed = [text_hash for (text_hash,) in self._db.execute(query, (before,))]
         if not removed:
             return 0
-        used = {text_hash for (text_hash,) in self._db.execute("SELECT text_hash FROM chunks")}
+        used = {text_hash for (text_hash,) in self._db.execute("SELECT text_hash FROM passages")}
         models = self._db.execute("SELECT id FROM models").fetchall()
         values = [(model, each) for (model,) in models for each in removed if each not in used]
         statement = "DELETE FROM vectors WHERE model = ? AND text_hash = ?"
@@ -273,12 +277,12 @@ class Vectors(Database):
 
 # CROSS JOIN keeps the order: first what is new, then what belongs to it.
 _SINCE = """
-    SELECT {0} FROM vectors CROSS JOIN chunks ON chunks.text_hash = vectors.text_hash
-    WHERE vectors.id > ?2 AND +vectors.model = ?1 AND chunks.revision <= ?3
+    SELECT {0} FROM vectors CROSS JOIN passages ON passages.text_hash = vectors.text_hash
+    WHERE vectors.id > ?2 AND +vectors.model = ?1 AND passages.revision <= ?3
     UNION ALL
-    SELECT {0} FROM chunks CROSS JOIN vectors
-    ON vectors.model = ?1 AND vectors.text_hash = chunks.text_hash
-    WHERE chunks.revision > ?3"""
+    SELECT {0} FROM passages CROSS JOIN vectors
+    ON vectors.model = ?1 AND vectors.text_hash = passages.text_hash
+    WHERE passages.revision > ?3"""
 
 
 class _Model(NamedTuple):
@@ -302,3 +306,96 @@ def _new_model(db: Connection, name: str, dim: int, dtype: Dtype) -> _Model:
 
 def _drop_terms(db: Connection, gone: Iterable[str]) -> None:
     db.executemany("DELETE FROM terms WHERE term = ?", [(to_sql(term),) for term in gone])
+
+
+# --- The vectors of one model ---
+
+KEPT = 4096  # vectors: those of a dozen searches, 6 MB
+
+
+class ModelVectors:
+    """What a vector index reads: new vectors, and those of given passages (ports.VectorSource).
+
+    The thread that opened the catalogue reads through it. All other threads take turns on one
+    second connection: each reads a few hundred vectors, and only one leg reads any.
+
+    Fetched vectors are cached: a search needs the vectors of its hits up to three times, to score
+    them, to score the hits of other legs, and to compare them with each other. The cache cannot be
+    wrong: a passage with the same id always has the same text, and no index returns a removed
+    passage.
+    """
+
+    def __init__(self, catalogue: Catalogue, model: str, dim: int) -> None:
+        self.model, self.dim, self._own = model, dim, catalogue
+        self._owner = threading.get_ident()
+        self._others: Catalogue | None = None
+        self._turn, self._closed = threading.Lock(), False
+        self._kept: dict[int, NDArray[np.float32]] = {}
+
+    def file(self) -> VectorFileRow | None:
+        cache = self._own.cache(vector_cache(self.model))
+        if cache is None:
+            return None
+        self._own.check_cache(cache, thorough=False)  # FAISS trusts what it maps
+        return VectorFileRow(self._own.cache_folder(cache), cache.revision, cache.upto)
+
+    def moment(self) -> tuple[int, int]:
+        with self._own.snapshot():
+            return self._own.revision, self._own.last_vector()
+
+    def since(self, revision: int, upto: int) -> VectorChanges:
+        with self._own.snapshot():
+            ids, vectors = self._own.vectors_since(self.model, revision, upto)
+            if vectors.shape[1] != self.dim:
+                raise CacheBroken("its vectors have been deleted")
+            return VectorChanges(ids, vectors, *self.moment())
+
+    def gone(self, ids: NDArray[np.int64], revision: int) -> NDArray[np.bool_]:
+        return self._own.gone(ids, revision)
+
+    def fetch(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        import numpy as np
+
+        wanted: list[int] = ids.tolist()
+        kept = self._kept  # another thread may put an empty one in its place
+        new = [id_ for id_ in wanted if id_ not in kept]
+        if len(new) == len(wanted):
+            return self._keep(new, self._read(ids))
+        rows = self._keep(new, self._read(np.array(new, np.int64))) if new else ()
+        read = dict(zip(new, rows, strict=True))
+        found = [read[id_] if id_ in read else kept[id_] for id_ in wanted]
+        if len({len(row) for row in found}) > 1:  # the model was dropped meanwhile
+            raise CacheBroken("its vectors have been deleted")
+        return np.array(found)
+
+    def close(self) -> None:
+        """Close what was opened here. A leg that nobody waits for any more reads nothing after."""
+        with self._turn:
+            self._closed = True
+            if self._others is not None:
+                self._others.close()
+                self._others = None
+
+    def _keep(self, ids: list[int], rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Keep what is there; not thousands at once, which are read once."""
+        import numpy as np
+
+        if len(self._kept) + len(ids) > KEPT:
+            self._kept = {}
+        if len(ids) <= KEPT // 4:
+            there = np.flatnonzero(~np.isnan(rows[:, 0]))
+            self._kept.update((ids[at], rows[at]) for at in there.tolist())
+        return rows
+
+    def _read(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        if threading.get_ident() == self._owner:
+            return self._own.passage_vectors(self.model, ids)
+        with self._turn:
+            return self._shared().passage_vectors(self.model, ids)
+
+    def _shared(self) -> Catalogue:
+        if self._closed:
+            raise CacheBroken("the vectors have been closed")
+        if self._others is None:
+            self._others = type(self._own).open(self._own.folder, shared=True)
+        return self._others

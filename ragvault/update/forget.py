@@ -1,11 +1,11 @@
-"""Forget: a note leaves the index at once, with every byte of it.
+"""Forget: remove a note from the index at once, with every byte of it.
 
-    remove -> look links up -> words, vectors, links follow -> compact
+    remove -> resolve links -> update keyword, vectors, graph -> compact
 
-The file is not touched: nothing is ever written into a vault. One that is still there comes back
-with the next index, unless the vault says that it is ignored. What was deleted in the vault, and
-removed by an index run since, may wait in the files of a large index (compact.py): it goes with
-whatever is forgotten, and also when its name, which nobody has kept, is all that is asked for.
+The file is not touched: nothing is ever written into a vault. A file that is still there is indexed
+again by the next run, unless the vault ignores it. The bytes of a note that was deleted in the
+vault earlier may still be in the files of a large index (compact.py): every `forget` removes them,
+also one that names such a note, whose name the index no longer knows.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ragvault.errors import RagvaultError
 from ragvault.notes.walk import walk
 from ragvault.store import access
 from ragvault.store.catalogue import Catalogue
-from ragvault.update.compact import compact
+from ragvault.update.compact import compact_now
 from ragvault.update.graph import LinkGraph
 from ragvault.update.keyword import refresh_keyword
-from ragvault.update.notes import look_links_up
+from ragvault.update.notes import resolve_links
 from ragvault.update.vectors import refresh_vectors
 
 
@@ -32,7 +32,7 @@ from ragvault.update.vectors import refresh_vectors
 class Forgotten:
     """What was forgotten. `still_there` are the files that the next index would bring back.
 
-    `removed` counts passages and notes that were out of the index already, and in its files still.
+    `removed` counts passages and notes that were removed earlier, with bytes still in its files.
     """
 
     notes: tuple[str, ...]
@@ -48,23 +48,23 @@ def forget(root: Path, catalogue: Catalogue, engines: Engines, named: str | None
     none and nothing removed waits; IndexUnusable while a search that began earlier still reads
     what is to go.
     """
-    removed = catalogue.tombstones()
-    notes = _meant(root, catalogue, named, removed)
+    removed = catalogue.removal_count()
+    notes = _notes_named(root, catalogue, named, removed)
     ids = [catalogue.note_id(path) for path in notes]
     passages = sum(len(catalogue.passages_of(path)) for path in notes)
     for path in notes:
         catalogue.remove(path)
-    look_links_up(catalogue)
-    _forget_sayings(catalogue, notes)
+    resolve_links(catalogue, engines.progress)
+    _forget_warnings(catalogue, notes)
     access.forget_accesses(catalogue.folder, ids)
-    engines.own(catalogue)
-    _follow(catalogue, engines)
-    compact(catalogue, engines)
+    engines.drop_format_1_caches()
+    _update_caches(catalogue, engines)
+    compact_now(catalogue, engines)
     return Forgotten(tuple(notes), passages, _still_there(root, engines, notes), removed)
 
 
-def _meant(root: Path, catalogue: Catalogue, named: str | None, removed: int) -> list[str]:
-    """The notes that are to go; none where it may have been removed already."""
+def _notes_named(root: Path, catalogue: Catalogue, named: str | None, removed: int) -> list[str]:
+    """The notes to forget; none where the named one may have been removed already."""
     if named is None:
         return []
     try:
@@ -81,16 +81,16 @@ def ignore_line(note: str) -> str:
     return f"/{line[:-1]}\\ " if line.endswith(" ") else f"/{line}"
 
 
-def _forget_sayings(catalogue: Catalogue, notes: Iterable[str]) -> None:
-    """What the last run said of a note goes as well."""
+def _forget_warnings(catalogue: Catalogue, notes: Iterable[str]) -> None:
+    """Remove the last run's warnings about these notes."""
     run = dict(catalogue.last_run())
-    said = run.get("warnings", ())
-    run["warnings"] = [line for line in said if not any(note in line for note in notes)]
-    if len(run["warnings"]) != len(said):
+    before = run.get("warnings", ())
+    run["warnings"] = [line for line in before if not any(note in line for note in notes)]
+    if len(run["warnings"]) != len(before):
         catalogue.set_last_run(run)
 
 
-def _follow(catalogue: Catalogue, engines: Engines) -> None:
+def _update_caches(catalogue: Catalogue, engines: Engines) -> None:
     refresh_keyword(catalogue, engines)
     models = engines.models(catalogue)
     for model in models:
@@ -104,5 +104,5 @@ def _still_there(root: Path, engines: Engines, notes: Sequence[str]) -> tuple[st
     try:
         found = {file.path for file in walk(root, engines.config.walk).files}
     except RagvaultError:
-        return ()  # the vault is not here now: nothing can be said of it
+        return ()  # the vault cannot be read now, so this is not known
     return tuple(note for note in notes if note in found)

@@ -3,9 +3,9 @@
     folder_error, is_gone, is_empty, check_vault   whether the vault's folder can be read at all
     compare_note   one note: same, gone, unreadable, or changed (then it is read and chunked again)
     recipe         how notes are read and chunked: another recipe makes every file wait
-    waiting        how many files of the vault `index` would process; reads none of them
+    waiting        how many files of the vault `index` would process; reads few of them
 
-Files are compared by size and time; content is read only if those are not conclusive, as in
+Files are compared by size, times and inode; content is read only if those are not conclusive, as in
 indexing. Writes nothing. Every search imports this file, so what reads notes is imported where it
 is used.
 """
@@ -21,16 +21,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from msgspec import json
 
 from ragvault.errors import VaultUnreadable
-from ragvault.types import File
 
 if TYPE_CHECKING:
     from ragvault.config.settings import Config
     from ragvault.notes.walk import Walked
     from ragvault.store.catalogue import Catalogue
     from ragvault.store.notes import StoredNote
+    from ragvault.types import File
     from ragvault.update.prepare import Prepared
 
 State = Literal["same", "gone", "changed", "unreadable"]
+FEW_DOUBTFUL = 20  # files that `waiting` reads, because size and time cannot tell
 READER = 4  # grows when the same text and settings give other notes, sections or passages
 
 
@@ -89,6 +90,7 @@ SAME = Comparison("same")
 def compare_note(root: Path, catalogue: Catalogue, config: Config, path: str) -> Comparison:
     """How the file of one note has changed since it was indexed."""
     from ragvault.notes.diff import Known, is_doubtful
+    from ragvault.notes.read import seen_file
 
     try:
         stored = catalogue.stored(path)
@@ -102,8 +104,8 @@ def compare_note(root: Path, catalogue: Catalogue, config: Config, path: str) ->
         return Comparison("unreadable")
     if not stat.S_ISREG(status.st_mode):
         return Comparison("gone")
-    file = File(path, stored.file.disk, status.st_size, status.st_mtime_ns)
-    known = Known(stored.file.size, stored.file.mtime_ns, stored.digest, stored.indexed_ns)
+    file, was = seen_file(path, stored.file.disk, status), stored.file
+    known = Known(was.size, was.mtime_ns, stored.digest, stored.indexed_ns, was.ctime_ns, was.inode)
     return _read_again(root, stored, file, config) if is_doubtful(known, file) else SAME
 
 
@@ -132,12 +134,15 @@ class Waiting(NamedTuple):
 def waiting(
     root: Path, catalogue: Catalogue, config: Config, walked: Walked | None = None
 ) -> Waiting:
-    """Count the files that differ from the index, by size and time alone.
+    """Count the files that differ from the index, by size and time.
+
+    A file of which only the change time or the inode differs is counted if its content differs. If
+    there are many of them, as after a backup or a copy of the vault, none is read or counted.
 
     Pass `walked` if the vault was walked already. Raises VaultNotFound or VaultUnreadable if the
     vault cannot be listed.
     """
-    from ragvault.notes.diff import is_hidden
+    from ragvault.notes.diff import has_other_status, is_hidden
     from ragvault.notes.walk import walk
 
     walked = walked or walk(root, config.walk)
@@ -152,6 +157,12 @@ def waiting(
         for path in both
         if (seen[path].size, seen[path].mtime_ns) != (found[path].size, found[path].mtime_ns)
     }
+    doubtful = [path for path in both - changed if has_other_status(seen[path], found[path])]
+    if 0 < len(doubtful) <= FEW_DOUBTFUL:
+        from ragvault.notes.read import digest
+
+        most = config.walk.max_bytes
+        changed.update(p for p in doubtful if digest(root, found[p], most) != seen[p].digest)
     return Waiting(
         new=len(found.keys() - seen.keys() - unread),
         changed=len(changed),

@@ -1,15 +1,15 @@
-"""Graph: what links say about each note, written into the catalogue.
+"""Graph: backlinks, lists of links and communities of notes, written into the catalogue.
 
 Backlinks and lists of links are counted in every run. Communities take seconds in a large vault and
-move under small edits, so they are computed again by `index` when links changed, and by a watcher
-when 1 % of the links did, after what was edited can be found. Until then a new note has the
-community of most of its neighbours.
+change with small edits, so `index` computes them again when links changed, and a watcher when 1 %
+of the links did, after the edits can be searched. Until then a new note has the community of most
+of its neighbours.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from multiprocessing.connection import Connection
 
@@ -24,12 +24,14 @@ from ragvault.index.graph import (
     link_share,
     list_weights,
 )
+from ragvault.ports import Progress
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.links import LinkStats
-from ragvault.update.workers import live_with_the_parent, starting
+from ragvault.update.prepare import end_with_parent, starting_processes
 
 REGROUP = 0.01  # of the links changed: a watcher computes communities again
 MANY = 5_000  # ties: communities of fewer are found before a process has started
+STEP = "computing communities"
 
 
 class LinkGraph:
@@ -58,11 +60,11 @@ class LinkGraph:
             return False
         return graph.share_changed(self.catalogue.ties(), self.ties) >= share
 
-    def update_communities(self, checkpoint: Callable[[], None]) -> None:
-        """Compute all communities. Raises EngineMissing, and whatever `checkpoint` raises."""
+    def update_communities(self, progress: Progress) -> None:
+        """Compute all communities; `progress` may cancel it. Raises EngineMissing."""
         if self.ties:
             graph.demand_networkx()
-        found = _communities(self.ties, self.paths, self.settings, checkpoint)
+        found = _communities(self.ties, self.paths, self.settings, progress)
         self._store(graph.numbered(found, self.paths, self._known()))
         # Last: a run that is stopped before must compute them again.
         self.catalogue.set_ties(self.ties)
@@ -101,9 +103,10 @@ def _shares(catalogue: Catalogue, edges: Sequence[Edge], at_least: int) -> dict[
 
 
 def _communities(
-    ties: Ties, paths: Mapping[int, str], settings: config.Graph, checkpoint: Callable[[], None]
+    ties: Ties, paths: Mapping[int, str], settings: config.Graph, progress: Progress
 ) -> list[set[str]]:
-    """Many in a process of their own: searches go on meanwhile, and the work can be left."""
+    """Large graphs in a process of their own: searches go on meanwhile, and it can be cancelled."""
+    progress.step(STEP)
     if len(ties) < MANY:
         return graph.communities(ties, paths, settings)
     from multiprocessing import get_context
@@ -111,12 +114,12 @@ def _communities(
     context = get_context("spawn")
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_send, args=(there, ties, paths, settings), daemon=True)
-    with starting():
+    with starting_processes():
         process.start()
     try:
         there.close()
         while not here.poll(0.1):
-            checkpoint()
+            progress.step(STEP)
         found: list[set[str]] = here.recv()
         return found
     except EOFError:  # it was killed, or could not be started
@@ -128,5 +131,5 @@ def _communities(
 
 
 def _send(there: Connection, ties: Ties, paths: Mapping[int, str], settings: config.Graph) -> None:
-    live_with_the_parent()
+    end_with_parent()
     there.send(graph.communities(ties, paths, settings))

@@ -1,20 +1,20 @@
-"""The keyword index follows the catalogue, and the vocabulary follows the keyword index.
+"""Update the keyword index from the catalogue, and the vocabulary from the keyword index.
 
     update    what changed since its revision goes into the current index, in one commit
     rebuild   a new index is built beside the current one, and the catalogue switches to it
 
-It is rebuilt when it is missing or damaged, when its recipe (engine, format, stemming) is another
-one, or when the catalogue no longer knows what was removed since. Replaying an update is harmless:
+It is rebuilt when it is missing or damaged, when its recipe (engine, format, stemming) has changed,
+or when the catalogue no longer knows what was removed since. Repeating an update is harmless:
 documents are replaced by id.
 
-The vocabulary holds the words a vault is about, with vectors of the static model. It hardly changes
-by one edit, so it is chosen again only when a share of the passages has changed.
+The vocabulary has the words a vault is about, with vectors of the static model. One edit hardly
+changes it, so it is built again only when a share of the passages has changed.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import cached_property
 from itertools import islice
@@ -27,7 +27,14 @@ from ragvault.errors import refused
 from ragvault.index.keyword import choose_engine, keyword_recipe, lacks_tantivy, open_writer
 from ragvault.index.keyword.fields import note_words, passage_words
 from ragvault.index.vocabulary import choose, concepts, term_changes
-from ragvault.ports import CacheBroken, Embedder, KeywordIndex, KeywordWriter
+from ragvault.ports import (
+    CacheBroken,
+    Embedder,
+    KeywordIndex,
+    KeywordWriter,
+    NoProgress,
+    Progress,
+)
 from ragvault.store.caches import KEYWORD, Cache
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.files import close_files
@@ -36,6 +43,7 @@ from ragvault.text.analyze import Analyzer
 from ragvault.text.fold import STOP_WORDS
 
 PAGE = 2_000  # passages read at a time
+STEP = "indexing keywords"
 COMMIT = 20_000  # passages between two commits of a rebuild: what the writer holds in memory
 T = TypeVar("T")
 
@@ -43,14 +51,15 @@ T = TypeVar("T")
 def update_keyword(
     catalogue: Catalogue,
     settings: Keyword,
-    progress: Callable[[int, int], None] = lambda *_: None,
+    progress: Progress | None = None,
     *,
     rebuild: bool = False,
 ) -> bool:
-    """Bring the keyword index up to date; whether it was rebuilt.
+    """Bring the keyword index up to date; returns whether it was rebuilt.
 
     Raises CacheBroken when the current index cannot be written to: then rebuild it.
     """
+    progress = progress or NoProgress()
     cache = catalogue.cache(KEYWORD)
     wanted = wanted_cache(catalogue, settings, cache)
     if rebuild or cache is None or not can_update(catalogue, cache, wanted):
@@ -89,7 +98,7 @@ def _write(
     settings: Keyword,
     catalogue: Catalogue,
     since: int,
-    progress: Callable[[int, int], None],
+    progress: Progress,
 ) -> None:
     with closing(open_writer(home, engine, settings)) as writer, catalogue.snapshot():
         if since:
@@ -102,16 +111,16 @@ def _write(
 
 
 def _put_passages(
-    writer: KeywordWriter, catalogue: Catalogue, since: int, progress: Callable[[int, int], None]
+    writer: KeywordWriter, catalogue: Catalogue, since: int, progress: Progress
 ) -> None:
     wanted = [passage.id for passage in catalogue.passages_since(since)]
     done = 0
     for page in _pages(wanted, PAGE):
-        writer.put([], [passage_words(p.id, p.note_id, p) for p in catalogue.said(page)])
+        writer.put([], [passage_words(p.id, p.note_id, p) for p in catalogue.passage_texts(page)])
         done += len(page)
         if not since and done % COMMIT == 0:
             writer.commit()
-        progress(done, len(wanted))
+        progress.step(STEP, done, len(wanted))
 
 
 def _pages(items: Sequence[T], size: int) -> Iterator[list[T]]:
@@ -122,18 +131,12 @@ def _pages(items: Sequence[T], size: int) -> Iterator[list[T]]:
 
 # --- With recovery from damage ---
 
-EVERY = 2.0  # seconds of reading after which words follow, so that a changed note is soon found
+EVERY = 2.0  # seconds of reading between two updates, so that a changed note is soon found
 
 
-def refresh_keyword(
-    catalogue: Catalogue,
-    engines: Engines,
-    progress: Callable[[int, int], None] = lambda *_: None,
-    *,
-    rebuild: bool = False,
-) -> None:
-    """Bring the keyword index up to date, and rebuild it where that is due."""
-    settings = engines.config.keyword
+def refresh_keyword(catalogue: Catalogue, engines: Engines, *, rebuild: bool = False) -> None:
+    """Bring the keyword index up to date, and rebuild it where that is due or it is damaged."""
+    settings, progress = engines.config.keyword, engines.progress
     rebuild = engines.must_rebuild(KEYWORD) or rebuild
     was = catalogue.cache(KEYWORD)
     try:
@@ -141,21 +144,19 @@ def refresh_keyword(
             engines.check_cache(KEYWORD, catalogue)
         rebuilt = update_keyword(catalogue, settings, progress, rebuild=rebuild)
     except CacheBroken as broken:
-        engines.talk.info(f"the keyword index: {broken}; rebuilding it")
+        progress.info(f"keyword index: {broken}; rebuilding it")
         rebuilt = update_keyword(catalogue, settings, progress, rebuild=True)
     if rebuilt and lacks_tantivy(settings.engine, catalogue.passage_count()):
-        engines.talk.info(
-            "this vault is large; tantivy would search it faster: pip install tantivy"
-        )
+        progress.info("this vault is large; tantivy would search it faster: pip install tantivy")
     if rebuilt and (was is not None or catalogue.last_run()):
-        engines.remade.add(KEYWORD)
+        engines.rebuilt.add(KEYWORD)
 
 
-class KeywordFollower:
-    """Words follow while notes are still being read: call it now and then.
+class KeywordCatchUp:
+    """Updates the keyword index while notes are still being read: call it now and then.
 
-    A note whose passages were replaced is in no answer until its words have followed. Where no
-    index answers yet there is nothing to miss, and words are written in one go when all is read.
+    A note whose passages were replaced is not found until the keyword index is updated. Without
+    an index nobody misses it, and all words are written in one go when all notes are read.
     """
 
     def __init__(self, catalogue: Catalogue, engines: Engines) -> None:
@@ -163,12 +164,12 @@ class KeywordFollower:
         self._last = time.monotonic()
 
     def __call__(self) -> None:
-        if time.monotonic() - self._last >= EVERY and self._is_missed:
+        if time.monotonic() - self._last >= EVERY and self._can_update:
             refresh_keyword(self._catalogue, self._engines)
             self._last = time.monotonic()
 
     @cached_property
-    def _is_missed(self) -> bool:
+    def _can_update(self) -> bool:
         cache = self._catalogue.cache(KEYWORD)
         if cache is None:
             return False
@@ -178,10 +179,10 @@ class KeywordFollower:
 
 # --- The vocabulary ---
 
-LAG = 0.02  # share of the passages that may change before terms are chosen again
+LAG = 0.02  # share of the passages that may change before the vocabulary is built again
 
 
-def is_due(catalogue: Catalogue, model: str) -> bool:
+def vocabulary_is_due(catalogue: Catalogue, model: str) -> bool:
     """Whether enough has changed since the terms were chosen."""
     last = catalogue.vocabulary_chosen()
     if last.model != model:
@@ -193,10 +194,10 @@ def is_due(catalogue: Catalogue, model: str) -> bool:
     return added + gone > LAG * now
 
 
-def follow_vocabulary(
+def build_vocabulary(
     catalogue: Catalogue, index: KeywordIndex, embedder: Embedder, stemming: str
 ) -> int:
-    """Choose the terms anew and embed those that are new; how many those were."""
+    """Choose the terms again and embed new ones; returns how many were new."""
     passages = catalogue.passage_count()
     known = concepts(index.words(), Analyzer(stemming).term_of, STOP_WORDS)
     have, old = catalogue.terms(), catalogue.vocabulary_chosen().model
@@ -209,7 +210,7 @@ def follow_vocabulary(
 
 
 def prune_vocabulary(catalogue: Catalogue, index: KeywordIndex) -> None:
-    """Forget the terms that stand nowhere; `index` is the keyword index, and is compact."""
+    """Drop the terms that no passage has; `index` is the keyword index, compacted."""
     gone = [term for term in catalogue.terms() if not index.holders(term)]
     if gone:
         catalogue.drop_terms(gone)

@@ -1,10 +1,13 @@
-"""Notes: the catalogue follows the vault.
+"""Update notes: the steps that bring the catalogue up to date with the vault.
 
-    walk -> diff -> read, parse, chunk -> store -> look links up
+    compare        walk against catalogue: what was added, changed, moved, removed
+    store          prepared notes into the catalogue, removed ones out of it
+    resolve_links  what every new or doubtful link means
 
-Each note is stored in one transaction, and a link waits in the catalogue until it is looked up:
-whenever this is stopped, the next run goes on from there and ends with the same catalogue. Nothing
-is read that size and time vouch for, and the vault is only ever read.
+ingest.py calls them in this order. Each note is stored in one transaction, and a link is marked in
+the catalogue until it is resolved: after a stop the next run continues from there and ends with the
+same catalogue. A file is read only if its status (size, times, inode) has changed, and the vault is
+only ever read.
 """
 
 from __future__ import annotations
@@ -18,22 +21,20 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from ragvault.config.settings import Config
-from ragvault.errors import VaultEmptied
+from ragvault.errors import RagvaultError, VaultEmptied
 from ragvault.notes.dates import Daily, created_of, date_of, modified_of, read_daily_notes
 from ragvault.notes.diff import TICK_NS, Changes, Known, diff
 from ragvault.notes.git_dates import GitDates, git_dates, head
 from ragvault.notes.read import BINARY, Read, digest
 from ragvault.notes.resolve import Resolver
-from ragvault.notes.walk import Walked, walk
+from ragvault.notes.walk import Walked
+from ragvault.ports import Progress
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.notes import IndexedFile
 from ragvault.types import Date, File, Skipped
 from ragvault.update.freshness import recipe
-from ragvault.update.prepare import Prepared, cut, prepare_all
+from ragvault.update.prepare import Prepared, parse_and_chunk
 
-# What is being done ("" is nothing but a chance to stop), how many are done, of how many.
-Tell = Callable[[str, int, int], None]
-Look = Callable[[], Walked]  # what a walk finds, by whoever need not walk to know
 T = TypeVar("T")
 COMMIT_EVERY = 64  # notes: a commit costs as much as storing ten of them
 
@@ -51,124 +52,165 @@ class Report:
     unchanged: int = 0
     kept: int = 0
     links: int = 0
-    embedded: int = 0  # passages that had no vector
-    remade: tuple[str, ...] = ()  # caches that were made again: keyword, code, vectors
+    embedded: int = 0  # passages that got a vector, each counted once
+    notes: int = 0  # in the index now, as are passages
+    passages: int = 0
+    rebuilt: tuple[str, ...] = ()  # caches that were rebuilt: keyword, vectors
     communities_due: bool = False  # enough links changed since communities were computed
-    tier: str = ""  # the best that every passage can be searched by
+    compact_due: bool = False  # bytes of removed text are still in some file
+    tier: str = ""  # the best tier that every passage is in
     seconds: float = 0.0
     skipped: tuple[Skipped, ...] = ()
     warnings: tuple[str, ...] = field(default=())
 
     @property
     def anything(self) -> bool:
-        """Whether the index is another than before."""
+        """Whether any note of the index has changed."""
         return bool(self.added or self.changed or self.moved or self.removed or self.recut)
 
+    def warn(self, error: RagvaultError) -> None:
+        """Record that the run goes on without something; a later run adds it."""
+        warning = f"{error} (fix: {error.fix})"
+        if warning not in self.warnings:
+            self.warnings = (*self.warnings, warning)
 
-def follow_notes(
+
+# --- What has changed ---
+
+
+class FileToRead(NamedTuple):
+    """A file to read. `was` is the path that its note had before, if it was moved."""
+
+    file: File
+    was: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NoteChanges:
+    """Everything a run has to do to the notes of the catalogue."""
+
+    found: Walked
+    walked: Walked  # `found` with files known to be binary among the skipped ones
+    changes: Changes
+    to_rechunk: Sequence[str]  # chunked with other settings, and not about to be read
+    status_unknown: Sequence[File]  # indexed before `ctime_ns` and `inode` were stored
+    dates: Dating
+    recipe: str
+    now_ns: int  # the clock before anything was looked at
+
+    def to_read(self) -> list[FileToRead]:
+        """The files to read, by path."""
+        sources = [FileToRead(file, None) for file in (*self.changes.added, *self.changes.changed)]
+        sources += [FileToRead(move.file, move.old) for move in self.changes.moved]
+        return sorted(sources, key=lambda source: source.file.path)
+
+
+def compare(
     root: Path,
     catalogue: Catalogue,
+    found: Walked,
     config: Config,
-    tell: Tell = lambda *_: None,
-    look: Look | None = None,
-    meanwhile: Callable[[], None] = lambda: None,
+    now_ns: int,
     *,
     allow_empty: bool = False,
-) -> Report:
-    """Bring the catalogue up to date with the vault. The caller holds the writer's lock.
+) -> NoteChanges:
+    """What differs between a walk and the catalogue. `now_ns` is the clock before the walk.
 
-    `meanwhile` is called whenever some notes more are stored, and may read the catalogue. Raises
-    VaultEmptied where that would remove every note, unless that is allowed.
+    Raises VaultEmptied where every note would be removed, unless that is allowed.
     """
-    began, now_ns = time.perf_counter(), time.time_ns()
-    tell("looking for notes", 0, 0)
-    found = look() if look else walk(root, config.walk)
     seen, how = catalogue.files(), recipe(config)
     walked = without_binaries(catalogue, found, seen, how)
-    changes = _compare(root, seen, walked, config)
-    if not found.files and len(changes.removed) == len(seen) > 0 and not allow_empty:
-        raise VaultEmptied(root, len(seen))
-    stale = _stale(seen, changes, how)
-    dates = _dating(root, catalogue, config, bool(changes))
-
-    def told(what: str, done: int, total: int) -> None:
-        tell(what, done, total)
-        meanwhile()
-
-    unread = _store(root, catalogue, changes, config, dates, told)
-    _recut(catalogue, stale, config, told)
-    _touch(catalogue, changes, dates, now_ns)
-    for path in changes.removed:
-        catalogue.remove(path)
-    links = look_links_up(catalogue, tell)
-
-    report = _report(changes, walked, dates, unread, len(stale), links)
-    report.seconds = time.perf_counter() - began
-    if list(report.skipped) != catalogue.skipped():
-        catalogue.set_skipped(report.skipped)
-    remember_binaries(catalogue, found.files, report.skipped, how, now_ns)
-    catalogue.set_git_head(dates.git_head)
-    return report
-
-
-def _compare(
-    root: Path, seen: Mapping[str, IndexedFile], walked: Walked, config: Config
-) -> Changes:
     known = {
-        path: Known(file.size, file.mtime_ns, file.digest, file.indexed_ns)
+        path: Known(
+            file.size, file.mtime_ns, file.digest, file.indexed_ns, file.ctime_ns, file.inode
+        )
         for path, file in seen.items()
     }
-    return diff(known, walked, lambda file: digest(root, file, config.walk.max_bytes))
+    changes = diff(known, walked, lambda file: digest(root, file, config.walk.max_bytes))
+    if not found.files and len(changes.removed) == len(seen) > 0 and not allow_empty:
+        raise VaultEmptied(root, len(seen))
+    dates = dating(root, config, last_head=catalogue.git_head, anything_new=bool(changes))
+    rest = _to_rechunk(seen, changes, how)
+    unknown = [
+        file
+        for file in walked.files
+        if file.ctime_ns and file.path in seen and not seen[file.path].ctime_ns
+    ]
+    return NoteChanges(found, walked, changes, rest, unknown, dates, how, now_ns)
 
 
-def _stale(seen: Mapping[str, IndexedFile], changes: Changes, wanted: str) -> list[str]:
-    """Notes that were cut by other settings and are not about to be read anyway."""
+def _to_rechunk(seen: Mapping[str, IndexedFile], changes: Changes, wanted: str) -> list[str]:
+    """Notes that were chunked with other settings and are not about to be read anyway."""
     gone = {*changes.removed, *(move.old for move in changes.moved)}
     gone.update(file.path for file in changes.changed)
     return sorted(path for path, file in seen.items() if file.recipe != wanted and path not in gone)
 
 
-def _dating(root: Path, catalogue: Catalogue, config: Config, anything_new: bool) -> Dating:
-    return dating(root, config, last_head=catalogue.git_head, anything_new=anything_new)
+# --- Storing ---
 
 
-class _Source(NamedTuple):
-    file: File
-    was: str | None
+def store(
+    catalogue: Catalogue,
+    pending: NoteChanges,
+    prepared: Iterable[Prepared | Skipped],
+    config: Config,
+    progress: Progress,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Report:
+    """Store every change in the catalogue. `prepared` are the files of `pending.to_read()`.
+
+    `meanwhile` is called whenever some more notes are stored, and may read the catalogue.
+    """
+    changes, dates = pending.changes, pending.dates
+    unread = _store_read(catalogue, pending, prepared, progress, meanwhile)
+    _rechunk(catalogue, pending, config, progress, meanwhile)
+    if pending.status_unknown:
+        catalogue.fill_in_status(pending.status_unknown)
+    _touch(catalogue, changes, dates, pending.now_ns)
+    for path in changes.removed:
+        catalogue.remove(path)
+    report = _report(pending, unread)
+    if list(report.skipped) != catalogue.skipped():
+        catalogue.set_skipped(report.skipped)
+    remember_binaries(
+        catalogue, pending.found.files, report.skipped, pending.recipe, pending.now_ns
+    )
+    catalogue.set_git_head(dates.git_head)
+    return report
 
 
-def _store(
-    root: Path, catalogue: Catalogue, changes: Changes, config: Config, dates: Dating, tell: Tell
+def _store_read(
+    catalogue: Catalogue,
+    pending: NoteChanges,
+    prepared: Iterable[Prepared | Skipped],
+    progress: Progress,
+    meanwhile: Callable[[], None],
 ) -> list[Skipped]:
-    """Read what is new, and store each note as it comes; returns what could not be read."""
-    sources = [_Source(file, None) for file in (*changes.added, *changes.changed)]
-    sources += [_Source(move.file, move.old) for move in changes.moved]
-    sources.sort(key=lambda source: source.file.path)
-    prepared = prepare_all(root, [source.file for source in sources], config)
-    skipped: list[Skipped] = []
-    done = 0
+    """Store each note as it is read; returns what could not be read."""
+    sources, skipped, done = pending.to_read(), [], 0
     for some in _in_batches(zip(sources, prepared, strict=True)):
         with catalogue.batch():
             for source, found in some:
                 if isinstance(found, Skipped):
                     skipped.append(found)
                 else:
-                    when = dates.of(found.file, found.note.properties)
-                    _put(catalogue, found, config, when, source.was)
+                    when = pending.dates.of(found.file, found.note.properties)
+                    _put(catalogue, found, pending.recipe, when, source.was)
         done += len(some)
-        tell("reading notes", done, len(sources))
+        progress.step("reading notes", done, len(sources))
+        meanwhile()
     return skipped
 
 
 def _put(
-    catalogue: Catalogue, found: Prepared, config: Config, when: Dates, was: str | None = None
+    catalogue: Catalogue, found: Prepared, recipe: str, when: Dates, was: str | None = None
 ) -> None:
     catalogue.put(
         found.note,
         found.file,
         found.digest,
         indexed_ns=found.read_ns,
-        recipe=recipe(config),
+        recipe=recipe,
         sections=found.sections,
         passages=found.passages,
         hashes=found.hashes,
@@ -177,22 +219,30 @@ def _put(
     )
 
 
-def _recut(catalogue: Catalogue, stale: Sequence[str], config: Config, tell: Tell) -> None:
-    """Cut notes again by other settings, from the text that is stored; they keep their dates."""
+def _rechunk(
+    catalogue: Catalogue,
+    pending: NoteChanges,
+    config: Config,
+    progress: Progress,
+    meanwhile: Callable[[], None],
+) -> None:
+    """Chunk notes again with other settings, from the stored text; they keep their dates."""
     done = 0
-    for some in _in_batches(stale):
+    for some in _in_batches(pending.to_rechunk):
         with catalogue.batch():
             for path in some:
                 note, stored = catalogue.note(path), catalogue.stored(path)
                 text = Read(stored.file, stored.digest, note.text, note.encoding, ())
                 when = Dates(date=stored.date, created=stored.created, modified=stored.modified)
-                _put(catalogue, cut(text, config, stored.indexed_ns), config, when)
+                again = parse_and_chunk(text, config, stored.indexed_ns)
+                _put(catalogue, again, pending.recipe, when)
         done += len(some)
-        tell("cutting notes anew", done, len(stale))
+        progress.step("chunking notes again", done, len(pending.to_rechunk))
+        meanwhile()
 
 
 def _touch(catalogue: Catalogue, changes: Changes, dates: Dating, now_ns: int) -> None:
-    """Take over new times, and git's dates where a commit gave a note another one."""
+    """Store new file times, and git's dates where a commit gave a note another one."""
     touched = {file.path: file for file in changes.touched}
     if dates.git.last:
         touched |= _redated(catalogue, dates, touched.keys())
@@ -212,16 +262,19 @@ def _redated(catalogue: Catalogue, dates: Dating, known: Iterable[str]) -> dict[
     }
 
 
-def look_links_up(catalogue: Catalogue, tell: Tell = lambda *_: None) -> int:
-    """Find what every waiting link means; how many changed their meaning."""
-    waiting = catalogue.links_to_look_up()
-    first = next(waiting, None)
+# --- Links ---
+
+
+def resolve_links(catalogue: Catalogue, progress: Progress) -> int:
+    """Find what every link that needs it means; returns how many changed their meaning."""
+    unresolved = catalogue.links_to_resolve()
+    first = next(unresolved, None)
     if first is None:
-        return catalogue.set_targets(())  # names that no link uses are not kept for one
-    tell("looking links up", 0, 0)
+        return catalogue.set_targets(())  # drops the names that no link uses
+    progress.step("resolving links")
     names = (_Named(path, aliases) for path, _, aliases in catalogue.names())
     resolver = Resolver(names, lru_cache(maxsize=1000)(catalogue.anchors))
-    every = chain([first], waiting)
+    every = chain([first], unresolved)
     return catalogue.set_targets((id_, resolver.resolve(path, link)) for id_, path, link in every)
 
 
@@ -230,32 +283,32 @@ class _Named(NamedTuple):
     aliases: tuple[str, ...]
 
 
-def _report(
-    changes: Changes, walked: Walked, dates: Dating, unread: list[Skipped], recut: int, links: int
-) -> Report:
-    missed = {skip.path for skip in unread}
+# --- The report ---
+
+
+def _report(pending: NoteChanges, unread: Sequence[Skipped]) -> Report:
+    changes, missed = pending.changes, {skip.path for skip in unread}
     return Report(
         added=sum(file.path not in missed for file in changes.added),
         changed=sum(file.path not in missed for file in changes.changed),
         moved=sum(move.file.path not in missed for move in changes.moved),
         touched=len(changes.touched),
         removed=len(changes.removed),
-        recut=recut,
+        recut=len(pending.to_rechunk),
         unchanged=changes.unchanged,
         kept=len(changes.kept),
-        links=links,
         skipped=tuple(
             sorted(
-                (*walked.skipped, *changes.unreadable, *unread),
+                (*pending.walked.skipped, *pending.changes.unreadable, *unread),
                 key=lambda skip: skip.path,
             )
         ),
-        warnings=(*walked.warnings, *dates.warnings),
+        warnings=(*pending.walked.warnings, *pending.dates.warnings),
     )
 
 
-def remember(catalogue: Catalogue, report: Report) -> None:
-    """Keep what the run did, for `status`."""
+def remember_run(catalogue: Catalogue, report: Report) -> None:
+    """Store what the run did, for `status`."""
     run = asdict(report) | {"ended": time.time()}
     del run["skipped"]
     catalogue.set_last_run(run)
@@ -308,13 +361,13 @@ def dating(root: Path, config: Config, *, last_head: str, anything_new: bool) ->
     return Dating(daily, git, now if ask_git else last_head, tuple(warnings))
 
 
-# --- Files that hold no text ---
+# --- Binary files ---
 
 
 def without_binaries(
     catalogue: Catalogue, walked: Walked, notes: Container[str], recipe: str
 ) -> Walked:
-    """The walk, with the files that are known to hold no text among the skipped ones.
+    """The walk, with the files that are known to be binary among the skipped ones.
 
     A path that is a note in the catalogue stays, whatever the file is now.
     """
@@ -322,19 +375,17 @@ def without_binaries(
     if known.get("recipe") != recipe:
         return walked
     stats = known["files"]
-    told = {skip.path: skip for skip in catalogue.skipped() if skip.reason == BINARY}
+    skipped = {skip.path: skip for skip in catalogue.skipped() if skip.reason == BINARY}
     found = {
         file.path
         for file in walked.files
-        if file.path in told
-        and file.path not in notes
-        and stats.get(file.path) == [file.size, file.mtime_ns]
+        if file.path in skipped and file.path not in notes and stats.get(file.path) == _status(file)
     }
     if not found:
         return walked
     files = tuple(file for file in walked.files if file.path not in found)
     return replace(
-        walked, files=files, skipped=(*walked.skipped, *(told[path] for path in sorted(found)))
+        walked, files=files, skipped=(*walked.skipped, *(skipped[path] for path in sorted(found)))
     )
 
 
@@ -345,11 +396,15 @@ def remember_binaries(
     recipe: str,
     now_ns: int,
 ) -> None:
-    """Keep what was read in vain; `now_ns` is the clock before anything was."""
+    """Store which files are binary; `now_ns` is the clock before any was read."""
     binary = {skip.path for skip in skipped if skip.reason == BINARY}
     stats = {
-        file.path: [file.size, file.mtime_ns]
+        file.path: _status(file)
         for file in files
         if file.path in binary and file.mtime_ns < now_ns - TICK_NS
     }
     catalogue.set_binary_files({"recipe": recipe, "files": stats} if stats else {})
+
+
+def _status(file: File) -> list[int]:
+    return [file.size, file.mtime_ns, file.ctime_ns, file.inode]

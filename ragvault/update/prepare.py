@@ -2,19 +2,23 @@
 
     read -> parse -> chunk -> hash
 
-Depends on the file and the settings alone, so many files are prepared in several processes and
-stored in one. A note that was prepared by another recipe (freshness.py) is prepared again, from
-the text that is stored.
+The outcome depends on the file and the settings alone, so many files are prepared in several
+processes and stored in one. A note that was prepared by another recipe (freshness.py) is chunked
+again, from the stored text.
 """
 
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from ragvault.config.settings import Config
@@ -23,7 +27,6 @@ from ragvault.notes.chunk import chunk, embedding_text
 from ragvault.notes.parse import parse
 from ragvault.notes.read import Read, read
 from ragvault.types import File, Layout, Note, Passage, Section, Skipped
-from ragvault.update.workers import live_with_the_parent, starting
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -35,9 +38,9 @@ AHEAD = 3  # batches a process may be ahead of the writer, so that memory stays 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A file, read and cut. `hashes` has one for each passage: that of the text to embed.
+    """A file, read, parsed and chunked. `hashes` are of the texts to embed, one for each passage.
 
-    `read_ns` is the clock just before the file was read: only what is older than that is known.
+    `read_ns` is the clock just before the file was read: a later change is not in it.
     """
 
     file: File
@@ -50,14 +53,14 @@ class Prepared:
 
 
 def prepare(root: Path, file: File, config: Config) -> Prepared | Skipped:
-    """Read one file and cut it."""
+    """Read, parse and chunk one file."""
     now = time.time_ns()
     found = read(root, file, config.walk.max_bytes)
-    return found if isinstance(found, Skipped) else cut(found, config, now)
+    return found if isinstance(found, Skipped) else parse_and_chunk(found, config, now)
 
 
-def cut(found: Read, config: Config, read_ns: int) -> Prepared:
-    """The same for a text that is known already."""
+def parse_and_chunk(found: Read, config: Config, read_ns: int) -> Prepared:
+    """Parse and chunk a text that was read already."""
     note = parse(
         found.file.path,
         found.text,
@@ -84,18 +87,18 @@ def prepare_all(root: Path, files: Sequence[File], config: Config) -> Iterator[P
 def _in_processes(
     root: Path, files: Sequence[File], config: Config, workers: int
 ) -> Iterator[Prepared | Skipped]:
-    """Where processes cannot be started, or one is killed, the rest is prepared in this one."""
+    """Prepare in several processes; if one is killed or cannot be started, do the rest here."""
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
     batches = [files[i : i + BATCH] for i in range(0, len(files), BATCH)]
     under_way: deque[Future[list[Prepared | Skipped]]] = deque()
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), live_with_the_parent)
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), end_with_parent)
     try:
         for done, batch in enumerate(batches):
             try:
-                with starting():
+                with starting_processes():
                     for ahead in batches[done + len(under_way) : done + workers * AHEAD]:
                         under_way.append(pool.submit(_batch, root, ahead, config))
                 found = under_way.popleft().result()
@@ -109,3 +112,66 @@ def _in_processes(
 
 def _batch(root: Path, files: Sequence[File], config: Config) -> list[Prepared | Skipped]:
     return [prepare(root, file, config) for file in files]
+
+
+# --- Child processes ---
+
+
+@contextmanager
+def starting_processes() -> Iterator[None]:
+    """Start processes in here: they ignore Ctrl-C and do not import the program's own script."""
+    with _ignoring_ctrl_c(), _without_main():
+        yield
+
+
+@contextmanager
+def _ignoring_ctrl_c() -> Iterator[None]:
+    """A process started in here ignores Ctrl-C from its first instruction on.
+
+    Until it has imported what it needs it could not ignore one itself, and would die of it with a
+    traceback. This process receives the Ctrl-C when the block ends.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Start processes that do not import the program's own script, of which they need nothing.
+
+    A script that indexes a vault in its first lines would otherwise begin again in each of them.
+    """
+    main = sys.modules["__main__"]
+    hidden = {name: getattr(main, name, None) for name in ("__file__", "__spec__")}
+    for name in hidden:
+        setattr(main, name, None)
+    try:
+        yield
+    finally:
+        for name, value in hidden.items():
+            setattr(main, name, value)
+
+
+def end_with_parent() -> None:
+    """Call first in a child process: ignore Ctrl-C, and end when the parent process does.
+
+    A killed parent could not stop its children, and a pool's processes hold both ends of their
+    queue, so they do not notice by themselves.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_wait_for_parent, name="end with parent", daemon=True).start()
+
+
+def _wait_for_parent() -> None:
+    from multiprocessing import parent_process
+
+    parent = parent_process()
+    if parent:
+        parent.join()
+        os._exit(1)

@@ -1,88 +1,61 @@
-"""Vectors follow the passages, one tier after the other.
+"""Update vectors: embed new passages, and rewrite vector files when enough has changed.
 
-    embed           every text without a vector of a model gets one, stored in the catalogue at once
-    update_vectors  the vector file of a model is written anew, when much has changed since it was
-    take_over       a model answers from now on in its tier; the one before it is replaced
+    embed            every text without a vector of a model gets one, stored in the catalogue
+    refresh_vectors  the vector file of a model is rewritten where that is due, or damaged
+    use_model        searches use this model in its tier; the one before it is replaced
 
-What was embedded before a crash is in the catalogue, and is not embedded again. Which models once
-answered is recorded when another one takes over: a model on its way to answering is not replaced,
-however long it takes.
+What was embedded before a crash is in the catalogue, and is not embedded again. When a model is
+replaced, the time is recorded: its vectors are kept for a day (compact.py).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable
 from functools import partial
 
 from ragvault.config.settings import Vector
 from ragvault.engines import Engines
 from ragvault.models.embed import SLAB, embed_new
-from ragvault.ports import CacheBroken, Embedder, OpensElsewhere
+from ragvault.notes.chunk import embedding_text
+from ragvault.ports import CacheBroken, Embedder, NoProgress, Progress
 from ragvault.store.caches import Cache, vector_cache
 from ragvault.store.catalogue import Catalogue
-from ragvault.update.embed_process import embedded, new_texts
 
-PAGE = 1024  # passages embedded between two looks at the clock and the keyboard
-# Passages to embed: below it a process of its own starts for longer than it helps.
-MANY = 4 * PAGE
+PAGE = 1024  # passages whose texts are read at a time
 
 
 def embed(
     catalogue: Catalogue,
     embedder: Embedder,
-    tell: Callable[[int, int], None] = lambda *_: None,
+    progress: Progress | None = None,
+    step: str = "embedding",
     *,
     better: str = "",
     slab: int = SLAB,
     after_page: Callable[[], None] = lambda: None,
 ) -> int:
-    """Give every passage a vector of this model; how many had none.
+    """Give every passage a vector of this model; returns how many had none.
 
-    What has a vector of the model `better` needs none of this one. A slab is what is stored at
+    Passages with a vector of the model `better` need none of this one. A slab is what is stored at
     once, and so what a crash can cost.
     """
-    begin(catalogue, embedder.name)
-    lacking = catalogue.lacking(embedder.name, better)
+    progress = progress or NoProgress()
+    _use_again(catalogue, embedder.name)
+    passages = catalogue.unembedded(embedder.name, better)
     seen: set[bytes] = set()
-    done = _elsewhere(catalogue, embedder, lacking, seen, tell) if len(lacking) >= MANY else 0
-    for start in range(done, len(lacking), PAGE):
-        page = lacking[start : start + PAGE]
-        tell(start, len(lacking))
-        texts = new_texts(catalogue, page, seen)
-        onwards = _onwards(tell, start, len(lacking))
-        embed_new(catalogue, embedder, texts, slab=slab, progress=onwards)
+    for start in range(0, len(passages), PAGE):
+        progress.step(step, start, len(passages))
+        found = catalogue.passage_texts(passages[start : start + PAGE])
+        texts = {each.hash: embedding_text(each) for each in found if each.hash not in seen}
+        seen.update(texts)
+
+        def after_slab(done: int, _: int, start: int = start) -> None:
+            progress.step(step, start + done, len(passages))
+
+        embed_new(catalogue, embedder, texts, slab=slab, progress=after_slab)
         after_page()
-    return len(lacking)
-
-
-def _elsewhere(
-    catalogue: Catalogue,
-    embedder: Embedder,
-    lacking: Sequence[int],
-    seen: set[bytes],
-    tell: Callable[[int, int], None],
-) -> int:
-    """Have a model that can be opened there embed in another process; how many passages it did."""
-    if not isinstance(embedder, OpensElsewhere):
-        return 0
-    done = 0
-    tell(done, len(lacking))
-    pages = [lacking[start : start + PAGE] for start in range(0, len(lacking), PAGE)]
-    with closing(embedded(catalogue.folder, embedder.opening(), pages)) as made:
-        for keys, vectors in made:
-            catalogue.put_vectors(embedder.name, embedder.dim, keys, vectors)
-            seen.update(keys)
-            done += PAGE
-            tell(min(done, len(lacking)), len(lacking))
-    return done
-
-
-def _onwards(
-    tell: Callable[[int, int], None], start: int, total: int
-) -> Callable[[int, int], None]:
-    return lambda done, _: tell(start + done, total)
+    return len(passages)
 
 
 def update_vectors(
@@ -94,9 +67,9 @@ def update_vectors(
     clean: bool = False,
     rebuild: bool = False,
 ) -> bool:
-    """Write the vector file of a model anew where that is due; whether it was.
+    """Rewrite the vector file of a model where that is due; returns whether it was.
 
-    It holds the passages that have no vector of the model `better`. Until it is due, readers take
+    The file has the passages without a vector of the model `better`. Until it is due, readers take
     what is new from the catalogue. With `clean`, one removed passage in the file is enough.
     """
     from ragvault.index.vector import vector_recipe, write_file
@@ -113,7 +86,7 @@ def update_vectors(
     same = cache if cache is not None and cache.recipe == wanted.recipe else None
     if not rebuild and not _is_due(catalogue, model, dim, same, better, clean):
         return False
-    ids = catalogue.embedded(model, better)
+    ids = catalogue.embedded_passages(model, better)
     if len(ids):
         fetch = partial(catalogue.passage_vectors, model)
         catalogue.rebuild_cache(wanted, lambda home: write_file(home, ids, fetch, dim, settings))
@@ -139,7 +112,7 @@ def _is_due(
     held = open_file(catalogue.cache_folder(cache), dim).ids
     unwanted = catalogue.gone(held, cache.revision)
     if better:
-        unwanted |= ~among(held, np.array(catalogue.lacking(better), np.int64))
+        unwanted |= ~among(held, np.array(catalogue.unembedded(better), np.int64))
     removed = int(np.count_nonzero(unwanted))
     tail = catalogue.count_vectors_since(model, cache.revision, cache.upto)
     return vectors_are_due(len(held), tail, removed) or (clean and removed > 0)
@@ -151,7 +124,7 @@ def _is_due(
 def refresh_vectors(
     model: str, catalogue: Catalogue, engines: Engines, better: str = "", *, clean: bool = False
 ) -> None:
-    """Write the vector file of one model anew where that is due, or where it is damaged."""
+    """Rewrite the vector file of one model where that is due, or where it is damaged."""
     settings = engines.config.vector
     rebuild = engines.must_rebuild(model) and catalogue.cache(vector_cache(model)) is not None
     try:
@@ -159,33 +132,33 @@ def refresh_vectors(
             engines.check_cache(vector_cache(model), catalogue)
             update_vectors(catalogue, model, settings, better, clean=clean)
     except CacheBroken as broken:
-        engines.talk.info(f"the vector index of {model}: {broken}; rebuilding it")
+        engines.progress.info(f"vector index of {model}: {broken}; rebuilding it")
         rebuild = True
     if rebuild:
-        engines.remade.add("vectors")
+        engines.rebuilt.add("vectors")
         update_vectors(catalogue, model, settings, better, rebuild=True)
 
 
-# --- Which model answers ---
+# --- Which model is used ---
 
 
-def take_over(catalogue: Catalogue, tier: str, model: str) -> None:
-    """From now on this model answers in the tier."""
+def use_model(catalogue: Catalogue, tier: str, model: str) -> None:
+    """Searches use this model in the tier from now on."""
     before = catalogue.tier_model(tier)
     if before and before != model:
         catalogue.set_replaced_at(before, time.time())
     catalogue.set_tier_model(tier, model)
 
 
-def begin(catalogue: Catalogue, model: str) -> None:
-    """Somebody wants this model's vectors, though another one may have taken its place."""
+def _use_again(catalogue: Catalogue, model: str) -> None:
+    """A replaced model is wanted again: keep its vectors."""
     if catalogue.replaced_at(model):
         catalogue.set_replaced_at(model, 0)
 
 
-def replaced(catalogue: Catalogue, before: float) -> list[str]:
-    """The models with vectors that answer no more, and last did before a moment."""
-    answering = (catalogue.tier_model("full"), catalogue.tier_model("static"))
+def replaced_models(catalogue: Catalogue, before: float) -> list[str]:
+    """Models with vectors that were replaced before a moment, and are not used again."""
+    used = (catalogue.tier_model("full"), catalogue.tier_model("static"))
     since = {model: catalogue.replaced_at(model) for model in catalogue.model_dims()}
     gone = [model for model, when in since.items() if 0 < when < before]
-    return [model for model in gone if model not in answering]
+    return [model for model in gone if model not in used]

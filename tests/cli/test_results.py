@@ -23,6 +23,7 @@ from ragvault.cli.render.results import DAY, Style, age_in_words, same_length
 from ragvault.cli.search import answer_search, arguments, parse_search
 from ragvault.cli.start import Caller, Reply, encoded, this_caller
 from ragvault.config import profiles
+from ragvault.ports import NoProgress
 from ragvault.vault import Vault
 
 SAMPLE = Path(__file__).parents[2] / "sample_vault"
@@ -399,7 +400,7 @@ def test_an_empty_answer_says_that_the_first_indexing_goes_on(tmp_path, monkeypa
     (root / "note.md").write_text("quokka\n")
     vault = Vault.open(root)
     with pytest.raises(KeyboardInterrupt):
-        vault.index("keyword", tell=_interrupting)
+        vault.index("keyword", progress=Interrupting())
     with WriterLock(vault.folder, "a test") if is_writing else nullcontext():
         reply = ask(root, "quokka")
 
@@ -411,6 +412,7 @@ def test_an_empty_answer_says_that_the_first_indexing_goes_on(tmp_path, monkeypa
     assert not any("index" in line for line in ask(root, "tag:none").err)
 
 
-def _interrupting(what: str, done: int, total: int) -> None:
-    if what == "reading notes":
-        raise KeyboardInterrupt
+class Interrupting(NoProgress):
+    def step(self, name: str, done: int = 0, total: int = 0) -> None:
+        if name == "reading notes":
+            raise KeyboardInterrupt

@@ -262,7 +262,7 @@ def test_a_signal_without_cause_is_worth_a_note(vault):
 
 def test_a_signal_that_never_fires_is_broken(vault):
     with sqlite3.connect(folder_of(vault) / "catalogue.sqlite") as db:
-        db.execute("DELETE FROM standing")
+        db.execute("DELETE FROM link_stats")
     db.close()
 
     found = signals(vault)

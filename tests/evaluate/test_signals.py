@@ -76,7 +76,7 @@ def test_templates_are_a_signal_where_there_are_any(garden, tmp_path):
 
 
 def test_an_empty_link_table_is_caught(garden):
-    change(garden, "DELETE FROM links", "DELETE FROM standing")
+    change(garden, "DELETE FROM links", "DELETE FROM link_stats")
 
     assert {"graph", "backlinks", "link", "linkedby"} <= dead(signals(garden))
 
@@ -92,7 +92,7 @@ def test_mismatched_keys_are_caught(garden, name, monkeypatch):
 
         monkeypatch.setattr(Tiers, "search", shifted)
     else:
-        change(garden, "UPDATE standing SET note_id = note_id + 1000000")
+        change(garden, "UPDATE link_stats SET note_id = note_id + 1000000")
 
     assert name in dead(signals(garden))
 

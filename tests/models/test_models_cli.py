@@ -9,8 +9,10 @@ import pytest
 from model_kit import FILES, hub_source, make_model
 
 from ragvault.cli.main import main
+from ragvault.cli.progress import BarProgress, LineProgress, progress
+from ragvault.cli.render import console
 from ragvault.models import registry
-from ragvault.models.progress import BarReporter, LineReporter, SilentReporter, stderr_reporter
+from ragvault.ports import NoProgress
 
 
 @pytest.fixture
@@ -111,18 +113,35 @@ def test_path_prints_the_folder_and_nothing_else(home, stick, capsys):
 
 
 def test_a_pipe_gets_lines_and_a_terminal_a_bar(monkeypatch):
-    assert type(stderr_reporter()) is LineReporter
-    assert type(stderr_reporter(quiet=True)) is SilentReporter
+    def shown():
+        with progress() as each:
+            return type(each)
+
+    assert shown() is LineProgress
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert type(stderr_reporter()) is BarReporter
+    assert shown() is BarProgress
+    monkeypatch.setattr(console, "is_quiet", lambda: True)
+    assert shown() is NoProgress
 
 
-def test_a_bar_ends_before_a_sentence_begins(capsys):
-    bar = BarReporter()
-    bar.progress(1, 10)
-    bar.progress(5, 10)
-    bar.info("done with that")
-    bar.progress(1, 0)
-    bar.close()
-    bar.close()
+def test_a_message_is_shown_while_there_are_bars(capsys):
+    with BarProgress() as bars:
+        bars.step("looking for notes")
+        bars.step("reading notes", 3, 12)
+        bars.download(1, 10)
+        bars.download(5, 10)
+        bars.info("done with that")
+        bars.download(1, 0)
+        bars.download_ended()
+        bars.download_ended()
     assert "done with that\n" in capsys.readouterr().err
+
+
+def test_a_log_gets_a_line_about_a_long_step_every_half_minute(monkeypatch, capsys):
+    clock = iter([0.0, 5.0, 31.0, 31.0, 40.0])
+    monkeypatch.setattr("ragvault.cli.progress.time.monotonic", lambda: next(clock))
+    shown = LineProgress()
+    for done in (64, 1024, 2048):
+        shown.step("embedding", done, 4427)
+
+    assert capsys.readouterr().err == "embedding: 1,024 of 4,427\n"

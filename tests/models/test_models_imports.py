@@ -45,7 +45,7 @@ print("ragvault.models.install" in sys.modules, "subprocess" in sys.modules)
     "code",
     [
         "import ragvault",
-        "from ragvault.models import load, embed, install, registry, progress",
+        "from ragvault.models import load, embed, install, registry",
         "from ragvault.models import onnx, static, sentence_transformers, fake",
         "from ragvault.models import registry; registry.find_model('bge-small-en-v1.5')",
         "from ragvault.cli.main import main; main(['models', '--help'])",

@@ -15,7 +15,7 @@ from model_kit import FILES, hub, hub_source, make_model, make_wheel, wheel_sour
 from ragvault.errors import ModelUnavailable, ModelUnusable
 from ragvault.models import install, load, registry
 from ragvault.models.load import InstallOptions
-from ragvault.models.progress import SilentReporter
+from ragvault.ports import NoProgress
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def models_dir(tmp_path):
     return tmp_path / "models"
 
 
-class Heard(SilentReporter):
+class Heard(NoProgress):
     def __init__(self):
         self.lines = []
 
@@ -296,7 +296,7 @@ def test_pulls_at_the_same_time_do_not_collide(models_dir):
 def test_a_waiting_pull_says_what_it_waits_for(models_dir):
     heard = Heard()
     with hub(on_the_hub()) as (address, _), endpoint(address):
-        with install.install_lock("tiny", models_dir, SilentReporter()):
+        with install.install_lock("tiny", models_dir, NoProgress()):
             waiter = _in_thread(lambda: pull(make_model(hub_source()), models_dir, reporter=heard))
             while not heard.lines:
                 time.sleep(0.01)

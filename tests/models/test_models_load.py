@@ -17,7 +17,7 @@ from ragvault.models.load import (
     open_reranker,
     short_name,
 )
-from ragvault.models.progress import SilentReporter
+from ragvault.ports import NoProgress
 
 
 @pytest.fixture
@@ -142,9 +142,9 @@ def test_weights_that_are_not_what_the_hub_names_are_refused(how, monkeypatch):
 
 
 def test_the_settings_and_the_flag_both_forbid_downloads():
-    assert load_options(Models(offline=True), SilentReporter()).install.offline
-    assert load_options(Models(), SilentReporter(), offline=True).install.offline
-    assert not load_options(Models(), SilentReporter()).install.offline
+    assert load_options(Models(offline=True), NoProgress()).install.offline
+    assert load_options(Models(), NoProgress(), offline=True).install.offline
+    assert not load_options(Models(), NoProgress()).install.offline
 
 
 def test_a_vault_may_not_choose_a_model(tmp_path):

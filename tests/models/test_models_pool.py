@@ -13,10 +13,10 @@ from ragvault.config.settings import Models
 from ragvault.errors import ModelUnknown
 from ragvault.models import load
 from ragvault.models.load import POOLED, ModelPool, load_options
-from ragvault.models.progress import SilentReporter
+from ragvault.ports import NoProgress
 
 SETTINGS = Models(embedder="fake")
-HOW = load_options(SETTINGS, SilentReporter())
+HOW = load_options(SETTINGS, NoProgress())
 
 
 def test_many_threads_get_one_model():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.notes.diff import TICK_NS, Changes, Known, Move, diff
+from ragvault.notes.diff import TICK_NS, Changes, Known, Move, diff, is_doubtful
 from ragvault.notes.walk import Walked
 from ragvault.types import File, Skipped
 
@@ -222,3 +223,19 @@ def test_the_order_in_which_notes_are_known_does_not_matter(before, after, rando
     items = list(before.items())
     random.shuffle(items)
     assert compare(dict(items), after)[0] == compare(before, after)[0]
+
+
+@pytest.mark.parametrize(
+    ("known", "now", "read"),
+    [
+        ((5, 7), (5, 7), False),
+        ((5, 7), (6, 7), True),  # written, and its time set back
+        ((5, 7), (5, 8), True),  # another file under this name
+        ((0, 0), (6, 8), False),  # indexed before they were recorded
+        ((5, 7), (0, 0), False),
+    ],
+)
+def test_change_time_and_inode_are_compared_where_both_are_known(known, now, read):
+    was = Known(1, LONG_AGO, b"a", NOW, *known)
+
+    assert is_doubtful(was, File("a.md", "a.md", 1, LONG_AGO, *now)) is read

@@ -31,7 +31,7 @@ def test_a_file_is_read_with_the_digest_size_and_time_of_its_bytes(tmp_path):
     got = read(tmp_path, FILE, LIMIT)
     status = (tmp_path / "a.md").stat()
     assert got == Read(
-        File("a.md", "a.md", status.st_size, status.st_mtime_ns),
+        reading.seen_file("a.md", "a.md", status),
         blake2b("# Größe\r\n".encode(), digest_size=16).digest(),
         "# Größe\n",
         "utf-8",

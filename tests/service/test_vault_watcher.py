@@ -15,6 +15,7 @@ from ragvault.errors import EngineMissing
 from ragvault.models.load import ModelPool
 from ragvault.service.vault_watcher import ChangeBatch, VaultWatcher
 from ragvault.service.watcher import Watcher
+from ragvault.update import compact
 from ragvault.vault import Vault
 from tests.watch_kit import SMALL, Watched, soon
 from tests.write_kit import Heard
@@ -223,7 +224,7 @@ def test_a_burst_is_one_batch(watched):
 def test_every_passage_has_its_vector_in_the_end(watched):
     assert soon(watched.is_done)
     with watched.vault_watcher.vault.catalogue() as catalogue:
-        assert not catalogue.lacking(catalogue.tier_model("full"))
+        assert not catalogue.unembedded(catalogue.tier_model("full"))
 
 
 def test_a_vault_that_goes_and_comes_back_is_taken_up_again(watched):
@@ -399,7 +400,8 @@ def lone(tmp_path, monkeypatch):
 def test_an_edit_never_waits_for_compaction(lone, monkeypatch):
     watcher, _ = lone
     compacted = []
-    monkeypatch.setattr("ragvault.ingest.tidy", lambda *_: compacted.append(1))
+    real = compact.compact_caches
+    monkeypatch.setattr(compact, "compact_caches", lambda *each: compacted.append(1) or real(*each))
     for number in range(10):
         (watcher.root / f"{number}.md").unlink()
     watcher.listen()

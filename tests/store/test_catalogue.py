@@ -9,7 +9,7 @@ from store_builders import dates, file, link, look_up, move, note, passages, put
 
 from ragvault.errors import IndexUnusable
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.rows import compress
+from ragvault.store.values import compress
 from ragvault.types import Date, File, Skipped, Target
 
 
@@ -200,7 +200,7 @@ def test_a_removed_note_leaves_no_row_behind(catalogue):
         "tags",
         "fields",
         "sections",
-        "chunks",
+        "passages",
         "links",
         "waiting",
         "dirty",
@@ -217,7 +217,7 @@ def test_a_link_waits_until_it_is_looked_up(catalogue):
     assert look_up(catalogue) == 1
 
     assert catalogue.outgoing("a.md") == [(link("b"), Target("unresolved"))]
-    assert list(catalogue.links_to_look_up()) == []
+    assert list(catalogue.links_to_resolve()) == []
 
 
 def test_a_new_note_is_found_by_the_links_that_named_it_before(catalogue):
@@ -258,12 +258,12 @@ def test_links_that_could_have_meant_a_removed_note_are_looked_up_again(catalogu
 def test_a_link_waits_when_its_note_is_removed_whatever_rule_led_there(catalogue):
     put(catalogue, note("a.md", "one", link("a word that is not the name")))
     put(catalogue, note("b.md"))
-    ((link_id, _, _),) = catalogue.links_to_look_up()
+    ((link_id, _, _),) = catalogue.links_to_resolve()
     catalogue.set_targets([(link_id, Target("resolved", "b.md", "name"))])
 
     catalogue.remove("b.md")
 
-    assert [waiting for waiting, _, _ in catalogue.links_to_look_up()] == [link_id]
+    assert [waiting for waiting, _, _ in catalogue.links_to_resolve()] == [link_id]
 
 
 def test_the_links_of_a_moved_note_are_looked_up_from_its_new_folder(catalogue):
@@ -295,7 +295,7 @@ def test_a_link_to_a_folder_is_looked_up_again_when_a_note_comes_into_it(
     put(catalogue, note(source, "one", link(target)))
     look_up(catalogue)
     put(catalogue, note(path))
-    assert [name for _, name, _ in catalogue.links_to_look_up()] == [source]
+    assert [name for _, name, _ in catalogue.links_to_resolve()] == [source]
 
 
 @pytest.mark.parametrize("path", ["b.md", "index.md", "sub/index.md"])
@@ -303,7 +303,7 @@ def test_a_new_note_does_not_look_up_links_into_their_own_notes(catalogue, path)
     put(catalogue, note("a.md", "#H", link("", "H")))
     look_up(catalogue)
     put(catalogue, note(path))
-    assert list(catalogue.links_to_look_up()) == []
+    assert list(catalogue.links_to_resolve()) == []
 
 
 def test_editing_a_note_does_not_look_up_the_links_to_it_again(catalogue):
@@ -358,7 +358,7 @@ def test_answers_that_change_nothing_are_no_revision(catalogue):
 
 def test_a_target_that_is_no_note_is_refused_and_the_links_still_wait(catalogue):
     put(catalogue, note("a.md", "one", link("b")))
-    ((link_id, _, _),) = catalogue.links_to_look_up()
+    ((link_id, _, _),) = catalogue.links_to_resolve()
     with pytest.raises(KeyError):
         catalogue.set_targets([(link_id, Target("resolved", "b.md", "name"))])
     assert look_up(catalogue) == 1
@@ -368,7 +368,7 @@ def test_targets_may_be_made_while_they_are_stored(catalogue):
     for i in range(30):
         put(catalogue, note(f"{i}.md", "one", *(link(str(i + 1)) for _ in range(400))))
 
-    waiting = catalogue.links_to_look_up()
+    waiting = catalogue.links_to_resolve()
     catalogue.set_targets((link_id, Target("unresolved")) for link_id, _, _ in waiting)
 
     assert catalogue.counts().links == {"unresolved": 12_000}
@@ -432,7 +432,7 @@ def test_counts_say_what_is_there(catalogue):
     assert (counts.notes, counts.sections, counts.passages, counts.characters) == (3, 4, 5, 21)
     assert counts.links == {"resolved": 1, "unresolved": 1, "waiting": 1}
     assert (counts.skipped, counts.warned) == ({"too big": 2}, 1)
-    assert (counts.last_run, counts.format) == ({"took": 1.5}, 2)
+    assert (counts.last_run, counts.format) == ({"took": 1.5}, 3)
     assert counts.revision == catalogue.revision
     assert counts.bytes["catalogue.sqlite"] > 0
     assert catalogue.warnings() == [("a.md", ("odd",))]
@@ -476,7 +476,7 @@ def test_forgotten_tombstones_send_a_cache_to_be_made_again(catalogue):
     catalogue.remove("a.md")
     assert catalogue.can_catch_up(catalogue.identity, 1)
 
-    catalogue.forget_tombstones(3)
+    catalogue.drop_removals(3)
 
     assert not catalogue.can_catch_up(catalogue.identity, 2)
     assert catalogue.can_catch_up(catalogue.identity, 3)
@@ -507,7 +507,7 @@ def test_after_compacting_no_byte_of_a_removed_note_is_left(tmp_path, catalogue)
     look_up(catalogue)
     assert {b"hidden", compress("a secret")} <= found(tmp_path, b"hidden", compress("a secret"))
 
-    catalogue.compact()
+    catalogue.vacuum()
 
     assert found(tmp_path, b"hidden", compress("a secret"), b"n49") == {b"n49"}
 
@@ -524,8 +524,8 @@ def test_compacting_says_when_a_reader_still_holds_deleted_text(tmp_path, catalo
         assert list(reader.files()) == ["a.md"]
         catalogue.remove("a.md")
         with pytest.raises(IndexUnusable, match="still reads"):
-            catalogue.compact()
-    catalogue.compact()
+            catalogue.vacuum()
+    catalogue.vacuum()
 
 
 def test_names_are_all_that_looking_up_needs(catalogue):

@@ -58,7 +58,7 @@ def test_what_was_deleted_does_not_come_back_with_the_next_change(tmp_path):
         db.execute("UPDATE rows SET text = 'kept' || substr(text, 16) WHERE id % 6 > 0")
         db.execute("DELETE FROM rows WHERE id % 6 = 0")
         assert is_in(tmp_path, SECRET)
-        catalogue.compact()
+        catalogue.vacuum()
         assert not is_in(tmp_path, SECRET)
         db.execute("UPDATE rows SET text = 'held' || substr(text, 5)")
         assert not is_in(tmp_path, SECRET)

@@ -195,7 +195,7 @@ def raw(catalogue):
     db = catalogue._db
     tags = "SELECT path, key, tag FROM tags JOIN notes ON id = note_id ORDER BY 1, 2"
     fields = "SELECT path, ordinal, key, text FROM fields JOIN notes ON id = note_id ORDER BY 1, 2"
-    parts = ("bodies", "tags", "fields", "sections", "chunks", "links", "waiting")
+    parts = ("bodies", "tags", "fields", "sections", "passages", "links", "waiting")
     orphans = [
         db.execute(f"SELECT * FROM {t} WHERE note_id NOT IN (SELECT id FROM notes)").fetchall()
         for t in parts

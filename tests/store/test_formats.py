@@ -50,24 +50,48 @@ def test_an_old_index_opens_with_everything_in_it(old):
         assert catalogue.check() == ""
         assert sorted(catalogue.files()) == sorted(NOTES)
         assert catalogue.note("Bread.md").text == NOTES["Bread.md"]
-        assert catalogue.lacking(catalogue.tier_model("full")) == []
+        assert catalogue.unembedded(catalogue.tier_model("full")) == []
 
 
 def test_an_old_index_is_brought_up_to_date_without_embedding_and_answers(old):
     report = old.index()
 
-    assert (report.embedded, report.added, report.changed, report.unchanged) == (0, 0, 0, 3)
+    assert (report.embedded, report.added, report.changed) == (0, 0, 0)
+    assert report.unchanged + report.touched == 3
     assert best(old, "hot stone") == "Oven.md"
     assert best(old, "lang:py") == "Oven.md"
     assert ragvault("links", "Oven", "--json").json["broken"][0]["target"] == "Nobody"
     assert ragvault("doctor", "-q").code == 0
 
 
+@pytest.mark.parametrize("old", KEPT[:2], indirect=True)
+def test_an_index_that_knows_no_inodes_reads_no_note_again_and_learns_them(old, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr("ragvault.update.notes.digest", lambda *_: pytest.fail("a note was read"))
+        report = old.index()
+
+    assert (report.unchanged, report.touched) == (3, 0)
+    with old.catalogue() as catalogue:
+        status = (old.root / "Oven.md").stat()
+        known = catalogue.files()["Oven.md"]
+        assert (known.ctime_ns, known.inode) == (status.st_ctime_ns, status.st_ino)
+
+
+@pytest.mark.parametrize("old", KEPT[1:2], indirect=True)
+def test_an_index_of_the_second_format_is_upgraded_without_a_word(old):
+    heard = Heard()
+
+    report = old.index(progress=heard)
+
+    assert (heard.lines, report.embedded) == ([], 0)
+    assert best(old, "hot stone") == "Oven.md"
+
+
 @pytest.mark.parametrize("old", KEPT[:1], indirect=True)
 def test_an_index_of_the_first_format_is_rebuilt_with_one_line(old):
     heard = Heard()
 
-    old.index(talk=heard)
+    old.index(progress=heard)
 
     assert [line for line in heard.lines if "older format" in line] == [
         "the index has an older format; rebuilding it (nothing is embedded again)"

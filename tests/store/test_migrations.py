@@ -8,7 +8,7 @@ import pytest
 from store_builders import note, put
 
 from ragvault.errors import IndexTooNew, IndexUnusable
-from ragvault.store import connection, schema
+from ragvault.store import database, schema
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.schema import MIGRATIONS, create, upgrade
 
@@ -93,11 +93,11 @@ def test_a_failed_first_step_leaves_no_table(tmp_path):
 
 def test_two_processes_that_upgrade_at_once_take_each_step_once(folder, db):
     late = sqlite3.connect(folder / FILE, isolation_level=None)
-    steps = (create, add_mood)
+    steps = (*MIGRATIONS, add_mood)
     upgrade(db, folder, steps)
-    schema._one_step(late, folder, steps, 1)  # it had found format 1 before the other began
+    schema._one_step(late, folder, steps, NOW)  # it had found format NOW before the other began
 
-    assert formats(late) == 2
+    assert formats(late) == NOW + 1
     late.close()
 
 
@@ -115,7 +115,7 @@ def test_a_newer_index_is_refused_and_left_alone(folder, db, write):
 def test_an_older_index_is_upgraded_by_a_writer_and_named_to_a_reader(folder, monkeypatch):
     steps = (*MIGRATIONS, add_mood)
     monkeypatch.setattr(schema, "MIGRATIONS", steps)
-    monkeypatch.setattr(connection, "MIGRATIONS", steps)
+    monkeypatch.setattr(database, "MIGRATIONS", steps)
 
     with pytest.raises(IndexUnusable, match="older release") as refused:
         Catalogue.open(folder)
@@ -130,5 +130,5 @@ def test_an_older_index_is_upgraded_by_a_writer_and_named_to_a_reader(folder, mo
 def test_an_identity_outlives_an_upgrade(folder, db):
     query = "SELECT value FROM meta WHERE key = 'identity'"
     before = db.execute(query).fetchone()
-    upgrade(db, folder, (create, add_mood))
+    upgrade(db, folder, (*MIGRATIONS, add_mood))
     assert db.execute(query).fetchone() == before

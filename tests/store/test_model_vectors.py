@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ragvault.store.model_vectors
+import ragvault.store.vectors
 from ragvault.ports import CacheBroken
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.model_vectors import ModelVectors
+from ragvault.store.vectors import ModelVectors
 
 IDS = np.array([1], np.int64)
 
@@ -112,7 +112,7 @@ def test_what_has_no_vector_yet_is_looked_for_each_time():
 
 @given(st.lists(st.lists(st.integers(1, 40), max_size=9), max_size=30))
 def test_whatever_is_kept_the_rows_are_those_of_the_catalogue(asked):
-    with mock.patch.object(ragvault.store.model_vectors, "KEPT", 16):
+    with mock.patch.object(ragvault.store.vectors, "KEPT", 16):
         source = ModelVectors(Counting(), "m@1", 2)
         fetch = source.fetch
         for ids in asked:

@@ -175,23 +175,23 @@ def test_a_name_that_means_nothing_or_two_things_is_refused(vault):
 
 def test_what_a_search_still_read_goes_with_the_next_run(vault, monkeypatch):
     """It is removed all the same, and cannot be named a second time."""
-    scrubs = []
-    scrub = Catalogue.compact
-    monkeypatch.setattr(Catalogue, "compact", lambda self: scrubs.append(scrub(self)))
+    vacuumed = []
+    vacuum = Catalogue.vacuum
+    monkeypatch.setattr(Catalogue, "vacuum", lambda self: vacuumed.append(vacuum(self)))
     vault.index()
     (vault.root / f"{NAME}.md").unlink()
     with vault.catalogue() as reader, reader.snapshot(), monkeypatch.context() as patch:
-        patch.setattr("ragvault.store.connection.BUSY_MS", 50)
+        patch.setattr("ragvault.store.database.BUSY_MS", 50)
         assert reader.files()
         with pytest.raises(IndexUnusable, match="still reads deleted text") as refused:
             vault.forget(NAME)
     assert "ragvault index" in refused.value.fix
-    assert scrubs == []
+    assert vacuumed == []
     vault.index()
-    assert len(scrubs) == 1
+    assert len(vacuumed) == 1
     assert traces(vault, CANARY[:9]) == {}
     vault.index()
-    assert len(scrubs) == 1
+    assert len(vacuumed) == 1
 
 
 # --- When it happens by itself ---
@@ -218,8 +218,8 @@ def test_what_a_killed_rebuild_had_moved_aside_is_forgotten_too(vault, tmp_path)
 
 def test_in_a_large_vault_a_removed_note_waits_until_a_day_has_passed(vault, monkeypatch):
     vault.index()
-    monkeypatch.setattr(compact, "LITTLE", 0)
-    monkeypatch.setattr(compact, "RUBBISH", 0.9)
+    monkeypatch.setattr(compact, "SMALL_INDEX", 0)
+    monkeypatch.setattr(compact, "MANY_REMOVED", 0.9)
     (vault.root / f"{NAME}.md").unlink()
     (vault.root / "other.md").unlink()
     vault.index()
@@ -236,7 +236,7 @@ def test_in_a_large_vault_a_removed_note_waits_until_a_day_has_passed(vault, mon
 
 def test_much_that_was_removed_goes_at_once(vault, monkeypatch):
     vault.index()
-    monkeypatch.setattr(compact, "LITTLE", 0)
+    monkeypatch.setattr(compact, "SMALL_INDEX", 0)
     for number in range(6):
         (vault.root / f"{number:04}.md").unlink()
     (vault.root / f"{NAME}.md").unlink()
@@ -250,8 +250,8 @@ def test_much_that_was_removed_goes_at_once(vault, monkeypatch):
 def removed_and_waiting(vault, monkeypatch):
     """A note that is deleted from a vault too large to be compacted at once."""
     vault.index()
-    monkeypatch.setattr(compact, "LITTLE", 0)
-    monkeypatch.setattr(compact, "RUBBISH", 1.0)
+    monkeypatch.setattr(compact, "SMALL_INDEX", 0)
+    monkeypatch.setattr(compact, "MANY_REMOVED", 1.0)
     (vault.root / f"{NAME}.md").unlink()
     (vault.root / "other.md").unlink()
     vault.index()
@@ -263,7 +263,7 @@ def test_a_note_that_is_out_of_the_index_and_in_its_files_is_forgotten_by_name(
 ):
     removed_and_waiting(vault, monkeypatch)
     with vault.catalogue() as catalogue:
-        assert catalogue.tombstones() > 0
+        assert catalogue.removal_count() > 0
     if engine_of(vault) == "whoosh":  # tantivy writes a word in pieces
         assert traces(vault, CANARY[:9])
     assert vault.status().removed > 0

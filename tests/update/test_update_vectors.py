@@ -18,7 +18,7 @@ from ragvault.index.vector import FILE, FaissVectors
 from ragvault.ports import CacheBroken
 from ragvault.store.caches import vector_cache
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.model_vectors import ModelVectors
+from ragvault.store.vectors import ModelVectors
 from ragvault.update.vectors import update_vectors
 
 DIM = 16
@@ -55,7 +55,7 @@ def reader(catalogue, model="m"):
 
 
 def truth(catalogue, model="m"):
-    ids = catalogue.embedded(model)
+    ids = catalogue.embedded_passages(model)
     return dict(zip(ids.tolist(), catalogue.passage_vectors(model, ids), strict=True))
 
 
@@ -112,7 +112,7 @@ def test_when_much_was_removed_a_new_file_is_written(catalogue):
     update_vectors(catalogue, "m", Vector())
     index = reader(catalogue)
     catalogue.remove("b.md")
-    catalogue.forget_tombstones(catalogue.revision)
+    catalogue.drop_removals(catalogue.revision)
     check(catalogue, index)
     assert update_vectors(catalogue, "m", Vector())
     check(catalogue, index)
@@ -259,7 +259,7 @@ def test_any_history_of_a_catalogue_is_followed(tmp_path_factory, history):
             elif what == "write":
                 update_vectors(catalogue, "m", Vector(), rebuild=True)
             elif what == "forget":
-                catalogue.forget_tombstones(catalogue.revision)
+                catalogue.drop_removals(catalogue.revision)
             elif what == "open":
                 index = reader(catalogue)
             check(catalogue, index)

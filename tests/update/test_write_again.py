@@ -100,7 +100,7 @@ def test_a_rebuild_of_a_lower_tier_makes_the_better_vectors_again(vault, models,
     report = vault.index(tier, rebuild=True)
 
     assert report.tier == "full"
-    assert "vectors" in report.remade
+    assert "vectors" in report.rebuilt
     assert answers(vault, exact=False) == before
     assert models.seen == []
     assert not vault.search("walrus").failed
@@ -115,7 +115,7 @@ def test_a_rebuild_that_there_is_no_room_for_deletes_nothing(vault, monkeypatch)
     usage = namedtuple("usage", "total used free")
     with monkeypatch.context() as small:
         small.setattr("ragvault.engines.shutil.disk_usage", lambda _: usage(10**9, 10**9, 1000))
-        with pytest.raises(IndexUnusable, match="they are as they were") as told:
+        with pytest.raises(IndexUnusable, match="nothing was changed") as told:
             vault.index(rebuild=True)
     assert "free some space" in told.value.fix
     assert answers(vault) == before
@@ -173,7 +173,7 @@ def test_a_vault_that_cannot_be_reached_is_not_taken_for_gone(vault, tmp_path, m
     monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
     home, heard = tmp_path / "home", Heard()
 
-    assert opened(tmp_path / "copy", home).index("keyword", talk=heard).added == 6
+    assert opened(tmp_path / "copy", home).index("keyword", progress=heard).added == 6
     assert not any("gone" in line or "goes on" in line for line in heard.lines)
     assert len(layout.known_vaults(home)) == 2
     assert {row.name: row.state for row in rows()} == {"vault": "unreadable", "copy": "ready"}

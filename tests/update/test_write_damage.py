@@ -98,7 +98,7 @@ def test_a_damaged_cache_is_rebuilt_from_the_catalogue_with_one_line(vault, mode
         damage(vault.folder / name)
         heard = Heard()
 
-        vault.index(tier, talk=heard)
+        vault.index(tier, progress=heard)
 
         said = [line for line in heard.lines if "rebuilding" in line]
         if answers(vault) != before or models.seen or len(said) != 1:
@@ -145,11 +145,11 @@ def test_damage_is_reported_with_the_name_of_the_index_and_found_by_the_doctor(v
         found = list(check_index(catalogue, vault.engines(), vault.status()))
     heard = Heard()
 
-    vault.index(talk=heard)
+    vault.index(progress=heard)
 
     assert [each.part for each in found if each.state == "broken"] == [f"{name} index"]
     assert len(heard.lines) == 1
-    assert heard.lines[0].startswith(f"the {name} index")
+    assert heard.lines[0].startswith(f"{name} index")
 
 
 @pytest.mark.parametrize("name", CACHES)
@@ -162,7 +162,7 @@ def test_a_file_where_a_cache_should_be_makes_room_for_it(vault, models, name):
     path.write_text("no folder")
     heard = Heard()
 
-    vault.index(talk=heard)
+    vault.index(progress=heard)
 
     assert answers(vault) == before
     assert models.seen == []
@@ -205,7 +205,7 @@ def test_a_cache_that_is_gone_is_rebuilt(vault, models, name):
     shutil.rmtree(cache_of(vault, name))
     heard = Heard()
 
-    vault.index(talk=heard)
+    vault.index(progress=heard)
 
     assert answers(vault) == before
     assert models.seen == []
@@ -219,13 +219,13 @@ def test_when_all_caches_are_gone_each_is_rebuilt_and_named(vault, models):
     shutil.rmtree(vault.folder / "caches")
     heard = Heard()
 
-    vault.index(talk=heard)
+    vault.index(progress=heard)
 
     assert answers(vault) == before
     assert models.seen == []
     assert [line.partition(":")[0].split(" of ")[0] for line in heard.lines] == [
-        "the keyword index",
-        "the vector index",
+        "keyword index",
+        "vector index",
     ]
 
 
@@ -241,7 +241,7 @@ def test_an_index_whose_first_run_was_stopped_before_its_words_is_not_called_los
             vault.index()
     heard = Heard()
 
-    vault.index(talk=heard)
+    vault.index(progress=heard)
 
     assert [line for line in heard.lines if "rebuilding" in line] == []
 
@@ -257,16 +257,16 @@ def test_what_is_made_again_is_reported_and_not_called_nothing(vault, flags):
 
     report = vault.index(**flags)
 
-    assert report.remade == (("keyword", "vectors") if flags else ("keyword",))
-    rebuilt = f"rebuilt {', '.join(report.remade)}; 6 unchanged"
+    assert report.rebuilt == (("keyword", "vectors") if flags else ("keyword",))
+    rebuilt = f"rebuilt {' and '.join(report.rebuilt)}; now 6 notes"
     assert rebuilt in index_report("notes", report)
-    assert vault.index().remade == ()
+    assert vault.index().rebuilt == ()
 
 
 def test_a_rebuild_says_once_what_it_does_and_nothing_of_what_it_deleted(vault):
     vault.index()
     heard = Heard()
-    vault.index(rebuild=True, talk=heard)
+    vault.index(rebuild=True, progress=heard)
     assert heard.lines == ["rebuilding all indexes from the catalogue"]
 
 

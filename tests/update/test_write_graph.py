@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from watch_kit import SMALL, Watched, soon
-from write_kit import models, opened, write
+from write_kit import OnStep, models, opened, write
 
 from ragvault.index import graph as link_graph
 from ragvault.update import graph
@@ -151,8 +151,12 @@ def test_the_work_of_a_process_can_be_left(vault, monkeypatch):
     class Left(Exception):
         pass
 
-    def leave():
-        raise Left
+    began = []
+
+    def leave(*step):
+        if began:  # first it says what it begins
+            raise Left
+        began.append(step)
 
     monkeypatch.setattr(graph, "MANY", 1)
     write(vault.root, {"new.md": "[[3-1]] [[3-2]]"})
@@ -160,7 +164,7 @@ def test_the_work_of_a_process_can_be_left(vault, monkeypatch):
     with vault.catalogue(write=True) as catalogue:
         links = LinkGraph(catalogue, vault.settings.config.graph)
         with pytest.raises(Left):
-            links.update_communities(leave)
+            links.update_communities(OnStep(leave))
         assert links.is_due(REGROUP)
 
 

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -24,7 +23,6 @@ import typer
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.text.printable import printable
 
-ReportProgress = Callable[[str, int, int], None]
 # 0 with --quiet, 2 with --verbose. A thread that answers another process has its own value.
 _volume: ContextVar[int] = ContextVar("volume", default=1)
 
@@ -116,49 +114,6 @@ def _traceback() -> None:
         import traceback
 
         traceback.print_exc()
-
-
-# --- progress ---
-
-
-@contextmanager
-def progress() -> Iterator[ReportProgress]:
-    """A function that shows progress: the step, how many are done, of how many (0: unknown)."""
-    if is_quiet() or not sys.stderr.isatty():
-        yield lambda *_: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TaskID,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        tasks: dict[str, TaskID] = {}
-
-        def show(what: str, done: int, total: int) -> None:
-            if not what:
-                return  # only a chance to cancel, between steps
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total or None, rate="")
-            task = tasks[what]
-            speed = bars.tasks[bars.task_ids.index(task)].speed
-            bars.update(
-                task, completed=done, total=total or None, rate=f"{speed:,.0f}/s" if speed else ""
-            )
-
-        yield show
 
 
 # --- numbers in words ---

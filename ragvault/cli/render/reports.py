@@ -32,27 +32,37 @@ GONE = " (file deleted; run: ragvault index)"
 ARROWS = {"out": "->", "in": "<-", "both": "<->"}
 
 
-def index_report(name: str, report: Report) -> str:
+def index_report(name: str, report: Report, extensions: Sequence[str] = ()) -> str:
     """What an index run did, in one line, and what it skipped in a second."""
-    words = {"added": "added", "changed": "changed", "moved": "moved", "removed": "removed"}
-    words["recut"] = "chunked again"
-    done = [
-        f"{getattr(report, key):,} {word}" for key, word in words.items() if getattr(report, key)
-    ]
-    rebuilt = f"rebuilt {', '.join(report.remade)}" if report.remade else ""
-    # Counted per tier: a passage that gets a static and a full vector counts twice.
-    embedded = f"{counted(report.embedded, 'vector')} computed" if report.embedded else ""
-    did = "; ".join(filter(None, (", ".join(done), rebuilt, embedded)))
-    same = report.unchanged + report.touched
-    if not did and not same and not report.kept:
-        did = "no notes indexed" if report.skipped else "no Markdown files found"
-    did = did or "up to date"
-    unchanged = f"; {same:,} unchanged" if same else ""
-    lines = [f"{printable(name)}: {did}{unchanged} ({report.seconds:.1f} s)"]
+    lines = [_index_line(printable(name), report, extensions)]
     if report.skipped:
         reasons = Counter(skip.reason for skip in report.skipped)
         lines.append(f"skipped {_counts(reasons)}; to list them: ragvault status -v")
     return "\n".join(lines)
+
+
+def _index_line(name: str, report: Report, extensions: Sequence[str]) -> str:
+    words = {"added": "added", "changed": "changed", "moved": "moved", "removed": "removed"}
+    words["recut"] = "chunked again"
+    did = [
+        f"{getattr(report, key):,} {word}" for key, word in words.items() if getattr(report, key)
+    ]
+    if report.embedded:
+        did.append(f"{counted(report.embedded, 'passage')} embedded")
+    if report.rebuilt:
+        did.append(f"rebuilt {' and '.join(report.rebuilt)}")
+    held = f"{counted(report.notes, 'note')}, {counted(report.passages, 'passage')}"
+    took = f"({report.seconds:.1f} s)"
+    if not report.notes and not did:
+        if report.skipped:
+            return f"No notes indexed in {name} {took}."
+        looked = f" (looked for {', '.join(extensions)})" if extensions else ""
+        return f"No Markdown files found in {name}{looked}."
+    if not did:
+        return f"{name} is up to date: {held} {took}."
+    if 0 < report.added == report.notes and not report.rebuilt:  # the first index of a vault
+        return f"Indexed {name}: {held} {took}."
+    return f"Updated {name}: {', '.join(did)}; now {held} {took}."
 
 
 def forgotten(name: str, found: Forgotten) -> str:

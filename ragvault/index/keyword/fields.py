@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from ragvault.config.settings import Keyword
 from ragvault.plan import KeywordNote, KeywordPassage
 from ragvault.text.analyze import Analyzer
-from ragvault.types import Head, Note, Passage, Said
+from ragvault.types import Head, Note, Passage, PassageText
 
 NOTE_FIELDS = ("title", "aliases", "tags", "properties", "keywords", "description", "author")
 PASSAGE_FIELDS = ("headers", "body", "code")
@@ -126,7 +126,7 @@ def note_words(id_: int, note: Note | Head) -> KeywordNote:
     )
 
 
-def passage_words(id_: int, note: int, passage: Passage | Said) -> KeywordPassage:
+def passage_words(id_: int, note: int, passage: Passage | PassageText) -> KeywordPassage:
     """The fields of a passage."""
     fields = {"headers": (*passage.headings, *passage.subheadings), "body": (passage.text,)}
     if code := code_in(passage.text, "code" in passage.has):

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from ragvault.store import connection
+from ragvault.store import database
 
 
 class Interrupted:
@@ -54,7 +54,7 @@ def test_an_interrupt_anywhere_in_a_transaction_is_told_as_one_and_leaves_all_or
     db, nth, after
 ):
     stopped = Interrupted(db, nth, after)
-    with pytest.raises(KeyboardInterrupt), connection.transaction(stopped):
+    with pytest.raises(KeyboardInterrupt), database.transaction(stopped):
         change(stopped)
 
     assert not db.in_transaction
@@ -66,12 +66,12 @@ def test_an_interrupt_anywhere_in_a_change_of_a_batch_keeps_the_others(db, nth, 
     stopped = Interrupted(db, nth, after)
 
     def store():
-        with connection.transaction(db):
+        with database.transaction(db):
             db.execute("INSERT INTO said VALUES ('before')")
-        with connection.transaction(stopped):
+        with database.transaction(stopped):
             change(stopped)
 
-    with pytest.raises(KeyboardInterrupt), connection.batch(db):
+    with pytest.raises(KeyboardInterrupt), database.batch(db):
         store()
 
     assert not db.in_transaction
@@ -79,7 +79,7 @@ def test_an_interrupt_anywhere_in_a_change_of_a_batch_keeps_the_others(db, nth, 
 
 
 @pytest.mark.parametrize(("nth", "after"), MOMENTS)
-@pytest.mark.parametrize("kind", [connection.snapshot, connection.batch])
+@pytest.mark.parametrize("kind", [database.snapshot, database.batch])
 def test_an_interrupt_anywhere_in_a_snapshot_or_batch_is_told_as_one_and_leaves_it(
     db, kind, nth, after
 ):
@@ -88,7 +88,7 @@ def test_an_interrupt_anywhere_in_a_snapshot_or_batch_is_told_as_one_and_leaves_
         [stopped.execute("SELECT 1") for _ in range(2)]
 
     assert not db.in_transaction
-    with connection.transaction(db):
+    with database.transaction(db):
         change(db)
     assert words(db) == ["one", "two"]
 
@@ -119,8 +119,8 @@ def test_a_rollback_that_fails_does_not_hide_what_went_wrong_before(db, refused)
     failing = Refusing(db, refused)
     with (
         pytest.raises(ZeroDivisionError),
-        connection.batch(failing),
-        connection.transaction(failing),
+        database.batch(failing),
+        database.transaction(failing),
     ):
         fail(failing)
 
@@ -129,8 +129,8 @@ def test_a_change_that_cannot_be_undone_takes_its_batch_with_it(db):
     failing = Refusing(db, "ROLLBACK TO")
     with (
         pytest.raises(ZeroDivisionError),
-        connection.batch(failing),
-        connection.transaction(failing),
+        database.batch(failing),
+        database.transaction(failing),
     ):
         fail(failing)
 
@@ -139,7 +139,7 @@ def test_a_change_that_cannot_be_undone_takes_its_batch_with_it(db):
 
 def test_a_commit_that_fails_is_told_and_undone(db):
     failing = Refusing(db, "COMMIT")
-    with pytest.raises(sqlite3.OperationalError), connection.transaction(failing):
+    with pytest.raises(sqlite3.OperationalError), database.transaction(failing):
         change(failing)
 
     assert not db.in_transaction

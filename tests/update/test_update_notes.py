@@ -13,12 +13,15 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from write_kit import OnStep
 
 from ragvault.config.settings import Chunk, Config, Links
+from ragvault.ingest import update_catalogue
+from ragvault.ports import NoProgress
 from ragvault.store.catalogue import Catalogue
 from ragvault.update import notes as write_path
 from ragvault.update import prepare
-from ragvault.update.notes import Report, follow_notes
+from ragvault.update.notes import Report
 
 SAMPLE = Path(__file__).parents[2] / "sample_vault"
 LONG_AGO = 1_600_000_000  # so that no file is as young as the clock's tick
@@ -34,7 +37,7 @@ def write(root: Path, files: dict[str, str]) -> None:
 
 def index(root: Path, folder: Path, config: Config = Config()) -> Report:  # noqa: B008
     with Catalogue.open(folder, write=True) as catalogue:
-        return follow_notes(root, catalogue, config, allow_empty=True)
+        return update_catalogue(root, catalogue, config, NoProgress(), allow_empty=True)
 
 
 def answers(folder: Path) -> dict[str, object]:
@@ -322,7 +325,7 @@ def test_a_run_that_stops_halfway_goes_on_from_there(vault, folder, monkeypatch)
             raise KeyboardInterrupt
 
     with Catalogue.open(folder, write=True) as catalogue, pytest.raises(KeyboardInterrupt):
-        follow_notes(vault, catalogue, Config(), stop)
+        update_catalogue(vault, catalogue, Config(), OnStep(stop))
     with Catalogue.open(folder) as catalogue:
         done = len(catalogue.files())
     report = index(vault, folder)
