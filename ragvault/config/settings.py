@@ -1,7 +1,7 @@
 """Every setting there is, its default and the range it may have.
 
 One struct is one table of config.toml, named after the room or stage that reads it. The tables of
-the ranking stages are in ranking.py; load.py says how files, environment and flags are combined.
+the ranking stages are in ranking.py; load.py explains how files, environment and flags combine.
 
 To add a setting, give it a field here, and explain it in config.toml.example if people would change
 it, else in the tables of further settings in docs/configuration.md or docs/ranking.md. A test

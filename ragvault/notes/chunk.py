@@ -147,10 +147,10 @@ class _Cutter:
         return self.note.layout.held[i:j]
 
 
-def _section_rule(settings: config.Chunk) -> GroupRule:
+def _section_rule(settings: config.Chunk) -> _GroupRule:
     """Full sections. One very short section is better than two that are a little short, and one
     that ends inside the text of a heading should not have begun before it."""
-    return GroupRule(
+    return _GroupRule(
         most=settings.parent_max,
         least=settings.parent_min,
         short=3.0,
@@ -161,9 +161,9 @@ def _section_rule(settings: config.Chunk) -> GroupRule:
     )
 
 
-def _passage_rule(settings: config.Chunk) -> GroupRule:
+def _passage_rule(settings: config.Chunk) -> _GroupRule:
     """Passages near the target, each about one heading where that can be."""
-    return GroupRule(
+    return _GroupRule(
         most=settings.child_max,
         least=settings.child_min,
         short=2.0,
@@ -173,7 +173,7 @@ def _passage_rule(settings: config.Chunk) -> GroupRule:
     )
 
 
-def _spans(found: Sequence[Unit], rule: GroupRule) -> Iterator[tuple[int, int]]:
+def _spans(found: Sequence[_Unit], rule: _GroupRule) -> Iterator[tuple[int, int]]:
     for i, j in _grouped(found, rule):
         yield found[i].start, found[j - 1].end
 
@@ -266,9 +266,9 @@ class _Visible:
 
 def _units(
     blocks: Iterable[Block], visible: _Visible, *, soft: int, hard: int, code: int
-) -> list[Unit]:
+) -> list[_Unit]:
     """The blocks as units: whole up to `soft` characters, code up to `code`, none over `hard`."""
-    found: list[Unit] = []
+    found: list[_Unit] = []
     after_heading = False
     for block in blocks:
         whole = code if block.kind == "code" else soft
@@ -282,7 +282,7 @@ def _units(
     return found
 
 
-def _append(found: list[Unit], unit: Unit, grain: int) -> None:
+def _append(found: list[_Unit], unit: _Unit, grain: int) -> None:
     """Add a unit; one smaller than `grain` joins the small one before it."""
     last = found[-1] if found else None
     if last and len(found) == 1 and last.first == last.last:
@@ -295,15 +295,15 @@ def _append(found: list[Unit], unit: Unit, grain: int) -> None:
 
 
 def _unit(
-    start: int, end: int, price: float, heading: int, visible: _Visible, before: list[Unit]
-) -> Unit:
+    start: int, end: int, price: float, heading: int, visible: _Visible, before: list[_Unit]
+) -> _Unit:
     """A unit; one without a visible letter takes no room, wherever it is put."""
     letters = visible.letters(start, end)
     if letters is None:
         at = before[-1].last if before else visible.before(end)
-        return Unit(start, end, at, at, price, heading)
+        return _Unit(start, end, at, at, price, heading)
     first, last = letters
-    return Unit(start, end, visible.before(first), visible.before(last), price, heading)
+    return _Unit(start, end, visible.before(first), visible.before(last), price, heading)
 
 
 def _cuts(block: Block, visible: _Visible, soft: int, hard: int) -> list[_Cut]:
@@ -367,7 +367,7 @@ MOST_UNITS = 256  # in one group: a note of ten thousand one-word headings stays
 EMPTY = 1000.0  # the price of a group without a letter: chosen only where nothing else is possible
 
 
-class Unit(NamedTuple):
+class _Unit(NamedTuple):
     """A span that stays whole. `price` is that of a cut just before it, `heading` its level if it
     is a heading. `first` and `last` count the visible characters before its first letter and up to
     its last, so the size of a group is the last unit's `last` minus the first unit's `first`."""
@@ -381,7 +381,7 @@ class Unit(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupRule:
+class _GroupRule:
     """The wanted size of a group of units, and the price of every other size.
 
     A group is closed if a heading or the end of the note follows. It could not have been longer, so
@@ -399,7 +399,7 @@ class GroupRule:
     glue: bool = False  # a heading stays with what follows, even if that is too long
 
 
-def _grouped(units: Sequence[Unit], rule: GroupRule) -> list[tuple[int, int]]:
+def _grouped(units: Sequence[_Unit], rule: _GroupRule) -> list[tuple[int, int]]:
     """Groups [i, j) of units at the lowest price; a group over `most` is a single unit."""
     best: list[float] = [0.0]
     came_from: list[int] = [0]
@@ -412,7 +412,7 @@ def _grouped(units: Sequence[Unit], rule: GroupRule) -> list[tuple[int, int]]:
 
 
 def _cheapest(
-    units: Sequence[Unit], best: Sequence[float], j: int, closed: bool, rule: GroupRule
+    units: Sequence[_Unit], best: Sequence[float], j: int, closed: bool, rule: _GroupRule
 ) -> tuple[float, int]:
     """The price of the cheapest group that ends before unit j, and where it begins."""
     # The innermost loop of reading a vault: names are local, and nothing is called.

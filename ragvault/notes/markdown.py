@@ -57,7 +57,7 @@ def parse_markdown(
     drawing = _drawing_data(text, front.body) if _is_drawing(path, front) else []
     hidden = [(0, front.body), *drawing]
     parsed, comments, unclosed = _read(text, hidden, front.body)
-    seen = blank(text, [*hidden, *comments, *parsed.code, *parsed.math])
+    seen = blank_out(text, [*hidden, *comments, *parsed.code, *parsed.math])
     lines = Lines(text)
     found = _links(text, seen, parsed, links)
     note = Note(
@@ -81,16 +81,16 @@ def parse_markdown(
 
 def _read(text: str, hidden: list[Span], body: int) -> tuple[Parsed, list[Span], list[str]]:
     """The parsed body, its comments, and a warning for one that hides the rest of the note."""
-    parsed = read_layout(blank(text, hidden), body)
+    parsed = read_layout(blank_out(text, hidden), body)
     found: list[re.Match[str]] = []
     if "%%" in text:
-        shown = blank(text, [*hidden, *parsed.code, *parsed.math])
+        shown = blank_out(text, [*hidden, *parsed.code, *parsed.math])
         found = list(_COMMENT.finditer(shown))
     comments = [match.span() for match in found]
     if comments:
         # What is commented out must not become a heading. And not with spaces: four of them
         # would make code of what follows on the line.
-        parsed = read_layout(blank(blank(text, hidden), comments, "\x01"), body)
+        parsed = read_layout(blank_out(blank_out(text, hidden), comments, "\x01"), body)
     unclosed = [_NEVER_CLOSED.format(Lines(text).of(m.start(1))) for m in found if m[1]]
     return parsed, sorted([*comments, *_html_comments(text, parsed.html)]), unclosed
 
@@ -101,7 +101,7 @@ def _html_comments(text: str, html: Iterable[Span]) -> Iterator[Span]:
             yield match.span()
 
 
-def blank(text: str, spans: Iterable[Span], fill: str = " ") -> str:
+def blank_out(text: str, spans: Iterable[Span], fill: str = " ") -> str:
     """The text with these stretches replaced by a filler; newlines stay, so lines stay."""
     ordered = list(joined(spans))
     if not ordered:

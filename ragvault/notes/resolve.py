@@ -27,7 +27,7 @@ _MARKUP = re.compile(r"[!\"#$%&()*+,.:;<=>?@^`{|}~/\[\]\\_]+")
 _NOT_SLUG = re.compile(r"[^\w\- ]")
 
 
-class Named(Protocol):
+class NamedNote(Protocol):
     """Anything with a path and aliases; a Note is one."""
 
     @property
@@ -40,25 +40,25 @@ class Resolver:
     """Knows the names of a vault; asks `anchors` for the headings and block ids of one note."""
 
     def __init__(
-        self, notes: Iterable[Named], anchors: Callable[[str], Anchors] | None = None
+        self, notes: Iterable[NamedNote], anchors: Callable[[str], Anchors] | None = None
     ) -> None:
         self._paths: dict[str, list[str]] = defaultdict(list)
         self._names: dict[str, list[str]] = defaultdict(list)
         self._aliases: dict[str, list[str]] = defaultdict(list)
         self._folders: set[str] = set()
-        known: dict[str, Named] = {}
+        known: dict[str, NamedNote] = {}
         for note in sorted(notes, key=lambda note: note.path):
             self._add(note)
             known[note.path] = note
         self._anchors = anchors or (lambda path: _anchors_of(known[path]))
 
-    def _add(self, note: Named) -> None:
-        bare = key(NOTE_SUFFIX.sub("", note.path))
+    def _add(self, note: NamedNote) -> None:
+        bare = name_key(NOTE_SUFFIX.sub("", note.path))
         self._paths[bare].append(note.path)
         self._names[bare.rpartition("/")[2]].append(note.path)
         self._folders.add(bare.rpartition("/")[0])
         for alias in note.aliases:
-            self._aliases[key(alias)].append(note.path)
+            self._aliases[name_key(alias)].append(note.path)
 
     def resolve(self, source: str, link: Link) -> Target:
         """The note, and the place in it, that a link of `source` means."""
@@ -67,8 +67,8 @@ class Resolver:
         return self._placed(self._note(source, link), link)
 
     def _note(self, source: str, link: Link) -> Target:
-        name = key(NOTE_SUFFIX.sub("", link.target))
-        folder = key(source.rpartition("/")[0])
+        name = name_key(NOTE_SUFFIX.sub("", link.target))
+        folder = name_key(source.rpartition("/")[0])
         for place, via in _places(name, folder, link.form == "markdown"):
             found = self._at(place, link.target)
             if found:
@@ -96,7 +96,7 @@ class Resolver:
         paths = self._names.get(name.rpartition("/")[2], [])
         if "/" not in name:
             return paths
-        return [p for p in paths if key(NOTE_SUFFIX.sub("", p)).endswith("/" + name)]
+        return [p for p in paths if name_key(NOTE_SUFFIX.sub("", p)).endswith("/" + name)]
 
     def _placed(self, target: Target, link: Link) -> Target:
         if not link.anchor or target.path is None:
@@ -108,7 +108,7 @@ class Resolver:
         )
 
 
-def key(name: str) -> str:
+def name_key(name: str) -> str:
     """Names compare without case, in NFC."""
     return unicodedata.normalize("NFC", name).casefold()
 
@@ -130,17 +130,17 @@ def find_anchor(
 
 def heading_key(text: str) -> str:
     """A heading as links spell it: no case, no markup, single spaces."""
-    return " ".join(_MARKUP.sub(" ", key(text)).split())
+    return " ".join(_MARKUP.sub(" ", name_key(text)).split())
 
 
 def _by_slug(anchor: str, headings: Sequence[Heading]) -> int | None:
     """GitHub's anchors: `## What's new?` is `#whats-new`, its second copy `#whats-new-1`."""
     seen: dict[str, int] = defaultdict(int)
     for heading in headings:
-        slug = _NOT_SLUG.sub("", key(heading.text)).strip().replace(" ", "-")
+        slug = _NOT_SLUG.sub("", name_key(heading.text)).strip().replace(" ", "-")
         numbered = f"{slug}-{seen[slug]}" if seen[slug] else slug
         seen[slug] += 1
-        if numbered == key(anchor):
+        if numbered == name_key(anchor):
             return heading.start
     return None
 
@@ -170,5 +170,5 @@ def _in_order(wanted: Sequence[str], path: Sequence[str]) -> bool:
     return all(part in rest for part in wanted)
 
 
-def _anchors_of(note: Named) -> Anchors:
+def _anchors_of(note: NamedNote) -> Anchors:
     return getattr(note, "headings", ()), getattr(note, "blocks", {})

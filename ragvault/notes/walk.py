@@ -83,14 +83,14 @@ class WalkState:
 
 def walk(root: Path, settings: config.Walk) -> Walked:
     """Every note of the vault, and what was left out. Raises where the vault cannot be listed."""
-    state, top = begin(root, settings)
+    state, top = begin_walk(root, settings)
     todo = [top]
     while todo:  # a list and not calls: nesting has no limit
         todo.extend(visit(state, todo.pop()))
     return finish(state)
 
 
-def begin(root: Path, settings: config.Walk) -> tuple[WalkState, Folder]:
+def begin_walk(root: Path, settings: config.Walk) -> tuple[WalkState, Folder]:
     """A walk that has seen nothing yet, and the folder it begins in. Raises as `walk`."""
     try:
         top = os.path.realpath(root, strict=True)
@@ -399,7 +399,7 @@ class IncrementalWalk:
                 raise
 
     def _look(self, changed: Changed) -> Walked:
-        state, top = begin(self._root, self.settings)
+        state, top = begin_walk(self._root, self.settings)
         base = (top.layers, tuple(state.warnings))  # the list itself will have every folder's
         if changed.everything or self._walked is None or base != self._base:
             self._base, self._rules = base, state.ignore_files

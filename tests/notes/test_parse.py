@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ragvault.config import settings as config
 from ragvault.notes import frontmatter, markdown
-from ragvault.notes.markdown import blank, clean_tag, find_tags
+from ragvault.notes.markdown import blank_out, clean_tag, find_tags
 from ragvault.notes.parse import parse
 from ragvault.text.spans import Lines
 from ragvault.types import Note
@@ -57,7 +57,7 @@ def test_code_and_tables_lie_apart_each_in_one_block(text):
 @given(st.text("ab\n", max_size=60), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60))))
 def test_blanking_keeps_length_and_lines(text, spans):
     inside = [(a, b) for a, b in spans if a <= b <= len(text)]
-    blanked = blank(text, inside)
+    blanked = blank_out(text, inside)
 
     assert len(blanked) == len(text)
     assert [i for i, c in enumerate(blanked) if c == "\n"] == [
