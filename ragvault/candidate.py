@@ -265,11 +265,17 @@ class Context(Struct, frozen=True):
     now: float = 0.0  # seconds since 1970
     limit: int | None = None  # the caller's n
     note_length: float | None = None  # the vault's median, in characters
+    unrelated: float = 0.0  # the cosine that unrelated texts stay below, of this model
     vectors: Mapping[int, Any] = field(default_factory=dict)  # passage -> its unit vector
     sections: Mapping[int, Excerpt] = field(default_factory=dict)
     passages: Mapping[int, Excerpt] = field(default_factory=dict)
     reranker: Reranker | None = None
     count_tokens: Callable[[str], int] | None = None
+
+
+def cosine_evidence(cosine: float, unrelated: float) -> float:
+    """A cosine above that of unrelated texts, as a share of what is left up to 1."""
+    return max(0.0, cosine - unrelated) / (1.0 - unrelated)
 
 
 def total(before: float, terms: Iterable[Term]) -> float:

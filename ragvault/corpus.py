@@ -78,6 +78,8 @@ if TYPE_CHECKING:
 # Three legs of a search, and two that then score each other's hits. A leg that is late still has
 # its thread; a thread is started only when none is free.
 LEG_THREADS = 12
+# Of the default model, for an index that was made before this was measured.
+UNRELATED = 0.45
 TIERS = ("full", "static")  # the best first
 MAX_PLACES = 20_000  # passages whose facts stay in memory between searches: some 10 MB
 MAX_CHARACTERS = 4_000_000  # of note texts that stay in memory: about a thousand notes
@@ -236,6 +238,12 @@ class LocalCorpus:
         if counts.get("full") and not counts.get("static"):
             return "full"
         return "static" if any(counts.values()) else "keyword"
+
+    @property
+    def unrelated_cosine(self) -> float:
+        best = next(iter(self._vectors.values()), None)
+        known = None if best is None else self.catalogue.unrelated_cosine(best.model)
+        return UNRELATED if known is None else known
 
     @property
     def behind(self) -> str:
@@ -458,9 +466,12 @@ class LocalCorpus:
         notes = list(seeds)
         edges = list(map(Edge._make, self.catalogue.link_rows_of(notes)))
         for _ in range(depth - 1):
-            notes = sorted({note for edge in edges for note in (edge.source, edge.target)})
+            reached = sorted({note for edge in edges for note in (edge.source, edge.target)})
+            if reached == notes:
+                break
+            notes = reached
             edges = list(map(Edge._make, self.catalogue.link_rows_of(notes)))
-        return neighbours(edges, seeds, depth, self._link_lists())
+        return neighbours(edges, seeds, depth, self._link_lists(), of_each_other=True)
 
     def passages_of(self, parts: Sequence[NoteSection]) -> list[list[int]]:
         found = self.catalogue.passage_ids_by_note([note for note, _ in parts])

@@ -38,7 +38,7 @@ from ragvault.update.keyword import (
 )
 from ragvault.update.notes import Report, compare, remember_run, resolve_links, store
 from ragvault.update.prepare import prepare_all
-from ragvault.update.vectors import PAGE, embed, refresh_vectors, use_model
+from ragvault.update.vectors import PAGE, embed, measure_unrelated, refresh_vectors, use_model
 
 # Pages of full vectors after which superseded static ones are dropped: both tiers of a whole vault
 # at once would make the index half as large again.
@@ -156,6 +156,7 @@ class _Caches:
             self.report.warn(missing)
             return
         use_model(self.catalogue, "static", embedder.name)
+        measure_unrelated(self.catalogue, embedder)
         self.reached = "static"
         self.report.embedded = new
         if new:
@@ -211,6 +212,7 @@ class _Caches:
             self.report.warn(missing)
             return
         use_model(self.catalogue, "full", embedder.name)
+        measure_unrelated(self.catalogue, embedder)
         self.reached = "full"
         self._drop_superseded_static()
         # Every passage that got a static vector in this run has got a full one as well.

@@ -604,7 +604,10 @@ class Corpus(Protocol):
         ...
 
     def neighbours(self, seeds: Mapping[int, int], depth: int) -> list[Neighbour]:
-        """Notes at most `depth` links from the seeds, which are notes with ranks; best first."""
+        """Notes at most `depth` links from the seeds, which are notes with ranks; best first.
+
+        A seed that another seed links is a neighbour too.
+        """
         ...
 
     def passages_of(self, parts: Sequence[NoteSection]) -> list[list[int]]:
@@ -641,6 +644,11 @@ class Corpus(Protocol):
 
     def vectors(self, passages: Sequence[int]) -> Mapping[int, NDArray[np.float32]]:
         """The vectors of these passages, read when one is looked up."""
+        ...
+
+    @property
+    def unrelated_cosine(self) -> float:
+        """The cosine that unrelated texts stay below, by the model of the best tier."""
         ...
 
     def median_length(self) -> float:

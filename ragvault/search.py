@@ -131,6 +131,7 @@ def ranking_context(
         now=request.now.timestamp(),
         limit=request.limit,
         note_length=corpus.median_length(),
+        unrelated=corpus.unrelated_cosine,
         vectors=vectors,
         sections=corpus.sections(),
         passages=corpus.excerpts(),

@@ -48,9 +48,9 @@ class Weights(Open, frozen=True):
     """How much each list counts in `rrf` and `weighted`."""
 
     vector: AtLeast0 = 1.0
-    keyword: AtLeast0 = 1.0
-    code: AtLeast0 = 1.0
-    graph: AtLeast0 = 0.5
+    keyword: AtLeast0 = 1.3
+    code: AtLeast0 = 0.1
+    graph: AtLeast0 = 0.2
     recency: AtLeast0 = 0.6
     access: AtLeast0 = 0.4
 
@@ -129,27 +129,24 @@ class Features(Open, frozen=True):
     neighbours: Adjacency = Adjacency()
 
 
-class Evidence(Open, frozen=True):
-    """A sum of what each leg knows, each part measured against the most it could be."""
+class KeywordEvidence(Open, frozen=True):
+    """What the evidence of a keyword hit is made of: shares of their sum."""
 
-    vector: AtLeast0 = 1.0
-    passage: AtLeast0 = 0.2
-    note: AtLeast0 = 0.1
-    title: AtLeast0 = 0.1
-    coverage: AtLeast0 = 0.2
-    trust: AtLeast0 = 0.75
-    code: AtLeast0 = 0.05
-    graph: AtLeast0 = 0.0
+    coverage: AtLeast0 = 0.4
+    passage: AtLeast0 = 0.1
+    note: AtLeast0 = 0.2
+    title: AtLeast0 = 0.2
 
 
 class Fuse(Open, frozen=True):
     """Several lists become one score."""
 
-    method: Literal["evidence", "rrf", "weighted", "features", "union"] = "evidence"
+    method: Literal["rrf", "weighted", "features", "union"] = "rrf"
     level: Literal["passage", "note"] = "passage"
     exact: AtLeast0 = 1.0
     keep: Count = 8
     k: Positive = 60
+    exponent: AtLeast0 = 2.0
     mode: Literal["off", "speed", "balanced", "quality", "auto"] = "off"
     order: list[Listed] = field(default_factory=lambda: ["vector", "graph", "keyword", "code"])
     weights: Weights = Weights()
@@ -157,7 +154,7 @@ class Fuse(Open, frozen=True):
     modes: Modes = Modes()
     weighted: Weighted = Weighted()
     features: Features = Features()
-    evidence: Evidence = Evidence()
+    keyword: KeywordEvidence = KeywordEvidence()
 
 
 # --- boost ---
@@ -170,7 +167,7 @@ class Backlinks(Open, frozen=True):
     how: How = "multiply"
     count: Literal["notes", "links"] = "notes"
     scale: Literal["linear", "log"] = "log"
-    weight: AtLeast0 = 0.006
+    weight: AtLeast0 = 0.01
     cap: Positive = 10
 
 
@@ -319,12 +316,13 @@ class Diversify(Open, frozen=True):
     """Not ten times the same corner of the vault."""
 
     enabled: bool = True
-    method: Literal["mmr", "per-note"] = "per-note"
-    per_note: Positive = 3
+    method: Literal["mmr", "per-note"] = "mmr"
+    per_note: Count = 3
     relax: bool = True
-    mmr_lambda: From0To1 = 0.7
+    mmr_lambda: From0To1 = 0.8
     by_type: bool = False
-    relevance: Literal["vector", "score", "confidence"] = "vector"
+    relevance: Literal["vector", "score", "confidence"] = "score"
+    order: Literal["score", "mmr"] = "score"
     lambdas: Lambdas = Lambdas()
 
 

@@ -269,7 +269,7 @@ class Retrieve(Open, frozen=True):
     seeds: Positive = 10
     window: Count = 0
     outside: Literal["keep", "drop"] = "keep"
-    fill: Literal["off", "score", "rank"] = "score"
+    fill: Literal["off", "score", "rank"] = "rank"
     fill_legs: list[Literal["vector", "keyword"]] = field(
         default_factory=lambda: ["vector", "keyword"]
     )

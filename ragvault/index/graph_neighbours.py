@@ -18,21 +18,26 @@ def neighbours(
     seeds: Mapping[int, int],
     depth: int = 1,
     lists: Mapping[Unit, float] | None = None,
+    *,
+    of_each_other: bool = False,
 ) -> list[Neighbour]:
-    """Notes at most `depth` links from the seeds, which have ranks; seeds are none themselves.
+    """Notes at most `depth` links from the seeds, which have ranks.
 
-    Nearer ones first, then by rank, by `shared`, and by id. `edges` need only hold the links of
-    the seeds, and for more depth those of the notes between.
+    With `of_each_other`, a seed that another seed links is a neighbour too; otherwise none is.
+    Nearer ones come first, then by rank, by `shared`, and by id. `edges` need only contain the
+    links of the seeds, and for more depth those of the notes between.
     """
     links = _by_note(edges)
     frontier = {note: (float(rank), note) for note, rank in seeds.items()}
-    known = set(frontier)
+    known: set[int] = set() if of_each_other else set(frontier)
     found: list[Neighbour] = []
     for steps in range(1, depth + 1):
         level = [_best(note, ways, steps) for note, ways in _ways(links, frontier, known, lists)]
         found += sorted(level, key=lambda n: (n.rank, -n.shared, n.note))
         frontier = {n.note: (n.rank, n.seed) for n in level}
-        known |= frontier.keys()
+        known |= frontier.keys() | seeds.keys()
+        if not frontier:
+            break
     return found
 
 

@@ -1,22 +1,26 @@
-"""Diversify: results from different notes, or different from each other.
+"""Diversify: results that differ from each other, and at most a few passages of one note.
 
-    per-note   at most `per_note` passages of one note; with `relax`, more if too few are left
+    per_note   at most so many passages of one note; with `relax`, more if too few are left
     mmr        maximal marginal relevance, greedy:
                lambda * relevance - (1 - lambda) * similarity to the nearest one already chosen
 
-For MMR, relevance and similarity must be on one scale, 0..1. Relevance is the cosine to the query,
-the confidence, or the score scaled to 0..1; similarity is a cosine, at least 0. The MMR value
-becomes the score: it never rises from one choice to the next, so the order stays the order of
-scores. Exact hits that `fuse` put first stay first and count as chosen.
+For MMR, relevance and similarity must be on one scale, 0..1. Relevance is the score scaled to 0..1,
+the confidence, or the cosine to the query; similarity is a cosine, at least 0.
+
+With `order = "score"`, MMR chooses which results are shown, and they are shown in the order of
+their score: the first `limit.n` that it chooses, then the next `limit.n`. With `order = "mmr"` they
+are shown in the order in which MMR chose them, and the MMR value becomes the score. Exact hits that
+`fuse` put first stay first and count as chosen.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
-from ragvault.candidate import Candidate, Context, Ranked, Removal, Term
+from ragvault.candidate import Candidate, Context, Ranked, Removal, Term, best_first
 from ragvault.rank.fuse import cosine
 from ragvault.rank.limit import result_count
 
@@ -26,16 +30,22 @@ if TYPE_CHECKING:
 
 
 def diversify(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
-    """Choose passages that differ, or a few per note."""
+    """Choose passages that differ, a few per note."""
     settings = ctx.settings.diversify
     if not settings.enabled:
         return Ranked(tuple(candidates))
-    if settings.method == "mmr":
-        first = [each for each in candidates if each.lifted]
-        others = [each for each in candidates if not each.lifted]
-        return Ranked((*first, *mmr(others, ctx, first)))
-    few = _per_note(candidates, settings.per_note)
-    return _filled_up(few, result_count(ctx)) if settings.relax else few
+    few = Ranked(tuple(candidates))
+    if settings.per_note:
+        few = _per_note(candidates, settings.per_note)
+        few = _filled_up(few, result_count(ctx)) if settings.relax else few
+    if settings.method == "per-note":
+        return few
+    first = [each for each in few.kept if each.lifted]
+    others = [each for each in few.kept if not each.lifted]
+    chosen = mmr(others, ctx, first)
+    if settings.order == "score":
+        chosen = _in_order_of_score(chosen, ctx.settings.limit.n, others)
+    return Ranked((*first, *chosen), few.removed)
 
 
 def mmr(
@@ -61,6 +71,23 @@ def mmr(
         chosen.append(candidates[at].after("diversify", terms, before=0.0))
         nearest = np.maximum(nearest, alike[at])
     return chosen
+
+
+def _in_order_of_score(
+    chosen: Sequence[Candidate], block: int, scored: Sequence[Candidate]
+) -> list[Candidate]:
+    """The first `block` that MMR chose by their scores, then the next, each with its score.
+
+    In blocks, so that whoever asks for thirty results gets the same first ten as everybody else.
+    """
+    own = {each.id: each for each in scored}
+    ordered: list[Candidate] = []
+    for start in range(0, len(chosen), block):
+        for each in best_first(own[c.id] for c in chosen[start : start + block]):
+            above = ordered[-1].score if ordered else inf
+            held = each.score > above
+            ordered.append(_behind(each, above, "more like the results above") if held else each)
+    return ordered
 
 
 def lambda_of(ctx: Context) -> float:
@@ -122,11 +149,10 @@ def _filled_up(few: Ranked, enough: int) -> Ranked:
             break
         if each.passage.section not in shown:
             shown.add(each.passage.section)
-            behind[each.id] = _behind(each, few.kept[-1].score)
+            behind[each.id] = _behind(each, few.kept[-1].score, "more of a note that ranks above")
     left = tuple(removal for removal in few.removed if removal.candidate.id not in behind)
     return Ranked((*few.kept, *behind.values()), left)
 
 
-def _behind(candidate: Candidate, last: float) -> Candidate:
-    why = "more of a note that ranks above"
+def _behind(candidate: Candidate, last: float, why: str) -> Candidate:
     return candidate.after("diversify", [Term("behind", min(0.0, last - candidate.score), why=why)])

@@ -1,15 +1,13 @@
 """Fuse: several ranked lists become one score. `fuse.method` names the formula:
 
-    evidence   cosine, and keyword scores divided by the highest score this query could get
-    rrf        reciprocal rank fusion: the sum of weight / (k + rank) over the legs that found it
-    weighted   raw scores, as two of the seeds combined them before rank fusion
+    rrf        reciprocal rank fusion: weight * evidence^exponent / (k + rank), summed over legs
+    weighted   raw scores, weighted, as RAGtriever and Recollection combined them before rank fusion
     features   similarity, recency, hierarchy and adjacency, each from 0 to 1
     union      the lists one after the other, as a baseline
 
 RRF compares ranks because a BM25 score and a cosine have no common unit. But a rank says nothing
 about how good a hit is: a keyword list of stray words outvotes a vector leg that alone found the
-answer. `evidence` keeps that information, because a score divided by its bound means the same in
-every query.
+answer. So each hit also counts by its evidence, from 0 to 1. An exponent of 0 is plain RRF.
 
 All methods share the rest:
 
@@ -38,6 +36,7 @@ from ragvault.candidate import (
     Ranked,
     Removal,
     Term,
+    cosine_evidence,
     key,
     total,
 )
@@ -47,8 +46,7 @@ from ragvault.rank.limit import rank_mode, result_count
 
 Terms = list[list[Term]]  # of each candidate
 Method = Callable[[Sequence[Candidate], Context], Terms]
-# What the keyword leg knows, by the names in `Candidate.evidence`.
-_KEYWORD_EVIDENCE = ("passage", "note", "title", "coverage")
+KEYWORD_PARTS = ("coverage", "passage", "note", "title")  # of Candidate.evidence
 LISTS = ("vector", "keyword", "code", "graph", "recency", "access")
 JUDGED = ("vector", "keyword")  # legs whose scores show how certain they are
 EXACT_MATCHES = {
@@ -194,39 +192,38 @@ def _highest(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def rrf(candidates: Sequence[Candidate], ctx: Context) -> Terms:
-    """weight / (k + rank) of every leg that found the candidate."""
-    k, weights = rank_mode(ctx.settings.fuse, ctx.note_length).k, leg_weights(candidates, ctx)
+    """weight * evidence^exponent / (k + rank) of every leg that ranks the candidate."""
+    settings = ctx.settings.fuse
+    k, weights = rank_mode(settings, ctx.note_length).k, leg_weights(candidates, ctx)
+
+    def term(each: Candidate, leg: str, rank: int) -> Term:
+        if not settings.exponent:
+            return Term(leg, 1 / (k + rank), weights.get(leg, 1.0), why=f"rank {rank}")
+        evidence = leg_evidence(each, leg, ctx)
+        value = evidence**settings.exponent / (k + rank)
+        return Term(leg, value, weights.get(leg, 1.0), why=f"rank {rank}, evidence {evidence:.2f}")
+
     return [
-        [
-            Term(leg, 1 / (k + rank), weights.get(leg, 1.0), why=f"rank {rank}")
-            for leg, rank in sorted(each.ranks.items())
-        ]
-        for each in candidates
+        [term(each, leg, rank) for leg, rank in sorted(each.ranks.items())] for each in candidates
     ]
 
 
-def evidence(candidates: Sequence[Candidate], ctx: Context) -> Terms:
-    """What each leg knows, on scales that mean the same in every query."""
-    settings, factors = ctx.settings.fuse.evidence, leg_factors(candidates, ctx)
-    words = [(name, getattr(settings, name) * factors["keyword"]) for name in _KEYWORD_EVIDENCE]
-    code = settings.code * factors["code"]
-    vector, graph = settings.vector * factors["vector"], settings.graph * factors["graph"]
-    k = ctx.settings.fuse.k
+def leg_evidence(candidate: Candidate, leg: str, ctx: Context) -> float:
+    """How good a leg's hit is, from 0 to 1, on a scale that means the same in every query.
 
-    def terms_of(each: Candidate) -> list[Term]:
-        known = each.evidence
-        terms = [Term("vector", cosine(each), vector)]
-        # A hit on one stray word of a question is no evidence that it answers the rest.
-        trust = known.get("coverage", 1.0) ** settings.trust
-        terms += [Term(name, known[name], w * trust) for name, w in words if w and known.get(name)]
-        if code and known.get("code"):
-            terms.append(Term("code", known["code"], code))
-        if graph and "graph" in each.ranks:
-            rank = each.ranks["graph"]
-            terms.append(Term("graph", (k + 1) / (k + rank), graph, why=f"rank {rank}"))
-        return terms
-
-    return [terms_of(each) for each in candidates]
+    vector    the cosine above that of unrelated texts, as a share of what is left up to 1
+    keyword   shares of coverage, and of the scores of passage, note and title against the highest
+              that this query could get
+    others    what the leg says; 1 for a list that does not depend on the query
+    """
+    if leg == "vector":
+        return cosine_evidence(cosine(candidate), ctx.unrelated)
+    if leg == "keyword":
+        shares, known = ctx.settings.fuse.keyword, candidate.evidence
+        parts = [(getattr(shares, name), known.get(name, 0.0)) for name in KEYWORD_PARTS]
+        whole = fsum(share for share, _ in parts)
+        return fsum(share * part for share, part in parts) / whole if whole else 1.0
+    return candidate.evidence.get(leg, 1.0)
 
 
 def union(candidates: Sequence[Candidate], ctx: Context) -> Terms:
@@ -387,7 +384,6 @@ def _adjacency(candidate: Candidate, settings: Features, places: set[tuple[int, 
 
 
 METHODS: Mapping[str, Method] = {
-    "evidence": evidence,
     "rrf": rrf,
     "weighted": weighted,
     "features": features,

@@ -114,9 +114,9 @@ def gather(
     if "graph" in settings.legs and settings.graph:
         start = clock()
         cosines = partial(_cosines, found.get("vector", LegHits()), retrieved.failed)
-        hits = graph_hits(corpus, found, cosines, settings=settings, scope=scopes["graph"])
-        found["graph"] = LegHits(tuple(hits))
-        retrieved.runs.append(LegRun("graph", start, clock(), len(hits)))
+        linked = graph_hits(corpus, found, cosines, settings=settings, scope=scopes["graph"])
+        found["graph"] = linked
+        retrieved.runs.append(LegRun("graph", start, clock(), len(linked.hits)))
     left = max(MIN_SECONDS, began + settings.seconds - clock())
     found = fill(
         found,

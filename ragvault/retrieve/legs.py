@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragvault.candidate import Hit
+from ragvault.candidate import Hit, cosine_evidence
 from ragvault.config.settings import Retrieve
 from ragvault.plan import (
     KeywordAnswer,
@@ -261,15 +261,18 @@ def graph_hits(
     *,
     settings: Retrieve,
     scope: Scope,
-) -> list[Hit]:
+) -> LegHits:
     """One hit for each neighbour of the notes that other legs found, best first.
 
-    A neighbour enters as the section that a link names, otherwise as its passage nearest to the
-    query, by `cosines`. It is ranked by the hit that led to it; one outside the scope takes no
-    place.
+    A hit may be the neighbour of another hit: that two notes were found and one links the other
+    speaks for both. A neighbour enters as the section that a link names, otherwise as its passage
+    nearest to the query, by `cosines`. Its evidence is that of the hit that led to it, times the
+    weight of the link: little for one link of a long list. One outside the scope takes no place.
     """
     seeds, limit = _seeds(found, corpus, settings.seeds), settings.graph
-    near = corpus.neighbours(seeds, corpus.config.graph.depth)
+    near = corpus.neighbours(
+        {note: seed.rank for note, seed in seeds.items()}, corpus.config.graph.depth
+    )
     entered: list[tuple[Neighbour, int]] = []
     for first in range(0, len(near), limit):  # many at once: each call costs a query
         some = near[first : first + limit]
@@ -283,8 +286,24 @@ def graph_hits(
         entered += [(each, passage) for each, passage in pairs if passage is not None]
         if len(entered) >= limit:
             break
-    best = enumerate(entered[:limit], 1)
-    return [Hit(passage, rank, 1.0 / each.rank) for rank, (each, passage) in best]
+    best = entered[:limit]
+    hits = [Hit(passage, rank, 1.0 / each.rank) for rank, (each, passage) in enumerate(best, 1)]
+    return LegHits(
+        tuple(hits),
+        {passage: {"graph": _link_evidence(each, seeds[each.seed])} for each, passage in best},
+    )
+
+
+class Seed(NamedTuple):
+    """A note that other legs found: its best rank in any of them, and its best evidence."""
+
+    rank: int
+    evidence: float
+
+
+def _link_evidence(neighbour: Neighbour, seed: Seed) -> float:
+    """The seed's evidence times the weights of the links, by which `rank` was divided."""
+    return min(1.0, seed.evidence * seed.rank / neighbour.rank)
 
 
 def _nearest(passages: Sequence[int], cosines: Mapping[int, float]) -> int | None:
@@ -295,21 +314,28 @@ def _nearest(passages: Sequence[int], cosines: Mapping[int, float]) -> int | Non
     return passages[0] if passages else None
 
 
-def _seeds(found: Mapping[str, LegHits], corpus: Corpus, count: int) -> dict[int, int]:
-    """The notes of the best hits, each with its best rank in any leg.
-
-    By that rank, then by how many legs found it.
-    """
+def _seeds(found: Mapping[str, LegHits], corpus: Corpus, count: int) -> dict[int, Seed]:
+    """The notes of the best hits: by best rank in any leg, then by how many legs found them."""
     ranks: dict[int, list[int]] = {}
-    for leg in found.values():
+    evidence: dict[int, float] = {}
+    for name, leg in found.items():
         for hit in leg.hits:
             ranks.setdefault(hit.passage, []).append(hit.rank)
+            own = _hit_evidence(name, hit, leg, corpus.unrelated_cosine)
+            evidence[hit.passage] = max(own, evidence.get(hit.passage, 0.0))
     order = sorted(ranks, key=lambda passage: (min(ranks[passage]), -len(ranks[passage]), passage))
-    seeds: dict[int, int] = {}
+    seeds: dict[int, Seed] = {}
     while order and len(seeds) < count:
         few, order = order[: 2 * count], order[2 * count :]
         notes = corpus.notes_of(few)
         for passage in few:
             if passage in notes:
-                seeds.setdefault(notes[passage], min(ranks[passage]))
+                seeds.setdefault(notes[passage], Seed(min(ranks[passage]), evidence[passage]))
     return dict(islice(seeds.items(), count))
+
+
+def _hit_evidence(name: str, hit: Hit, leg: LegHits, unrelated: float) -> float:
+    """How good one hit is, 0 to 1, before all legs are known."""
+    if name == "vector":
+        return cosine_evidence(hit.score, unrelated)
+    return max(leg.evidence.get(hit.passage, {}).values(), default=0.0)

@@ -194,6 +194,15 @@ class Catalogue(Notes, Passages, Links, Filters, Vectors, Caches):
     def set_tier_model(self, tier: str, model: str) -> None:
         set_meta(self._db, f"model {tier}", model)
 
+    def unrelated_cosine(self, model: str) -> float | None:
+        """The cosine that unrelated texts stay below, by this model; None if not measured yet."""
+        known = self._meta(f"unrelated {model}")
+        return float(known) if known else None
+
+    @writing
+    def set_unrelated_cosine(self, model: str, cosine: float) -> None:
+        set_meta(self._db, f"unrelated {model}", str(cosine))
+
     def replaced_at(self, model: str) -> float:
         """When another model took the place of this one in its tier, in seconds since 1970."""
         return float(self._meta(f"replaced {model}") or 0)

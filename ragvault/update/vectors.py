@@ -16,7 +16,7 @@ from functools import partial
 
 from ragvault.config.settings import Vector
 from ragvault.engines import Engines
-from ragvault.models.embed import SLAB, embed_new
+from ragvault.models.embed import SLAB, embed_new, unrelated_cosine
 from ragvault.notes.chunk import embedding_text
 from ragvault.ports import CacheBroken, Embedder, NoProgress, Progress
 from ragvault.store.caches import Cache, vector_cache
@@ -140,6 +140,12 @@ def refresh_vectors(
 
 
 # --- Which model is used ---
+
+
+def measure_unrelated(catalogue: Catalogue, embedder: Embedder) -> None:
+    """Store, once for each model, which cosines say nothing (models/embed.py)."""
+    if catalogue.unrelated_cosine(embedder.name) is None:
+        catalogue.set_unrelated_cosine(embedder.name, unrelated_cosine(embedder))
 
 
 def use_model(catalogue: Catalogue, tier: str, model: str) -> None:
