@@ -25,13 +25,14 @@ from msgspec.structs import replace
 
 from benchmarks import corpora, quality, record
 from benchmarks.corpora import Corpus
-from ragvault.candidate import Candidate, Context
-from ragvault.config.ranking import Evidence
+from ragvault.candidate import Candidate, Context, cosine_evidence
+from ragvault.config.ranking import Fuse
 from ragvault.config.settings import Config
 from ragvault.evaluate import report
 from ragvault.evaluate.metrics import RELEVANT, score
 from ragvault.evaluate.run import Replay, ScoredAnswer
 from ragvault.evaluate.tune import Values, with_values
+from ragvault.plan import LEGS
 from ragvault.rank.calibrate import calibrate
 from ragvault.rank.fuse import cosine
 from ragvault.rank.pipeline import outcome_of
@@ -40,14 +41,16 @@ COLLECTIONS = ("ir/cranfield", "ir/cacm", "ir/med")
 TRIED = 200
 # Wide: from nothing to twice what anybody proposed.
 CHOICES = {
-    "fuse.evidence.passage": (0.0, 0.1, 0.2, 0.4),
-    "fuse.evidence.note": (0.0, 0.1, 0.2, 0.4),
-    "fuse.evidence.title": (0.0, 0.1, 0.2),
-    "fuse.evidence.coverage": (0.0, 0.1, 0.2, 0.4),
-    "fuse.evidence.trust": (0.0, 0.5, 1.0, 2.0),
-    "fuse.evidence.code": (0.0, 0.05, 0.1),
+    "fuse.k": (20, 60, 100, 200),
+    "fuse.exponent": (0.0, 1.0, 1.5, 2.0, 3.0),
+    "fuse.weights.keyword": (0.5, 0.7, 1.0, 1.3, 1.6),
+    "fuse.weights.graph": (0.0, 0.1, 0.2, 0.4),
+    "fuse.keyword.coverage": (0.1, 0.2, 0.4),
+    "fuse.keyword.passage": (0.0, 0.1, 0.2, 0.4),
+    "fuse.keyword.note": (0.0, 0.1, 0.2),
+    "fuse.keyword.title": (0.0, 0.1, 0.2),
 }
-PARTS = ("passage", "note", "title", "coverage", "code")
+PARTS = ("coverage", "passage", "note", "title")
 CURVES = {
     "calibrate.vector.threshold": (0.62, 0.65, 0.68, 0.71, 0.74),
     "calibrate.vector.steepness": (8.0, 12.0, 16.0, 24.0),
@@ -65,11 +68,14 @@ class Left:
         self.config = index.config
         self.replay = Replay(corpus.questions, index, corpora.NOW, corpus.relevant)
         traced = self.replay.traces(self.config)
-        self._known = [(question, *known(found.candidates)) for question, found, _ in traced]
+        self._known = [
+            (question, *known(found.candidates, found.context.unrelated))
+            for question, found, _ in traced
+        ]
 
     def mean(self, values: Values) -> float:
-        """nDCG@10 of the sum of evidence."""
-        config, scores = with_values(self.config, values).fuse.evidence, []
+        """nDCG@10 of fusion alone."""
+        config, scores = with_values(self.config, values).fuse, []
         for question, evidence, notes in self._known:
             order = np.argsort(-summed(evidence, config), kind="stable")
             ranked = [notes[at] for at in order if notes[at] not in question.without]
@@ -92,22 +98,35 @@ class Left:
                 yield each, question.grades.get(each.note.path, 0) >= RELEVANT
 
 
-def known(candidates: Sequence[Candidate]) -> tuple[Any, list[str]]:
-    """What the legs know of each candidate, a column a part of PARTS, and its note."""
+def known(candidates: Sequence[Candidate], unrelated: float) -> tuple[Any, list[str]]:
+    """What the legs know of each candidate, and its note.
+
+    Columns: evidence of vector, PARTS, code, graph; ranks of LEGS (infinite: not found); exact.
+    """
     rows = [
-        [cosine(each), *(each.evidence.get(name, 0.0) for name in PARTS), bool(each.exact)]
+        [
+            cosine_evidence(cosine(each), unrelated),
+            *(each.evidence.get(name, 0.0) for name in PARTS),
+            *(each.evidence.get(name, 1.0) for name in ("code", "graph")),
+            *(each.ranks.get(leg, np.inf) for leg in LEGS),
+            bool(each.exact),
+        ]
         for each in candidates
     ]
-    return np.array(rows).reshape(-1, len(PARTS) + 2), [each.note.path for each in candidates]
+    return np.array(rows).reshape(-1, 12), [each.note.path for each in candidates]
 
 
-def summed(known: Any, weights: Evidence) -> Any:
-    """The sum that `fuse` makes of them, exact hits first (tests hold both to one order)."""
-    vector, passage, note, title, coverage, code, exact = known.T
-    words = weights.passage * passage + weights.note * note
-    words = words + weights.title * title + weights.coverage * coverage
-    total = weights.vector * vector + coverage**weights.trust * words + weights.code * code
-    return total + 10 * exact
+def summed(known: Any, settings: Fuse) -> Any:
+    """The score that `fuse` makes of them, exact hits first (a test compares both)."""
+    vector, *parts, code, graph = known.T[:7]
+    shares = [getattr(settings.keyword, name) for name in PARTS]
+    words = sum(share * part for share, part in zip(shares, parts, strict=True)) / (
+        sum(shares) or 1
+    )
+    total = np.zeros(len(known))
+    for leg, evidence, rank in zip(LEGS, (vector, words, code, graph), known.T[7:11], strict=True):
+        total += getattr(settings.weights, leg) * evidence**settings.exponent / (settings.k + rank)
+    return total + 10 * known.T[11]
 
 
 def tried(count: int = TRIED) -> list[dict[str, float]]:

@@ -52,13 +52,17 @@ class Hit(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class LegRun:
-    """How one leg ran, in seconds since retrieval began, and why it failed, if it did."""
+    """How one leg ran, in seconds since retrieval began, and why it failed, if it did.
+
+    `hits` counts what the leg itself found; `candidates` those of them that are in the catalogue.
+    """
 
     leg: str
     start: float
     end: float
     hits: int = 0
     failed: str = ""
+    candidates: int = 0
 
 
 class NoteFacts(Struct, frozen=True, gc=False):

@@ -53,8 +53,8 @@ def test_what_chooses_sums_as_fusion_does(pool):
     plain = [replace(each, exact="") for each in pool]
     ctx = context("default", fuse__exact=0)
 
-    evidence, _ = heldout.known(plain)
-    sums = dict(zip(ids(plain), heldout.summed(evidence, ctx.settings.fuse.evidence), strict=True))
+    evidence, _ = heldout.known(plain, ctx.unrelated)
+    sums = dict(zip(ids(plain), heldout.summed(evidence, ctx.settings.fuse), strict=True))
 
     for each in fuse(plain, ctx):
         assert sums[each.id] == pytest.approx(each.score)

@@ -171,9 +171,11 @@ def _fired(prepared: PreparedSearch, stages: tuple[Outcome, ...]) -> Iterator[st
     """The signals that fired in one search."""
     if prepared.plan.expansions:
         yield "expansion"
+    # Candidates, not hits: a hit that matches no passage is of no use. Nor does a rank tell: a leg
+    # may also rank what only others found.
+    yield from (run.leg for run in prepared.runs if run.candidates)
     for each in prepared.candidates:
-        # Ranks, not hits: a hit that matches no passage is of no use.
-        yield from each.ranks
+        yield from each.ranks.keys() - set(LEGS)
         if each.exact:
             yield each.exact
     before: tuple[int, ...] = ()

@@ -245,10 +245,13 @@ class Knob:
 
 
 _FUSION = {
-    "evidence": tuple(
-        Knob(f"fuse.evidence.{part}") for part in ("passage", "note", "title", "coverage", "trust")
+    "rrf": (
+        Knob("fuse.weights.keyword"),
+        Knob("fuse.weights.graph"),
+        Knob("fuse.k", 1, 200, True),
+        Knob("fuse.exponent", 0, 4),
+        *(Knob(f"fuse.keyword.{part}") for part in ("passage", "note", "title", "coverage")),
     ),
-    "rrf": (Knob("fuse.weights.keyword"), Knob("fuse.weights.graph"), Knob("fuse.k", 1, 200, True)),
     "weighted": (Knob("fuse.weights.keyword"),),
     "features": tuple(
         Knob(f"fuse.features.{part}") for part in ("recency", "hierarchy", "adjacency")

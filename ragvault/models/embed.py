@@ -81,7 +81,7 @@ _TOPICS = (
     ),
     (
         "what is a hash table",
-        "A structure that finds a value by computing an index from its key, in constant time on average.",
+        "A structure that finds a value by computing an index from its key, in constant time.",
     ),
     (
         "ideas for a birthday party",

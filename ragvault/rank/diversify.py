@@ -37,15 +37,19 @@ def diversify(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     few = Ranked(tuple(candidates))
     if settings.per_note:
         few = _per_note(candidates, settings.per_note)
-        few = _filled_up(few, result_count(ctx)) if settings.relax else few
-    if settings.method == "per-note":
-        return few
-    first = [each for each in few.kept if each.lifted]
-    others = [each for each in few.kept if not each.lifted]
+    if settings.method == "mmr":
+        few = Ranked(_chosen(few.kept, ctx), few.removed)
+    return _filled_up(few, result_count(ctx)) if settings.relax and few.kept else few
+
+
+def _chosen(candidates: Sequence[Candidate], ctx: Context) -> tuple[Candidate, ...]:
+    """The candidates as MMR chooses them, in the order that the settings ask for."""
+    first = [each for each in candidates if each.lifted]
+    others = [each for each in candidates if not each.lifted]
     chosen = mmr(others, ctx, first)
-    if settings.order == "score":
+    if ctx.settings.diversify.order == "score":
         chosen = _in_order_of_score(chosen, ctx.settings.limit.n, others)
-    return Ranked((*first, *chosen), few.removed)
+    return (*first, *chosen)
 
 
 def mmr(

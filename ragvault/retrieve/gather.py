@@ -117,6 +117,7 @@ def gather(
         linked = graph_hits(corpus, found, cosines, settings=settings, scope=scopes["graph"])
         found["graph"] = linked
         retrieved.runs.append(LegRun("graph", start, clock(), len(linked.hits)))
+    own = {name: {hit.passage for hit in leg.hits} for name, leg in found.items()}
     left = max(MIN_SECONDS, began + settings.seconds - clock())
     found = fill(
         found,
@@ -131,8 +132,15 @@ def gather(
     for leg in found.values():
         retrieved.tiers.update(leg.tiers)
         retrieved.warnings += leg.warnings
+    ids = {each.id for each in retrieved.candidates}
     retrieved.runs = [
-        replace(run, start=run.start - began, end=run.end - began) for run in retrieved.runs
+        replace(
+            run,
+            start=run.start - began,
+            end=run.end - began,
+            candidates=len(own.get(run.leg, set()) & ids),
+        )
+        for run in retrieved.runs
     ]
     return retrieved
 

@@ -22,7 +22,7 @@ def vault(tmp_path_factory):
 @pytest.fixture(scope="module")
 def exam(vault):
     with vault.catalogue() as catalogue:
-        return probes(catalogue, 11)
+        return probes(catalogue, 25)
 
 
 @pytest.fixture(scope="module")

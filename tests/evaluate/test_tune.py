@@ -58,8 +58,9 @@ class Simulated:
 
     def answers(self, config, only=None):
         places = np.arange(len(self.questions)) if only is None else np.array(only)
-        weights = np.array([getattr(config.fuse.evidence, part) for part in PARTS])
-        sums = self.evidence[places] @ weights
+        shares, weights = config.fuse.keyword, [config.fuse.weights.vector]
+        weights += [getattr(shares, part) for part in PARTS[1:]]
+        sums = self.evidence[places] @ np.array(weights)
         # Where the right note stands: one more than there are better ones.
         ranks = 1 + (sums > sums[np.arange(len(places)), self.right[places], None]).sum(axis=1)
         return [
@@ -88,7 +89,7 @@ def test_a_gain_that_is_there_is_found_and_kept():
 
     assert found.accepted, found.refusal
     assert found.judged.low > 0
-    before, after = found.changes["fuse.evidence.title"]
+    before, after = found.changes["fuse.keyword.title"]
     assert after > before
 
 
@@ -109,8 +110,8 @@ def test_a_gain_for_most_that_costs_one_kind_is_refused():
 
 def test_what_is_set_above_the_tuning_is_not_turned():
     ranking = Simulated(120, 1, vector=0.05, title=0.4)
-    found = tune(ranking.questions, ranking, plain(), fixed={"fuse.evidence.title"})
-    assert "fuse.evidence.title" not in found.changes
+    found = tune(ranking.questions, ranking, plain(), fixed={"fuse.keyword.title"})
+    assert "fuse.keyword.title" not in found.changes
 
 
 def test_the_same_seed_finds_the_same():
@@ -136,7 +137,7 @@ def test_too_few_questions_are_refused():
 
 
 def test_every_knob_is_a_setting_and_stays_within_its_bounds():
-    for name in ("evidence", "rrf", "weighted", "features"):
+    for name in ("rrf", "weighted", "features"):
         config = replace(Config(), fuse=replace(Config().fuse, method=name))
         for knob in knobs(config):
             here = setting_value(config, knob.key)
@@ -190,11 +191,10 @@ def origins(vault: Vault) -> dict[str, str]:
 # Weights that leave out all that is known: easy to better.
 BAD = [
     *("--set", "fuse.exact=0"),
-    *("--set", "fuse.evidence.vector=0"),
-    *("--set", "fuse.evidence.title=0"),
-    *("--set", "fuse.evidence.passage=0"),
-    *("--set", "fuse.evidence.note=0"),
-    *("--set", "fuse.evidence.coverage=0"),
+    *("--set", "fuse.weights.vector=0"),
+    *("--set", "fuse.weights.keyword=0"),
+    *("--set", "fuse.weights.code=0"),
+    *("--set", "fuse.weights.graph=0"),
 ]
 
 

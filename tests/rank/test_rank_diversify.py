@@ -57,13 +57,27 @@ def test_what_has_no_vector_resembles_nothing():
 def test_what_was_asked_for_by_its_very_name_stays_first_and_counts_as_chosen():
     """b is nearer to the query than c, and much like the note that was asked for."""
     asked = candidate("asked", id=1, exact="title", scores={"vector": 0.5})
-    ctx = context("default", diversify__method="mmr", vectors=VECTORS)
+    how = {"mmr_lambda": 0.7, "relevance": "vector", "order": "mmr"}
+    ctx = context(
+        "default", vectors=VECTORS, **{f"diversify__{name}": value for name, value in how.items()}
+    )
     found = diversify(fuse([asked, *POOL[1:]], ctx), ctx)
 
     assert names(found) == ["asked", "c", "b"]
     assert found[1].score == pytest.approx(0.7 * 0.5)
     assert found[2].score == pytest.approx(0.7 * 0.8 - 0.3 * 0.8)
     assert [step.stage for step in found[0].steps] == ["fuse"]
+
+
+def test_mmr_chooses_what_is_shown_and_the_score_says_in_which_order():
+    """Of two places, c takes the one that b would have had; a third result is b, behind them."""
+    pool = [replace(each, score=score) for each, score in zip(POOL, (3.0, 2.0, 1.5), strict=True)]
+    ctx = context("default", vectors=VECTORS, diversify__mmr_lambda=0.4, limit__n=2)
+    found = diversify(pool, ctx)
+
+    assert names(found) == ["a", "c", "b"]
+    assert [each.score for each in found] == [3.0, 1.5, 1.5]
+    assert found[2].steps[-1].terms[0].why == "more like the results above"
 
 
 def test_relevance_may_be_the_confidence():

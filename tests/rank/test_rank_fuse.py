@@ -14,7 +14,7 @@ from ragvault.candidate import Candidate, Context
 from ragvault.rank.fuse import fuse, hierarchy, leg_weights, renormalised
 from ragvault.rank.limit import rank_mode
 
-METHODS = ["rrf", "weighted", "features", "union", "evidence"]
+METHODS = ["rrf", "weighted", "features", "union"]
 
 
 def only(ctx: Context, **ranks: int) -> float:
@@ -81,35 +81,49 @@ def test_a_lone_keyword_hit_is_worth_half_and_an_important_note_at_least_the_flo
     assert fuse([high], ctx)[0].score == pytest.approx(0.5 * 0.3 + 0.3 + 0.2)
 
 
-def test_evidence_is_a_sum_of_absolute_scores_and_words_count_as_far_as_they_cover_the_query():
+def test_a_hit_counts_by_its_rank_and_by_its_evidence():
+    """vector: (0.7 - 0.45) / 0.55; keyword: shares 4, 1, 2, 2 of nine."""
     found = candidate(
         scores={"vector": 0.7},
         evidence={"passage": 0.5, "note": 0.25, "title": 1.0, "coverage": 0.9},
+        vector=3,
+        keyword=2,
     )
-    words = 0.2 * 0.5 + 0.1 * 0.25 + 0.1 * 1.0 + 0.2 * 0.9
+    near = 0.25 / 0.55
+    words = (4 * 0.9 + 1 * 0.5 + 2 * 0.25 + 2 * 1.0) / 9
 
-    [one] = fuse([found], context("default", fuse__evidence__trust=1.0))
-    [other] = fuse([found], context("default", fuse__evidence__trust=0.0))
+    [squared] = fuse([found], context("default", unrelated=0.45))
+    [plain] = fuse([found], context("default", unrelated=0.45, fuse__exponent=0))
 
-    assert one.score == pytest.approx(0.7 + 0.9 * words)
-    assert other.score == pytest.approx(0.7 + words)
+    assert squared.score == pytest.approx(near**2 / 63 + 1.3 * words**2 / 62)
+    assert plain.score == pytest.approx(1 / 63 + 1.3 / 62)
+    assert [t.why for t in squared.steps[0].terms] == [
+        "rank 2, evidence 0.73",
+        "rank 3, evidence 0.45",
+    ]
 
 
-def test_code_and_neighbours_count_in_evidence_where_they_have_a_weight():
-    found = candidate(scores={"vector": 0.5}, evidence={"code": 0.8}, code=3, graph=4)
-    weighed = {"fuse__evidence__code": 0.05, "fuse__evidence__graph": 0.1}
-    (one,) = fuse([found], context("default", **weighed))
-    (other,) = fuse([found], context("default", **dict.fromkeys(weighed, 0.0)))
+def test_a_list_of_stray_words_does_not_outvote_the_leg_that_knew():
+    knew = candidate("knew", scores={"vector": 0.8}, vector=1)
+    stray = candidate(
+        "stray", scores={"vector": 0.5}, evidence={"coverage": 0.2}, vector=40, keyword=1
+    )
 
-    # The first neighbour is worth all of the weight, later ones as in rank fusion.
-    assert one.score == pytest.approx(0.5 + 0.05 * 0.8 + 0.1 * 61 / 64)
-    assert other.score == 0.5
+    assert names(fuse([stray, knew], context("default", unrelated=0.45))) == ["knew", "stray"]
+    assert names(fuse([stray, knew], context("default", fuse__exponent=0))) == ["stray", "knew"]
+
+
+def test_code_and_neighbours_count_by_their_evidence():
+    found = candidate(evidence={"code": 0.8, "graph": 0.5}, code=3, graph=4)
+    [one] = fuse([found], context("default"))
+
+    assert one.score == pytest.approx(0.1 * 0.8**2 / 63 + 0.2 * 0.5**2 / 64)
 
 
 def test_a_passage_without_a_vector_has_no_cosine():
-    found = candidate(scores={"vector": float("nan")}, evidence={"passage": 0.5})
+    found = candidate(scores={"vector": float("nan")}, vector=1)
 
-    assert fuse([found], context(fuse__method="evidence"))[0].score == 0.1
+    assert fuse([found], context("default"))[0].score == 0.0
 
 
 def test_a_union_is_one_list_after_the_other():
@@ -163,8 +177,11 @@ def test_an_exact_hit_comes_first_however_low_its_score():
 
 def test_a_title_lifts_one_passage_of_its_note_and_a_phrase_every_one():
     def top(exact):
-        pool = [candidate("x", ordinal=i, exact=exact, scores={"vector": i / 9}) for i in (1, 2)]
-        rest = [candidate("y", scores={"vector": 0.9})]
+        pool = [
+            candidate("x", ordinal=i, exact=exact, scores={"vector": i / 9}, vector=4 - i)
+            for i in (1, 2)
+        ]
+        rest = [candidate("y", scores={"vector": 0.9}, vector=1)]
         return names(fuse([*pool, *rest], context("default")))
 
     assert top("title") == top("alias") == ["x", "y", "x"]

@@ -123,11 +123,9 @@ def test_exact_hits_come_first_in_the_default_profile(method, pool):
 
 
 LARGEST = {
-    **{
-        f"fuse__evidence__{name}": 1e6
-        for name in ("vector", "passage", "note", "title", "coverage")
-    },
-    "fuse__evidence__graph": 1e6,
+    **{f"fuse__weights__{name}": 1e6 for name in ("vector", "keyword", "code", "graph")},
+    **{f"fuse__keyword__{name}": 1e6 for name in ("passage", "note", "title", "coverage")},
+    "fuse__exponent": 1e6,
     "fuse__exact": 1e6,
     "boost__backlinks__weight": 1e6,
     "boost__backlinks__cap": 10**6,

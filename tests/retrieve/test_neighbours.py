@@ -17,6 +17,7 @@ class Corpus:
     """A note that links to others, each of which has three passages: 10n, 10n + 1, 10n + 2."""
 
     config = Config()
+    unrelated_cosine = 0.0
 
     def __init__(self, notes):
         self.notes, self.asked = notes, []
@@ -43,8 +44,8 @@ def hits(notes, allowed, limit):
     found = graph_hits(
         corpus, seed, lambda passages: {}, settings=Retrieve(graph=limit), scope=allowed
     )
-    assert [hit.rank for hit in found] == list(range(1, len(found) + 1))
-    return [hit.passage for hit in found], corpus.asked
+    assert [hit.rank for hit in found.hits] == list(range(1, len(found.hits) + 1))
+    return [hit.passage for hit in found.hits], corpus.asked
 
 
 def test_all_neighbours_are_asked_for_at_once():
