@@ -50,7 +50,7 @@ def longest_first(texts: Mapping[bytes, str]) -> list[tuple[bytes, str]]:
 
 
 # Questions and passages about twelve things that have nothing to do with each other.
-_TOPICS = (
+TOPICS = (
     (
         "how long should bread dough rise",
         "Leave the dough under a cloth for two hours, until it has doubled in size.",
@@ -108,8 +108,8 @@ def unrelated_cosine(embedder: Embedder) -> float:
 
     Models differ: 0.45 for bge-small, 0.16 for potion. Only what is above it says anything.
     """
-    questions = embedder.embed([question for question, _ in _TOPICS], "query")
-    passages = embedder.embed([passage for _, passage in _TOPICS], "passage")
+    questions = embedder.embed([question for question, _ in TOPICS], "query")
+    passages = embedder.embed([passage for _, passage in TOPICS], "passage")
     cosines = questions @ passages.T
-    pairs = sorted(float(cosines[pair]) for pair in permutations(range(len(_TOPICS)), 2))
+    pairs = sorted(float(cosines[pair]) for pair in permutations(range(len(TOPICS)), 2))
     return min(0.99, max(0.0, pairs[int(UNRELATED_SHARE * len(pairs))]))
