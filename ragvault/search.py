@@ -163,7 +163,7 @@ def respond(
 ) -> Response:
     """What was found, what each step returned, and what the reader must know."""
     plan = understood.plan
-    behind = [f"the index is behind: {corpus.behind}; run: ragvault index"] if corpus.behind else []
+    behind = [f"{corpus.behind}; run: ragvault index"] if corpus.behind else []
     legs = {run.leg: run.failed for run in retrieved.runs if run.failed}
     return Response(
         plan=plan,
