@@ -80,7 +80,7 @@ class NoProgress:
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors. Says nothing about where they are kept."""
+    """Turns texts into unit vectors. Does not know where they are stored."""
 
     @property
     def name(self) -> str:
@@ -195,14 +195,14 @@ class KeywordIndex(Protocol):
         ...
 
     def words(self) -> dict[str, int]:
-        """Every word of the bodies, and in how many passages it stands.
+        """Every word of the bodies, and how many passages contain it.
 
         Passages that were removed may count until the engine merges its segments.
         """
         ...
 
     def holders(self, word: str) -> int:
-        """The same for one word; 0 for one that stands nowhere."""
+        """The same for one word; 0 if no passage contains it."""
         ...
 
     def refresh(self) -> None:
@@ -435,7 +435,7 @@ class Neighbour:
     `rank` is that of the best hit it was reached from, divided by the weights of the links on the
     way: one link of a long list makes a neighbour of a hit as good as a plain link of a hit much
     further down. `shared` counts the notes one step nearer that lead here. `section` is where the
-    link points (direction out) or where it stands (direction in).
+    link points (direction out) or contains it (direction in).
     """
 
     note: int
@@ -614,7 +614,7 @@ class Corpus(Protocol):
     # Facts and texts
 
     def read_ahead(self, passages: Iterable[int], *, vectors: bool = False) -> None:
-        """Read the facts of passages, and their vectors, that will be asked for soon."""
+        """Read the facts of passages, and their vectors, that will be needed soon."""
         ...
 
     def passages(

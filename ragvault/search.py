@@ -2,7 +2,7 @@
 
     understand -> retrieve -> rank -> verify -> respond
 
-    understand   operators, dates, the kind of question; near words if wanted    query/
+    understand   operators, dates, the kind of question; near words if enabled   query/
     retrieve     vector, keyword, code and graph legs; exact names; lists        retrieve/
     rank         fuse, boost, calibrate, dedup, diversify, rerank, ...           rank/
     verify       every file behind a result is compared with the index           answer/verify.py
@@ -56,7 +56,7 @@ class Understood:
 
 
 def understand_query(request: SearchRequest, corpus: Corpus) -> Understood:
-    """The plan of a query, with near words of the vault's vocabulary if settings ask for them."""
+    """The plan of a query, with near words of the vault if the settings enable that."""
     plan = _plan_or_name(request, corpus)
     settings = corpus.config.query.expand
     if settings.method == "off":

@@ -288,7 +288,7 @@ def check_watching(root: Path, settings: Walk) -> Finding:
 def check_index(catalogue: Catalogue, engines: Engines, status: Status) -> Iterator[Finding]:
     """Everything that can be compared without a search.
 
-    Each cache must have the catalogue's revision and hold exactly its passages.
+    Each cache must have the catalogue's revision and contain exactly its passages.
     """
     wrong = catalogue.check()
     if wrong:

@@ -21,7 +21,7 @@ def neighbours(
 ) -> list[Neighbour]:
     """Notes at most `depth` links from the seeds, which have ranks; seeds are none themselves.
 
-    Nearer ones first, then by rank, by `shared`, and by id. `edges` need only hold the links of
+    Nearer ones first, then by rank, by `shared`, and by id. `edges` need only contain the links of
     the seeds, and for more depth those of the notes between.
     """
     links = _by_note(edges)
@@ -76,7 +76,7 @@ def _ways(
 
 
 def _best(note: int, ways: Sequence[_Way], steps: int) -> Neighbour:
-    # Rank first; a link that points into this note tells more than one that stands in it.
+    # Rank first; a link that points into this note says more than one inside it.
     way = min(ways, key=lambda way: (way.rank, way.direction == "in", *way[2:]))
     shared = len({way.origin for way in ways})
     section = None if way.no_section else way.section

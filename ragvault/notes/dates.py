@@ -1,13 +1,13 @@
 """Dates: when a note is from, and how we know.
 
-    name          a date in its path: a daily note, or a name that holds a date
+    name          a date in its path: a daily note, or a name that contains a date
     frontmatter   date, created or updated
     git           the last commit that touched it
     mtime         the file system, which sync tools rewrite
 
-The first that speaks wins. A date without a zone is taken as UTC, so that one vault has the same
-dates on every machine; a filter compares it with the clock on the wall of whoever asks. A value
-that is no date is passed over. Knows no file and runs no git.
+The first one that is there wins. A date without a zone is taken as UTC, so that one vault has the
+same dates on every machine; a filter compares it with the user's local time. A value that is not a
+date is skipped. This module reads no file and runs no git.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ FORMAT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Daily:
-    """Where Obsidian keeps daily notes, and their names as a moment.js format (may hold `/`)."""
+    """Where Obsidian keeps daily notes, and their names as a moment.js format (may contain `/`)."""
 
     folder: str = ""
     format: str = "YYYY-MM-DD"
@@ -135,7 +135,7 @@ def _first(*known: float | None) -> float:
 
 
 def property_date(properties: Mapping[str, Any], names: Iterable[str]) -> float | None:
-    """The first of these properties that holds a date; names without regard to case."""
+    """The first of these properties that contains a date; names in any case."""
     values = {str(name).casefold(): value for name, value in properties.items()}
     found = (moment_of(values.get(name)) for name in names)
     return next((at for at in found if at is not None), None)

@@ -1,6 +1,6 @@
 """Text of unknown origin, made safe to print.
 
-File names, note texts and settings of a vault may hold characters that a terminal obeys: escape
+File names, note texts and settings of a vault may contain characters that a terminal obeys: escape
 sequences, C1 controls, marks that reverse the direction of writing. These are shown as escapes.
 
     printable        one line, everything that is not visible is escaped
