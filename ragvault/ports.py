@@ -112,7 +112,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class CountsTokens(Protocol):
-    """What an embedder with a tokenizer of its own can do besides."""
+    """What an embedder with its own tokenizer can do as well."""
 
     def count_tokens(self, text: str) -> int:
         """How many tokens a text has, however long it is."""
@@ -245,21 +245,17 @@ class VectorStore(Protocol):
     def put_vectors(
         self, model: str, dim: int, hashes: Sequence[bytes], matrix: NDArray[np.float32]
     ) -> None:
-        """Keep one row a hash, all or none of them. Once this returns they survive a crash."""
-        ...
-
-    def get_vectors(self, model: str, hashes: Sequence[bytes]) -> NDArray[np.float32]:
-        """One row a hash, in the order given. Every hash must be there: see `have`."""
+        """Store one row for each hash, all or none. Once this returns they survive a crash."""
         ...
 
 
-# --- Looking up by meaning ---
+# --- Vector index ---
 
 
 class CacheBroken(RagvaultError):
     """A cache of the catalogue that is missing, damaged, or of another model or format.
 
-    Nothing is lost by it. Whoever meets it makes the cache again from the catalogue and says so.
+    Nothing is lost: the cache is rebuilt from the catalogue, and the user sees a message.
     """
 
     def __init__(self, why: str) -> None:
@@ -498,7 +494,7 @@ class Corpus(Protocol):
         ...
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """Everything read inside is of one moment; a nested snapshot is part of the outer one."""
+        """All reads inside see the same state; a nested snapshot is part of the outer one."""
         ...
 
     def note_count(self) -> int: ...

@@ -105,7 +105,7 @@ def rank(plan: QueryPlan, retrieved: Retrieved, request: SearchRequest, corpus: 
     context, failed = ranking_context(plan, retrieved.candidates, request, corpus)
     stages = run_stages(retrieved.candidates, context, stages_of(plan))[1]
     for each in outcome_of("limit", stages):
-        _ = each.passage.text  # read now, while everything that is read is of one moment
+        _ = each.passage.text  # read now, inside the snapshot
     return Ranking(stages, context, failed)
 
 

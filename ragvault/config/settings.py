@@ -221,7 +221,7 @@ Legs = Annotated[
 
 
 class Search(Open, frozen=True):
-    """Which profile is laid under the other settings."""
+    """Which profile the other settings override."""
 
     profile: str = "default"
 

@@ -31,11 +31,6 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else escaped(char) for char in text)
 
 
-def printable_lines(text: str) -> str:
-    """The same for text of several lines."""
-    return "\n".join(printable(line) for line in text.split("\n"))
-
-
 def harmless(text: str) -> str:
     """The text as it is, except for characters that steer a terminal or reverse its writing."""
     return _NOT_HARMLESS.sub(lambda found: escaped(found[0]), text)
