@@ -72,7 +72,9 @@ def parse_and_chunk(found: Read, config: Config, read_ns: int) -> Prepared | Ski
             return _chunked(note, found, config, read_ns)
     except Overrun:
         problem = f"parsing it took longer than {seconds:g} s"
-    except Exception as error:
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a parser in Rust that panics raises no Exception
         problem = f"parsing it failed: {_name(error)}"
     warning = f"indexed as plain text, because {problem}"
     try:
@@ -92,7 +94,7 @@ def _chunked(note: Note, found: Read, config: Config, read_ns: int) -> Prepared:
     return Prepared(found.file, read_ns, found.digest, note, sections, passages, hashes)
 
 
-def _name(error: Exception) -> str:
+def _name(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
