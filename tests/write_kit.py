@@ -15,6 +15,7 @@ from ragvault.errors import ModelUnavailable
 from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import Words
 from ragvault.ports import NoProgress
+from ragvault.update import workers
 from ragvault.vault import Vault
 
 MODELS = ("models.static=rough", "models.embedder=fine")
@@ -74,6 +75,16 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Models:
         Engines, "embedder", lambda self, name, offline=False: known.open(self, name)
     )
     return known
+
+
+def without_processes(patch: pytest.MonkeyPatch) -> None:
+    """As on a machine that starts no process: everything is read in this one."""
+
+    def refused() -> None:
+        raise OSError("no process can be started")
+
+    patch.setattr(workers, "Worker", refused)
+    patch.setattr(workers, "idle_workers", [])
 
 
 class Heard(NoProgress):

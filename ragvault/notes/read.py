@@ -33,6 +33,7 @@ CHANGING = "changing"  # written to each time it was read
 CLOUD = "cloud"  # its content is not on this machine
 CONFLICT = "conflict"  # the copy a sync tool leaves when two edits meet
 DUPLICATE = "duplicate"  # another file has this name, spelled with other code points
+FAILED = "failed"  # reading or parsing it crashed, or took too long
 LARGE = "large"  # over walk.max_bytes
 NAME = "name"  # a name that is not valid UTF-8
 OUTSIDE = "outside"  # a link that leaves the vault

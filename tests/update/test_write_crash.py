@@ -132,9 +132,9 @@ import sys
 from pathlib import Path
 from ragvault.config.settings import Config
 from ragvault.notes.walk import walk
-from ragvault.update import prepare
+from ragvault.update import prepare, workers
 
-prepare.MANY = prepare.BATCH = 2
+workers.MANY = workers.BATCH = 2
 root = Path(sys.argv[1])
 files = walk(root, Config().walk).files
 for _ in prepare.prepare_all(root, files, Config()):
