@@ -81,17 +81,17 @@ names = st.lists(st.sampled_from([*PIECES, "É", "E\u0301", "ß", "a b"]), min_s
 
 @given(
     awkward_texts(SEEDS, PIECES),
-    st.lists(st.tuples(names.map("".join), names.map("".join)), max_size=6),
+    st.dictionaries(names.map("".join), names.map("".join), max_size=6),  # path to alias
     st.sampled_from(["target-first", "label-first"]),
 )
-@example("[[" + "../" * 3_000 + "Note]]", [], "target-first")
-@example("[a](" + "a/../" * 2_000 + "Note)", [], "target-first")
-@example("[[" + "#One" * 3_000 + "]]", [], "target-first")
+@example("[[" + "../" * 3_000 + "Note]]", {}, "target-first")
+@example("[a](" + "a/../" * 2_000 + "Note)", {}, "target-first")
+@example("[[" + "#One" * 3_000 + "]]", {}, "target-first")
 def test_links(text, more, order):
     known = ["Note.md", "folder/Note.md", "folder/index.md", "deep/er/Note.md", "Straße.md"]
     notes = [
         SimpleNamespace(path=path, aliases=aliases, headings=HEADINGS, blocks={"id": 3})
-        for path, *aliases in [*((path, "Alias") for path in known), *more]
+        for path, *aliases in {**dict.fromkeys(known, "Alias"), **more}.items()
     ]
     paths = {note.path for note in notes}
     with time_limit():
