@@ -28,12 +28,13 @@ from typing import Any
 COUNT = 8  # notes
 FILE_SYSTEM = "mount -t tmpfs -o size=24m none {home} && exec {python} {script} {work} mounted"
 DAY = 86_400
-# Where each fault strikes, in turn: the n-th commit, free bytes, bytes of a file, days.
+# Where each fault strikes, in turn: the n-th commit, free bytes, bytes of a file, or days.
 FAULTS: dict[str, tuple[int, ...]] = {
     "killed at a commit": (1, 2, 4, 8, 16),
     "full disk": (0, 30_000, 300_000),
     "read-only folder": (0,),
-    "write error": (0, 5_000, 60_000),
+    "long files are refused": (0, 5_000, 60_000),
+    "write errors from a commit on": (1, 3, 9),
     "clock jumps": (-400, 400),
 }
 OPERATIONS = ("index", "rebuild", "forget", "watcher", "engine", "model", "full tier")
@@ -271,11 +272,11 @@ def around(fault: str, point: int, disk: Path):
 def strike(fault: str, point: int) -> None:
     """Faults of this process."""
     if fault == "killed at a commit":
-        kill_at_commit(point)
-    elif fault == "write error":
-        # The kernel refuses to write beyond this place of any file.
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (point, point))
+        at_commit(point, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    elif fault == "long files are refused":
+        refuse_writes(point)
+    elif fault == "write errors from a commit on":
+        at_commit(point, lambda: refuse_writes(0))
     elif fault == "clock jumps":
         jump = itertools.chain([0, 0], itertools.repeat(point * DAY))
         clock, clock_ns = time.time, time.time_ns
@@ -283,18 +284,24 @@ def strike(fault: str, point: int) -> None:
         time.time_ns = lambda: clock_ns() + next(jump) * 10**9
 
 
-def kill_at_commit(point: int) -> None:
-    """Die right before the n-th transaction of this process ends."""
+def refuse_writes(beyond: int) -> None:
+    """Let the kernel refuse every write of this process beyond this place of a file."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (beyond, beyond))
+
+
+def at_commit(point: int, act: Callable[[], None]) -> None:
+    """Act right before the n-th transaction of this process ends."""
     commits = itertools.count(1)
 
-    class Killing(sqlite3.Connection):
+    class Counting(sqlite3.Connection):
         def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
             if sql == "COMMIT" and next(commits) == point:
-                os.kill(os.getpid(), signal.SIGKILL)
+                act()
             return super().execute(sql, *args)
 
     connect = sqlite3.connect
-    sqlite3.connect = lambda *args, **named: connect(*args, **named, factory=Killing)  # type: ignore[assignment]
+    sqlite3.connect = lambda *args, **named: connect(*args, **named, factory=Counting)  # type: ignore[assignment]
 
 
 # --- processes ---
