@@ -25,6 +25,7 @@ from itertools import count, groupby
 from pathlib import Path
 from typing import NamedTuple, Protocol
 from unicodedata import normalize
+from warnings import catch_warnings, simplefilter
 
 from ragvault.config import settings as config
 from ragvault.notes.read import read_obsidian_settings, read_small
@@ -285,7 +286,9 @@ class ObsidianFilters:
         try:
             if not is_fast(source):
                 raise ValueError
-            self._regexes.append(re.compile(source, re.IGNORECASE))
+            with catch_warnings():  # on a class such as [[a], which JavaScript allows
+                simplefilter("ignore")
+                self._regexes.append(re.compile(source, re.IGNORECASE))
         except (ValueError, OverflowError, RecursionError, re.error):
             self.refused.append(text)
 
