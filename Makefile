@@ -5,7 +5,7 @@ PYTHON ?= python3
 STAMP := $(VENV)/.installed
 DEMO_HOME := .demo
 
-.PHONY: demo test test-models test-all lint bench clean
+.PHONY: demo test test-models test-all fuzz lint bench clean
 .DEFAULT_GOAL := test
 
 # uv where it is installed, otherwise venv and pip.
@@ -36,6 +36,10 @@ test-models: $(STAMP)
 
 test-all: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -m ""
+
+# 20,000 inputs for each target: minutes. `make test-all` has 100 for each.
+fuzz: $(STAMP)
+	$(BIN)/python -m pytest -n 2 -m slow tests/fuzz --hypothesis-profile=fuzz --timeout=3600
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -3,8 +3,8 @@
     from ragvault import Vault
     Vault.open("~/notes").search("how did we size the cache?").results
 
-The names below are the public ones. All but the error are imported when they are first asked for,
-so that a program which needs none of them starts at once.
+The names below are the public ones. All but the error are imported at first use, so that a
+program which needs none of them starts at once.
 """
 
 from __future__ import annotations

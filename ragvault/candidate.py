@@ -2,7 +2,7 @@
 
     Hit            one passage as one leg found it
     LegRun         how one leg ran: when, how many hits, and why it failed
-    NoteFacts      what a note brings to ranking, whatever the query
+    NoteFacts      what ranking needs of a note, whatever the query
     PassageFacts   the passage that was matched
     Excerpt        text that can be shown: a section, or a passage, with the ids of its neighbours
     Candidate      a passage on its way to becoming a result
@@ -66,7 +66,7 @@ class LegRun:
 
 
 class NoteFacts(Struct, frozen=True, gc=False):
-    """What a note brings to ranking, whatever the query."""
+    """What ranking needs of a note, whatever the query."""
 
     id: int
     path: str

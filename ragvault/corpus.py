@@ -249,7 +249,7 @@ class LocalCorpus:
     def behind(self) -> str:
         cached = self.catalogue.cache(KEYWORD) if self.keyword is not None else None
         lags = cached is not None and cached.revision < self.catalogue.revision
-        return "its last notes are not in the keyword index yet" if lags else ""
+        return "the latest changes are not in the keyword index yet" if lags else ""
 
     @property
     def unfinished(self) -> str:

@@ -40,9 +40,9 @@ VERIFIED_FOR = 600.0
 class Engines:
     """Opens what a vault's settings ask for. `progress` receives downloads, rebuilds and steps.
 
-    Models are kept once they are open, in the `kit`: whoever indexes again and again, or answers
-    many searches, keeps one kit and hands it to every run. A `slab` is how many texts are embedded
-    between two moments at which a run can be stopped.
+    The `kit` contains the open models. A process that indexes or searches many times passes the
+    same kit to every run. A `slab` is the number of texts embedded between two points at which a
+    run can be stopped.
     """
 
     def __init__(
@@ -78,9 +78,9 @@ class Engines:
             discard(self.folder / "caches")
 
     def demand_room(self) -> None:
-        """Raise IndexUnusable where there is no room to build caches beside those there are.
+        """Raise IndexUnusable if there is no room to build new caches beside the current ones.
 
-        As much as they take is wanted beside them, since notes that are new make them larger.
+        The free space must be at least their size: with new notes they become larger.
         """
         held = (self.folder / "caches").rglob("*")
         size = sum(path.lstat().st_size for path in held if path.is_file())
@@ -125,7 +125,7 @@ class Engines:
         return FaissVectors(source, self.config.vector)
 
     def must_rebuild(self, name: str) -> bool:
-        """Whether a cache is to be rebuilt, whatever its state; asked once for each."""
+        """Whether to rebuild a cache, whatever its state; true only at the first call for each."""
         if self._rebuilt is None or name in self._rebuilt:
             return False
         self._rebuilt.add(name)

@@ -239,7 +239,7 @@ class _Caches:
             self.catalogue.drop_superseded_vectors(static, full)
 
     def refresh_better_tiers(self) -> None:
-        """Keep better vectors than this run was asked for; lost files are rebuilt from the
+        """Keep vectors of a better tier than this run has; lost files are rebuilt from the
         catalogue, which embeds nothing."""
         full, *others = self.engines.models(self.catalogue) or [""]
         try:

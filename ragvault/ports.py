@@ -80,7 +80,7 @@ class NoProgress:
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors. Says nothing about where they are kept."""
+    """Turns texts into unit vectors. Does not know where they are stored."""
 
     @property
     def name(self) -> str:
@@ -112,7 +112,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class CountsTokens(Protocol):
-    """What an embedder with a tokenizer of its own can do besides."""
+    """What an embedder with its own tokenizer can do as well."""
 
     def count_tokens(self, text: str) -> int:
         """How many tokens a text has, however long it is."""
@@ -195,14 +195,14 @@ class KeywordIndex(Protocol):
         ...
 
     def words(self) -> dict[str, int]:
-        """Every word of the bodies, and in how many passages it stands.
+        """Every word of the bodies, and how many passages contain it.
 
         Passages that were removed may count until the engine merges its segments.
         """
         ...
 
     def holders(self, word: str) -> int:
-        """The same for one word; 0 for one that stands nowhere."""
+        """The same for one word; 0 if no passage contains it."""
         ...
 
     def refresh(self) -> None:
@@ -245,21 +245,17 @@ class VectorStore(Protocol):
     def put_vectors(
         self, model: str, dim: int, hashes: Sequence[bytes], matrix: NDArray[np.float32]
     ) -> None:
-        """Keep one row a hash, all or none of them. Once this returns they survive a crash."""
-        ...
-
-    def get_vectors(self, model: str, hashes: Sequence[bytes]) -> NDArray[np.float32]:
-        """One row a hash, in the order given. Every hash must be there: see `have`."""
+        """Store one row for each hash, all or none. Once this returns they survive a crash."""
         ...
 
 
-# --- Looking up by meaning ---
+# --- Vector index ---
 
 
 class CacheBroken(RagvaultError):
     """A cache of the catalogue that is missing, damaged, or of another model or format.
 
-    Nothing is lost by it. Whoever meets it makes the cache again from the catalogue and says so.
+    Nothing is lost: the cache is rebuilt from the catalogue, and the user sees a message.
     """
 
     def __init__(self, why: str) -> None:
@@ -435,7 +431,7 @@ class Neighbour:
     `rank` is that of the best hit it was reached from, divided by the weights of the links on the
     way: one link of a long list makes a neighbour of a hit as good as a plain link of a hit much
     further down. `shared` counts the notes one step nearer that lead here. `section` is where the
-    link points (direction out) or where it stands (direction in).
+    link points (direction out) or contains it (direction in).
     """
 
     note: int
@@ -498,7 +494,7 @@ class Corpus(Protocol):
         ...
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """Everything read inside is of one moment; a nested snapshot is part of the outer one."""
+        """All reads inside see the same state; a nested snapshot is part of the outer one."""
         ...
 
     def note_count(self) -> int: ...
@@ -617,7 +613,7 @@ class Corpus(Protocol):
     # Facts and texts
 
     def read_ahead(self, passages: Iterable[int], *, vectors: bool = False) -> None:
-        """Read the facts of passages, and their vectors, that will be asked for soon."""
+        """Read the facts of passages, and their vectors, that will be needed soon."""
         ...
 
     def passages(

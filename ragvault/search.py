@@ -2,7 +2,7 @@
 
     understand -> retrieve -> rank -> verify -> respond
 
-    understand   operators, dates, the kind of question; near words if wanted    query/
+    understand   operators, dates, the kind of question; near words if enabled   query/
     retrieve     vector, keyword, code and graph legs; exact names; lists        retrieve/
     rank         fuse, boost, calibrate, dedup, diversify, rerank, ...           rank/
     verify       every file behind a result is compared with the index           answer/verify.py
@@ -56,7 +56,7 @@ class Understood:
 
 
 def understand_query(request: SearchRequest, corpus: Corpus) -> Understood:
-    """The plan of a query, with near words of the vault's vocabulary if settings ask for them."""
+    """The plan of a query, with near words of the vault if the settings enable that."""
     plan = _plan_or_name(request, corpus)
     settings = corpus.config.query.expand
     if settings.method == "off":
@@ -105,7 +105,7 @@ def rank(plan: QueryPlan, retrieved: Retrieved, request: SearchRequest, corpus: 
     context, failed = ranking_context(plan, retrieved.candidates, request, corpus)
     stages = run_stages(retrieved.candidates, context, stages_of(plan))[1]
     for each in outcome_of("limit", stages):
-        _ = each.passage.text  # read now, while everything that is read is of one moment
+        _ = each.passage.text  # read now, inside the snapshot
     return Ranking(stages, context, failed)
 
 
@@ -164,7 +164,7 @@ def respond(
 ) -> Response:
     """What was found, what each step returned, and what the reader must know."""
     plan = understood.plan
-    behind = [f"the index is behind: {corpus.behind}; run: ragvault index"] if corpus.behind else []
+    behind = [f"{corpus.behind}; run: ragvault index"] if corpus.behind else []
     legs = {run.leg: run.failed for run in retrieved.runs if run.failed}
     return Response(
         plan=plan,

@@ -59,7 +59,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """One heading. `path` holds the texts of the headings above it and its own, outermost first."""
+    """One heading. `path` has the texts of the headings above it and its own, outermost first."""
 
     text: str
     level: int
@@ -125,7 +125,7 @@ class Block:
 
 
 class Held(NamedTuple):
-    """Code or a table, wherever it stands: by itself, in a list, in a quote or in a callout.
+    """Code or a table, wherever it is: by itself, in a list, in a quote or in a callout.
 
     `lang` is the language a fence names, in small letters, by whichever of its names was written.
     """
@@ -138,7 +138,7 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a body is built: its blocks, end to end, and what they hold, in order.
+    """How a body is built: its blocks, end to end, and their content, in order.
 
     No two of `held` share a character; `marks` are places only.
     """
@@ -235,7 +235,7 @@ class Head(NamedTuple):
 
 
 class PassageText(NamedTuple):
-    """What a stored passage says, without where it stands. `hash` is that of the text to embed."""
+    """The text of a stored passage, without its place. `hash` is that of the text to embed."""
 
     id: int
     note_id: int

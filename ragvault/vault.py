@@ -314,6 +314,6 @@ def _names_after_in(query: str, now: datetime, hypothesis: str | None) -> Sequen
 
 
 def data_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Where indexes are. No vault may say, so its own settings are not asked."""
+    """Where indexes are. No vault may decide that, so its own settings are not read."""
     override = load_settings(environ=environ).config.paths.data
     return folders.data_dir(environ, override)

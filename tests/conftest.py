@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # No deadline: two busy cores say nothing about a law.
 settings.register_profile("ragvault", deadline=None)
 settings.load_profile("ragvault")
+# `make fuzz`: --hypothesis-profile=fuzz
+settings.register_profile(
+    "fuzz", deadline=None, max_examples=20_000, suppress_health_check=list(HealthCheck)
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from benchmarks import compare_states, corpora, plot, process, quality, record, tables
+from benchmarks import compare_states, corpora, plot, process, quality, readers, record, tables
 from ragvault.evaluate.questions import Judged, Question
 from ragvault.evaluate.run import ScoredAnswer
 
@@ -163,3 +163,28 @@ def test_two_states_are_asked_every_query_and_their_differences_are_told():
     assert lines[2].startswith("| old | 9.5 | 10.0 | +0.00 | 1.0 |")
     assert lines[3].startswith("| now | 4.5 | 5.0 | -5.00 | 1.0 |")
     assert lines[-1] == "3 of 6 answers are the same"
+
+
+def test_a_load_run_counts_what_was_wrong_and_not_what_changed_meanwhile():
+    writes = [
+        readers.Write(0.0, 0.1, "a.md", 1),
+        readers.Write(1.0, 1.1, "a.md", 2),
+        readers.Write(3.0, 3.1, "a.md", readers.GONE),
+    ]
+    searches = [
+        readers.Search(0.5, 0.6, [("a.md", [1])]),
+        readers.Search(1.05, 1.2, [("a.md", [1])]),  # written meanwhile: either is right
+        readers.Search(2.0, 2.1, [("a.md", [1])]),
+        readers.Search(2.0, 2.1, [("a.md", [1, 2])]),
+        readers.Search(4.0, 4.1, [("a.md", [2])]),
+        readers.Search(4.0, 4.1, error="it failed"),
+    ]
+
+    wrong = readers.judge(searches, writes)
+
+    assert {name: len(each) for name, each in wrong.items()} == {
+        "errors": 1,
+        "torn": 1,
+        "ghosts": 1,
+        "old": 1,
+    }

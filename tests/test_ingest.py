@@ -23,6 +23,7 @@ from write_kit import (
     notes,
     opened,
     prose,
+    without_processes,
     write,
 )
 
@@ -32,6 +33,7 @@ from ragvault.errors import IndexUnusable, VaultEmptied, VaultUnreadable
 from ragvault.index import graph
 from ragvault.index.keyword.whoosh import WhooshWriter
 from ragvault.index.tiers import Tiers
+from ragvault.models.embed import TOPICS
 from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import HasPart, Words
 from ragvault.store import layout
@@ -596,14 +598,8 @@ def test_each_tier_says_that_it_can_be_searched_and_a_quiet_run_says_nothing(vau
     assert again.lines == []
 
 
-def test_many_files_are_read_without_processes_where_those_cannot_be_started(vault, monkeypatch):
-    from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
-
-    def broken(*_):
-        raise BrokenProcessPool
-
-    monkeypatch.setattr("ragvault.update.prepare.MANY", 2)
-    monkeypatch.setattr(ProcessPoolExecutor, "submit", broken)
+def test_files_are_read_without_processes_where_those_cannot_be_started(vault, monkeypatch):
+    without_processes(monkeypatch)
 
     assert vault.index("keyword").added == 12
 

@@ -12,9 +12,11 @@ import pytest
 
 from ragvault.engines import Engines
 from ragvault.errors import ModelUnavailable
+from ragvault.models.embed import text_key
 from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import Words
 from ragvault.ports import NoProgress
+from ragvault.update import workers
 from ragvault.vault import Vault
 
 MODELS = ("models.static=rough", "models.embedder=fine")
@@ -74,6 +76,16 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Models:
         Engines, "embedder", lambda self, name, offline=False: known.open(self, name)
     )
     return known
+
+
+def without_processes(patch: pytest.MonkeyPatch) -> None:
+    """As on a machine that starts no process: everything is read in this one."""
+
+    def refused() -> None:
+        raise OSError("no process can be started")
+
+    patch.setattr(workers, "Worker", refused)
+    patch.setattr(workers, "idle_workers", [])
 
 
 class Heard(NoProgress):
@@ -169,6 +181,17 @@ def answers(vault: Vault, exact: bool = True) -> dict[str, object]:
                 found[f"{model} {query}"] = sorted((score, places[id_]) for id_, score in rows)
             vectors.close()
     return found
+
+
+def stored_vectors(vault: Vault) -> set[tuple[str, bytes]]:
+    """(model, key of a text) of every vector that survived."""
+    if not (vault.folder / "catalogue.sqlite").exists():
+        return set()
+    with vault.catalogue(write=True) as catalogue:
+        vectors = "SELECT name, text_hash FROM vectors JOIN models ON models.id = vectors.model"
+        rows = catalogue._db.execute(vectors).fetchall()
+        model = catalogue.vocabulary_chosen().model
+        return set(rows) | {(model, text_key(term)) for term in catalogue.terms()}
 
 
 def holders(folder: Path, needles: Iterable[bytes]) -> dict[str, list[bytes]]:

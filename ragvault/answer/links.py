@@ -40,7 +40,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A link to the note. `gone` says that the file it stands in is no longer there."""
+    """A link to the note. `gone`: the file that contains it no longer exists."""
 
     note: str
     line: int
@@ -67,7 +67,7 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class PathLink:
-    """A link on a path: the note it stands in, its line, what is written, the note it means."""
+    """A link on a path: the note that contains it, its line, its text, and the note it means."""
 
     note: str
     line: int

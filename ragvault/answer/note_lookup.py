@@ -2,7 +2,7 @@
 
 A note can be named by its path in the vault, by a file path relative to the current folder, or by
 its file name with or without the extension, in any case. Where several notes are accepted, a folder
-stands for all notes in it. Reads the current folder and nothing else.
+means all notes in it. A name that fits no note is an error that suggests the nearest one.
 """
 
 from __future__ import annotations
@@ -46,9 +46,20 @@ def find_notes(root: Path, known: Sequence[str], named: str) -> list[str]:
         return same
     if same:
         raise UsageError(f"{named} could be {', '.join(same)}", fix="give the path of one of them")
-    near = get_close_matches(wanted, known, n=1)
-    fix = f"did you mean {near[0]}?" if near else "give the path of a note in the vault"
-    raise NoSuchNote(f"no note called {named} is in the index", fix=fix)
+    near = _nearest(known, wanted)
+    fix = f"did you mean {near}?" if near else "give the path of a note in the vault"
+    raise NoSuchNote(f"no note called “{named}”", fix=fix)
+
+
+def _nearest(known: Sequence[str], wanted: str) -> str:
+    """The note with the most similar path or name, where “Daily Notes” is daily-notes.md."""
+    spelt = {_plain(name): note for note in reversed(known) for name in (note, *_names(note))}
+    near = get_close_matches(_plain(wanted), spelt, n=1)
+    return spelt[near[0]] if near else ""
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("-", " ").replace("_", " ")
 
 
 def _inside(root: Path, named: str) -> str:

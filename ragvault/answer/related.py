@@ -2,7 +2,7 @@
 
     links       a link in either direction; through one other note it counts half
     community   both are in the same community of the link graph
-    meaning     their passages are near the mean vector of its passages
+    vector      their passages are near the mean vector of its passages
 
 Links and vectors give ranked lists, which are fused by rank as in a search: a note in both lists
 comes before a note in one. A community has no order, so it adds the same amount to each of its
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ragvault.answer.links import is_deleted
@@ -41,7 +41,7 @@ COMMUNITY = 0.2 / (K + 1)
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a note is near. `by` is links, community or meaning, `why` says it in words.
+    """Why a note is near. `by` is links, community or vector; `why` is the reason in words.
 
     `value` is the number of links between them, the size of the community, or the cosine.
     """
@@ -109,12 +109,21 @@ def _add(found: dict[int, _Found], reasons: Mapping[int, Reason], score: float) 
 
 def _by_links(catalogue: Catalogue, own: int) -> dict[int, Reason]:
     edges = _edges(catalogue, [own])
-    between = sorted({note for edge in edges for note in edge[:2]})
+    direct = sorted({note for edge in edges for note in edge[:2]} - {own})
+    further = _edges(catalogue, sorted({own, *direct}))
     lists: Any = catalogue.link_lists()
-    found = neighbours(_edges(catalogue, between), {own: 1}, DEPTH, lists)
-    direct = {each.note for each in found if each.steps == 1}
     both = {edge.source for edge in edges} & {edge.target for edge in edges}
-    return {each.note: _link_reason(each, each.note in both & direct) for each in found}
+    linked = {(edge.source, edge.target) for edge in further}
+    names = {facts.id: PurePosixPath(facts.path).stem for facts in catalogue.facts(direct)}
+    reasons: dict[int, Reason] = {}
+    for each in neighbours(further, {own: 1}, DEPTH, lists):
+        if each.steps == 1:
+            reasons[each.note] = _direct_reason(each, each.note in both)
+        else:
+            pairs = ((note, {(note, each.note), (each.note, note)}) for note in direct)
+            between = [names[note] for note, ways in pairs if ways & linked]
+            reasons[each.note] = _indirect_reason(each, between)
+    return reasons
 
 
 def _edges(catalogue: Catalogue, notes: Sequence[int]) -> list[Edge]:
@@ -123,12 +132,14 @@ def _edges(catalogue: Catalogue, notes: Sequence[int]) -> list[Edge]:
     return [Edge(*row) for row in catalogue.link_rows_of(notes)]  # type: ignore[arg-type]
 
 
-def _link_reason(each: Neighbour, mutual: bool) -> Reason:
-    if each.steps > 1:
-        others = f"{each.shared} other notes" if each.shared > 1 else "another note"
-        return Reason("links", each.steps, f"linked through {others}")
+def _direct_reason(each: Neighbour, mutual: bool) -> Reason:
     ways = {"out": "this note links to it", "in": "it links to this note"}
     return Reason("links", 1, "they link to each other" if mutual else ways[each.direction])
+
+
+def _indirect_reason(each: Neighbour, between: Sequence[str]) -> Reason:
+    others = {1: "", 2: " and another note"}.get(len(between), f" and {len(between) - 1} others")
+    return Reason("links", each.steps, f"linked via [[{between[0]}]]{others}")
 
 
 def _by_community(catalogue: Catalogue, own: int) -> dict[int, Reason]:
@@ -196,7 +207,7 @@ def _nearest_notes(
             where = " > ".join(passages[passage].passage.headings)
             line = passages[passage].passage.lines[0]
             why = f"nearest at line {line}" + (f", {where}" if where else "")
-            found[passages[passage].note_id] = Reason("meaning", cosine, why)
+            found[passages[passage].note_id] = Reason("vector", cosine, why)
         if len(found) == NOTES:
             break
     return found

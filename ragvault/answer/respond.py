@@ -33,7 +33,7 @@ from ragvault.types import SearchRequest
 MergedResult = tuple[int, Candidate]  # the position of its response, and the result
 TextOf = Callable[[Sequence[MergedResult]], str]
 
-# Vaults up to this size are compared with their index even if nobody asked for it. The comparison
+# Vaults up to this size are compared with their index even without --require-fresh. The comparison
 # walks the vault: 42 ms for 1,000 notes in a folder each, 95 ms for 2,500, 472 ms for 14,593. A
 # search without a watcher takes a second, so this is a twentieth of it.
 SMALL_VAULT = 1000  # notes
@@ -248,7 +248,7 @@ def _fitting(results: Sequence[MergedResult], context: Context, text_of: TextOf 
 
 
 def interleaved(answers: Sequence[Sequence[Candidate]]) -> list[MergedResult]:
-    """All results by confidence; those whose exact name was asked for come first."""
+    """All results by confidence; those whose exact name is the query come first."""
     order: list[MergedResult] = []
     at = [0] * len(answers)
 

@@ -5,7 +5,7 @@
     VaultAnswer    what one vault returned, with snippets and how fresh its index is
     SearchResult   one result and its vault
 
-Values only: whatever needs an open index or a file was asked before (respond.py).
+Values only: respond.py has read whatever needs an open index or a file.
 """
 
 from __future__ import annotations
@@ -154,6 +154,6 @@ class SearchAnswer:
 
 
 def changed_files(number: int) -> str:
-    """How far an index is behind, in words."""
+    """How many files the index does not reflect, in words."""
     files = "1 file has" if number == 1 else f"{number:,} files have"
     return f"{files} changed since the last index"

@@ -85,7 +85,7 @@ def verify(
     )
     again = run_stages(kept, context, SHOWING_STAGES)[1]
     for each in outcome_of("limit", again):
-        _ = each.passage.text  # read now, while everything that is read is of one moment
+        _ = each.passage.text  # read now, inside the snapshot
     outcome = Outcome(STAGE, Ranked(tuple(kept), tuple(review.removed)))
     return Verified(
         (*_ranking_stages(stages), outcome, *again), frozenset(review.stale), review.ids

@@ -284,7 +284,7 @@ def _answer(
 
 
 def _compare(typed: SearchArguments) -> ComparePolicy:
-    """JSON always says whether an index is behind; text says it where finding out is cheap."""
+    """JSON always says whether an index is out of date; text only where that is cheap."""
     if typed.format == "json":
         return "always"
     return "never" if typed.quiet else "small"
@@ -311,7 +311,7 @@ def _parsed(args: Sequence[str]) -> SearchArguments | None:
 
 
 def _with_volume(typed: SearchArguments) -> SearchArguments:
-    """-q and -v may stand anywhere; the last one counts."""
+    """-q and -v may be anywhere; the last one counts."""
     return replace(typed, quiet=console.is_quiet(), verbose=console.is_verbose())
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime, tzinfo
 
 HELP = ("-h", "--help")  # answered by the process in which they were typed
-VOLUME = ("-q", "--quiet", "-v", "--verbose")  # may also stand before the command
+VOLUME = ("-q", "--quiet", "-v", "--verbose")  # also allowed before the command
 LEG_THREADS = "leg"  # prefix of the names of a search's threads
 GRACE = 0.2  # seconds a late leg gets to end
 # Python looks for reference cycles after 700 new containers, and now and then at everything. A

@@ -6,7 +6,7 @@ config.toml is the user's, for every vault; tuned.toml is what `ragvault tune` f
 and profile, beside the index.
 
 `load_settings` reads the sources, combines them key by key, and returns a valid Config with the
-origin of every key, or raises one ConfigError that holds every problem found. A setting whose type
+origin of every key, or raises one ConfigError with every problem found. A setting whose type
 is a list or a mapping is one value: a higher source replaces it whole. schema.py knows which
 settings there are and has the sentences about those that cannot be used.
 """
@@ -91,8 +91,9 @@ def combine(
 ) -> Loaded:
     """Lay sources over the defaults, each over those before it.
 
-    An error stands for a source that could not be read: the others may hold mistakes as well, and
-    all of them are told at once. `user_file` is where a cure sends what a vault may not set.
+    A ConfigError in `sources` is a source that could not be read. The other sources may have
+    mistakes too, and all are reported at once. `user_file` is the file to which a fix refers if a
+    vault may not set a key.
     """
     sheet = _Sheet(user_file or folders.user_file())
     for source in sources:
@@ -209,10 +210,10 @@ class _Sheet:
 
 
 def _objection(value: Any, type_: Any) -> str:
-    """What is to be said against this value for this type; nothing when it fits."""
+    """Why this value does not fit this type; empty if it fits."""
     try:
         fits = schema.fits(msgspec.convert(value, type_), type_)
-    # ValueError: a lone surrogate, which an environment may hold and UTF-8 may not.
+    # ValueError: a lone surrogate, which an environment may contain and UTF-8 may not.
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         return str(error) or type(error).__name__
     return "" if fits else "it does not fit"

@@ -262,8 +262,8 @@ def not_a_table(source: Source, path: KeyPath, value: Any) -> ConfigError:
 
 
 def unfit(source: Source, setting: Setting, value: Any, said: str) -> ConfigError:
-    """A value of the wrong type or out of range; `said` is msgspec's word on it."""
-    # Which item it was, or that a count is beyond all counts: what `wanted` does not say.
+    """A value of the wrong type or out of range; `said` is the message of msgspec."""
+    # Only msgspec names the item of a list, and the largest number it accepts.
     inside = f" ({said})" if " - at " in said or "`int` <=" in said else ""
     form = wanted(setting.type)
     return ConfigError(

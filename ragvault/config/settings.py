@@ -169,7 +169,7 @@ class Graph(Table, frozen=True):
 
 
 class Access(Table, frozen=True):
-    """What is kept of your reading. Never from a vault: it would watch whoever opens it."""
+    """Whether opened notes are recorded. A vault may not set this: it could spy on its readers."""
 
     record: bool = False
 
@@ -221,7 +221,7 @@ Legs = Annotated[
 
 
 class Search(Open, frozen=True):
-    """Which profile is laid under the other settings."""
+    """Which profile the other settings override."""
 
     profile: str = "default"
 
@@ -257,7 +257,7 @@ class Query(Open, frozen=True):
 
 
 class Retrieve(Open, frozen=True):
-    """How many candidates each leg brings, and what happens to those a leg missed."""
+    """How many candidates each leg finds, and what happens to those a leg missed."""
 
     legs: Legs = field(default_factory=lambda: ["vector", "keyword", "code", "graph"])
     lists: list[Literal["recency", "access"]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""TOML beyond the standard library: on which line a key stands, and how a value is written.
+"""TOML beyond the standard library: on which line a key is, and how to write a value.
 
     parse     text -> tables, or TomlError with a line
     value     the text of one value -> that value: true, 3, ["a"]
@@ -81,7 +81,7 @@ def value(text: str) -> Any:
 
 
 def lines(text: str) -> dict[KeyPath, int]:
-    """The line on which each key and each table of a valid TOML text first stands."""
+    """The line on which each key and each table of a valid TOML text first occurs."""
     scanner = _Scanner(text.replace("\r\n", "\n"))
     # A line is a courtesy: where the text is strange, the keys found so far will do.
     with suppress(ValueError, RecursionError):
@@ -145,7 +145,7 @@ class _Scanner:
         self._value(path)
 
     def _key(self, table: KeyPath) -> KeyPath:
-        """A dotted key below `table`; the tables it passes through stand on its line too."""
+        """A dotted key below `table`; the tables it passes through are on its line too."""
         path = (*table, self._part())
         self.found.setdefault(path, self._here())
         while _DOT.match(self.text, self.at):
@@ -168,7 +168,7 @@ class _Scanner:
             self._take(_STRING if self._peek('"', "'") else _SCALAR)
 
     def _items(self, closing: str, item: Callable[[], None]) -> None:
-        """What stands between two brackets, with commas, comments and newlines between."""
+        """The items between two brackets, with commas, comments and newlines between them."""
         self.at += 1
         self._take(_BLANK)
         while not self._peek(closing):

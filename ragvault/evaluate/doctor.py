@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ragvault import __version__
+from ragvault.answer.results import changed_files
 from ragvault.answer.status import Status
 from ragvault.config import folders
 from ragvault.config.load import load_settings
@@ -287,7 +288,7 @@ def check_watching(root: Path, settings: Walk) -> Finding:
 def check_index(catalogue: Catalogue, engines: Engines, status: Status) -> Iterator[Finding]:
     """Everything that can be compared without a search.
 
-    Each cache must have the catalogue's revision and hold exactly its passages.
+    Each cache must have the catalogue's revision and contain exactly its passages.
     """
     wrong = catalogue.check()
     if wrong:
@@ -310,13 +311,13 @@ def _check_files(status: Status) -> Iterator[Finding]:
         yield Finding("vault", "broken", pending.why, fix)
     elif pending:
         waits = {
-            "changed files": pending.files,
             "passages to add to the keyword index": pending.words,
             "passages to embed": pending.passages,
             "links to resolve": pending.links,
         }
-        message = "; ".join(f"{what}: {number:,}" for what, number in waits.items() if number)
-        yield Finding("vault", "behind", message, INDEX)
+        parts = [changed_files(pending.files)] if pending.files else []
+        parts += [f"{what}: {number:,}" for what, number in waits.items() if number]
+        yield Finding("vault", "behind", "; ".join(parts), INDEX)
     else:
         yield fine("vault", "every file is indexed as it is now")
     if status.skipped:
@@ -419,15 +420,17 @@ def check_signals(index: LocalCorpus, now: datetime, count: int = PROBES) -> Ite
 
 def _signal(signal: Signal) -> Finding:
     if signal.state == "off":
-        return Finding(signal.name, "note", "is off in your settings")
+        return Finding(signal.name, "note", "off in your settings")
     if signal.state == "failed":
         return Finding(signal.name, "broken", f"fails: {signal.failed}", INDEX)
     if signal.state == "idle":
         return Finding(signal.name, "note", signal.lacks)
     if signal.state == "alive":
-        message = f"fired in {signal.fired} of {signal.asked} searches with the vault's own words"
+        message = (
+            f"had an effect in {signal.fired} of {signal.asked} searches with the vault's own words"
+        )
         return fine(signal.name, message)
-    message = f"fired in none of {signal.asked} searches with the vault's own words"
+    message = f"had an effect in none of {signal.asked} searches with the vault's own words"
     return Finding(signal.name, "broken", message, REBUILD)
 
 

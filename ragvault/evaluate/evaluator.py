@@ -1,4 +1,4 @@
-"""One report over the same questions, asked of one index with different settings.
+"""One report over the same questions, searched in one index with different settings.
 
     evaluator = Evaluator(open_index, questions, now)
     evaluator.run("search.profile=ragdocs")       every question, with some settings changed
@@ -30,7 +30,7 @@ Progress = Callable[[str], None]
 
 
 class Evaluator:
-    """Runs the questions, and holds what is needed to run them again."""
+    """Runs the questions, and stores what is needed to run them again."""
 
     def __init__(self, open_index: OpenIndex, questions: Sequence[Question], now: datetime) -> None:
         self.questions = questions

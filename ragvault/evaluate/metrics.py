@@ -13,7 +13,7 @@ The returned sections are also scored as context for a reader. RAGAS asks a lang
 a section is useful; here the judgements say it. A section is useful if its note is relevant and,
 where the judge named a heading, the section is below that heading or contains it.
 
-    context_precision   the mean of precision@k over the ranks k that hold a useful section
+    context_precision   the mean of precision@k over the ranks k that have a useful section
     context_recall      the share of the judged (note, heading) pairs that some section covers
 
 Plain values in and out; nothing here searches.
@@ -117,7 +117,7 @@ def context_scores(
 
 
 def context_precision(useful: Sequence[bool]) -> float:
-    """The mean of precision@k over the ranks that hold something useful; 0 if none does."""
+    """The mean of precision@k over the ranks that have something useful; 0 if none does."""
     found = 0
     shares = []
     for rank, yes in enumerate(useful, 1):
@@ -137,7 +137,7 @@ def _covers(section: Candidate, wanted: Judged) -> bool:
 
 
 def _headings_inside(text: str) -> list[str]:
-    """The headings in the text of a section; a short section may hold several."""
+    """The headings in the text of a section; a short section may contain several."""
     lines = text.split("\n")
     underlined = [above for above, line in pairwise(lines) if _is_underline(line)]
     return [line for line in lines if line.startswith("#")] + underlined

@@ -109,11 +109,6 @@ class Difference:
     low: float
     high: float
 
-    @property
-    def significant(self) -> bool:
-        """Whether the interval excludes 0."""
-        return self.low > 0 or self.high < 0
-
 
 @dataclass(frozen=True, slots=True)
 class Regression:

@@ -3,13 +3,13 @@
     run_questions   search for every question
     Replay          search once for every question, then rank again with other settings
 
-A note counts at the rank of its best section, so a question asks for enough sections to hold ten
+A note counts at the rank of its best section, so a search returns enough sections to cover ten
 notes. A user sees the first n of them; context and tokens are counted on those. An answer is held
 back if it is empty, or if the confidence of its first result is in the band `moderate` or below.
 
 A replay works because a ranking depends only on the candidates and the context, and neither depends
 on the settings of the stages. Ranking again takes a few milliseconds. Settings that change which
-candidates are found need a new search; `Replay.can_rank` tells them apart.
+candidates are found need a new search; `Replay.can_rank` distinguishes them.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class AnswerScorer:
 
 
 def is_held_back(results: Sequence[Candidate], config: Config) -> bool:
-    """Whether the user would be told that nothing answers the question."""
+    """Whether the user would read that nothing matches the question."""
     if not results:
         return True
     confidence = results[0].confidence

@@ -81,7 +81,7 @@ def _ways(
 
 
 def _best(note: int, ways: Sequence[_Way], steps: int) -> Neighbour:
-    # Rank first; a link that points into this note tells more than one that stands in it.
+    # Rank first; a link that points into this note says more than one inside it.
     way = min(ways, key=lambda way: (way.rank, way.direction == "in", *way[2:]))
     shared = len({way.origin for way in ways})
     section = None if way.no_section else way.section

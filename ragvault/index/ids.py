@@ -1,4 +1,4 @@
-"""Sets of passages: ascending arrays of ids without duplicates. None stands for all passages."""
+"""Sets of passages: ascending arrays of ids without duplicates. None means all passages."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def concepts(
     Words of letters, neither short nor long, and pairs of characters where no space parts words.
 
     `stem` gives the term that all forms of a word share. Of oven and ovens the one that is used
-    more stands for both: as an expansion of each other they would find nothing new.
+    more represents both: as an expansion of each other they would find nothing new.
     """
     forms: dict[str, str] = {}
     for word in words:

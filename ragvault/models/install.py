@@ -396,7 +396,7 @@ def unlisted_full_name(name: str, folder: Path) -> str:
     """The name its vectors are stored under. Raises ModelUnusable if its weights are not safe."""
     _refuse_pickles(name, folder)
     digest = hashlib.sha256()
-    # Not .txt: a folder may hold a log or a licence, which do not affect the vectors.
+    # Not .txt: a folder may contain a log or a licence, which do not affect the vectors.
     files = (p for p in folder.rglob("*") if p.suffix in _ACCEPTED or p.name == "vocab.txt")
     for path in sorted(path for path in files if path.is_file()):
         relative = path.relative_to(folder).as_posix()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ragvault.models.registry import Build, Model
 
 AnyModel = TypeVar("AnyModel", Embedder, Reranker)
+FAKE_NAMES = ("fake", "fake@1")  # of fake.py, which a search with real models does not import
 POOLED = 4  # settings of [models] whose weights stay in memory: up to 200 MB each
 _FULL_NAME = re.compile(r"(.+)@[0-9a-f]{12}")
 _HUB_ID = re.compile(r"[\w][\w.-]*/[\w][\w.-]*")
@@ -98,10 +99,10 @@ def load_options(settings: Models, reporter: Progress, *, offline: bool = False)
 
 def open_embedder(name: str, options: LoadOptions) -> Embedder:
     """The embedder of that name. Raises ModelUnknown, ModelUnavailable or ModelUnusable."""
-    from ragvault.models import fake
+    if name in FAKE_NAMES:
+        from ragvault.models.fake import FakeEmbedder
 
-    if name in (fake.NAME, fake.FakeEmbedder.name):
-        return fake.FakeEmbedder()
+        return FakeEmbedder()
     if is_unlisted(name):
         from ragvault.models.sentence_transformers import SentenceEmbedder
 
@@ -114,10 +115,10 @@ def open_embedder(name: str, options: LoadOptions) -> Embedder:
 
 def open_reranker(name: str, options: LoadOptions) -> Reranker:
     """The reranker of that name. Raises ModelUnknown, ModelUnavailable or ModelUnusable."""
-    from ragvault.models import fake
+    if name in FAKE_NAMES:
+        from ragvault.models.fake import FakeReranker
 
-    if name in (fake.NAME, fake.FakeReranker.name):
-        return fake.FakeReranker()
+        return FakeReranker()
     if is_unlisted(name):
         from ragvault.models.sentence_transformers import SentenceReranker
 

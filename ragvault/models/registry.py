@@ -39,7 +39,7 @@ from ragvault.errors import ModelUnknown, ModelUnusable
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Engine = Literal["onnx", "static", "sentence-transformers"]
 
-# Only formats that hold numbers and text: a pickle could run code when it is opened.
+# Only formats that contain numbers and text: a pickle could run code when it is opened.
 # On names too: each becomes a path inside the models folder.
 _SAFE_FILE = r"^(?!.*\.\.)[\w][\w./-]*\.(onnx|safetensors|json)$"
 _SAFE_NAME = r"^[A-Za-z0-9][\w.-]*$"

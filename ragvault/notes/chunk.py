@@ -213,7 +213,7 @@ def _tail(text: str, size: int) -> str:
 
 # --- Units: a block is divided only as far as its size requires ---
 
-# The price of a cut, by what stands behind it.
+# The price of a cut, by what follows it.
 BLOCK, ITEM, SENTENCE, LINE, WORD, AFTER_HEADING = 0.1, 0.3, 0.6, 1.0, 4.0, 6.0
 
 _SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’»)\]*_]*\s+(?=[^\sa-zà-ÿ])|(?<=[。！？])(?=\S)")

@@ -1,13 +1,13 @@
 """Dates: when a note is from, and how we know.
 
-    name          a date in its path: a daily note, or a name that holds a date
+    name          a date in its path: a daily note, or a name that contains a date
     frontmatter   date, created or updated
     git           the last commit that touched it
     mtime         the file system, which sync tools rewrite
 
-The first that speaks wins. A date without a zone is taken as UTC, so that one vault has the same
-dates on every machine; a filter compares it with the clock on the wall of whoever asks. A value
-that is no date is passed over. Knows no file and runs no git.
+The first one that is there wins. A date without a zone is taken as UTC, so that one vault has the
+same dates on every machine; a filter compares it with the user's local time. A value that is not a
+date is skipped. This module reads no file and runs no git.
 """
 
 from __future__ import annotations
@@ -46,13 +46,18 @@ NAMED = re.compile(
     r"(?<!\d)(\d{4})([-_])(\d\d)\2(\d\d)(?!\d)|^(\d{4})(\d\d)(\d\d)(?:\d{4}|\d{6})?(?!\d)"
 )
 YEARS = range(1900, 2101)  # other digits in a name are more likely a number
+MAX_WRITTEN = 100  # characters; a longer property is no date, and long runs of spaces take minutes
+MAX_FORMAT = 200  # characters of a format
+MAX_TOKENS = 16  # of a format; each of one or two digits doubles the ways to read a name
+
+_WORD = r"[^\W\d_]+(?![^\W\d_])"  # a whole word, so that two words have one way to match
 
 # What each token of a moment.js format matches; those with a name say something about the day.
 TOKENS = {
     "YYYY": r"(?P<YYYY>\d{4})",
     "YY": r"(?P<YY>\d\d)",
-    "MMMM": r"(?P<MMMM>[^\W\d_]+)",
-    "MMM": r"(?P<MMM>[^\W\d_]+)\.?",
+    "MMMM": rf"(?P<MMMM>{_WORD})",
+    "MMM": rf"(?P<MMM>{_WORD})\.?",
     "MM": r"(?P<MM>\d\d)",
     "Mo": r"(?P<M>\d{1,2})(?:st|nd|rd|th)",
     "M": r"(?P<M>\d{1,2})",
@@ -61,9 +66,9 @@ TOKENS = {
     "DD": r"(?P<DD>\d\d)",
     "Do": r"(?P<D>\d{1,2})(?:st|nd|rd|th|\.)?",
     "D": r"(?P<D>\d{1,2})",
-    "dddd": r"[^\W\d_]+",
-    "ddd": r"[^\W\d_]+\.?",
-    "dd": r"[^\W\d_]+\.?",
+    "dddd": _WORD,
+    "ddd": rf"{_WORD}\.?",
+    "dd": rf"{_WORD}\.?",
     **dict.fromkeys(("gggg", "GGGG"), r"\d{4}"),
     **dict.fromkeys(("w", "ww", "W", "WW", "gg", "GG", "d", "e", "E", "Q"), r"\d{1,2}"),
     **dict.fromkeys(("H", "HH", "h", "hh", "k", "kk", "m", "mm", "s", "ss"), r"\d{1,2}"),
@@ -76,7 +81,7 @@ FORMAT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Daily:
-    """Where Obsidian keeps daily notes, and their names as a moment.js format (may hold `/`)."""
+    """Where Obsidian keeps daily notes, and their names as a moment.js format (may contain `/`)."""
 
     folder: str = ""
     format: str = "YYYY-MM-DD"
@@ -135,7 +140,7 @@ def _first(*known: float | None) -> float:
 
 
 def property_date(properties: Mapping[str, Any], names: Iterable[str]) -> float | None:
-    """The first of these properties that holds a date; names without regard to case."""
+    """The first of these properties that contains a date; names in any case."""
     values = {str(name).casefold(): value for name, value in properties.items()}
     found = (moment_of(values.get(name)) for name in names)
     return next((at for at in found if at is not None), None)
@@ -165,6 +170,8 @@ def _seconds(moment: datetime) -> float:
 
 def _read(text: str) -> float | None:
     """A date as people and programs write it. Raises ValueError for a day that does not exist."""
+    if len(text) > MAX_WRITTEN:
+        return None
     if text.isascii() and text.isdigit() and len(text) in (10, 13):
         return int(text) / (1 if len(text) == 10 else 1000)  # Dendron, Joplin: since 1970
     if compact := COMPACT.fullmatch(text):
@@ -214,10 +221,16 @@ def _named(stem: str, daily: Daily) -> Iterator[float | None]:
 
 @lru_cache(maxsize=16)
 def matcher(form: str) -> re.Pattern[str]:
-    """A moment.js format as an expression. A token that comes twice has to match the same text."""
+    """A moment.js format as an expression. A token that comes twice has to match the same text.
+
+    A vault may come from anyone: a format that could take long matches no name.
+    """
+    found = FORMAT.findall(form[: MAX_FORMAT + 1])
+    if len(form) > MAX_FORMAT or sum(bool(token) for _, token, _ in found) > MAX_TOKENS:
+        return re.compile("(?!)")
     parts: list[str] = []
     seen: set[str] = set()
-    for literal, token, other in FORMAT.findall(form):
+    for literal, token, other in found:
         regex = TOKENS.get(token) or re.escape(literal or other)
         name = regex[4 : regex.index(">")] if regex.startswith("(?P<") else ""
         parts.append(f"(?P={name})" if name in seen else regex)

@@ -9,7 +9,7 @@ missing elsewhere. So a vault in which nothing happened is confirmed without ope
     touched    known, with the same content and another status: record that
     moved      not known, but a note that is gone had this content
     removed    known, and gone
-    kept       known, and nothing can be said about it now
+    kept       known, but its present state cannot be determined
 
 A time cannot be trusted while it is as young as the clock's tick: a file written twice within one
 tick, and read in between, keeps its size and its time. So each note is known with the moment its

@@ -1,6 +1,6 @@
 """Properties of a note: the YAML block it may begin with, and Dataview fields in its text.
 
-YAML is read with types kept and without surprises: `yes` is a word, `12:30` is text, a date is a
+YAML is read with its types and without surprises: `yes` is a word, `12:30` is text, a date is a
 date. Nothing in it is ever run, and nothing in it can cost the note: broken YAML, or YAML beyond
 the limits, leaves the text where it is and a warning beside it.
 """
@@ -96,7 +96,7 @@ class _Reader:
         return None
 
     def _value(self, event: Any, depth: int) -> tuple[Any, int]:
-        """A value, and the depth of what it holds."""
+        """A value, and the depth of its content."""
         if isinstance(event, self._yaml.AliasEvent):
             if event.anchor not in self._anchors:
                 raise ValueError(f"the alias *{event.anchor} names nothing before it")

@@ -1,9 +1,9 @@
 """Git dates: when each note was last and first committed.
 
 One run of `git log` for a whole vault. A vault may be somebody else's repository, and a repository
-can name programs for git to run; so git only reads commits and trees here. It is told to use no
-hook, pager, monitor, signature or diff program, to fetch nothing, to lock nothing and to ask
-nothing; it never compares the working tree, because that runs the repository's own filters. Which
+can name programs for git to run; so git only reads commits and trees here. Its options forbid every
+hook, pager, monitor, signature or diff program, fetching, locking and prompting. It never compares
+the working tree, because that runs the repository's own filters. Which
 owners to trust (safe.directory) stays the user's decision.
 
 So a note with changes that are not committed has the date of its last commit. A caller that saw
@@ -52,7 +52,7 @@ SAFE_ENVIRONMENT = {
     "SSH_ASKPASS": "false",
     "LC_ALL": "C",
 }
-# The user's own choice of config files, where safe.directory stands.
+# The user's own choice of config files, which may set safe.directory.
 KEPT_VARIABLES = frozenset(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"))
 
 
@@ -143,7 +143,7 @@ def commits(log: IO[bytes], mark: bytes) -> Iterator[tuple[str, float]]:
 
 
 def records(log: IO[bytes]) -> Iterator[bytes]:
-    """What stands between NUL bytes."""
+    """The parts between NUL bytes."""
     left = b""
     while chunk := log.read(CHUNK):
         *whole, left = (left + chunk).split(b"\0")

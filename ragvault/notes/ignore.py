@@ -5,16 +5,16 @@
     userIgnoreFilters     of .obsidian/app.json, unless walk.obsidian_ignore is off
     walk.exclude          the settings
 
-The strongest comes first, and the first that speaks of a path decides. Ignore files above the vault
-are not the vault's, and are not read.
+The list is in order of precedence: the first that has a rule for a path decides. Ignore files above
+the vault are not read.
 
-True is ignored, False is asked back with `!`, None is not spoken of. Rules are asked from the top
-of the vault downwards, one entry at a time, and never about what lies in an ignored folder: so a
-line has to match the entry itself and not what lies below it, and a note cannot be asked back out
-of an ignored folder, as in git.
+A verdict is True (ignored), False (included again with `!`) or None (no rule matches). Rules are
+applied from the top of the vault downwards, one entry at a time, and never inside an ignored
+folder. So a line has to match the entry itself, and a note in an ignored folder cannot be included
+again, as in git.
 
-A vault may come from anywhere, so no line may take long: a glob becomes an expression that never
-goes back on a star once it has matched.
+A vault may come from anywhere, so no line may take long: a glob becomes a regular expression that
+does not backtrack over a star.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from itertools import count, groupby
 from pathlib import Path
 from typing import NamedTuple, Protocol
 from unicodedata import normalize
+from warnings import catch_warnings, simplefilter
 
 from ragvault.config import settings as config
 from ragvault.notes.read import read_obsidian_settings, read_small
@@ -64,7 +65,7 @@ class Rules:
         self._lines = tuple(lines)
         groups = count()  # one name for each group of the joined expression
         read = [line for text in self._lines if (line := read_line(text, groups))]
-        # Neighbours of one kind are asked in one go; nothing may change places with its neighbour.
+        # Adjacent lines of one kind become one expression; the order of lines stays.
         self._steps: list[tuple[bool, bool, bool, Callable[[str], object]]] = [
             (*kind, _joined(line.regex for line in same))
             for kind, same in groupby(reversed(read), key=lambda line: line[:3])
@@ -142,7 +143,7 @@ def _token(glob: str, at: int, opens: bool) -> tuple[str | None, int]:
 
 
 def _class(glob: str, at: int) -> tuple[str | None, int]:
-    """What stands between `[` and `]`, as an expression that never matches a slash."""
+    """The text between `[` and `]`, as an expression that never matches a slash."""
     negated = glob[at : at + 1] in ("!", "^")
     at += negated
     items: list[str] = []
@@ -180,7 +181,7 @@ def _class_character(glob: str, at: int) -> tuple[str | None, int]:
 
 
 def _path_regex(tokens: list[str], groups: Iterator[int]) -> str:
-    """The expression for a whole path. DEEP stands for any number of folders."""
+    """The expression for a whole path. DEEP means any number of folders."""
     head, *rest = _split_tokens(tokens, DEEP)
     if not rest:
         return _segments(head, groups) + r"\Z"
@@ -285,7 +286,9 @@ class ObsidianFilters:
         try:
             if not is_fast(source):
                 raise ValueError
-            self._regexes.append(re.compile(source, re.IGNORECASE))
+            with catch_warnings():  # on a class such as [[a], which JavaScript allows
+                simplefilter("ignore")
+                self._regexes.append(re.compile(source, re.IGNORECASE))
         except (ValueError, OverflowError, RecursionError, re.error):
             self.refused.append(text)
 
@@ -324,15 +327,15 @@ GITIGNORE, RAGIGNORE = ".gitignore", ".ragignore"
 
 
 class Verdict(Protocol):
-    """Anything that can be asked about an entry of the vault."""
+    """Rules that can decide about an entry of the vault."""
 
     def decide(self, path: str, name: str, folder: bool) -> bool | None:
-        """True: ignored. False: asked back. None: nothing is said about it."""
+        """True: ignored. False: included again. None: no rule matches."""
         ...
 
 
 class Layer(NamedTuple):
-    """Rules, and how many characters of a path lie above the folder they stand in."""
+    """Rules, and how many characters of a path lie above the folder that contains them."""
 
     above: int
     rules: Verdict
@@ -363,7 +366,7 @@ def base_layers(root: str, settings: config.Walk) -> tuple[Layers, list[str]]:
 
 
 def ignore_files(settings: config.Walk) -> frozenset[str]:
-    """The names of the files that hold rules."""
+    """The names of the files that contain rules."""
     return frozenset((RAGIGNORE, GITIGNORE) if settings.gitignore else (RAGIGNORE,))
 
 

@@ -1,4 +1,4 @@
-"""Links as they are written: wikilinks, embeds and Markdown links, wherever they may stand.
+"""Links as they are written: wikilinks, embeds and Markdown links, wherever they are.
 
 The caller has blanked out code, math and comments, and passes the Markdown links its parser found.
 resolve.py finds the note that a link means.
@@ -44,7 +44,7 @@ def find_wiki(
 ) -> Iterator[Link]:
     """Every wikilink of a text, attachments too; lines are for the caller to fill in.
 
-    `original` is the text before anything was blanked out: a name may hold `code`.
+    `original` is the text before anything was blanked out: a name may contain `code`.
     """
     if "[[" not in text:
         return
@@ -60,7 +60,7 @@ def find_wiki(
 
 def from_markdown(start: int, image: bool, destination: str, text: str) -> Link | None:
     """A Markdown link as a Link; None for one that leaves the vault."""
-    # `((…))` is Logseq's name for a block by a number that no file holds.
+    # `((…))` is Logseq's name for a block by a number that is in no file.
     if not destination or _SCHEME.match(destination) or destination.startswith(("//", "((")):
         return None
     path, _, fragment = destination.partition("#")
@@ -97,7 +97,7 @@ def is_image(link: Link) -> bool:
 
 
 def _take_apart(inner: str, order: Order) -> tuple[str, tuple[str, ...], str]:
-    """The target, the anchor and the label of what stands between the brackets."""
+    """The target, the anchor and the label of the text between the brackets."""
     first, label = split_label(inner)
     if order == "label-first":
         first, label = (label, first) if label else (first, "")

@@ -132,7 +132,7 @@ def _drawing_data(text: str, body: int) -> list[Span]:
 
 
 def _links(text: str, seen: str, parsed: Parsed, settings: config.Links) -> list[Link]:
-    """Every link of the body, attachments too, in the order they stand."""
+    """Every link of the body, attachments too, in the order of the text."""
     found = list(find_wiki(seen, settings.order, original=text))
     for md in parsed.links:
         if seen[md.start : md.end].strip() and not _in_brackets(seen, md.start, md.end):
@@ -279,7 +279,7 @@ def find_tags(text: str) -> Iterator[str]:
 
 
 def clean_tag(written: str) -> str:
-    """A tag as it is kept: no `#`, no stray slashes; empty when it is none (digits alone)."""
+    """A tag as it is stored: no `#`, no stray slashes; empty if it is no tag (only digits)."""
     tag = unicodedata.normalize("NFC", written.strip().lstrip("#").strip("/"))
     return "" if not tag or tag.isdigit() or re.search(r"\s", tag) else tag
 

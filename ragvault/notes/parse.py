@@ -13,8 +13,8 @@ from pathlib import PurePosixPath
 from typing import Protocol
 
 from ragvault.config import settings as config
-from ragvault.notes.markdown import parse_markdown
-from ragvault.types import Note
+from ragvault.notes.markdown import parse_markdown, stem
+from ragvault.types import Block, Layout, Note
 
 
 class Parser(Protocol):
@@ -47,3 +47,16 @@ def parse(
     """Everything that is in one file, as a Note; its suffix selects the parser."""
     parser = PARSERS.get(PurePosixPath(path).suffix.lower(), parse_markdown)
     return parser(path, text, settings, links, encoding=encoding, warnings=warnings)
+
+
+def plain_note(path: str, text: str, encoding: str, warnings: Sequence[str]) -> Note:
+    """A file that cannot be parsed, as a Note: one block of prose without properties or links."""
+    layout = Layout((Block("prose", 0, len(text)),))
+    return Note(
+        path=path,
+        text=text,
+        encoding=encoding,
+        title=stem(path),
+        warnings=tuple(warnings),
+        layout=layout,
+    )

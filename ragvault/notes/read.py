@@ -1,12 +1,13 @@
 """Read: the bytes of one file become text.
 
-What the walk saw may have become something else since: a pipe that would block, a link out of the
-vault, a file being written. So a file is opened without waiting and without following a link, asked
-what it is once it is open, and read again where it changed meanwhile.
+A file may have changed since the walk: into a pipe that would block, a link out of the vault, a
+file being written. So a file is opened without waiting and without following a link, its type is
+checked once it is open, and it is read again if it changed meanwhile.
 
 Text has one newline at the end of a line, whatever the file uses, so that line numbers are those
 that editors show; no byte order mark; and no character that cannot be written as UTF-8. Bytes that
-are not UTF-8 are decoded as best as can be and never cost the note. Knows nothing of Markdown.
+are not UTF-8 are decoded as well as possible, and the note is still indexed. This module knows
+nothing about Markdown.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ CHANGING = "changing"  # written to each time it was read
 CLOUD = "cloud"  # its content is not on this machine
 CONFLICT = "conflict"  # the copy a sync tool leaves when two edits meet
 DUPLICATE = "duplicate"  # another file has this name, spelled with other code points
+FAILED = "failed"  # reading or parsing it crashed, or took too long
 LARGE = "large"  # over walk.max_bytes
 NAME = "name"  # a name that is not valid UTF-8
 OUTSIDE = "outside"  # a link that leaves the vault
@@ -96,7 +98,7 @@ def read(root: Path, file: File, max_bytes: int) -> Read | Skipped:
 
 
 def seen_file(path: str, disk: str, status: os.stat_result) -> File:
-    """A file with the facts that tell whether it has changed."""
+    """A file with the facts that show whether it has changed."""
     inode = status.st_ino & _INT64  # some file systems use all 64 bits, and SQLite stores 63
     return File(path, disk, status.st_size, status.st_mtime_ns, status.st_ctime_ns, inode)
 
@@ -226,7 +228,7 @@ def decode(data: bytes) -> tuple[str, str, tuple[str, ...]]:
     warnings = []
     if not marked and encoding != "utf-8":
         warnings.append(f"not UTF-8; read as {encoding}")
-    # A note may hold the replacement character on purpose, and that one is never ignored.
+    # A note may contain the replacement character on purpose; that one counts as text.
     replaced = text.count("\ufffd")
     if replaced and replaced > data.decode(encoding, "ignore").count("\ufffd"):
         warnings.append(f"holds bytes that are not {encoding}; they were replaced")
@@ -237,7 +239,7 @@ def decode(data: bytes) -> tuple[str, str, tuple[str, ...]]:
 
 
 def plain(text: str) -> str:
-    """One newline a line, and no NUL: CommonMark replaces it, and no index can hold it."""
+    """One newline a line, and no NUL: CommonMark replaces it, and no index can store it."""
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
 
 

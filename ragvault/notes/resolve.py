@@ -80,7 +80,7 @@ class Resolver:
         return _best(by_alias, "alias") or Target("unresolved")
 
     def _at(self, place: str, spelled: str) -> str | None:
-        """The note at a path; where case alone tells two apart, the one spelled that way."""
+        """The note at a path; if two differ only in case, the one spelled that way."""
         paths = self._paths.get(place)
         if paths:
             last = NOTE_SUFFIX.sub("", spelled).rpartition("/")[2]
@@ -157,7 +157,7 @@ def _places(name: str, folder: str, markdown: bool) -> list[tuple[str, Via]]:
 
 
 def _best(paths: Sequence[str], via: Via) -> Target | None:
-    """The shortest path; of two equally short ones the first, and said to be ambiguous."""
+    """The shortest path; of two equally short ones the first, marked as ambiguous."""
     if not paths:
         return None
     ordered = sorted(paths, key=lambda path: (len(path), path))

@@ -199,7 +199,7 @@ def take(state: WalkState, file: File, status: os.stat_result) -> None:
 
 
 def link(state: WalkState, path: str, entry: os.DirEntry[str], *, is_note: bool) -> None:
-    """A link with the name of a note, or to a folder: never followed, only told apart."""
+    """A link with the name of a note, or to a folder: never followed, only recognised."""
     state.links += 1
     try:
         target = os.path.realpath(entry.path, strict=True)
@@ -237,7 +237,7 @@ def elsewhere(state: WalkState, path: str) -> None:
 
 
 def lose(state: WalkState, path: str, error: OSError) -> None:
-    """An entry that cannot be listed or asked. One that is gone is nothing to report."""
+    """Report an entry that cannot be listed or examined, unless it is gone."""
     reason, detail = read.reason_of(error)
     if reason != read.VANISHED:
         state.skip(path, read.UNREADABLE, detail)
@@ -370,9 +370,9 @@ class IncrementalWalk:
         return len(self._listings)
 
     def unwatched(self) -> frozenset[str] | None:
-        """Folders that can be listed and are not heard; None while it cannot be said.
+        """Folders that are listed but not watched; None while that is unknown.
 
-        The rules of now let them in, and those of the one who listens did not.
+        They are ignored by the rules with which watching began, and no longer by the current ones.
         """
         if self.watched is None:
             return frozenset()
@@ -422,7 +422,7 @@ class IncrementalWalk:
             todo.extend(self._list(todo.pop(), state))
 
     def _uncertain_folders(self, changed: Changed) -> list[Folder]:
-        """The folders to list: those told of, as far as they are known, and those never sure."""
+        """The folders to list: those that events name, if known, and the uncertain ones."""
         for folder in changed.relisted:
             self._forget(folder)
         wanted = {self._nearest(folder) for folder in changed.listed}

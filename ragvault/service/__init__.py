@@ -1,6 +1,6 @@
 """What runs in the background: the watcher, and how commands reach it.
 
-The constants are what the watcher and its clients share. They stand here because a search reads
+The constants are what the watcher and its clients share. They are here because a search reads
 the record before it imports anything else.
 """
 

@@ -60,7 +60,7 @@ class WatcherNotStarted(RagvaultError):
 
 
 class WatcherStuck(RagvaultError):
-    """The watcher does not end when asked to."""
+    """The watcher did not stop."""
 
     def __init__(self, watcher: WatcherRecord) -> None:
         super().__init__(

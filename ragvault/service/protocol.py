@@ -131,7 +131,10 @@ def encode_message(value: object, most: int = MAX_REPLY) -> bytes:
 
 def decode_message(data: bytes) -> dict[str, Any]:
     """The value of a message, given without its length. Raises ValueError."""
-    value = json.loads(data)
+    try:
+        value = json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if not isinstance(value, dict):
         raise ValueError("not a message")
     return value
@@ -268,6 +271,8 @@ def connect_loopback(address: str, token: str, seconds: float) -> tuple[socket.s
     host, _, port = address.rpartition(":")
     if host != "127.0.0.1":
         raise PeerRefused("its address is not on this machine")
+    if not 0 < int(port) < 1 << 16:
+        raise PeerRefused("its address has no such port")
     connection = socket.create_connection((host, int(port)), timeout=seconds)
     try:
         nonce = os.urandom(16).hex()
@@ -291,4 +296,6 @@ def token_proof(token: str, role: str, nonce: str) -> str:
 def is_token_proof(given: str, token: str, role: str, nonce: str) -> bool:
     import hmac
 
-    return bool(token) and hmac.compare_digest(given, token_proof(token, role, nonce))
+    # As bytes: two strings must be ASCII to be compared, and a peer sends any.
+    expected = token_proof(token, role, nonce).encode()
+    return bool(token) and hmac.compare_digest(given.encode("utf-8", "replace"), expected)

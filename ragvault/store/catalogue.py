@@ -240,13 +240,13 @@ class Catalogue(Notes, Passages, Links, Filters, Vectors, Caches):
         set_meta(self._db, "git head", commit)
 
     @reading
-    def binary_files(self) -> Mapping[str, Any]:
-        """What the walk remembers of files without text (update/notes.py)."""
+    def unusable_files(self) -> Mapping[str, Any]:
+        """The status of files that are binary or that failed (update/notes.py)."""
         found: dict[str, Any] = json.loads(self._meta("binary files") or "{}")
         return found
 
     @writing
-    def set_binary_files(self, files: Mapping[str, Any]) -> None:
+    def set_unusable_files(self, files: Mapping[str, Any]) -> None:
         set_meta(self._db, "binary files", json.dumps(files) if files else "")
 
     @property

@@ -338,7 +338,7 @@ PASSAGE_LEAVES: dict[type, Callable[[Any], Sql]] = {
 # --- SQL functions ---
 #
 # SQLite folds ASCII only, and cannot look into our JSON or into a compressed text. Each function is
-# pure, takes values as the tables store them and never raises. In a pattern, `*` stands for
+# pure, takes values as the tables store them and never raises. In a pattern, `*` means
 # anything.
 
 # A task as the parser reads it; the character in the brackets is its state.

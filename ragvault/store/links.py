@@ -296,17 +296,17 @@ def put_links(db: Connection, note_id: int, links: Sequence[Link], *, new: bool)
 
 
 def names_changed(db: Connection, keys: Iterable[str]) -> None:
-    """Have every link with one of these names looked up again."""
+    """Mark every link with one of these names to be resolved again."""
     db.executemany("INSERT OR IGNORE INTO dirty VALUES (?)", [(to_sql(key),) for key in keys])
 
 
 def unresolve_links_to(db: Connection, note_id: int) -> None:
-    """Have the links to this note looked up again."""
+    """Mark the links to this note to be resolved again."""
     _unresolve(db, "target_note_id = ?", note_id)
 
 
 def unresolve_links_of(db: Connection, note_id: int) -> None:
-    """Have the links of this note looked up again."""
+    """Mark the links of this note to be resolved again."""
     _unresolve(db, "note_id = ?", note_id)
 
 

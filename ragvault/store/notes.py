@@ -300,7 +300,7 @@ class Notes(Database):
     def notes_maybe_named(self, name: str) -> list[NoteRow]:
         """Notes that may have this title, alias or file name, and some others, by path.
 
-        SQLite compares ASCII letters and digits only; anything may stand for the rest of the name.
+        SQLite compares ASCII letters and digits only; any text matches the rest of the name.
         """
         like = _NOT_ALPHANUMERIC.sub("%", name)
         query = f"""

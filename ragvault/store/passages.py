@@ -1,8 +1,8 @@
 """Passages and sections of the catalogue.
 
 Their texts are not stored a second time: they are cut out of the note's text. A passage keeps its
-id as long as its text stays the same, even if it moves inside the note: caches hold ids. An id is
-never given to another text.
+id as long as its text stays the same, even if it moves inside the note: caches contain ids. An id
+is never given to another text.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def _vectors(aside: Path) -> Iterator[tuple[_Model, list[bytes], NDArray[np.floa
 
 
 def _is_sound(model: _Model) -> bool:
-    """Whether a row is plausible; in a damaged file any column may hold anything."""
+    """Whether a row is plausible; in a damaged file any column may contain anything."""
     known = model.dtype in LITTLE_ENDIAN and isinstance(model.name, str)
     return known and isinstance(model.dim, int) and model.dim > 0
 

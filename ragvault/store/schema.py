@@ -22,7 +22,7 @@
 Foreign keys delete the parts of a note with it. A released format is never edited: a change is a
 new migration. MIGRATIONS[n] turns format n into format n + 1; format 0 is an empty file, so the
 first migration creates the catalogue. Each migration is one transaction: an interrupted upgrade
-leaves a complete catalogue of some format. SQLite's `user_version` holds the format,
+leaves a complete catalogue of some format. SQLite's `user_version` is the format,
 `application_id` says that the file is ours.
 """
 

@@ -8,7 +8,7 @@ Forms are folded simple words, cut by an expression that every engine can run it
 engine can index plain English as it is. `prepare` adds what an engine cannot know: the parts of
 identifiers, compounds as one word, pairs of unspaced scripts, accents. A query goes the same way:
 `words` gives the terms by which each of its words is looked up. Stems are written with a tilde
-(`~configur`) where they stand beside forms.
+(`~configur`) where they are mixed with forms.
 
 A text is first cut into runs of characters at spaces and punctuation, except inside a name:
 
@@ -58,7 +58,7 @@ _NEEDS_PARTS = re.compile(
 _LONG = re.compile(rf"[0-9A-Za-z]{{{MAX_LENGTH + 1}}}")
 
 
-# --- Runs of characters: where words stand in a text ---
+# --- Runs of characters: where words are in a text ---
 
 # Inside a character class. The middle dot of katakana (U+30FB) separates names and is left out.
 UNSPACED = (
@@ -79,7 +79,7 @@ _MARKS = (
 _LETTER = rf"[^\W{UNSPACED}]"
 _JOINT = "[-./+'’@&]"
 # What is not seen. Joiners only behind letters that need none: in Persian and in the scripts of
-# India they tell words apart.
+# India they distinguish words.
 _UNSEEN = "\u00ad\u200b\u2060\ufeff"
 _JOINERS = "\u200c\u200d"
 _SKIPPED = rf"(?:[{_UNSEEN}]|(?<=[A-Za-z\u00aa-\u058f])[{_JOINERS}])"
@@ -103,7 +103,7 @@ UNSEEN = re.compile(rf"[{_UNSEEN}{_JOINERS}]")  # in a run: what it is looked up
 # One hump of a name: HTTP|Response|Error, get|User|By|Id, python|3.
 _HUMP = re.compile(r"[A-Z]+(?=[A-Z][^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
 _PLURAL_CAPITALS = re.compile(r"[A-Z]{2,}s")  # APIs, URLs: one word
-# What stands between joints; don't and user's are one piece, l'amour is two.
+# The text between joints; don't and user's are one piece, l'amour is two.
 _PIECE = re.compile(r"[^-.+'’@&#]+(?:['’](?:s|t|ll|re|ve|d|m)\b)?", re.IGNORECASE)
 
 
@@ -181,7 +181,7 @@ def _is_name(text: str, word: str) -> bool:
 
 
 def _humps(piece: str, glue: bool) -> list[tuple[int, int]]:
-    """Spans of the simple words in a piece that holds no joint but underscores."""
+    """Spans of the simple words in a piece that has no joint but underscores."""
     if piece.isalpha() and (piece[1:].islower() or piece.isupper()):
         return [(0, len(piece))]
     if (not piece.isascii() and _HAS_MARKS.search(piece)) or _PLURAL_CAPITALS.fullmatch(piece):
@@ -206,7 +206,7 @@ def _glued(piece: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return out
 
 
-# --- What a run stands for ---
+# --- The words that a run means ---
 
 
 class Lookup(NamedTuple):
@@ -234,7 +234,7 @@ class TermSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What one run of a text or of a query stands for.
+    """The words that one run of a text or of a query means.
 
     `forms` take one place each, `parts` none. `lookups` find it and score it; `groups` are the
     ways to have it: all lookups of one group are there. `exact` are terms that show that it is
@@ -264,7 +264,7 @@ class EngineText(NamedTuple):
 
 
 class Analyzer:
-    """One way to turn texts into terms, the same for what is indexed and what is asked.
+    """One way to turn texts into terms, the same for notes and for queries.
 
     For `code`, nothing is stemmed, there are no stop words, and iPhone has two parts.
     """
@@ -299,7 +299,7 @@ class Analyzer:
         return EngineText(between.join(forms), between.join(to_stem), " ".join(parts))
 
     def words(self, text: str) -> Iterator[tuple[int, int, Word]]:
-        """Each word of a text: where it starts, the place of its first form, what it stands for."""
+        """Each word of a text: where it starts, the place of its first form, and what it means."""
         at = 0
         for match in run_pattern(text).finditer(text):
             word = self.word(match.group())

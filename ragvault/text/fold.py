@@ -94,6 +94,6 @@ def stemmer(language: str) -> Callable[[str], str] | None:
             f'keyword.stemming = "{language}" is not a language that can be stemmed',
             fix=f'use "none" or one of: {known}',
         )
-    # No cache of its own: the analyzer keeps what it has met.
+    # Not cached here: the analyzer caches its words.
     stem: Callable[[str], str] = Stemmer.Stemmer(language, 0).stemWord
     return stem

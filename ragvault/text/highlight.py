@@ -1,7 +1,7 @@
 """Highlight: which words of a text a query matches.
 
 It uses the analyzer of the index, so `configure` marks configuration exactly when it finds it. A
-part marks its part of a compound, and a phrase is marked only where it stands whole.
+part marks its part of a compound, and a phrase is marked only where it occurs whole.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Text of unknown origin, made safe to print.
 
-File names, note texts and settings of a vault may hold characters that a terminal obeys: escape
+File names, note texts and settings of a vault may contain characters that a terminal obeys: escape
 sequences, C1 controls, marks that reverse the direction of writing. These are shown as escapes.
 
     printable        one line, everything that is not visible is escaped
@@ -29,11 +29,6 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else escaped(char) for char in text)
-
-
-def printable_lines(text: str) -> str:
-    """The same for text of several lines."""
-    return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def harmless(text: str) -> str:

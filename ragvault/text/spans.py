@@ -1,8 +1,9 @@
 """Spans: the text between two offsets of a note, without what is not indexed; and lines.
 
-A note's text is kept once. Sections and passages are offsets into it, and what they say is cut out
-when it is asked for: the chunker and the catalogue cut with the same function, so that a passage
-read back is the passage that was embedded. Nothing here knows Markdown, SQLite or a file.
+A note's text is stored once. Sections and passages are offsets into it, and their text is cut out
+when it is needed. The chunker and the catalogue cut with the same function, so a passage that is
+read back is the passage that was embedded. This module knows nothing about Markdown, SQLite or
+files.
 
 `excluded` are stretches [first, last) in order and apart, as in `Note.excluded`.
 """

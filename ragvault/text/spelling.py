@@ -1,4 +1,4 @@
-"""Spelling: the words of a vault that are nearly the word that was typed.
+"""Spelling: the words of a vault that are spelt almost like a word of the query.
 
 Near is one slip for words of four to seven letters and two for longer ones, where a slip is a
 letter missing, added, changed or swapped with its neighbour. Digits and words of three letters
@@ -38,7 +38,7 @@ def near(
 ) -> tuple[str, ...]:
     """The nearest words: as few slips as possible, at most `limit` of them, in order.
 
-    `begins` gives the words with a beginning and `is_there` says whether a note still holds one.
+    `begins` gives the words with a beginning and `is_there` says whether a note still contains one.
     Most slips come after the second letter, so words that share the first two are tried first;
     then those that share the first, or begin with the second (a letter too many, or two swapped);
     then those of which the first letter was left out. Another first letter is not tried.

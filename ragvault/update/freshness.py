@@ -3,6 +3,7 @@
     folder_error, is_gone, is_empty, check_vault   whether the vault's folder can be read at all
     compare_note   one note: same, gone, unreadable, or changed (then it is read and chunked again)
     recipe         how notes are read and chunked: another recipe makes every file wait
+    unusable       files that were binary or failed, and are not tried again until they change
     waiting        how many files of the vault `index` would process; reads few of them
 
 Files are compared by size, times and inode; content is read only if those are not conclusive, as in
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -24,10 +26,11 @@ from ragvault.errors import VaultUnreadable
 
 if TYPE_CHECKING:
     from ragvault.config.settings import Config
+    from ragvault.notes.diff import FileStatus
     from ragvault.notes.walk import Walked
     from ragvault.store.catalogue import Catalogue
     from ragvault.store.notes import StoredNote
-    from ragvault.types import File
+    from ragvault.types import File, Skipped
     from ragvault.update.prepare import Prepared
 
 State = Literal["same", "gone", "changed", "unreadable"]
@@ -39,6 +42,27 @@ def recipe(config: Config) -> str:
     """A fingerprint of how notes are read and chunked: all that matters but the file itself."""
     how = json.encode((READER, config.parse.comments, config.links, config.chunk))
     return blake2b(how, digest_size=8).hexdigest()
+
+
+def unusable(catalogue: Catalogue, recipe: str) -> Callable[[str, FileStatus], Skipped | None]:
+    """A function that has the reason why a file of this status is not tried again, if it is not.
+
+    Such a file was binary, or failed, when it was last tried with this recipe.
+    """
+    known = catalogue.unusable_files()
+    if known.get("recipe") != recipe:
+        return lambda path, status: None
+    statuses, skipped = known["files"], {skip.path: skip for skip in catalogue.skipped()}
+
+    def reason(path: str, status: FileStatus) -> Skipped | None:
+        return skipped.get(path) if statuses.get(path) == status_list(status) else None
+
+    return reason
+
+
+def status_list(status: FileStatus) -> list[int]:
+    """The status of a file, as `Catalogue.unusable_files` has it."""
+    return [status.size, status.mtime_ns, status.ctime_ns, status.inode]
 
 
 def folder_error(root: Path) -> OSError | None:
@@ -106,17 +130,21 @@ def compare_note(root: Path, catalogue: Catalogue, config: Config, path: str) ->
         return Comparison("gone")
     file, was = seen_file(path, stored.file.disk, status), stored.file
     known = Known(was.size, was.mtime_ns, stored.digest, stored.indexed_ns, was.ctime_ns, was.inode)
-    return _read_again(root, stored, file, config) if is_doubtful(known, file) else SAME
+    if not is_doubtful(known, file):
+        return SAME
+    if unusable(catalogue, recipe(config))(path, file):
+        return Comparison("unreadable")
+    return _read_again(root, stored, file, config)
 
 
 def _read_again(root: Path, stored: StoredNote, file: File, config: Config) -> Comparison:
     from ragvault.notes.read import BINARY, VANISHED, digest_of, stable_bytes
-    from ragvault.update.prepare import Prepared, prepare
+    from ragvault.update.prepare import Prepared, prepare_for_search
 
     got = stable_bytes(root, file, config.walk.max_bytes)
     if isinstance(got, tuple) and digest_of(got[1]) == stored.digest:
         return SAME
-    now = prepare(root, file, config)
+    now = prepare_for_search(root, file, config)
     if isinstance(now, Prepared):
         return Comparison("changed", now)
     return Comparison("gone" if now.reason in (VANISHED, BINARY) else "unreadable")
@@ -151,7 +179,9 @@ def waiting(
     # Not counted: files that were skipped (the next run would skip them again), and notes in
     # folders that cannot be read now (they stay as they are).
     unread = {skip.path for skip in catalogue.skipped()}
-    both, lost = seen.keys() & found.keys(), seen.keys() - found.keys()
+    failed = unusable(catalogue, wanted)
+    both = {path for path in seen.keys() & found.keys() if not failed(path, found[path])}
+    lost = seen.keys() - found.keys()
     changed = {
         path
         for path in both

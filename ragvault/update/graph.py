@@ -27,7 +27,7 @@ from ragvault.index.graph import (
 from ragvault.ports import Progress
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.links import LinkStats
-from ragvault.update.prepare import end_with_parent, starting_processes
+from ragvault.update.workers import end_with_parent, starting_processes
 
 REGROUP = 0.01  # of the links changed: a watcher computes communities again
 MANY = 5_000  # ties: communities of fewer are found before a process has started

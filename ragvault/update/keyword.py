@@ -156,7 +156,7 @@ class KeywordCatchUp:
     """Updates the keyword index while notes are still being read: call it now and then.
 
     A note whose passages were replaced is not found until the keyword index is updated. Without
-    an index nobody misses it, and all words are written in one go when all notes are read.
+    an index there is nothing to update: all words are written at once when all notes are read.
     """
 
     def __init__(self, catalogue: Catalogue, engines: Engines) -> None:

@@ -23,17 +23,17 @@ from typing import Any, NamedTuple, TypedDict, TypeVar
 from ragvault.config.settings import Config
 from ragvault.errors import RagvaultError, VaultEmptied
 from ragvault.notes.dates import Daily, created_of, date_of, modified_of, read_daily_notes
-from ragvault.notes.diff import TICK_NS, Changes, Known, diff
+from ragvault.notes.diff import TICK_NS, Changes, FileStatus, Known, diff
 from ragvault.notes.git_dates import GitDates, git_dates, head
-from ragvault.notes.read import BINARY, Read, digest
+from ragvault.notes.read import BINARY, FAILED, Read, digest
 from ragvault.notes.resolve import Resolver
 from ragvault.notes.walk import Walked
 from ragvault.ports import Progress
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.notes import IndexedFile
 from ragvault.types import Date, File, Skipped
-from ragvault.update.freshness import recipe
-from ragvault.update.prepare import Prepared, parse_and_chunk
+from ragvault.update.freshness import recipe, status_list, unusable
+from ragvault.update.prepare import Prepared, prepare_again
 
 T = TypeVar("T")
 COMMIT_EVERY = 64  # notes: a commit costs as much as storing ten of them
@@ -90,7 +90,7 @@ class NoteChanges:
     """Everything a run has to do to the notes of the catalogue."""
 
     found: Walked
-    walked: Walked  # `found` with files known to be binary among the skipped ones
+    walked: Walked  # `found` with files known to be unusable among the skipped ones
     changes: Changes
     to_rechunk: Sequence[str]  # chunked with other settings, and not about to be read
     status_unknown: Sequence[File]  # indexed before `ctime_ns` and `inode` were stored
@@ -119,18 +119,31 @@ def compare(
     Raises VaultEmptied where every note would be removed, unless that is allowed.
     """
     seen, how = catalogue.files(), recipe(config)
-    walked = without_binaries(catalogue, found, seen, how)
+    reason = unusable(catalogue, how)
+    walked = _without_unusable(found, seen, reason)
     known = {
         path: Known(
             file.size, file.mtime_ns, file.digest, file.indexed_ns, file.ctime_ns, file.inode
         )
         for path, file in seen.items()
     }
-    changes = diff(known, walked, lambda file: digest(root, file, config.walk.max_bytes))
+
+    def failure(path: str, file: FileStatus) -> Skipped | None:
+        skip = reason(path, file)
+        return skip if skip and skip.reason == FAILED else None
+
+    def digest_of(file: File) -> bytes | Skipped:
+        return failure(file.path, file) or digest(root, file, config.walk.max_bytes)
+
+    changes = diff(known, walked, digest_of)
     if not found.files and len(changes.removed) == len(seen) > 0 and not allow_empty:
         raise VaultEmptied(root, len(seen))
     dates = dating(root, config, last_head=catalogue.git_head, anything_new=bool(changes))
     rest = _to_rechunk(seen, changes, how)
+    failed = [skip for path in rest if (skip := failure(path, seen[path]))]
+    if failed:
+        walked = replace(walked, skipped=(*walked.skipped, *failed))
+        rest = [path for path in rest if not failure(path, seen[path])]
     unknown = [
         file
         for file in walked.files
@@ -163,7 +176,7 @@ def store(
     """
     changes, dates = pending.changes, pending.dates
     unread = _store_read(catalogue, pending, prepared, progress, meanwhile)
-    _rechunk(catalogue, pending, config, progress, meanwhile)
+    unread += _rechunk(catalogue, pending, config, progress, meanwhile)
     if pending.status_unknown:
         catalogue.fill_in_status(pending.status_unknown)
     _touch(catalogue, changes, dates, pending.now_ns)
@@ -172,9 +185,7 @@ def store(
     report = _report(pending, unread)
     if list(report.skipped) != catalogue.skipped():
         catalogue.set_skipped(report.skipped)
-    remember_binaries(
-        catalogue, pending.found.files, report.skipped, pending.recipe, pending.now_ns
-    )
+    _remember_unusable(catalogue, pending, report.skipped)
     catalogue.set_git_head(dates.git_head)
     return report
 
@@ -225,20 +236,29 @@ def _rechunk(
     config: Config,
     progress: Progress,
     meanwhile: Callable[[], None],
-) -> None:
-    """Chunk notes again with other settings, from the stored text; they keep their dates."""
-    done = 0
-    for some in _in_batches(pending.to_rechunk):
+) -> list[Skipped]:
+    """Chunk notes again with other settings, from the stored text; they keep their dates.
+
+    Returns those that failed. They stay as they are.
+    """
+    failed, done = [], 0
+    for paths in _in_batches(pending.to_rechunk):
+        before = [(catalogue.note(path), catalogue.stored(path)) for path in paths]
+        texts = [
+            (Read(was.file, was.digest, note.text, note.encoding, ()), was.indexed_ns)
+            for note, was in before
+        ]
         with catalogue.batch():
-            for path in some:
-                note, stored = catalogue.note(path), catalogue.stored(path)
-                text = Read(stored.file, stored.digest, note.text, note.encoding, ())
-                when = Dates(date=stored.date, created=stored.created, modified=stored.modified)
-                again = parse_and_chunk(text, config, stored.indexed_ns)
-                _put(catalogue, again, pending.recipe, when)
-        done += len(some)
+            for (_, was), found in zip(before, prepare_again(texts, config), strict=True):
+                if isinstance(found, Skipped):
+                    failed.append(found)
+                else:
+                    when = Dates(date=was.date, created=was.created, modified=was.modified)
+                    _put(catalogue, found, pending.recipe, when)
+        done += len(paths)
         progress.step("chunking notes again", done, len(pending.to_rechunk))
         meanwhile()
+    return failed
 
 
 def _touch(catalogue: Catalogue, changes: Changes, dates: Dating, now_ns: int) -> None:
@@ -294,7 +314,7 @@ def _report(pending: NoteChanges, unread: Sequence[Skipped]) -> Report:
         moved=sum(move.file.path not in missed for move in changes.moved),
         touched=len(changes.touched),
         removed=len(changes.removed),
-        recut=len(pending.to_rechunk),
+        recut=sum(path not in missed for path in pending.to_rechunk),
         unchanged=changes.unchanged,
         kept=len(changes.kept),
         skipped=tuple(
@@ -361,50 +381,38 @@ def dating(root: Path, config: Config, *, last_head: str, anything_new: bool) ->
     return Dating(daily, git, now if ask_git else last_head, tuple(warnings))
 
 
-# --- Binary files ---
+# --- Unusable files: binary ones, and those that failed ---
 
 
-def without_binaries(
-    catalogue: Catalogue, walked: Walked, notes: Container[str], recipe: str
+def _without_unusable(
+    walked: Walked,
+    notes: Container[str],
+    reason: Callable[[str, FileStatus], Skipped | None],
 ) -> Walked:
-    """The walk, with the files that are known to be binary among the skipped ones.
+    """The walk, with the files that are known to be unusable among the skipped ones.
 
     A path that is a note in the catalogue stays, whatever the file is now.
     """
-    known = catalogue.binary_files()
-    if known.get("recipe") != recipe:
-        return walked
-    stats = known["files"]
-    skipped = {skip.path: skip for skip in catalogue.skipped() if skip.reason == BINARY}
-    found = {
-        file.path
+    skipped = {
+        file.path: skip
         for file in walked.files
-        if file.path in skipped and file.path not in notes and stats.get(file.path) == _status(file)
+        if file.path not in notes and (skip := reason(file.path, file))
     }
-    if not found:
+    if not skipped:
         return walked
-    files = tuple(file for file in walked.files if file.path not in found)
-    return replace(
-        walked, files=files, skipped=(*walked.skipped, *(skipped[path] for path in sorted(found)))
-    )
+    files = tuple(file for file in walked.files if file.path not in skipped)
+    return replace(walked, files=files, skipped=(*walked.skipped, *skipped.values()))
 
 
-def remember_binaries(
-    catalogue: Catalogue,
-    files: Iterable[File],
-    skipped: Iterable[Skipped],
-    recipe: str,
-    now_ns: int,
+def _remember_unusable(
+    catalogue: Catalogue, pending: NoteChanges, skipped: Iterable[Skipped]
 ) -> None:
-    """Store which files are binary; `now_ns` is the clock before any was read."""
-    binary = {skip.path for skip in skipped if skip.reason == BINARY}
-    stats = {
-        file.path: _status(file)
-        for file in files
-        if file.path in binary and file.mtime_ns < now_ns - TICK_NS
+    """Store which files no run can use until they change, unless they may be changing now."""
+    paths = {skip.path for skip in skipped if skip.reason in (BINARY, FAILED)}
+    statuses = {
+        file.path: status_list(file)
+        for file in pending.found.files
+        if file.path in paths and file.mtime_ns < pending.now_ns - TICK_NS
     }
-    catalogue.set_binary_files({"recipe": recipe, "files": stats} if stats else {})
-
-
-def _status(file: File) -> list[int]:
-    return [file.size, file.mtime_ns, file.ctime_ns, file.inode]
+    known = {"recipe": pending.recipe, "files": statuses} if statuses else {}
+    catalogue.set_unusable_files(known)

@@ -2,38 +2,35 @@
 
     read -> parse -> chunk -> hash
 
-The outcome depends on the file and the settings alone, so many files are prepared in several
-processes and stored in one. A note that was prepared by another recipe (freshness.py) is chunked
-again, from the stored text.
+The outcome depends on the file and the settings alone, so workers (workers.py) prepare files, and
+one process stores them. A note that was prepared by another recipe (freshness.py) is chunked again,
+from the stored text.
+
+No note can stop the others. One that cannot be parsed, or not within its time, becomes plain text
+with a warning. One that ends its worker is skipped.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING
 
 from ragvault.config.settings import Config
 from ragvault.models.embed import text_key
 from ragvault.notes.chunk import chunk, embedding_text
-from ragvault.notes.parse import parse
-from ragvault.notes.read import Read, read
+from ragvault.notes.parse import parse, plain_note
+from ragvault.notes.read import FAILED, Read, read
 from ragvault.types import File, Layout, Note, Passage, Section, Skipped
+from ragvault.update.workers import Failure, Overrun, cpu_limit, run_job, run_jobs
 
-if TYPE_CHECKING:
-    from concurrent.futures import Future
-
-MANY = 400  # files: below it, starting processes takes longer than they save
-BATCH = 32  # files a process prepares at a time
-AHEAD = 3  # batches a process may be ahead of the writer, so that memory stays bounded
+# CPU seconds to parse and chunk a note. The slowest Markdown that walk.max_bytes allows, 5 MB of
+# links and marks, takes 4; a larger note that a user allows gets more in proportion.
+NOTE_SECONDS = 10.0
+NOTE_CHARS = 5_000_000
+SEARCH_PATIENCE = 5.0  # seconds that a search waits for a changed file
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,119 +56,70 @@ def prepare(root: Path, file: File, config: Config) -> Prepared | Skipped:
     return found if isinstance(found, Skipped) else parse_and_chunk(found, config, now)
 
 
-def parse_and_chunk(found: Read, config: Config, read_ns: int) -> Prepared:
+def parse_and_chunk(found: Read, config: Config, read_ns: int) -> Prepared | Skipped:
     """Parse and chunk a text that was read already."""
-    note = parse(
-        found.file.path,
-        found.text,
-        config.parse,
-        config.links,
-        encoding=found.encoding,
-        warnings=found.warnings,
-    )
+    path, seconds = found.file.path, NOTE_SECONDS * max(1.0, len(found.text) / NOTE_CHARS)
+    try:
+        with cpu_limit(seconds):
+            note = parse(
+                path,
+                found.text,
+                config.parse,
+                config.links,
+                encoding=found.encoding,
+                warnings=found.warnings,
+            )
+            return _chunked(note, found, config, read_ns)
+    except Overrun:
+        problem = f"parsing it took longer than {seconds:g} s"
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a parser in Rust that panics raises no Exception
+        problem = f"parsing it failed: {_name(error)}"
+    warning = f"indexed as plain text, because {problem}"
+    try:
+        with cpu_limit(seconds):
+            note = plain_note(path, found.text, found.encoding, (*found.warnings, warning))
+            return _chunked(note, found, config, read_ns)
+    except Overrun:
+        return Skipped(path, FAILED, f"{problem}, and so did cutting it into passages")
+    except Exception as error:
+        return Skipped(path, FAILED, f"{problem}, and so did its plain text: {_name(error)}")
+
+
+def _chunked(note: Note, found: Read, config: Config, read_ns: int) -> Prepared:
     sections, passages = chunk(note, config.chunk)
     hashes = [text_key(embedding_text(passage)) for passage in passages]
     note = replace(note, layout=Layout())  # the chunker alone needed it
     return Prepared(found.file, read_ns, found.digest, note, sections, passages, hashes)
 
 
+def _name(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+# --- In workers ---
+
+
 def prepare_all(root: Path, files: Sequence[File], config: Config) -> Iterator[Prepared | Skipped]:
-    """Prepare files in their order, many of them in several processes."""
-    workers = min(os.cpu_count() or 1, 8)
-    if len(files) < MANY or workers < 2:
-        yield from (prepare(root, file, config) for file in files)
-    else:
-        yield from _in_processes(root, files, config, workers)
+    """Prepare files in their order."""
+    found = run_jobs([partial(prepare, root, file, config) for file in files])
+    return (_or_skipped(file, each) for file, each in zip(files, found, strict=True))
 
 
-def _in_processes(
-    root: Path, files: Sequence[File], config: Config, workers: int
-) -> Iterator[Prepared | Skipped]:
-    """Prepare in several processes; if one is killed or cannot be started, do the rest here."""
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-    from multiprocessing import get_context
-
-    batches = [files[i : i + BATCH] for i in range(0, len(files), BATCH)]
-    under_way: deque[Future[list[Prepared | Skipped]]] = deque()
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), end_with_parent)
-    try:
-        for done, batch in enumerate(batches):
-            try:
-                with starting_processes():
-                    for ahead in batches[done + len(under_way) : done + workers * AHEAD]:
-                        under_way.append(pool.submit(_batch, root, ahead, config))
-                found = under_way.popleft().result()
-            except BrokenProcessPool:
-                under_way.clear()
-                found = _batch(root, batch, config)
-            yield from found
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+def prepare_again(texts: Sequence[tuple[Read, int]], config: Config) -> list[Prepared | Skipped]:
+    """Parse and chunk texts of the catalogue, each with the clock when its file was read."""
+    found = run_jobs([partial(parse_and_chunk, text, config, at) for text, at in texts])
+    return [_or_skipped(text.file, each) for (text, _), each in zip(texts, found, strict=True)]
 
 
-def _batch(root: Path, files: Sequence[File], config: Config) -> list[Prepared | Skipped]:
-    return [prepare(root, file, config) for file in files]
+def prepare_for_search(root: Path, file: File, config: Config) -> Prepared | Skipped:
+    """Prepare a file that changed since it was indexed, unless a search would wait for it long."""
+    job = partial(prepare, root, file, config)
+    return _or_skipped(file, run_job(job, patience=SEARCH_PATIENCE, tries=1))
 
 
-# --- Child processes ---
-
-
-@contextmanager
-def starting_processes() -> Iterator[None]:
-    """Start processes in here: they ignore Ctrl-C and do not import the program's own script."""
-    with _ignoring_ctrl_c(), _without_main():
-        yield
-
-
-@contextmanager
-def _ignoring_ctrl_c() -> Iterator[None]:
-    """A process started in here ignores Ctrl-C from its first instruction on.
-
-    Until it has imported what it needs it could not ignore one itself, and would die of it with a
-    traceback. This process receives the Ctrl-C when the block ends.
-    """
-    if not hasattr(signal, "pthread_sigmask"):  # on Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _without_main() -> Iterator[None]:
-    """Start processes that do not import the program's own script, of which they need nothing.
-
-    A script that indexes a vault in its first lines would otherwise begin again in each of them.
-    """
-    main = sys.modules["__main__"]
-    hidden = {name: getattr(main, name, None) for name in ("__file__", "__spec__")}
-    for name in hidden:
-        setattr(main, name, None)
-    try:
-        yield
-    finally:
-        for name, value in hidden.items():
-            setattr(main, name, value)
-
-
-def end_with_parent() -> None:
-    """Call first in a child process: ignore Ctrl-C, and end when the parent process does.
-
-    A killed parent could not stop its children, and a pool's processes hold both ends of their
-    queue, so they do not notice by themselves.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_wait_for_parent, name="end with parent", daemon=True).start()
-
-
-def _wait_for_parent() -> None:
-    from multiprocessing import parent_process
-
-    parent = parent_process()
-    if parent:
-        parent.join()
-        os._exit(1)
+def _or_skipped(file: File, found: Prepared | Skipped | Failure) -> Prepared | Skipped:
+    if isinstance(found, Failure):
+        return Skipped(file.path, FAILED, f"reading it {found.reason}")
+    return found

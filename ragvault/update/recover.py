@@ -89,7 +89,7 @@ def _move_index(known: KnownVault, root: Path, folder: Path) -> bool:
         known.folder.rename(folder)
     except OSError:
         return False
-    own = known.name != known.root.name  # a name of its own is kept, that of a folder is not
+    own = known.name != known.root.name  # keep a chosen name, but not one that came from the folder
     now = layout.register_vault(root, data, known.name if own else root.resolve().name)
     if chosen is not None and chosen.folder == known.folder:
         layout.set_default_vault(now)

@@ -157,7 +157,7 @@ def use_model(catalogue: Catalogue, tier: str, model: str) -> None:
 
 
 def _use_again(catalogue: Catalogue, model: str) -> None:
-    """A replaced model is wanted again: keep its vectors."""
+    """A replaced model is in use again: keep its vectors."""
     if catalogue.replaced_at(model):
         catalogue.set_replaced_at(model, 0)
 

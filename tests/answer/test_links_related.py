@@ -65,12 +65,12 @@ def test_a_note_without_links_ends_with_1(vault):
         ("Rye", "Rye could be Recipes/Rye.md, Science/Rye.md", "give the path of one of them"),
         (
             "Recipes/Baguete.md",
-            "no note called Recipes/Baguete.md is in the index",
+            "no note called “Recipes/Baguete.md”",
             "did you mean Recipes/Baguette.md?",
         ),
         (
             "nowhere",
-            "no note called nowhere is in the index",
+            "no note called “nowhere”",
             "give the path of a note in the vault",
         ),
     ],
@@ -149,7 +149,7 @@ def test_a_note_on_the_path_whose_file_is_gone_is_marked(vault):
 def test_a_path_needs_two_notes(notes, vault):
     said = ragvault("links", notes[0], "--path", notes[1])
     assert said.code == 2
-    assert said.err.startswith("ragvault: no note called nope is in the index\n")
+    assert said.err.startswith("ragvault: no note called “nope”\n")
 
 
 def test_without_networkx_a_path_fails_and_links_do_not(vault, monkeypatch):
@@ -174,11 +174,11 @@ def test_every_neighbour_has_its_reasons_and_none_is_the_note_itself(sample):
     assert scores == sorted(scores, reverse=True)
 
 
-def test_a_linked_note_of_one_meaning_and_community_is_first(sample):
+def test_a_linked_note_near_by_vector_and_community_is_first(sample):
     first = ragvault("related", "Steam", "-n", "1", "--json").json["related"][0]
 
     assert first["note"] == "Reference/Equipment.md"
-    assert [reason["by"] for reason in first["reasons"]] == ["links", "meaning", "community"]
+    assert [reason["by"] for reason in first["reasons"]] == ["links", "vector", "community"]
 
 
 def test_who_links_to_whom_is_told(sample):
@@ -187,17 +187,17 @@ def test_who_links_to_whom_is_told(sample):
 
     assert why["Recipes/Baguette.md"] == "they link to each other"
     assert why["Home.md"] == "it links to this note"
-    assert why["Reference/Glossary.md"].startswith("linked through ")
+    assert why["Reference/Glossary.md"].startswith("linked via [[")
 
 
-def test_meaning_alone_is_enough(vault):
+def test_near_by_vector_alone_is_enough(vault):
     (vault / "d.md").write_text("# D\n\nFlour and water, and nothing else.\n")
     ragvault("index", vault, "-q")
 
     found = ragvault("related", "b", "--json").json["related"]
 
     reasons = {each["note"]: [reason["by"] for reason in each["reasons"]] for each in found}
-    assert reasons["d.md"] == ["meaning"]
+    assert reasons["d.md"] == ["vector"]
 
 
 def test_a_deleted_note_is_never_shown(vault):
@@ -212,7 +212,7 @@ def test_without_vectors_it_answers_by_links_and_says_so(vault, monkeypatch, tmp
 
     said = ragvault("related", "a")
 
-    assert said.out.startswith("b.md\n    links: they link to each other\n")
+    assert said.out.startswith("b.md\n    they link to each other\n")
     assert said.err == ("warning: vectors were not used: this note has none; run: ragvault index\n")
 
 

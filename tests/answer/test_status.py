@@ -73,6 +73,6 @@ def test_notes_that_are_not_in_the_words_yet_are_pending_and_not_called_found_by
 
 def test_a_search_says_that_notes_are_not_in_the_words_yet(stopped):
     (said,) = stopped.search("xylophones").warnings
-    assert "its last notes are not in the keyword index yet" in said
+    assert "the latest changes are not in the keyword index yet" in said
     stopped.index("keyword")
     assert stopped.search("xylophones").warnings == ()

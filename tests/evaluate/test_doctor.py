@@ -249,7 +249,7 @@ def test_what_is_off_is_not_called_dead(sample):
     found = signals(sample, "boost.backlinks.enabled=false", 'retrieve.legs=["keyword"]')
 
     assert (found["backlinks"].state, found["vector"].state) == ("note", "note")
-    assert found["backlinks"].message == "is off in your settings"
+    assert found["backlinks"].message == "off in your settings"
 
 
 def test_a_signal_without_cause_is_worth_a_note(vault):

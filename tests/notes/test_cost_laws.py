@@ -6,17 +6,16 @@ A vault may come from anyone, and one strange note must not stop the indexing of
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import process_time
 
 import pytest
 
 from ragvault.config import settings as config
 from ragvault.notes.chunk import chunk
 from ragvault.notes.parse import parse
+from tests.cost_kit import cpu_seconds
 
 pytestmark = pytest.mark.slow
 
-RESOLUTION = 0.02  # seconds of CPU time; anything faster is noise
 SHAPES: dict[str, Callable[[int], str]] = {
     "quotation marks in one line": lambda n: ">" * n + " a\n",
     "quotation marks and spaces": lambda n: "> " * n + "a\n",
@@ -74,13 +73,10 @@ FRONTMATTER: dict[str, Callable[[int], str]] = {  # of up to 64,000 characters
 
 
 def cost(text: str) -> float:
-    """CPU seconds to read a note: the best of three."""
-    took = []
-    for _ in range(3):
-        start = process_time()
-        chunk(parse("a.md", text, config.Parse(), config.Links()), config.Chunk())
-        took.append(process_time() - start)
-    return max(min(took), RESOLUTION)
+    """CPU seconds to read a note."""
+    return cpu_seconds(
+        lambda: chunk(parse("a.md", text, config.Parse(), config.Links()), config.Chunk())
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES)

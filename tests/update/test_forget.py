@@ -169,7 +169,7 @@ def test_a_name_that_means_nothing_or_two_things_is_refused(vault):
     vault.index()
     with pytest.raises(UsageError, match=r"a/same.md, b/same.md"):
         vault.forget("same")
-    with pytest.raises(UsageError, match="no note called nowhere"):
+    with pytest.raises(UsageError, match="no note called “nowhere”"):
         vault.forget("nowhere")
 
 
@@ -280,7 +280,7 @@ def test_a_note_that_is_out_of_the_index_and_in_its_files_is_forgotten_by_name(
 def test_a_name_that_the_index_has_not_is_a_mistake_where_nothing_waits(vault, monkeypatch):
     removed_and_waiting(vault, monkeypatch)
     vault.forget(None)
-    with pytest.raises(UsageError, match=r"no note called quokkafile\.md is in the index"):
+    with pytest.raises(UsageError, match=r"no note called “quokkafile\.md”"):
         vault.forget(f"{NAME}.md")
 
 

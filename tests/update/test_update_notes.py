@@ -13,14 +13,14 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from write_kit import OnStep
+from write_kit import OnStep, without_processes
 
 from ragvault.config.settings import Chunk, Config, Links
 from ragvault.ingest import update_catalogue
 from ragvault.ports import NoProgress
 from ragvault.store.catalogue import Catalogue
 from ragvault.update import notes as write_path
-from ragvault.update import prepare
+from ragvault.update import prepare, workers
 from ragvault.update.notes import Report
 
 SAMPLE = Path(__file__).parents[2] / "sample_vault"
@@ -83,6 +83,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     opened: list[str] = []
     real_read, real_digest = prepare.read, write_path.digest
     with monkeypatch.context() as patch:
+        without_processes(patch)
         patch.setattr(prepare, "read", lambda *a: opened.append(a[1].path) or real_read(*a))
         patch.setattr(write_path, "digest", lambda *a: opened.append(a[1].path) or real_digest(*a))
         yield opened
@@ -287,7 +288,7 @@ def test_a_file_that_held_no_text_is_read_when_it_changes_and_forgotten_when_it_
 
     assert (report.added, report.removed, report.skipped) == (1, 0, ())
     with Catalogue.open(folder) as catalogue:
-        assert "c.md" not in catalogue.binary_files().get("files", {})
+        assert "c.md" not in catalogue.unusable_files().get("files", {})
 
 
 def test_a_note_that_becomes_binary_is_told_in_every_run(vault, folder):
@@ -310,6 +311,7 @@ def test_a_file_that_vanishes_between_walk_and_read_is_skipped(vault, folder, mo
         (vault / "b.md").unlink(missing_ok=True)
         return real(root, file, limit)
 
+    without_processes(monkeypatch)
     monkeypatch.setattr(prepare, "read", vanish)
     report = index(vault, folder)
 
@@ -340,8 +342,8 @@ def test_a_run_that_stops_halfway_goes_on_from_there(vault, folder, monkeypatch)
 def test_many_files_are_prepared_in_processes_with_the_same_result(vault, folder, monkeypatch):
     write(vault, {f"{i:03}.md": f"# Note {i}\n\nWords {i}. [[{i // 2:03}]]\n" for i in range(90)})
     index(vault, folder)
-    monkeypatch.setattr(prepare, "MANY", 10)
-    monkeypatch.setattr(prepare, "BATCH", 7)
+    monkeypatch.setattr(workers, "MANY", 10)
+    monkeypatch.setattr(workers, "BATCH", 7)
     scratch = folder.parent / "scratch"
     index(vault, scratch)
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from crash_kit import Indexer
-from write_kit import answers, note, notes, opened, write
+from write_kit import answers, note, notes, opened, stored_vectors, write
 
 from ragvault.models.embed import text_key
 from tests.keyword_kit import ENGINES
@@ -50,17 +50,6 @@ def moments(count, seconds, seed):
     return [(at + chance.random()) / count * 1.1 * seconds for at in range(count)]
 
 
-def stored(vault):
-    """(model, key of a text) of every vector that survived."""
-    if not (vault.folder / "catalogue.sqlite").exists():
-        return set()
-    with vault.catalogue(write=True) as catalogue:
-        vectors = "SELECT name, text_hash FROM vectors JOIN models ON models.id = vectors.model"
-        rows = catalogue._db.execute(vectors).fetchall()
-        model = catalogue.vocabulary_chosen().model
-        return set(rows) | {(model, text_key(term)) for term in catalogue.terms()}
-
-
 class Scene:
     """One vault, one engine, and where its indexes are."""
 
@@ -83,7 +72,7 @@ class Scene:
 
     def is_made_whole(self, home, clean):
         """The next run makes up for what was lost, and only for that."""
-        before = stored(opened(self.root, home, self.flag))
+        before = stored_vectors(opened(self.root, home, self.flag))
         self.run.embedded()
 
         assert self.index(home)[0] == "done"
@@ -132,9 +121,9 @@ import sys
 from pathlib import Path
 from ragvault.config.settings import Config
 from ragvault.notes.walk import walk
-from ragvault.update import prepare
+from ragvault.update import prepare, workers
 
-prepare.MANY = prepare.BATCH = 2
+workers.MANY = workers.BATCH = 2
 root = Path(sys.argv[1])
 files = walk(root, Config().walk).files
 for _ in prepare.prepare_all(root, files, Config()):

@@ -120,8 +120,8 @@ def related_text(found: Related) -> str:
 def _near(near: Near) -> Iterator[str]:
     yield printable(near.note)
     for reason in near.reasons:
-        by = f"meaning {reason.value:.2f}" if reason.by == "meaning" else reason.by
-        yield f"    {by}: {printable(reason.why)}"
+        cosine = f"vector {reason.value:.2f}: " if reason.by == "vector" else ""
+        yield f"    {cosine}{printable(reason.why)}"
 
 
 def status_text(found: Status, watcher: str, *, full: bool) -> str:
