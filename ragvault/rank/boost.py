@@ -94,7 +94,9 @@ def _backlinks(order: Sequence[Candidate], ctx: Context) -> NoteBoost:
         count = note.linkers if by_notes else note.links
         if not count:
             return None
-        why = f"{count} notes link here" if by_notes else f"{count} links point here"
+        verb = "note links here" if by_notes else "link points here"
+        verbs = "notes link here" if by_notes else "links point here"
+        why = f"{count} {verb if count == 1 else verbs}"
         return Term(
             "backlinks", backlink_value(count, settings), settings.weight, settings.how, why
         )
