@@ -48,7 +48,7 @@ class Weights(Open, frozen=True):
     """How much each list counts in `rrf` and `weighted`."""
 
     vector: AtLeast0 = 1.0
-    keyword: AtLeast0 = 1.3
+    keyword: AtLeast0 = 0.8
     code: AtLeast0 = 0.1
     graph: AtLeast0 = 0.2
     recency: AtLeast0 = 0.6
@@ -132,10 +132,10 @@ class Features(Open, frozen=True):
 class KeywordEvidence(Open, frozen=True):
     """What the evidence of a keyword hit is made of: shares of their sum."""
 
-    coverage: AtLeast0 = 0.4
-    passage: AtLeast0 = 0.1
-    note: AtLeast0 = 0.2
-    title: AtLeast0 = 0.2
+    coverage: AtLeast0 = 0.6
+    passage: AtLeast0 = 0.0
+    note: AtLeast0 = 0.4
+    title: AtLeast0 = 0.0
 
 
 class Fuse(Open, frozen=True):
@@ -146,7 +146,7 @@ class Fuse(Open, frozen=True):
     exact: AtLeast0 = 1.0
     keep: Count = 8
     k: Positive = 60
-    exponent: AtLeast0 = 2.0
+    exponent: AtLeast0 = 1.5
     mode: Literal["off", "speed", "balanced", "quality", "auto"] = "off"
     order: list[Listed] = field(default_factory=lambda: ["vector", "graph", "keyword", "code"])
     weights: Weights = Weights()
@@ -232,7 +232,7 @@ class Boost(Open, frozen=True):
 
     enabled: bool = True
     bounded: bool = True
-    max_rise: Count = 2
+    max_rise: From0To1 = 0.4
     backlinks: Backlinks = Backlinks()
     recency: Recency = Recency()
     community: Community = Community()

@@ -274,7 +274,7 @@ def knobs(config: Config) -> list[Knob]:
     if config.boost.enabled:
         found += [knob for name, knob in _BOOSTS.items() if getattr(config.boost, name).enabled]
         if config.boost.bounded:
-            found.append(Knob("boost.max_rise", 0, 10, True))
+            found.append(Knob("boost.max_rise", 0, 1))
     return found
 
 

@@ -10,22 +10,21 @@
 
 Each boost is one Term: 0.2 multiplies the score by 1.2, or adds 0.2 to it. Unbounded, as the seeds
 have them, ten backlinks lift a note from rank 61 of a flat RRF list over an unlinked rank 1. With
-`boost.bounded`, a result rises at most `max_rise` ranks, and nothing passes an exact title, alias
-or quoted phrase.
+`boost.bounded`, boosts decide only what the evidence leaves open: a score rises by at most
+`max_rise` times the distance between the best result and the last one wanted, and nothing passes
+an exact title, alias or quoted phrase.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from math import inf, log1p, nextafter
 from typing import Literal, NamedTuple
 
 from ragvault.candidate import (
     Candidate,
     Context,
-    Key,
     NoteFacts,
     Ranked,
     Term,
@@ -34,7 +33,7 @@ from ragvault.candidate import (
     total,
 )
 from ragvault.config.ranking import Backlinks, Recency, Templates
-from ragvault.rank.limit import rank_mode
+from ragvault.rank.limit import rank_mode, result_count
 
 NoteBoost = Callable[[NoteFacts], "Term | None"]
 DAY = 86_400.0  # seconds
@@ -49,7 +48,7 @@ def boost(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     terms = _boost_terms(order, ctx)
     scores = [total(c.score, t) for c, t in zip(order, terms, strict=True)]
     if settings.bounded:
-        _hold_back(order, terms, scores, settings.max_rise)
+        _bound(order, terms, scores, ctx)
     if settings.superseded.enabled:
         inherits = settings.superseded.place == "replaced"
         demote_superseded(order, terms, scores, inherits=inherits)
@@ -253,37 +252,27 @@ def template_folder(settings: Templates) -> Callable[[str], str]:
 # --- The bound ---
 
 
-def _hold_back(
-    order: list[Candidate], terms: list[list[Term]], scores: list[float], max_rise: int
+def _bound(
+    order: Sequence[Candidate], terms: list[list[Term]], scores: list[float], ctx: Context
 ) -> None:
-    """Change the scores of those that would rise too far: just below the one they may not pass."""
-    above = (-inf, "", 0, 0)
-    keys = [key(each, score) for each, score in zip(order, scores, strict=True)]
-    for at in _allowed_order(order, keys, max_rise):
-        here = keys[at]
-        if here < above:
-            held = nextafter(-above[0], -inf)
-            why = f"may rise at most {max_rise} ranks and pass no exact hit"
-            terms[at].append(Term("bound", held - scores[at], why=why))
-            scores[at] = held
-            here = key(order[at], held)
-        above = here
+    """Reduce the scores of those that rose too far, or above an exact hit that was above them."""
+    share = ctx.settings.boost.max_rise
+    room = share * _spread(order, result_count(ctx))
+    ceiling = inf  # just below the exact hits so far
+    for at, each in enumerate(order):
+        allowed = ceiling if each.exact else min(each.score + room, ceiling)
+        if scores[at] > allowed:
+            why = f"may rise by {share:.0%} of the way to the best result, and pass no exact hit"
+            terms[at].append(Term("bound", allowed - scores[at], why=why))
+            scores[at] = allowed
+        if each.exact:
+            ceiling = min(ceiling, nextafter(scores[at], -inf))
 
 
-def _allowed_order(order: Sequence[Candidate], keys: Sequence[Key], max_rise: int) -> list[int]:
-    """For each place, the best of those that may stand there."""
-    waiting: list[tuple[Key, int]] = []
-    placed: list[int] = []
-    entered, barrier = 0, -1  # an exact hit without a place yet: nobody behind it may enter
-    while len(placed) < len(order):
-        while entered < len(order) and entered <= len(placed) + max_rise and barrier < 0:
-            heappush(waiting, (keys[entered], entered))
-            barrier = entered if order[entered].exact else -1
-            entered += 1
-        at = heappop(waiting)[1]
-        barrier = -1 if at == barrier else barrier
-        placed.append(at)
-    return placed
+def _spread(order: Sequence[Candidate], wanted: int) -> float:
+    """From the best score to the last one wanted. Exact hits are lifted, so they do not count."""
+    found = [each.score for each in order if not each.exact]
+    return found[0] - found[min(wanted, len(found)) - 1] if found else 0.0
 
 
 # --- Superseded notes ---

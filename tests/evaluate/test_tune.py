@@ -11,6 +11,7 @@ from evaluate_kit import FAKE, GARDEN, evaluator, question, vault_of
 from msgspec.structs import replace
 
 from ragvault.cli.main import main
+from ragvault.config.ranking import KeywordEvidence
 from ragvault.config.settings import Config
 from ragvault.errors import UsageError
 from ragvault.evaluate.metrics import score
@@ -70,8 +71,14 @@ class Simulated:
 
 
 def plain() -> Config:
-    """Without boosts: a simulation has no notes to boost."""
-    return replace(Config(), boost=replace(Config().boost, enabled=False))
+    """Without boosts: a simulation has no notes to boost. All evidence has a share."""
+    config = Config()
+    shares = KeywordEvidence(coverage=0.4, passage=0.1, note=0.2, title=0.2)
+    return replace(
+        config,
+        boost=replace(config.boost, enabled=False),
+        fuse=replace(config.fuse, keyword=shares),
+    )
 
 
 def test_on_shuffled_labels_nothing_is_changed_in_95_of_100_runs():
@@ -233,27 +240,27 @@ def test_a_dry_run_writes_nothing(vault, exam, run):
 def test_what_is_tuned_for_one_profile_leaves_the_others_alone(vault):
     environ = {"RAGVAULT_HOME": str(vault.folder.parent.parent)}
     tuned = vault.folder / "tuned-default.toml"
-    tuned.write_text("boost.max_rise = 5\n")
+    tuned.write_text("boost.max_rise = 0.5\n")
     try:
         ours = Vault.open(vault.root, environ=environ).settings
         other = Vault.open(vault.root, flags=["search.profile=ragdocs"], environ=environ).settings
     finally:
         tuned.unlink()
-    assert ours.config.boost.max_rise == 5
+    assert ours.config.boost.max_rise == 0.5
     assert not other.origin["boost.max_rise"].startswith("tuned")
 
 
 def test_the_vaults_own_file_and_flags_stand_above_what_was_tuned(vault):
     environ = {"RAGVAULT_HOME": str(vault.folder.parent.parent)}
     tuned, own = vault.folder / "tuned-default.toml", vault.root / ".ragvault.toml"
-    tuned.write_text("boost.max_rise = 5\nfuse.k = 7\n")
-    own.write_text("[boost]\nmax_rise = 6\n")
+    tuned.write_text("boost.max_rise = 0.5\nfuse.k = 7\n")
+    own.write_text("[boost]\nmax_rise = 0.6\n")
     try:
         settings = Vault.open(vault.root, flags=["fuse.k=9"], environ=environ).settings
     finally:
         tuned.unlink()
         own.unlink()
-    assert (settings.config.boost.max_rise, settings.config.fuse.k) == (6, 9)
+    assert (settings.config.boost.max_rise, settings.config.fuse.k) == (0.6, 9)
 
 
 @pytest.mark.slow

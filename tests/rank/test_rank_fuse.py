@@ -82,7 +82,7 @@ def test_a_lone_keyword_hit_is_worth_half_and_an_important_note_at_least_the_flo
 
 
 def test_a_hit_counts_by_its_rank_and_by_its_evidence():
-    """vector: (0.7 - 0.45) / 0.55; keyword: shares 4, 1, 2, 2 of nine."""
+    """vector: (0.7 - 0.45) / 0.55; keyword: coverage 0.6, note 0.4."""
     found = candidate(
         scores={"vector": 0.7},
         evidence={"passage": 0.5, "note": 0.25, "title": 1.0, "coverage": 0.9},
@@ -90,15 +90,15 @@ def test_a_hit_counts_by_its_rank_and_by_its_evidence():
         keyword=2,
     )
     near = 0.25 / 0.55
-    words = (4 * 0.9 + 1 * 0.5 + 2 * 0.25 + 2 * 1.0) / 9
+    words = 0.6 * 0.9 + 0.4 * 0.25
 
-    [squared] = fuse([found], context("default", unrelated=0.45))
+    [weighed] = fuse([found], context("default", unrelated=0.45))
     [plain] = fuse([found], context("default", unrelated=0.45, fuse__exponent=0))
 
-    assert squared.score == pytest.approx(near**2 / 63 + 1.3 * words**2 / 62)
-    assert plain.score == pytest.approx(1 / 63 + 1.3 / 62)
-    assert [t.why for t in squared.steps[0].terms] == [
-        "rank 2, evidence 0.73",
+    assert weighed.score == pytest.approx(near**1.5 / 63 + 0.8 * words**1.5 / 62)
+    assert plain.score == pytest.approx(1 / 63 + 0.8 / 62)
+    assert [t.why for t in weighed.steps[0].terms] == [
+        "rank 2, evidence 0.64",
         "rank 3, evidence 0.45",
     ]
 
@@ -117,7 +117,7 @@ def test_code_and_neighbours_count_by_their_evidence():
     found = candidate(evidence={"code": 0.8, "graph": 0.5}, code=3, graph=4)
     [one] = fuse([found], context("default"))
 
-    assert one.score == pytest.approx(0.1 * 0.8**2 / 63 + 0.2 * 0.5**2 / 64)
+    assert one.score == pytest.approx(0.1 * 0.8**1.5 / 63 + 0.2 * 0.5**1.5 / 64)
 
 
 def test_a_passage_without_a_vector_has_no_cosine():
