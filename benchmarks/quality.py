@@ -3,6 +3,7 @@
     python -m benchmarks.quality                                  default and single legs
     python -m benchmarks.quality --profiles all                   every profile
     python -m benchmarks.quality --ablate                         what each part is worth
+    python -m benchmarks.quality --kinds                          each kind: default against legs
     python -m benchmarks.quality --corpora ir/cranfield,ir/cacm   collections in BEIR layout
     python -m benchmarks.quality --set boost.max_rise=0 …         other settings; nothing is stored
 
@@ -26,17 +27,10 @@ from benchmarks import corpora, record
 from benchmarks.corpora import Corpus
 from ragvault.config import profiles
 from ragvault.evaluate import report
-from ragvault.evaluate.evaluator import variants
+from ragvault.evaluate.evaluator import LEGS_ALONE, leg_alone, variants
 from ragvault.evaluate.run import Replay, ScoredAnswer
 
-LEGS = {
-    "vector leg alone": ('retrieve.legs=["vector"]', "boost.enabled=false"),
-    "keyword leg alone": (
-        'retrieve.legs=["keyword"]',
-        'retrieve.fill="off"',
-        "boost.enabled=false",
-    ),
-}
+LEGS = {f"{leg} leg alone": leg_alone(leg) for leg in LEGS_ALONE}
 ALL = "all"
 Results = Mapping[str, Sequence[ScoredAnswer]]  # profile -> its answers
 SHOWN = ("ndcg@10", "mrr@10", "success@1", "p@3", "recall@10", "context_precision")
@@ -47,7 +41,7 @@ def compare(
 ) -> dict[str, list[ScoredAnswer]]:
     """What each profile answers to the questions of every corpus."""
     return {
-        name: [each for corpus in some for each in _pooled(corpus, corpus.ask(*_of(name), *flags))]
+        name: [each for corpus in some for each in _pooled(corpus, corpus.ask(*flags, *_of(name)))]
         for name in names
     }
 
@@ -99,8 +93,62 @@ def parts(some: Sequence[Corpus], flags: Sequence[str]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+def kind_rows(results: Results) -> list[dict[str, Any]]:
+    """One row for all questions and one for each kind, over all corpora together.
+
+    Each has the nDCG@10 of every ranking, and what the first one gains over each of the others.
+    """
+    first, base = next(iter(results.items()))
+    reports = {name: report.overall_and_kinds(found) for name, found in results.items()}
+    gains = {
+        name: report.comparison(first, base, name, found)
+        for name, found in results.items()
+        if name != first
+    }
+    judged = next(iter(gains.values()))["kinds"]
+    return [
+        {
+            "kind": kind,
+            "n": next(iter(gains.values()))["n"] if kind == ALL else judged[kind]["n"],
+            "first": first,
+            "ndcg@10": {name: _of_kind(each, kind)["ndcg@10"] for name, each in reports.items()},
+            "gains": {
+                name: _ends(each if kind == ALL else each["kinds"][kind])
+                for name, each in gains.items()
+            },
+        }
+        for kind in (ALL, *judged)
+    ]
+
+
+def _of_kind(found: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    numbers: Mapping[str, Any] = found["overall"] if kind == ALL else found["kinds"][kind]
+    return numbers
+
+
+def _ends(difference: Mapping[str, Any]) -> dict[str, float]:
+    return {key: difference[key] for key in ("mean", "low", "high")}
+
+
+def kind_table(found: Sequence[Mapping[str, Any]]) -> str:
+    """A line a kind: each ranking, and what the first gains over it. `**`: beyond its interval."""
+    first = found[0]["first"]
+    head = ["nDCG@10", "n", first]
+    for name in found[0]["gains"]:
+        head += [name, f"{first} minus it [95 %]"]
+    lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
+    for row in found:
+        cells = [str(row["n"]), f"{row['ndcg@10'][first]:.3f}"]
+        for name, gain in row["gains"].items():
+            shift = f"{gain['mean']:+.3f} [{gain['low']:+.3f}, {gain['high']:+.3f}]"
+            certain = gain["low"] > 0 or gain["high"] < 0
+            cells += [f"{row['ndcg@10'][name]:.3f}", f"**{shift}**" if certain else shift]
+        lines.append(f"| {row['kind'] or '(none)'} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def _short(comparison: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: comparison[key] for key in ("n", "mean", "low", "high", "kinds")}
+    return {key: comparison[key] for key in ("n", "mean", "low", "high", "kinds", "changed")}
 
 
 def table(found: Sequence[Mapping[str, Any]]) -> str:
@@ -118,16 +166,18 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def parts_table(found: Sequence[Mapping[str, Any]]) -> str:
-    """One row per part, most valuable first; parts that changed no answer share the last row."""
+    """One row per part, most valuable first; parts that changed no order share the last row."""
     lines = ["| without | | nDCG@10 | worth [95 %] |", "|---|---|---:|---:|"]
-    changed_some = [row for row in found if row["low"] or row["high"]]
+    # Results of before this was counted have only the score.
+    changed_some = [row for row in found if row.get("changed", row["low"] or row["high"])]
     for row in sorted(changed_some, key=lambda each: -each["mean"]):
         worth = f"{row['mean']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]"
         lines.append(f"| {row['part']} | {row['group']} | {row['ndcg@10']:.4f} | {worth} |")
     same = [row for row in found if row not in changed_some]
     if same:
         names = ", ".join(row["part"] for row in same)
-        lines.append(f"| {names} | | {same[0]['ndcg@10']:.4f} | no change |")
+        none = "changes no order" if "changed" in same[0] else "no change"
+        lines.append(f"| {names} | | {same[0]['ndcg@10']:.4f} | {none} |")
     return "\n".join(lines)
 
 
@@ -175,7 +225,13 @@ def _cell(row: Mapping[str, Any], *, first: bool) -> str:
 
 
 def measure(
-    names: Sequence[str], wanted: Sequence[str], flags: Sequence[str], *, ablate: bool, limit: int
+    names: Sequence[str],
+    wanted: Sequence[str],
+    flags: Sequence[str],
+    *,
+    ablate: bool,
+    kinds: bool,
+    limit: int,
 ) -> None:
     """Index what is needed, ask, print, and keep the result unless settings were changed."""
     some = [corpora.corpus(name, limit) for name in names]
@@ -187,6 +243,11 @@ def measure(
         found = parts(some, flags)
         print(parts_table(found), flush=True)
         _keep(f"{kind}-parts", found, flags, about)
+        return
+    if kinds:
+        found = kind_rows(compare(some, wanted, flags))
+        print(kind_table(found), flush=True)
+        _keep("kinds", found, flags, about)
         return
     if kind == "beir":
         found = collection_rows({each.name: compare([each], wanted, flags) for each in some})
@@ -214,12 +275,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--corpora", default="", help="names, with commas between")
     parser.add_argument("--profiles", default="default", help="names, or all")
     parser.add_argument("--ablate", action="store_true")
+    parser.add_argument("--kinds", action="store_true", help="one row for each kind of question")
     parser.add_argument("--limit", type=int, default=0, help="questions of a BEIR collection")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     args = parser.parse_args(arguments)
     names = args.corpora.split(",") if args.corpora else default_corpora()
     wanted = list(profiles.names()) if args.profiles == "all" else args.profiles.split(",")
-    measure(names, [*wanted, *LEGS], args.set, ablate=args.ablate, limit=args.limit)
+    measure(
+        names,
+        [*wanted, *LEGS],
+        args.set,
+        ablate=args.ablate,
+        kinds=args.kinds,
+        limit=args.limit,
+    )
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ OTHERS = """| stated by other designs, on unnamed machines | |
 TABLES: Mapping[str, Callable[[Any], str]] = {
     "quality": quality.table,
     "quality-parts": quality.parts_table,
+    "kinds": quality.kind_table,
     "beir": quality.collection_table,
     "beir-parts": quality.parts_table,
     "peers": peers.table,

@@ -27,7 +27,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ragvault.config.settings import Config
-from ragvault.plan import QueryType
+from ragvault.plan import QueryType, UseCase
 from ragvault.types import Date, Kind
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ class NoteFacts(Struct, frozen=True, gc=False):
     path: str
     title: str = ""
     date: Date | None = None  # when it is from
-    modified: float | None = None  # when its file changed, in seconds since 1970
+    modified: float | None = None  # last change by its properties, git or file; since 1970
+    file_time: float | None = None  # when its file was written, whatever else is known
     linkers: int = 0  # notes that link to it
     links: int = 0  # links to it: a note that links twice counts twice
     community: int | None = None
@@ -266,6 +267,7 @@ class Context(Struct, frozen=True):
     query: str = ""
     type: QueryType = "plain"
     weights: Mapping[str, float] = field(default_factory=dict)  # the plan's factor for each leg
+    use_case: UseCase = ""  # names the weights of the features
     now: float = 0.0  # seconds since 1970
     limit: int | None = None  # the caller's n
     note_length: float | None = None  # the vault's median, in characters

@@ -606,6 +606,7 @@ class LocalCorpus:
                 title=row.title,
                 date=row.date,
                 modified=row.modified,
+                file_time=row.file_time,
                 linkers=linked.linking_notes,
                 links=linked.linking_links,
                 community=linked.community,
@@ -690,7 +691,8 @@ def _blank(note: NoteFacts, text: str) -> PassageFacts:
 
 def _changed_note(note: NoteFacts, now: Prepared) -> NoteOnDisk:
     """The passages and sections of a note that was read again."""
-    note = replace(note, title=now.note.title, modified=now.file.mtime_ns / 1e9)
+    at = now.file.mtime_ns / 1e9
+    note = replace(note, title=now.note.title, modified=at, file_time=at)
     passages = [
         PassageFacts(
             _unindexed_id(note.id, passage.ordinal),

@@ -177,6 +177,7 @@ class KeywordAnswer:
 # --- The plan ---
 
 QueryType = Literal["factual", "navigational", "exploratory", "plain"]
+UseCase = Literal["", "historical", "current", "definitions"]
 NoteText = Literal["path", "file", "title", "alias"]
 Part = Literal["code", "table", "task", "image"]
 DateField = Literal["created", "modified", "date"]
@@ -338,7 +339,8 @@ class QueryPlan:
     `text` is the text to search for, without operators and excluded words. `keyword_query` is the
     same for a keyword index, with the excluded words. Every leg obeys `filter`; None means no
     filter. A query with a filter or a vault and without text is a `listing`: notes by date, newest
-    first. `weights` multiply the weights of the legs. `expandable`: terms may be added to it.
+    first. `weights` multiply the weights of the legs; `use_case` names those of the features.
+    `expandable`: terms may be added to it.
     """
 
     query: str
@@ -349,6 +351,7 @@ class QueryPlan:
     phrases: tuple[str, ...] = ()  # without their quotes
     vaults: tuple[str, ...] = ()  # named by in:
     weights: Mapping[str, float] = field(default_factory=lambda: _EVEN)
+    use_case: UseCase = ""
     hypothesis: str = ""
     expandable: bool = False
     expansions: tuple[Expansion, ...] = ()

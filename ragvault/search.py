@@ -128,6 +128,7 @@ def ranking_context(
         query=plan.text,
         type=plan.type,
         weights=plan.weights,
+        use_case=plan.use_case,
         now=request.now.timestamp(),
         limit=request.limit,
         note_length=corpus.median_length(),

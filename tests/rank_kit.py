@@ -24,6 +24,7 @@ def note(name: str = "a", *, days: float | None = None, **facts: Any) -> NoteFac
     at = None if days is None else NOW - days * DAY
     facts.setdefault("date", None if at is None else Date(at, "name"))
     facts.setdefault("modified", at)
+    facts.setdefault("file_time", at)
     return NoteFacts(
         facts.pop("id", int.from_bytes(name.encode(), "big")), f"{name}.md", name, **facts
     )

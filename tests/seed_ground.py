@@ -25,6 +25,12 @@ DISABLED = (
     *("boost.backlinks", "boost.recency", "boost.community", "boost.importance", "boost.access"),
     *("boost.templates", "boost.superseded", "dedup", "diversify", "rerank", "parents", "budget"),
 )
+FEATURES = ("similarity", "recency", "hierarchy", "adjacency")
+USE_CASES = {  # Historical Research, Current Policy Lookup, Definition Lookup
+    "historical": (0.5, 0.05, 0.3, 0.15),
+    "current": (0.4, 0.4, 0.15, 0.05),
+    "definitions": (0.4, 0.1, 0.4, 0.1),
+}
 GROUND: list[Row] = [
     (
         "_plain",
@@ -131,6 +137,11 @@ GROUND: list[Row] = [
             "fuse.features.recency": 0.2,
             "fuse.features.hierarchy": 0.2,
             "fuse.features.adjacency": 0.1,
+            **{
+                f"fuse.features.{case}.{name}": weight
+                for case, weights in USE_CASES.items()
+                for name, weight in zip(FEATURES, weights, strict=True)
+            },
             "fuse.features.sections.definitions": 1.0,
             "fuse.features.sections.overview": 0.9,
             "fuse.features.sections.policy": 0.85,

@@ -177,7 +177,7 @@ PROFILES: list[Row] = [
             },
         )
         for name, mode, n in (
-            ("lightrag", "auto", 3),
+            ("lightrag", "quality", 3),
             ("speed", "speed", 2),
             ("balanced", "balanced", 3),
             ("quality", "quality", 3),

@@ -115,13 +115,49 @@ class Adjacency(Open, frozen=True):
     both: From0To1 = 1.0
 
 
-class Features(Open, frozen=True):
-    """A sum of four features, each from 0 to 1, in place of fusion."""
+class FeatureWeights(Open, frozen=True):
+    """How much each of the four features counts."""
 
     similarity: AtLeast0 = 0.5
     recency: AtLeast0 = 0.2
     hierarchy: AtLeast0 = 0.2
     adjacency: AtLeast0 = 0.1
+
+
+class HistoricalWeights(FeatureWeights, frozen=True):
+    """The weights for questions about the past."""
+
+    recency: AtLeast0 = 0.05
+    hierarchy: AtLeast0 = 0.3
+    adjacency: AtLeast0 = 0.15
+
+
+class CurrentWeights(FeatureWeights, frozen=True):
+    """The weights for questions about what applies today."""
+
+    similarity: AtLeast0 = 0.4
+    recency: AtLeast0 = 0.4
+    hierarchy: AtLeast0 = 0.15
+    adjacency: AtLeast0 = 0.05
+
+
+class DefinitionWeights(FeatureWeights, frozen=True):
+    """The weights for questions about what a word means."""
+
+    similarity: AtLeast0 = 0.4
+    recency: AtLeast0 = 0.1
+    hierarchy: AtLeast0 = 0.4
+
+
+class Features(FeatureWeights, frozen=True):
+    """A sum of four features, each from 0 to 1, in place of fusion.
+
+    With `query.adaptive_weights` a query that shows its use case has the weights of that one.
+    """
+
+    historical: HistoricalWeights = HistoricalWeights()
+    current: CurrentWeights = CurrentWeights()
+    definitions: DefinitionWeights = DefinitionWeights()
     half_life: Above0 = 1249.0
     undated: From0To1 = 0.5
     date: DateOf = "note"

@@ -406,8 +406,8 @@ def _compare_passages(
 def check_signals(index: LocalCorpus, now: datetime, count: int = PROBES) -> Iterator[Finding]:
     """Search for probes of the vault and count every signal that the settings enable.
 
-    A signal that never fires although the notes give it cause is broken; one without cause is worth
-    a note.
+    A signal that changed the order of an answer works. One that runs and changes no order, and one
+    without cause, is worth a note. One that never runs although the notes give it cause is broken.
     """
     questions = probes(index.catalogue, count)
     if not questions:
@@ -425,12 +425,14 @@ def _signal(signal: Signal) -> Finding:
         return Finding(signal.name, "broken", f"fails: {signal.failed}", INDEX)
     if signal.state == "idle":
         return Finding(signal.name, "note", signal.lacks)
+    searches = f"of {signal.asked} searches with the vault's own words"
     if signal.state == "alive":
-        message = (
-            f"had an effect in {signal.fired} of {signal.asked} searches with the vault's own words"
+        return fine(signal.name, f"ran in {signal.fired} {searches} and changed an order")
+    if signal.state == "same order":
+        return Finding(
+            signal.name, "note", f"ran in {signal.fired} {searches} and changed no order"
         )
-        return fine(signal.name, message)
-    message = f"had an effect in none of {signal.asked} searches with the vault's own words"
+    message = f"had an effect in none {searches}"
     return Finding(signal.name, "broken", message, REBUILD)
 
 
@@ -440,6 +442,6 @@ def _filters(signals: Sequence[Signal]) -> Iterator[Finding]:
         if each.state == "dead":
             message = f"{each.name} keeps none of the {each.asked} notes that it should keep"
             yield Finding("filter", "broken", message, REBUILD)
-    working = [each.name for each in signals if each.state == "alive"]
+    working = [each.name for each in signals if each.state in ("alive", "same order")]
     if working:
         yield fine("filters", f"{', '.join(working)} keep the notes that they should keep")

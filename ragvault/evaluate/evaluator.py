@@ -68,17 +68,17 @@ def evaluate_profiles(
     signals: bool = False,
     progress: Progress = lambda line: None,
 ) -> dict[str, Any]:
-    """Run every profile and compare each with the first.
+    """Run every profile and compare each with the first; the others come by score, the best first.
 
-    `ablate` switches off each part of the first profile in turn; `signals` counts how often each of
-    its signals fires.
+    `ablate` switches off each part of the first profile in turn, and searches with each leg alone;
+    `signals` counts how often each of its signals fires and changes an answer.
     """
     answers: dict[str, list[ScoredAnswer]] = {}
     for name in profiles:
         progress(f"{name}: asking {len(evaluator.questions)} questions")
         answers[name] = evaluator.run(_profile(name))
     first, base = next(iter(answers.items()))
-    reports = {name: report.overall_and_kinds(of) for name, of in answers.items()}
+    reports = _by_score({name: report.overall_and_kinds(of) for name, of in answers.items()})
     with evaluator.opened(_profile(first)) as index:
         off = parts_off(index.config)
         unknown = report.unknown_notes(base, index.catalogue.files())
@@ -89,15 +89,21 @@ def evaluate_profiles(
         **reports[first],
         "profiles": reports,
         "comparisons": [
-            report.comparison(name, of, first, base)
-            for name, of in answers.items()
-            if name != first
+            report.comparison(name, answers[name], first, base) for name in reports if name != first
         ],
         "ablations": _ablations(evaluator, first, base, progress) if ablate else [],
+        "legs": _legs_alone(evaluator, first, base, progress) if ablate else [],
         "signals": _signals(evaluator, first, progress) if signals else [],
         "off": off,
         "unknown_notes": unknown,
     }
+
+
+def _by_score(reports: Mapping[str, report.Summary]) -> dict[str, report.Summary]:
+    """The first report, then the others by their score, the best first."""
+    first, *others = reports
+    others.sort(key=lambda name: -reports[name]["overall"].get(report.METRIC, 0.0))
+    return {name: reports[name] for name in (first, *others)}
 
 
 def _ablations(
@@ -124,11 +130,25 @@ def _worth(
     return {
         "part": variant.name,
         "group": variant.group,
-        **{key: worth[key] for key in ("metric", "n", "mean", "low", "high", "kinds")},
+        **{key: worth[key] for key in ("metric", "n", "mean", "low", "high", "kinds", "changed")},
         "without": report.summarize(without),
         "helps": [each["id"] for each in lost["regressions"]],
         "hurts": [each["id"] for each in worth["regressions"]],
     }
+
+
+def _legs_alone(
+    evaluator: Evaluator, profile: str, base: Sequence[ScoredAnswer], progress: Progress
+) -> list[Mapping[str, Any]]:
+    """What the whole ranking is worth over each leg that can find something alone."""
+    rows: list[Mapping[str, Any]] = []
+    for leg in evaluator.settings(_profile(profile)).retrieve.legs:
+        if leg in LEGS_ALONE:
+            progress(f"{profile}: the {leg} leg alone")
+            alone = evaluator.run(_profile(profile), *leg_alone(leg))
+            found = report.comparison(profile, base, f"{leg} leg alone", alone)
+            rows.append({"leg": leg, "alone": report.overall_and_kinds(alone), **found})
+    return rows
 
 
 def _signals(evaluator: Evaluator, profile: str, progress: Progress) -> list[Mapping[str, Any]]:
@@ -140,6 +160,32 @@ def _signals(evaluator: Evaluator, profile: str, progress: Progress) -> list[Map
 
 def _profile(name: str) -> str:
     return f"search.profile={name}"
+
+
+# --- one leg alone ---
+
+LEGS_ALONE = ("vector", "keyword")  # the others find nothing for most questions
+
+
+def leg_alone(leg: str) -> tuple[str, ...]:
+    """The settings that show a leg's own list as the answer: nothing adds to it or reorders it.
+
+    At most three sections of a note, as in the default, so that ten notes can be seen.
+    """
+    return (
+        f'retrieve.legs=["{leg}"]',
+        'retrieve.fill="off"',
+        'fuse.method="rrf"',
+        "fuse.exponent=0",
+        "fuse.exact=0",
+        "boost.enabled=false",
+        "dedup.enabled=false",
+        "diversify.enabled=true",
+        'diversify.method="per-note"',
+        "diversify.per_note=3",
+        "rerank.enabled=false",
+        "budget.enabled=false",
+    )
 
 
 # --- which parts can be switched off ---

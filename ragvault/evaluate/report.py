@@ -66,12 +66,16 @@ def summarize(answers: Sequence[ScoredAnswer]) -> Summary:
 def comparison(
     name: str, answers: Sequence[ScoredAnswer], against: str, base: Sequence[ScoredAnswer]
 ) -> Summary:
-    """One ranking against the base: the difference, its interval, and every question that lost."""
+    """One ranking against the base: the difference and its interval, overall and by kind.
+
+    `changed` counts the answers with another order; `regressions` are the questions that lost.
+    """
     return {
         "name": name,
         "against": against,
         **asdict(difference(answers, base)),
-        "kinds": by_kind(answers, base),
+        "kinds": {kind: asdict(each) for kind, each in by_kind(answers, base).items()},
+        "changed": changed_orders(answers, base),
         "regressions": [asdict(each) for each in regressions(answers, base)],
     }
 
@@ -179,13 +183,18 @@ def regressions(
 
 def by_kind(
     answers: Sequence[ScoredAnswer], base: Sequence[ScoredAnswer], metric: str = METRIC
-) -> dict[str, float]:
-    """The mean change of each kind of question."""
-    shifts: dict[str, list[float]] = {}
-    for ours, theirs in _pairs(answers, base, metric):
-        shift = ours.scores[metric] - theirs.scores[metric]
-        shifts.setdefault(ours.question.kind, []).append(shift)
-    return {kind: sum(of) / len(of) for kind, of in shifts.items()}
+) -> dict[str, Difference]:
+    """The change of each kind of question, with its own interval; kinds in alphabetical order."""
+    kinds: dict[str, list[ScoredAnswer]] = {}
+    for ours, _ in _pairs(answers, base, metric):
+        kinds.setdefault(ours.question.kind, []).append(ours)
+    return {kind: difference(of, base, metric) for kind, of in sorted(kinds.items())}
+
+
+def changed_orders(answers: Sequence[ScoredAnswer], base: Sequence[ScoredAnswer]) -> int:
+    """In how many questions the first ten notes differ, or their order, whatever the metric."""
+    before = {each.question.id: each.notes[:10] for each in base}
+    return sum(each.notes[:10] != before.get(each.question.id, ()) for each in answers)
 
 
 def _pairs(

@@ -29,6 +29,7 @@ from ragvault.errors import UsageError
 from ragvault.evaluate.metrics import RELEVANT, Scores, context_scores, score, unique_notes
 from ragvault.evaluate.questions import Question
 from ragvault.plan import QueryPlan
+from ragvault.query.understand import understand
 from ragvault.rank.budget import token_counter
 from ragvault.rank.limit import result_count
 from ragvault.rank.pipeline import Outcome, outcome_of, run_stages
@@ -150,9 +151,11 @@ class PreparedSearch:
     runs: Sequence[LegRun]
 
 
-def _prepare(request: SearchRequest, index: LocalCorpus) -> PreparedSearch:
-    """The read path up to ranking (search.py)."""
-    plan = understand_query(request, index).plan
+def _prepare(
+    request: SearchRequest, index: LocalCorpus, plan: QueryPlan | None = None
+) -> PreparedSearch:
+    """The read path up to ranking (search.py); with `plan`, of that plan."""
+    plan = plan or understand_query(request, index).plan
     found = retrieve(plan, request, index)
     context, _ = ranking_context(plan, found.candidates, request, index)
     return PreparedSearch(plan, found.candidates, context, found.runs)
@@ -175,6 +178,7 @@ class Replay:
         self._relevant = relevant
         self._index = index
         self._length = index.catalogue.median_length()
+        self._depth = AnswerScorer(self.config, self._length).depth
         self._shared = _SharedPassages(index)
         self._searches = [(each, self._prepared(each, now)) for each in questions]
 
@@ -205,6 +209,13 @@ class Replay:
         context = replace(prepared.context, settings=config)
         return run_stages(candidates, context, stages_of(prepared.plan))[1]
 
+    def unexpanded(self, question: Question, now: datetime) -> PreparedSearch:
+        """The same question without words that were added to it. Raises UsageError."""
+        plan = understand(question.query, self.config.query, now=now)
+        with self._index.snapshot():
+            request = SearchRequest(question.query, now, self._depth, widen=False)
+            return self._shared.share(_prepare(request, self._index, plan))
+
     def _answer(
         self, question: Question, prepared: PreparedSearch | str, scorer: AnswerScorer
     ) -> ScoredAnswer:
@@ -216,10 +227,9 @@ class Replay:
 
     def _prepared(self, question: Question, now: datetime) -> PreparedSearch | str:
         """The candidates of a question, or why it cannot be asked."""
-        depth = AnswerScorer(self.config, self._length).depth
         try:
             with self._index.snapshot():  # notes may change before they are ranked
-                request = SearchRequest(question.query, now, depth, widen=False)
+                request = SearchRequest(question.query, now, self._depth, widen=False)
                 return self._shared.share(_prepare(request, self._index))
         except UsageError as error:
             return str(error)

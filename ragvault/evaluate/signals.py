@@ -1,4 +1,6 @@
-"""Signals: how often each part of a search has an effect, and which parts are dead.
+"""Signals: how often each part of a search runs, whether it changes an answer, and which are dead.
+
+A signal fires if it does something in a search:
 
     leg      placed a passage; for each script, the keyword leg found the wanted note
     boost    changed a score
@@ -6,8 +8,10 @@
     stage    removed or moved a candidate
     filter   kept the note that it was made from
 
-A signal moves an answer if the first ten notes differ without it. A signal is dead if it never
-fires although the notes give it cause: a table is empty, the keys of two tables do not match, or a
+It moves an answer if the first ten notes, or their order, differ without it; a filter if it leaves
+out a note. Only a signal that moved an answer is alive. One that fires and moves none has state
+"same order": it works, and for these questions it is of no use. A signal is dead if it never fires
+although the notes give it cause: a table is empty, the keys of two tables do not match, or a
 constant is in the wrong unit. An average score hides that, and no search reports it.
 
 Whether a signal has cause is read from the text of the notes and from their files, not from the
@@ -21,6 +25,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as changed
 from datetime import datetime, timedelta, timezone
 from typing import Literal
 
@@ -55,8 +60,8 @@ BOOSTS = (
 )
 # Stages that are optional. `limit` and `budget` only shorten an answer.
 OPTIONAL_STAGES = ("calibrate", "dedup", "diversify", "rerank", "parents")
-SignalState = Literal["alive", "idle", "dead", "failed", "off"]
-MAX_MOVES = 100  # questions that are ranked again without each signal
+MAX_MOVES = 100  # questions: 500 take minutes, and tell no more
+SignalState = Literal["alive", "same order", "idle", "dead", "failed", "off"]
 MIN_LINKS = 10  # fewer links make no community
 # Evidence that belongs to one leg.
 _EVIDENCE = {"keyword": ("coverage", "passage", "note", "title"), "code": ("code",)}
@@ -84,7 +89,8 @@ _SCRIPTS = {
 class Signal:
     """One signal: in how many of `asked` questions it fired, and how many answers it moved.
 
-    `lacks` says why not firing is no fault; `failed` says why a leg could not answer.
+    `tried` counts the questions that were ranked again without it; `moved` is of those. `lacks`
+    says why not firing is no fault; `failed` says why a leg could not answer.
     """
 
     name: str
@@ -92,6 +98,7 @@ class Signal:
     asked: int
     fired: int
     moved: int = 0
+    tried: int = 0
     on: bool = True
     lacks: str = ""
     failed: str = ""
@@ -103,18 +110,22 @@ class Signal:
         if self.failed:
             return "failed"
         if self.fired:
-            return "alive"
+            return "alive" if self.moved else "same order"
         return "idle" if self.lacks or not self.asked else "dead"
 
 
 def count_signals(
     index: LocalCorpus, questions: Sequence[Question], now: datetime, *, moves: int = MAX_MOVES
 ) -> list[Signal]:
-    """Count every signal on these questions, and on a few that give each of them cause."""
+    """Count every signal on these questions, and on a few that give each of them cause.
+
+    The first `moves` questions are ranked again without each signal that fired in them, all others
+    without those that have not moved an answer yet: whether a signal is alive depends on them all.
+    """
     config = index.config
     causes = find_causes(index.catalogue, config, now)
     more = [Question(f"cause-{n}", query, (), "cause") for n, query in enumerate(causes.queries)]
-    counts = _Counts(Replay([*questions, *more], index, now), config, moves)
+    counts = _Counts(Replay([*questions, *more], index, now), config, now, moves)
     return [
         *_legs(counts, index, causes),
         *_by_script(counts, config),
@@ -128,43 +139,60 @@ def count_signals(
 class _Counts:
     """How often each signal fired and moved an answer."""
 
-    def __init__(self, replay: Replay, config: Config, moves: int) -> None:
+    def __init__(self, replay: Replay, config: Config, now: datetime, moves: int) -> None:
         self.asked = 0
         self.fired: Counter[str] = Counter()
         self.moved: Counter[str] = Counter()
+        self.tried: Counter[str] = Counter()  # ranked again without it
         self.failed: dict[str, str] = {}
         self.scripts: Counter[str] = Counter()
         self.found: Counter[str] = Counter()  # scripts in which the keyword leg found the note
-        self._replay, self._config = replay, config
+        self.moved_scripts: Counter[str] = Counter()  # in which it moved an answer
+        self.tried_scripts: Counter[str] = Counter()
+        self._replay, self._config, self._now = replay, config, now
         for question, prepared, stages in replay.traces(config):
             self.asked += 1
             fired = set(_fired(prepared, stages))
             self.fired.update(fired)
             self.failed |= {leg.leg: leg.failed for leg in prepared.runs if leg.failed}
-            self._count_scripts(question, prepared)
-            if self.asked <= moves:
-                self._count_moves(prepared, stages, fired)
+            before = _first(stages)
+            scripts = self._count_scripts(question, prepared)
+            for name in fired:
+                own = scripts if name == "keyword" else []
+                known = self.moved[name] and all(self.moved_scripts[each] for each in own)
+                if self.asked > moves and known:
+                    continue
+                first = self._first_without(name, question, prepared)
+                if first is not None:
+                    self.tried[name] += 1
+                    self.moved[name] += first != before
+                    self.tried_scripts.update(own)
+                    self.moved_scripts.update(own if first != before else [])
 
-    def _count_moves(
-        self, prepared: PreparedSearch, stages: tuple[Outcome, ...], fired: set[str]
-    ) -> None:
-        before = _first(stages)
-        for name in fired:
-            without = _without(name, self._config)
-            if without is None:
-                continue
-            candidates, config = without(prepared.candidates)
-            again = self._replay.rank(prepared, candidates, config)
-            self.moved[name] += _first(again) != before
+    def _first_without(
+        self, name: str, question: Question, prepared: PreparedSearch
+    ) -> list[str] | None:
+        """The first notes as if a signal were absent; None if it is not part of the ranking."""
+        if name == "expansion":
+            prepared = self._replay.unexpanded(question, self._now)
+            return _first(self._replay.rank(prepared, prepared.candidates, self._config))
+        without = _without(name, self._config)
+        if without is None:
+            return None
+        candidates, config = without(prepared.candidates)
+        return _first(self._replay.rank(prepared, candidates, config))
 
-    def _count_scripts(self, question: Question, prepared: PreparedSearch) -> None:
+    def _count_scripts(self, question: Question, prepared: PreparedSearch) -> list[str]:
+        """The scripts of a question with words of its note."""
         if question.kind not in _NAMED:
-            return
+            return []
         wanted = question.grades
         found = any("keyword" in c.ranks and c.note.path in wanted for c in prepared.candidates)
-        for script in non_latin_scripts(question.query):
+        scripts = non_latin_scripts(question.query)
+        for script in scripts:
             self.scripts[script] += 1
             self.found[script] += found
+        return scripts
 
 
 def _fired(prepared: PreparedSearch, stages: tuple[Outcome, ...]) -> Iterator[str]:
@@ -195,6 +223,8 @@ def _without(
     """How to rank as if a signal were absent; None if it is not part of the ranking."""
     if name in LEGS:
         return lambda found: (list(_stripped(found, name)), config)
+    if name == "alias":
+        return lambda found: (list(_without_aliases(found)), config)
     if name in BOOSTS:
         off = replace(getattr(config.boost, name), enabled=False)
         quiet = replace(config, boost=replace(config.boost, **{name: off}))
@@ -214,6 +244,15 @@ def _stripped(candidates: Sequence[Candidate], leg: str) -> Iterator[Candidate]:
             scores = {name: score for name, score in each.scores.items() if name != leg}
             evidence = {name: part for name, part in each.evidence.items() if name not in own}
             yield replace(each, ranks=ranks, scores=scores, evidence=evidence)
+
+
+def _without_aliases(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+    """The candidates as if no note had an alias: one that only its alias found is left out."""
+    for each in candidates:
+        if each.exact != "alias":
+            yield each
+        elif each.ranks:
+            yield replace(each, exact="")
 
 
 def _first(stages: tuple[Outcome, ...]) -> list[str]:
@@ -249,7 +288,9 @@ def _by_script(counts: _Counts, config: Config) -> Iterator[Signal]:
     """The keyword leg in each script but Latin: an analyzer may not handle one of them."""
     on = "keyword" in config.retrieve.legs
     for script, asked in sorted(counts.scripts.items()):
-        yield Signal(f"keyword, {script}", "leg", asked, counts.found[script], on=on)
+        found, moved = counts.found[script], counts.moved_scripts[script]
+        tried = counts.tried_scripts[script]
+        yield Signal(f"keyword, {script}", "leg", asked, found, moved, tried, on=on)
 
 
 def _boosts(counts: _Counts, config: Config, causes: Causes) -> Iterator[Signal]:
@@ -269,11 +310,10 @@ def _boosts(counts: _Counts, config: Config, causes: Causes) -> Iterator[Signal]
 
 def _names(counts: _Counts, config: Config, causes: Causes) -> Iterator[Signal]:
     lacks = "" if causes.aliases else "no note has an alias"
-    fired = counts.fired["alias"]
-    yield Signal("aliases", "name", counts.asked, fired, lacks=lacks)
+    yield changed(_signal(counts, "alias", "name", on=True, lacks=lacks), name="aliases")
     on = config.query.expand.method != "off"
     lacks = "no word of the vocabulary was near enough to a query"
-    yield Signal("expansion", "name", counts.asked, counts.fired["expansion"], on=on, lacks=lacks)
+    yield _signal(counts, "expansion", "name", on=on, lacks=lacks)
 
 
 def _stages(counts: _Counts, config: Config) -> Iterator[Signal]:
@@ -286,7 +326,7 @@ def _signal(
     counts: _Counts, name: str, group: str, *, on: bool, lacks: str, failed: str = ""
 ) -> Signal:
     fired, moved = counts.fired[name], counts.moved[name]
-    return Signal(name, group, counts.asked, fired, moved, on, lacks, failed)
+    return Signal(name, group, counts.asked, fired, moved, counts.tried[name], on, lacks, failed)
 
 
 def _filters(index: LocalCorpus, causes: Causes, now: datetime) -> Iterator[Signal]:
@@ -300,7 +340,7 @@ def _filters(index: LocalCorpus, causes: Causes, now: datetime) -> Iterator[Sign
         kept[probe.name] += index.catalogue.note_id(probe.note) in notes
         cut[probe.name] += 0 < len(notes) < causes.notes
     for name in sorted(asked):
-        yield Signal(name, "filter", asked[name], kept[name], cut[name])
+        yield Signal(name, "filter", asked[name], kept[name], cut[name], asked[name])
 
 
 def non_latin_scripts(text: str) -> list[str]:
@@ -387,7 +427,8 @@ def _recent(catalogue: Catalogue, settings: Recency, now: datetime) -> list[str]
     """Notes that the recency boost should move, the newest first."""
     ages = []
     for each in catalogue.all_stored():
-        note = NoteFacts(each.id, each.file.path, date=each.date, modified=each.modified)
+        at = each.file.mtime_ns / 1e9
+        note = NoteFacts(each.id, each.file.path, date=each.date, file_time=at)
         found = note_age(note, settings.date, now.timestamp())
         if found and (settings.shape == "half-life" or tier_factor(found.days, settings) != 1):
             ages.append((found.days, each.file.path))

@@ -66,7 +66,7 @@ class Tuning:
     tried: int  # rankings
     gain: float  # in the first half
     judged: Difference
-    kinds: Mapping[str, float]
+    kinds: Mapping[str, Difference]
     before: report.Summary
     after: report.Summary
     refusal: str = ""
@@ -167,9 +167,9 @@ def _refusal(now: Sequence[ScoredAnswer], base: Sequence[ScoredAnswer], seed: in
             f"the change in {METRIC} ({found.mean:+.3f}) is within chance "
             f"(95 % interval {found.low:+.3f} to {found.high:+.3f})"
         )
-    for kind, shift in sorted(by_kind(now, base).items(), key=lambda item: item[1]):
-        if shift < -POINT:
-            return f"questions of the kind {kind or '(none)'} lose {-shift:.3f}"
+    for kind, each in sorted(by_kind(now, base).items(), key=lambda item: item[1].mean):
+        if each.mean < -POINT:
+            return f"questions of the kind {kind or '(none)'} lose {-each.mean:.3f}"
     lost = _held(base) - _held(now)
     return f"unanswerable questions are held back less often, by {lost:.0%}" if lost > POINT else ""
 
@@ -213,7 +213,7 @@ def receipt(tuning: Tuning, about: Mapping[str, Any]) -> dict[str, Any]:
             "mean": tuning.judged.mean,
             "low": tuning.judged.low,
             "high": tuning.judged.high,
-            "kinds": dict(tuning.kinds),
+            "kinds": {kind: each.mean for kind, each in tuning.kinds.items()},
         },
         "before": dict(tuning.before),
         "after": dict(tuning.after),

@@ -51,6 +51,7 @@ from ragvault.plan import (
     Phrase,
     QueryPlan,
     QueryType,
+    UseCase,
     Words,
     leaves,
 )
@@ -96,6 +97,23 @@ QUESTIONS = {
     *("what", "how", "why", "when", "where", "which", "who", "whom", "whose"),
     *("explain", "describe", "compare"),
 }
+_USE_CASES: dict[UseCase, re.Pattern[str]] = {
+    "historical": re.compile(
+        r"\b(histor(?:y|ic|ical|ically)|original(?:ly)?|former(?:ly)?|previous(?:ly)?|predecessors?"
+        r"|used to|in the past|back then)\b",
+        re.IGNORECASE,
+    ),
+    "current": re.compile(
+        r"\b(current(?:ly)?|latest|newest|most recent|today|now|nowadays|still|up[- ]to[- ]date)\b",
+        re.IGNORECASE,
+    ),
+    "definitions": re.compile(
+        r"\b(defin(?:e|ed|es|ition|itions)|terminology|glossary|meaning of|stands? for)\b"
+        r"|^what(?: is| are|'s) (?:an? )?(?!the |my |our |your )\S+(?: \S+){0,2}$"
+        r"|^what do(?:es)? .{1,100} mean\b",
+        re.IGNORECASE,
+    ),
+}
 
 
 def understand(
@@ -136,6 +154,7 @@ def _plan(query: str, parts: _QueryParts, settings: Query, hypothesis: str) -> Q
         phrases=tuple(dict.fromkeys(parts.phrases)),
         vaults=tuple(dict.fromkeys(parts.vaults)),
         weights=type_weights(kind if settings.adaptive_weights else "plain", settings.weights),
+        use_case=use_case(raw) if settings.adaptive_weights else "",
         hypothesis=hypothesis,
         expandable=_has_letters(raw) and not exact and not hypothesis,
         listing=not parts.text and not hypothesis,
@@ -397,6 +416,14 @@ def is_literal(text: str, camel_case: CamelCase = "identifier") -> bool:
     someone who types PIO-1384 wants that and nothing near it.
     """
     return names_exactly(text, camel_case) or _SIGNED.search(text) is not None
+
+
+def use_case(text: str) -> UseCase:
+    """What a query is for, by its words: the first use case that fits, none for most queries.
+
+    A question about the past or the present may also ask what something is, so these come first.
+    """
+    return next((name for name, pattern in _USE_CASES.items() if pattern.search(text)), "")
 
 
 def type_weights(kind: QueryType, factors: TypeWeights) -> dict[str, float]:

@@ -8,8 +8,8 @@
     templates    a factor below 1 for notes in a folder of templates
     superseded   a replaced note moves behind its replacement
 
-Each boost is one Term: 0.2 multiplies the score by 1.2, or adds 0.2 to it. Unbounded, as the seeds
-have them, ten backlinks lift a note from rank 61 of a flat RRF list over an unlinked rank 1. With
+Each boost is one Term: 0.2 multiplies the score by 1.2, or adds 0.2 to it. Unbounded, as RAGtriever
+has them, ten backlinks lift a note from rank 61 of a flat RRF list over an unlinked rank 1. With
 `boost.bounded`, boosts decide only what the evidence leaves open: a score rises by at most
 `max_rise` times the distance between the best result and the last one wanted, and nothing passes
 an exact title, alias or quoted phrase.
@@ -118,7 +118,6 @@ _DATE_SOURCES = {
     "frontmatter": "frontmatter date",
     "git": "last commit",
     "mtime": "file time",
-    "modified": "file time",
 }
 
 
@@ -136,8 +135,7 @@ def _recency(order: Sequence[Candidate], ctx: Context) -> NoteBoost:
             value, weight = half_life_decay(age.days, settings.half_life), settings.weight
         if not value * weight:
             return None
-        why = f"{age.days:.0f} days old by its {_DATE_SOURCES[age.source]}"
-        return Term("recency", value, weight, settings.how, why)
+        return Term("recency", value, weight, settings.how, age.why)
 
     return of_note
 
@@ -148,11 +146,18 @@ class Age(NamedTuple):
     days: float
     source: str
 
+    @property
+    def why(self) -> str:
+        return f"{self.days:.0f} days old by its {_DATE_SOURCES[self.source]}"
+
 
 def note_age(note: NoteFacts, which: Literal["note", "modified"], now: float) -> Age | None:
-    """None for a note without that date. A date in the future counts as today."""
+    """None for a note without that date. A date in the future counts as today.
+
+    `modified` is the time of the file, whatever its frontmatter or git say.
+    """
     if which == "modified":
-        at, source = note.modified, "modified"
+        at, source = note.file_time, "mtime"
     else:
         at, source = (note.date.at, note.date.source) if note.date else (None, "")
     return None if at is None else Age(max(0.0, (now - at) / DAY), source)

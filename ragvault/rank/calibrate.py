@@ -1,6 +1,6 @@
 """Calibrate: set each candidate's confidence, from 0 to 1, and its band.
 
-    score       1 / (1 + exp(-steepness * (score - threshold))), a seed's sigmoid of a fused score
+    score       1 / (1 + exp(-steepness * (score - threshold))), ragdocs' sigmoid of a fused score
     evidence    1 - (1 - vector) * (1 - keyword), each a sigmoid of what that leg knows
 
 The sigmoid of an RRF score gives 0.06 to rank 1 of one leg. With a floor of 0.3, hybrid search

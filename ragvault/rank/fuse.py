@@ -1,7 +1,7 @@
 """Fuse: several ranked lists become one score. `fuse.method` names the formula:
 
     rrf        reciprocal rank fusion: weight * evidence^exponent / (k + rank), summed over legs
-    weighted   raw scores, weighted, as RAGtriever and Recollection combined them before rank fusion
+    weighted   raw scores, weighted, as RAGtriever and recollection combined them before rank fusion
     features   similarity, recency, hierarchy and adjacency, each from 0 to 1
     union      the lists one after the other, as a baseline
 
@@ -40,7 +40,7 @@ from ragvault.candidate import (
     key,
     total,
 )
-from ragvault.config.ranking import Aware, Features, Hierarchy
+from ragvault.config.ranking import Aware, Features, FeatureWeights, Hierarchy
 from ragvault.rank.boost import half_life_decay, note_age
 from ragvault.rank.limit import rank_mode, result_count
 
@@ -307,7 +307,7 @@ def _decayed_age(candidate: Candidate, ctx: Context) -> list[Term]:
     if not settings.recency or age is None:
         return []
     value = half_life_decay(age.days, settings.half_life)
-    return [Term("recency", value, settings.recency, why=f"{age.days:.0f} days, {age.source}")]
+    return [Term("recency", value, settings.recency, why=age.why)]
 
 
 # --- features ---
@@ -332,17 +332,21 @@ def features(candidates: Sequence[Candidate], ctx: Context) -> Terms:
     hierarchy    the kind of section, and the form of the passage
     adjacency    how many of its two neighbours were found as well
 
-    The seed's example years (2024 = 0.9, 2022 = 0.6, 2020 = 0.4) lie on one curve: every two years
-    multiply by two thirds, which is a half-life of 2 ln 2 / ln 1.5 years, 1,249 days.
+    The example years in policy's document (2024 = 0.9, 2022 = 0.6, 2020 = 0.4) lie on one curve:
+    every two years multiply by two thirds, a half-life of 2 ln 2 / ln 1.5 years, 1,249 days.
+
+    A query with a use case (`query.adaptive_weights`) is ranked with the weights of that use case.
     """
     settings = ctx.settings.fuse.features
+    weights: FeatureWeights = getattr(settings, ctx.use_case) if ctx.use_case else settings
     places = {(c.note.id, c.passage.ordinal) for c in candidates}
+    why = f"weights of {ctx.use_case}" if ctx.use_case else ""
     return [
         [
-            Term("similarity", min(1.0, max(0.0, cosine(each))), settings.similarity),
-            _recency_feature(each, settings, ctx.now),
-            _hierarchy(each.passage, settings),
-            _adjacency(each, settings, places),
+            Term("similarity", min(1.0, max(0.0, cosine(each))), weights.similarity, why=why),
+            _recency_feature(each, settings, weights.recency, ctx.now),
+            _hierarchy(each.passage, settings, weights.hierarchy),
+            _adjacency(each, settings, weights.adjacency, places),
         ]
         for each in candidates
     ]
@@ -362,25 +366,26 @@ def hierarchy(passage: PassageFacts, scores: Hierarchy) -> tuple[float, str]:
     return min(1.0, sum(getattr(scores, name) for name in names)), ", ".join(names)
 
 
-def _hierarchy(passage: PassageFacts, settings: Features) -> Term:
+def _hierarchy(passage: PassageFacts, settings: Features, weight: float) -> Term:
     value, why = hierarchy(passage, settings.sections)
-    return Term("hierarchy", value, settings.hierarchy, why=why)
+    return Term("hierarchy", value, weight, why=why)
 
 
-def _recency_feature(candidate: Candidate, settings: Features, now: float) -> Term:
+def _recency_feature(candidate: Candidate, settings: Features, weight: float, now: float) -> Term:
     age = note_age(candidate.note, settings.date, now)
     if age is None:
-        return Term("recency", settings.undated, settings.recency, why="undated")
-    value = half_life_decay(age.days, settings.half_life)
-    return Term("recency", value, settings.recency, why=f"{age.days:.0f} days, {age.source}")
+        return Term("recency", settings.undated, weight, why="undated")
+    return Term("recency", half_life_decay(age.days, settings.half_life), weight, why=age.why)
 
 
-def _adjacency(candidate: Candidate, settings: Features, places: set[tuple[int, int]]) -> Term:
+def _adjacency(
+    candidate: Candidate, settings: Features, weight: float, places: set[tuple[int, int]]
+) -> Term:
     note, ordinal = candidate.note.id, candidate.passage.ordinal
     count = ((note, ordinal - 1) in places) + ((note, ordinal + 1) in places)
     by_count = settings.neighbours
     value = (by_count.none, by_count.one, by_count.both)[count]
-    return Term("adjacency", value, settings.adjacency, why=f"{count} of 2 neighbours found")
+    return Term("adjacency", value, weight, why=f"{count} of 2 neighbours found")
 
 
 METHODS: Mapping[str, Method] = {
@@ -393,7 +398,7 @@ METHODS: Mapping[str, Method] = {
 
 # --- The weights of the legs ---
 
-# The seeds measure certainty by the variance of a leg's scores (`fuse.aware.by = "variance"`).
+# ragdocs measures certainty by the variance of a leg's scores (`fuse.aware.by = "variance"`).
 # Cosines vary so little that the lower bound always applies, and one word shared by chance gives a
 # keyword list any variance. `by = "evidence"` uses better measures: how much of the query the best
 # keyword hit covers, each word weighted by its rarity, and how far the best cosine stands above the

@@ -91,6 +91,7 @@ class NoteRow(NamedTuple):
     title: str
     date: Date
     modified: float
+    file_time: float
     importance: str
     aliases: tuple[str, ...]
 
@@ -330,7 +331,7 @@ class Notes(Database):
 
 
 _NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]+")
-_ROW = "id, path, title, date, date_source, modified, importance, aliases"
+_ROW = "id, path, title, date, date_source, modified, mtime_ns, importance, aliases"
 _STORED = (
     "SELECT id, path, disk, size, mtime_ns, ctime_ns, inode, digest, recipe, date, date_source,"
     " created, modified, indexed_ns, title, length, revision FROM notes"
@@ -338,13 +339,14 @@ _STORED = (
 
 
 def _to_note_row(row: Sequence[Any]) -> NoteRow:
-    id_, path, title, at, source, modified, importance, aliases = row
+    id_, path, title, at, source, modified, mtime_ns, importance, aliases = row
     return NoteRow(
         id_,
         from_sql(path),
         from_sql(title),
         Date(at, source),
         modified,
+        mtime_ns / 1e9,
         from_sql(importance),
         from_json(aliases),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 from datetime import datetime, timezone
@@ -33,8 +34,9 @@ def test_a_vault_in_which_all_is_well(sample):
     assert code == 0
     for part in ("libraries", "catalogue", "keyword index", "vector index"):
         assert parts[part]["state"] == "fine"
-    for signal in ("vector", "keyword", "code", "graph", "aliases", "backlinks", "community"):
+    for signal in ("vector", "keyword", "graph", "aliases", "backlinks", "community"):
         assert parts[signal]["state"] == "fine", parts[signal]
+    assert "changed no order" in parts["code"]["message"], "its notes are found by words as well"
     assert parts["vault"]["message"] == "every file is indexed as it is now"
 
 
@@ -257,7 +259,21 @@ def test_a_signal_without_cause_is_worth_a_note(vault):
 
     assert found["importance"].state == "note"
     assert found["importance"].message == "unused (no note has an importance property)"
-    assert found["aliases"].state == found["code"].state == "fine"
+
+
+def test_a_signal_that_changes_an_order_is_fine(sample):
+    found = signals(sample)
+
+    assert {found[name].state for name in ("vector", "keyword", "graph")} == {"fine"}
+    assert found["keyword"].message.endswith("and changed an order")
+
+
+def test_a_signal_that_runs_and_changes_no_order_is_worth_a_note_that_says_so(vault):
+    """The only note with code is found by its words as well, so the leg decides nothing."""
+    found = signals(vault)["code"]
+
+    assert found.state == "note"
+    assert re.fullmatch(r"ran in \d+ of \d+ searches .* and changed no order", found.message)
 
 
 def test_a_signal_that_never_fires_is_broken(vault):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
-from evaluate_kit import FAKE, GARDEN, evaluator, question, vault_of
+from evaluate_kit import FAKE, GARDEN, NOW, evaluator, question, vault_of
 
 from ragvault.cli.main import main
 from ragvault.cli.render import evaluation
-from ragvault.evaluate.evaluator import evaluate_profiles, variants
+from ragvault.evaluate.evaluator import evaluate_profiles, leg_alone, variants
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.run import run_questions
+from ragvault.search import search
+from ragvault.types import SearchRequest
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +69,69 @@ def test_a_report_compares_every_profile_with_the_first(found):
     assert [each["name"] for each in found["comparisons"]] == ["ragdocs"]
     wanted = {"mrr@10", "success@1", "p@3", "p@5", "ndcg@10", "recall@10", "n", "latency_ms"}
     assert wanted | {"context_precision", "context_recall", "tokens"} <= set(found["overall"])
+
+
+def test_the_first_profile_comes_first_and_the_others_by_score(vault, exam):
+    names = ["default", "lightrag-mix", "policy", "ragtriever", "research"]
+    told = evaluate_profiles(evaluator(vault, exam), names)
+    first, *others = told["profiles"]
+    scores = [told["profiles"][name]["overall"]["ndcg@10"] for name in others]
+
+    assert first == "default"
+    assert scores == sorted(scores, reverse=True)
+    assert [each["name"] for each in told["comparisons"]] == others
+    assert evaluation.evaluation(told, full=False).index("\ndefault ") < min(
+        evaluation.evaluation(told, full=False).index(f"\n{name} ") for name in others
+    )
+
+
+def test_a_report_says_whether_the_first_profile_wins(vault, exam):
+    best = evaluate_profiles(evaluator(vault, exam), ["default", "lightrag-mix"])
+    beaten = evaluate_profiles(evaluator(vault, exam), ["lightrag-mix", "default"])
+    gain = beaten["comparisons"][0]
+
+    assert "no profile scores higher than default" in evaluation.evaluation(best, full=False)
+    assert gain["mean"] > 0
+    assert (
+        f"default scores higher than lightrag-mix: {gain['mean']:+.3f} "
+        f"[{gain['low']:+.3f}, {gain['high']:+.3f}], "
+    ) in evaluation.evaluation(beaten, full=False)
+
+
+def test_each_kind_has_an_interval_for_every_part_and_every_leg(found):
+    keyword = next(each for each in found["ablations"] if each["part"] == "keyword")
+    text = evaluation.evaluation(found, full=False)
+
+    assert set(keyword["kinds"]) == set(found["kinds"]) - {"nonsense"}
+    for shift in keyword["kinds"].values():
+        assert shift["low"] <= shift["mean"] <= shift["high"]
+    assert [each["leg"] for each in found["legs"]] == ["vector", "keyword"]
+    for each in found["legs"]:
+        assert set(each["kinds"]) == set(keyword["kinds"])
+        whole = each["alone"]["overall"]["ndcg@10"] + each["mean"]
+        assert whole == pytest.approx(found["overall"]["ndcg@10"])
+        assert f"{each['leg']} leg alone" in text
+
+
+def test_a_leg_alone_is_the_list_of_that_leg(vault, exam):
+    """No other leg, no name, no boost and no other stage has a say in the order."""
+    asking = evaluator(vault, exam, *leg_alone("keyword"))
+    with asking.opened() as index:
+        for each in exam[:10]:
+            response = search(SearchRequest(each.query, NOW, 10, widen=False), index)
+            ranks = [found.ranks for found in response.results]
+            assert all(set(of) <= {"keyword"} for of in ranks)
+            own = [of["keyword"] for of in ranks if of]
+            assert own == sorted(own)
+
+
+def test_a_part_that_changes_no_order_is_not_worth_zero_by_chance(found):
+    same = [each for each in found["ablations"] if not each["changed"]]
+    text = evaluation.evaluation(found, full=False)
+
+    assert same
+    assert all((each["mean"], each["low"], each["high"]) == (0, 0, 0) for each in same)
+    assert text.count("changes no order") == len(same)
 
 
 def test_every_part_that_is_on_is_taken_away_in_turn(found):

@@ -173,7 +173,30 @@ def test_an_interval_covers_what_it_promises():
 def test_each_kind_has_a_difference_of_its_own():
     base = [*answered([0.5, 0.5], kind="typo"), answer("t", 1.0, kind="title")]
     now = [*answered([1.0, 0.5], kind="typo"), answer("t", 0.0, kind="title")]
-    assert by_kind(now, base) == {"typo": 0.25, "title": -1.0}
+    found = by_kind(now, base)
+
+    assert {kind: (each.n, each.mean) for kind, each in found.items()} == {
+        "title": (1, -1.0),
+        "typo": (2, 0.25),
+    }
+    assert found["typo"].low < 0 < 0.25 < found["typo"].high, "two questions say little"
+
+
+def test_a_kind_has_the_interval_of_its_questions_alone():
+    base = [*answered([0.5] * 30, kind="typo"), answer("t", 1.0, kind="title")]
+    now = [*answered([0.6] * 30, kind="typo"), answer("t", 0.0, kind="title")]
+    found = by_kind(now, base)["typo"]
+
+    assert (found.mean, found.low, found.high) == pytest.approx((0.1, 0.1, 0.1))
+
+
+def test_an_order_can_change_without_the_score():
+    base = [answer("p", 1.0, notes=("a.md", "b.md")), answer("q", 1.0, notes=("a.md",))]
+    now = [answer("p", 1.0, notes=("a.md", "c.md")), answer("q", 1.0, notes=("a.md",))]
+    told = comparison("b", now, "a", base)
+
+    assert (told["changed"], told["mean"]) == (1, 0.0)
+    assert comparison("a", base, "a", base)["changed"] == 0
 
 
 def test_questions_without_an_answer_are_in_no_difference():

@@ -43,8 +43,10 @@ def test_in_a_sound_vault_nothing_is_dead(garden):
     found = signals(garden)
 
     assert dead(found) == set()
-    wanted = ("vector", "keyword", "code", "graph", "backlinks", "recency", "importance", "aliases")
+    wanted = ("vector", "keyword", "graph", "backlinks", "importance", "aliases")
     assert {found[name].state for name in wanted} == {"alive"}
+    # Both run in thirteen notes; neither is what decides an order there.
+    assert {found[name].state for name in ("code", "recency")} == {"same order"}
     assert found["keyword, Chinese"].fired == found["keyword, Chinese"].asked > 0
     filters = {name for name, each in found.items() if each.group == "filter"}
     assert {
@@ -65,14 +67,45 @@ def test_what_a_signal_moves_is_counted(garden):
     found = signals(garden, 14, moves=14)
 
     assert found["keyword"].moved > 0
-    assert all(each.moved <= each.fired for each in found.values())
+    assert all(each.moved <= each.tried for each in found.values())
+    ranking = [each for each in found.values() if each.group in ("leg", "boost", "stage")]
+    assert all(each.tried <= each.fired for each in ranking)
+
+
+def test_a_signal_that_runs_and_changes_no_order_is_not_alive(tmp_path):
+    """Weights so small that the boost is on and never decides."""
+    idle = signals(vault_of(tmp_path / "garden", GARDEN, "boost.backlinks.weight=0.0000001"))
+
+    assert idle["backlinks"].fired > 0
+    assert (idle["backlinks"].moved, idle["backlinks"].state) == (0, "same order")
+
+
+def test_a_signal_is_alive_by_the_last_question_as_by_the_first(garden):
+    """With `moves` 0 a signal is tried until it moved one answer, and no longer."""
+    few, all_ = signals(garden, 42, moves=0), signals(garden, 42, moves=100)
+
+    assert {n: s.state for n, s in few.items()} == {n: s.state for n, s in all_.items()}
+    assert few["graph"].moved == 1
+    assert all_["graph"].tried == all_["graph"].fired > few["graph"].tried
+
+
+def test_expansion_is_alive_only_if_it_changes_an_answer(tmp_path):
+    flags = ("query.expand.method=similarity", "query.expand.similarity=0.2")
+    strong = signals(vault_of(tmp_path / "a", GARDEN, *flags, "query.expand.embed=true"))
+    weak = signals(vault_of(tmp_path / "b", GARDEN, *flags, "query.expand.weight=0"))
+
+    assert strong["expansion"].fired == weak["expansion"].fired > 0
+    assert (strong["expansion"].state, weak["expansion"].state) == ("alive", "same order")
 
 
 def test_templates_are_a_signal_where_there_are_any(garden, tmp_path):
-    form = {"Templates/Harvest.md": "# Harvest\n\nWhat was picked, when, and how much of it.\n"}
+    form = {
+        "Templates/Bed.md": "# Bed\n\nA bed of tomatoes: stake them early, water at the root.\n",
+        "Templates/Heap.md": "# Heap\n\nA heap of scraps and dry leaves: air, heat, weeds.\n",
+    }
 
     assert signals(garden, 7)["templates"].state == "idle"
-    assert signals(vault_of(tmp_path / "forms", GARDEN | form), 7)["templates"].state == "alive"
+    assert signals(vault_of(tmp_path / "forms", GARDEN | form))["templates"].state == "alive"
 
 
 def test_an_empty_link_table_is_caught(garden):

@@ -84,6 +84,27 @@ def test_each_kind_raises_one_leg(kind, leg, factor):
     assert found == {"vector": 1.0, "keyword": 1.0, "code": 1.0, "graph": 1.0, leg: factor}
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("What is a deductible?", "definitions"),
+        ("what are quorum rules", "definitions"),
+        ("what does net 30 mean", "definitions"),
+        ("definition of force majeure", "definitions"),
+        ("What is the refund policy?", ""),
+        ("What is the current refund policy?", "current"),
+        ("latest travel rules", "current"),
+        ("how did we originally define churn", "historical"),
+        ("history of the travel policy", "historical"),
+        ("refund policy", ""),
+        ("tag:current refund policy", ""),
+    ],
+)
+def test_words_of_a_query_show_its_use_case(query, found):
+    assert understand(query, Query(adaptive_weights=True), now=NOW).use_case == found
+    assert understand(query, Query(adaptive_weights=False), now=NOW).use_case == ""
+
+
 def test_weights_change_only_where_the_setting_allows_it():
     even = understand("why?", Query(adaptive_weights=False), now=NOW)
     raised = understand("why?", Query(adaptive_weights=True), now=NOW)

@@ -85,7 +85,8 @@ def test_a_note_without_a_date_is_neither_new_nor_old():
 
 
 def test_the_date_that_counts_is_named():
-    facts = note(date=Date(NOW - 400 * DAY, "frontmatter"), modified=NOW)
+    edited = NOW - 200 * DAY  # by its frontmatter or git: the file itself was written today
+    facts = note(date=Date(NOW - 400 * DAY, "frontmatter"), modified=edited, file_time=NOW)
     by_file = boost([candidate(of=facts, score=1.0)], context("ragtriever"))
     by_note = boost(
         [candidate(of=facts, score=1.0)], context("ragtriever", boost__recency__date="note")

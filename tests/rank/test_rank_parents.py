@@ -116,7 +116,8 @@ def test_the_callers_number_wins_over_the_modes_and_that_over_the_setting():
     assert len(limit(pool, context(limit__n=7))) == 7
     assert len(limit(pool, context("speed"))) == 2
     assert len(limit(pool, context("speed", limit=5))) == 5
-    assert len(limit(pool, context("lightrag", note_length=300))) == 2
+    assert len(limit(pool, context("lightrag", note_length=300))) == 3
+    assert len(limit(pool, context("lightrag", note_length=300, fuse__mode="auto"))) == 2
     assert limit(pool, context(limit__n=7)).removed[0].reason == "not among the first 7"
 
 

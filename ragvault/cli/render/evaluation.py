@@ -32,6 +32,8 @@ def evaluation(found: Mapping[str, Any], *, full: bool) -> str:
     parts = [_overall(profiles), _kinds(found["kinds"])]
     parts += [_compared(found["comparisons"], full)] if found["comparisons"] else []
     parts += [_ablated(found["ablations"], found["off"])] if found["ablations"] else []
+    parts += [_ablated_kinds(found["ablations"])] if found["ablations"] else []
+    parts += [_legs(found["legs"])] if found["legs"] else []
     parts += [_signals(found["signals"])] if found["signals"] else []
     return "\n\n".join(parts)
 
@@ -113,7 +115,19 @@ def _compared(comparisons: Sequence[Mapping[str, Any]], full: bool) -> str:
         for each in comparisons
     ]
     lines = [line for each in comparisons for line in _regressions(each, full)]
-    return "\n".join([table(head, rows), *lines])
+    return "\n".join([table(head, rows), "", *_winners(comparisons), *lines])
+
+
+def _winners(comparisons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Whether the first profile wins, and by how much any other is better."""
+    against = comparisons[0]["against"]
+    better = [each for each in comparisons if each["mean"] > 0]
+    for each in better:
+        certain = "beyond chance" if each["low"] > 0 else "within chance"
+        shift = f"{each['mean']:+.3f} {_interval(each)}"
+        yield f"{each['name']} scores higher than {against}: {shift}, {certain}"
+    if not better:
+        yield f"no profile scores higher than {against}"
 
 
 def _regressions(comparison: Mapping[str, Any], full: bool) -> Iterator[str]:
@@ -129,6 +143,31 @@ def _regressions(comparison: Mapping[str, Any], full: bool) -> Iterator[str]:
         yield f"  and {len(lost) - len(shown)} more; -v lists them"
 
 
+def _legs(legs: Sequence[Mapping[str, Any]]) -> str:
+    """A row for all questions and one for each kind: the ranking, and what it gains over a leg."""
+    first = legs[0]["name"]
+    head = ["nDCG@10", "n", first]
+    for each in legs:
+        head += [each["against"], f"{first} minus it", "95 % interval"]
+    overall = [_leg_cells(each, each["alone"]["overall"]) for each in legs]
+    rows = [["all", *_leg_row(overall)]]
+    for kind in legs[0]["kinds"]:
+        cells = [_leg_cells(e["kinds"][kind], e["alone"]["kinds"][kind]) for e in legs]
+        rows.append([printable(kind) or "(none)", *_leg_row(cells)])
+    return table(head, rows)
+
+
+def _leg_cells(shift: Mapping[str, Any], alone: Mapping[str, Any]) -> list[str]:
+    score = alone["ndcg@10"]
+    whole = f"{score + shift['mean']:.3f}"
+    return [str(shift["n"]), whole, _share(score), f"{shift['mean']:+.3f}", _interval(shift)]
+
+
+def _leg_row(cells: Sequence[Sequence[str]]) -> list[str]:
+    number, whole = cells[0][:2]
+    return [number, whole, *(cell for each in cells for cell in each[2:])]
+
+
 def _ablated(rows: Sequence[Mapping[str, Any]], off: Sequence[str]) -> str:
     head = ["without", "", "nDCG@10", "worth", "95 % interval", "helps", "hurts"]
     cells = [
@@ -136,8 +175,7 @@ def _ablated(rows: Sequence[Mapping[str, Any]], off: Sequence[str]) -> str:
             each["part"],
             each["group"],
             _share(each["without"].get("ndcg@10")),
-            f"{each['mean']:+.3f}",
-            _interval(each),
+            *_worth(each),
             str(len(each["helps"])),
             str(len(each["hurts"])),
         ]
@@ -147,16 +185,51 @@ def _ablated(rows: Sequence[Mapping[str, Any]], off: Sequence[str]) -> str:
     return table(head, cells) + off_line
 
 
+def _worth(row: Mapping[str, Any]) -> tuple[str, str]:
+    """What a part is worth. One that changed the order of no answer has no interval to read."""
+    if not row["changed"]:
+        return "none", "changes no order"
+    return f"{row['mean']:+.3f}", _interval(row)
+
+
+def _ablated_kinds(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What each part is worth for each kind of question that it changes."""
+    head = ["without", "kind", "n", "worth", "95 % interval", ""]
+    cells = [
+        [
+            each["part"],
+            printable(kind) or "(none)",
+            str(shift["n"]),
+            f"{shift['mean']:+.3f}",
+            _interval(shift),
+            _certainty(shift),
+        ]
+        for each in rows
+        for kind, shift in each["kinds"].items()
+        if shift["low"] or shift["high"]
+    ]
+    if not cells:
+        return "no part changes the score of any kind of question"
+    return (
+        table(head, cells) + "\nkinds of question whose score a part does not change are left out"
+    )
+
+
+def _certainty(shift: Mapping[str, Any]) -> str:
+    if shift["low"] > 0:
+        return "helps"
+    return "hurts" if shift["high"] < 0 else ""
+
+
 def _signals(signals: Sequence[Mapping[str, Any]]) -> str:
     head = ["signal", "", "state", "fired", "asked", "moved"]
-    rows = [
-        [each["name"], each["group"], each["state"], *map(str, _counts(each))] for each in signals
-    ]
+    rows = [[each["name"], each["group"], each["state"], *_counts(each)] for each in signals]
     return table(head, rows)
 
 
-def _counts(signal: Mapping[str, Any]) -> tuple[int, int, int]:
-    return signal["fired"], signal["asked"], signal["moved"]
+def _counts(signal: Mapping[str, Any]) -> tuple[str, str, str]:
+    moved = f"{signal['moved']} of {signal['tried']}" if signal["tried"] else "-"
+    return str(signal["fired"]), str(signal["asked"]), moved
 
 
 def _interval(each: Mapping[str, Any]) -> str:
