@@ -26,6 +26,7 @@ from ragvault.errors import RagvaultError, UsageError
 from ragvault.plan import QueryPlan
 from ragvault.ports import Corpus, Reranker
 from ragvault.query.understand import understand
+from ragvault.rank.limit import is_likely
 from ragvault.rank.pipeline import SHOWING_STAGES, STAGES, Outcome, Stage, outcome_of, run_stages
 from ragvault.retrieve.gather import Retrieved, retrieve
 from ragvault.retrieve.names import WORD, notes_named
@@ -131,6 +132,7 @@ def ranking_context(
         use_case=plan.use_case,
         now=request.now.timestamp(),
         limit=request.limit,
+        all_matches=request.all_matches,
         note_length=corpus.median_length(),
         unrelated=corpus.unrelated_cosine,
         vectors=vectors,
@@ -170,6 +172,7 @@ def respond(
     return Response(
         plan=plan,
         results=outcome_of("budget", verified.stages).kept,
+        likely=is_likely(outcome_of("limit", verified.stages), corpus.config.calibrate.likely),
         stages=verified.stages,
         runs=tuple(retrieved.runs),
         tiers={**retrieved.tiers, **verified.tiers(retrieved.tiers)},

@@ -28,11 +28,13 @@ class Response:
 
     `failed` names the legs and parts that failed, with the reason; `warnings` are sentences for
     the reader. `stages` is what each stage of the ranking returned. `tiers` are those of passages.
-    `stale` are passages whose file has changed since it was indexed.
+    `stale` are passages whose file has changed since it was indexed. `likely` is false if nothing
+    here is likely to answer: then `results` has at most the closest three.
     """
 
     plan: QueryPlan
     results: tuple[Candidate, ...]
+    likely: bool
     stages: tuple[Outcome, ...]
     runs: tuple[LegRun, ...]
     tiers: Mapping[int, str]

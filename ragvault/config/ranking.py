@@ -282,7 +282,7 @@ class Boost(Open, frozen=True):
 
 
 class Bands(Open, frozen=True):
-    """Above which confidence a match has which name; below all of them it is noise."""
+    """Above which confidence a match has which name; below all of them it is unlikely."""
 
     rules = (("weak", "<", "moderate"), ("moderate", "<", "good"), ("good", "<", "excellent"))
 
@@ -291,25 +291,28 @@ class Bands(Open, frozen=True):
     moderate: From0To1 = 0.5
     weak: From0To1 = 0.3
 
+    def name(self, confidence: float) -> str:
+        """The highest band whose bound this confidence exceeds."""
+        for name in ("excellent", "good", "moderate", "weak"):
+            if confidence > getattr(self, name):
+                return name
+        return "unlikely"
 
-class Curve(Open, frozen=True):
-    """An S: 0.5 at the threshold, and the steeper the faster away from it."""
 
-    threshold: AtLeast0 = 0.71
-    steepness: Above0 = 16.0
+class EvidenceCurve(Open, frozen=True):
+    """The evidence of the legs in one sum, and the S-curve that makes a confidence of it."""
 
-
-class KeywordCurve(Curve, frozen=True):
-    """The same for words: a share of coverage and a share of the score against its bound."""
-
-    threshold: AtLeast0 = 0.6
-    steepness: Above0 = 6.0
+    threshold: AtLeast0 = 0.57
+    steepness: Above0 = 5.5
+    exponent: AtLeast0 = 1.5
+    vector: AtLeast0 = 1.0
+    keyword: AtLeast0 = 0.8
     coverage: From0To1 = 0.6
-    passage: From0To1 = 0.4
+    note: From0To1 = 0.4
 
 
 class Calibrate(Open, frozen=True):
-    """How sure we are of a match: a number that may be compared between answers."""
+    """How likely a result answers, on a scale that can be compared between answers."""
 
     enabled: bool = True
     source: Literal["evidence", "score"] = "evidence"
@@ -317,8 +320,8 @@ class Calibrate(Open, frozen=True):
     steepness: Above0 = 150.0
     exact: From0To1 = 0.95
     floor: From0To1 = 0.0
-    vector: Curve = Curve()
-    keyword: KeywordCurve = KeywordCurve()
+    likely: From0To1 = 0.25
+    evidence: EvidenceCurve = EvidenceCurve()
     bands: Bands = Bands()
 
 
@@ -381,6 +384,8 @@ class Parents(Open, frozen=True):
     neighbours: Annotated[
         int, Meta(ge=0, le=1000, description="a whole number from 0 to 1,000")
     ] = 0
+    per_note: Count = 1
+    alike: From0To1 = 0.4
 
 
 class Limit(Open, frozen=True):
@@ -388,6 +393,8 @@ class Limit(Open, frozen=True):
 
     enabled: bool = True
     n: Positive = 10
+    closest: Positive = 3
+    min_confidence: From0To1 = 0.0
 
 
 class Budget(Open, frozen=True):

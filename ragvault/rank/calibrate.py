@@ -1,10 +1,14 @@
 """Calibrate: set each candidate's confidence, from 0 to 1, and its band.
 
     score       1 / (1 + exp(-steepness * (score - threshold))), ragdocs' sigmoid of a fused score
-    evidence    1 - (1 - vector) * (1 - keyword), each a sigmoid of what that leg knows
+    evidence    the same curve of the evidence that `fuse` ranks by, summed over the legs without
+                their ranks: how likely a judge would call this result an answer
 
 The sigmoid of an RRF score gives 0.06 to rank 1 of one leg. With a floor of 0.3, hybrid search
-would then return only what several legs agree on. Evidence is absolute, and one leg is enough.
+would then return only what several legs agree on. Evidence is absolute, and one leg is enough. The
+evidence of a vector is measured from the cosine that unrelated texts have by the same model, so
+one curve holds for different models (docs/decisions.md); `ragvault tune` fits it to a vault.
+
 Scores and order do not change. Candidates below the floor are removed.
 """
 
@@ -15,8 +19,7 @@ from math import exp
 
 from msgspec.structs import replace
 
-from ragvault.candidate import Candidate, Context, Ranked, Removal, Step
-from ragvault.config.ranking import Bands, Calibrate, KeywordCurve
+from ragvault.candidate import Candidate, Context, Ranked, Removal, Step, cosine_evidence
 from ragvault.rank.fuse import EXACT_MATCHES, cosine
 
 
@@ -25,7 +28,8 @@ def calibrate(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     settings = ctx.settings.calibrate
     if not settings.enabled:
         return Ranked(tuple(candidates))
-    calibrated = [_calibrated(each, settings) for each in candidates]
+    scale = _scale(candidates, ctx)
+    calibrated = [_calibrated(each, ctx, scale) for each in candidates]
     below = [each for each in calibrated if (each.confidence or 0.0) < settings.floor]
     if not below:
         return Ranked(tuple(calibrated))
@@ -45,45 +49,47 @@ def sigmoid(x: float, threshold: float, steepness: float) -> float:
     return exp(max(power, -700.0)) / (1 + exp(max(power, -700.0)))
 
 
-def band(confidence: float, bands: Bands) -> str:
-    """The highest band whose bound this confidence exceeds."""
-    for name in ("excellent", "good", "moderate", "weak"):
-        if confidence > getattr(bands, name):
-            return name
-    return "noise"
+def evidence_parts(candidate: Candidate, ctx: Context) -> dict[str, float]:
+    """What each leg adds to the evidence of a candidate; their sum is about 0 to 2."""
+    curve, known = ctx.settings.calibrate.evidence, candidate.evidence
+    words = curve.coverage * known.get("coverage", 0.0) + curve.note * known.get("note", 0.0)
+    found = {
+        "vector": cosine_evidence(cosine(candidate), ctx.unrelated),
+        "keyword": words / ((curve.coverage + curve.note) or 1.0),
+    }
+    return {leg: getattr(curve, leg) * value**curve.exponent for leg, value in found.items()}
 
 
-def _calibrated(candidate: Candidate, settings: Calibrate) -> Candidate:
-    confidence, why = _confidence(candidate, settings)
-    name = band(confidence, settings.bands)
+def _scale(candidates: Sequence[Candidate], ctx: Context) -> float:
+    """Without vectors, or without words, the other leg has to carry the whole evidence."""
+    curve = ctx.settings.calibrate.evidence
+    asked = {
+        "vector": any("vector" in each.scores for each in candidates),
+        "keyword": "keyword" in ctx.settings.retrieve.legs,
+    }
+    known = sum(getattr(curve, leg) for leg, answered in asked.items() if answered)
+    return (curve.vector + curve.keyword) / known if known else 1.0
+
+
+def _calibrated(candidate: Candidate, ctx: Context, scale: float) -> Candidate:
+    confidence, why = _confidence(candidate, ctx, scale)
+    name = ctx.settings.calibrate.bands.name(confidence)
     step = Step("calibrate", candidate.score, candidate.score, why=f"{confidence:.3f}: {why}")
     return replace(candidate, confidence=confidence, band=name, steps=(*candidate.steps, step))
 
 
-def _confidence(candidate: Candidate, settings: Calibrate) -> tuple[float, str]:
+def _confidence(candidate: Candidate, ctx: Context, scale: float) -> tuple[float, str]:
+    settings = ctx.settings.calibrate
     if settings.source == "score":
         confidence = sigmoid(candidate.score, settings.threshold, settings.steepness)
         return confidence, f"score {candidate.score:.4f}, threshold {settings.threshold}"
-    vector = _vector_confidence(candidate, settings)
-    keyword = _keyword_confidence(candidate, settings.keyword)
-    confidence = 1 - (1 - vector) * (1 - keyword)
-    why = f"vector {vector:.3f}, keyword {keyword:.3f}"
+    curve, parts = settings.evidence, evidence_parts(candidate, ctx)
+    confidence = sigmoid(scale * sum(parts.values()), curve.threshold, curve.steepness)
+    found = ", ".join(f"{leg} {value:.2f}" for leg, value in parts.items())
+    why = f"evidence {found}" + (f", times {scale:.2f}" if scale != 1 else "")
     if candidate.exact and confidence < settings.exact:
         return settings.exact, f"{why}, raised: {EXACT_MATCHES[candidate.exact]}"
     return confidence, why
-
-
-def _vector_confidence(candidate: Candidate, settings: Calibrate) -> float:
-    if "vector" not in candidate.scores:
-        return 0.0
-    curve = settings.vector
-    return sigmoid(cosine(candidate), curve.threshold, curve.steepness)
-
-
-def _keyword_confidence(candidate: Candidate, curve: KeywordCurve) -> float:
-    known = candidate.evidence
-    found = curve.coverage * known.get("coverage", 0.0) + curve.passage * known.get("passage", 0.0)
-    return sigmoid(found, curve.threshold, curve.steepness)
 
 
 def _all_too_low(count: int, floor: float) -> tuple[str, ...]:

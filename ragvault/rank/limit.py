@@ -1,7 +1,13 @@
-"""Limit: keep the first n results.
+"""Limit: which results are shown, and how sure they may look.
 
-result_count   n: the caller's, else that of `fuse.mode`, else `limit.n`
-rank_mode      what `fuse.mode` sets: k of rank fusion, and a number of results
+    n                the first n: the caller's n, else that of `fuse.mode`, else `limit.n`
+    falling numbers  no result is shown as more likely than the one above it
+    min_confidence   results below it are not shown
+    closest          if not even the first is likely to answer, only so many are shown
+
+The rank is evidence too: where evidence and order disagree, the lower number is nearer to what
+judges say (docs/decisions.md). A list by a filter alone has no confidence and is never cut short;
+nor is an answer with an exact name or a quoted phrase.
 """
 
 from __future__ import annotations
@@ -9,18 +15,59 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ragvault.candidate import Candidate, Context, Ranked, Removal
-from ragvault.config.ranking import Fuse
+from msgspec.structs import replace
+
+from ragvault.candidate import Candidate, Context, Ranked, Removal, Step
+from ragvault.config.ranking import Bands, Fuse
 
 
 def limit(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
-    """Keep the first n."""
-    if not ctx.settings.limit.enabled:
-        return Ranked(tuple(candidates))
-    n = result_count(ctx)
-    reason = f"not among the first {n}"
-    removed = tuple(Removal(each, reason) for each in candidates[n:])
-    return Ranked(tuple(candidates[:n]), removed)
+    """Keep the first n that are likely enough, with numbers that fall."""
+    settings = ctx.settings.limit
+    falling = falling_confidence(candidates, ctx.settings.calibrate.bands)
+    kept, warnings = _sure_enough(falling, settings.min_confidence)
+    n = result_count(ctx) if settings.enabled else len(kept)
+    reasons = [f"confidence is below {settings.min_confidence:g}"] * len(falling)
+    reasons[: len(kept)] = [f"not among the first {n}"] * len(kept)
+    if kept and not ctx.all_matches and not is_likely(kept, ctx.settings.calibrate.likely):
+        n = min(n, settings.closest)
+        reasons[n : len(kept)] = ["nothing found is likely to answer"] * (len(kept) - n)
+    removed = zip(falling[n:], reasons[n:], strict=True)
+    return Ranked(
+        tuple(kept[:n]), tuple(Removal(each, why) for each, why in removed), tuple(warnings)
+    )
+
+
+def is_likely(results: Sequence[Candidate], least: float) -> bool:
+    """Whether something here is likely to answer; `least` is the confidence from which on it is."""
+    first = results[0].confidence if results else 0.0
+    return first is None or first >= least or any(each.exact for each in results)
+
+
+def falling_confidence(candidates: Sequence[Candidate], bands: Bands) -> list[Candidate]:
+    """The candidates, none with a higher confidence than the one before it."""
+    falling: list[Candidate] = []
+    least = 1.0
+    for each in candidates:
+        if each.confidence is not None and each.confidence > least:
+            why = f"{least:.3f}: no more likely than the result above ({each.confidence:.3f})"
+            step = Step("limit", each.score, each.score, why=why)
+            each = replace(  # noqa: PLW2901 - the same candidate
+                each, confidence=least, band=bands.name(least), steps=(*each.steps, step)
+            )
+        least = least if each.confidence is None else each.confidence
+        falling.append(each)
+    return falling
+
+
+def _sure_enough(
+    candidates: list[Candidate], least: float
+) -> tuple[list[Candidate], list[str]]:
+    kept = [each for each in candidates if each.confidence is None or each.confidence >= least]
+    if kept or not candidates:
+        return kept, []
+    best = candidates[0].confidence
+    return [], [f"no result has a confidence of {least:g}; the highest is {best:.2f}"]
 
 
 def result_count(ctx: Context) -> int:
