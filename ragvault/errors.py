@@ -176,11 +176,13 @@ class ModelUnavailable(RagvaultError):
 
     def __init__(self, name: str, failures: Sequence[tuple[str, str]]) -> None:
         tried = "; ".join(f"{source}: {why}" for source, why in failures if why != OFFLINE)
-        fetched = f" and could not be fetched ({tried})" if tried else ""
+        why = (
+            f"and could not be fetched ({tried})" if tried else "(offline: nothing was downloaded)"
+        )
         super().__init__(
-            f"the model {name} is not installed{fetched}",
-            fix=f"ragvault models pull {name} (without a network: copy the folder from a machine that "
-            "has it, and add --from FOLDER)",
+            f"the model {name} is not installed {why}",
+            fix=f"ragvault models pull {name}; without a network, copy it from a machine that has "
+            f"it: ragvault models pull {name} --from FOLDER",
         )
         self.failures = tuple(failures)
 

@@ -173,7 +173,7 @@ def test_every_score_is_the_sum_of_its_terms():
 def test_what_was_asked_for_by_its_very_name_stays_first_and_unread():
     near = [candidate(n, scores={"vector": 0.9}, passage={"text": n}) for n in "ab"]
     named = candidate("named", exact="title", scores={"vector": 0.2})
-    how = {"rerank__enabled": True, "rerank__method": "replace"}
+    how = {"rerank__enabled": True, "rerank__method": "replace", "rerank__titles": False}
     ctx = context("default", **how, reranker=Says(a=0.2, b=0.9))
     found = rerank(fuse([*near, named], ctx), ctx)
     dropping = context("default", **how, rerank__rest="drop", rerank__n=1, reranker=Says(a=0.2))
