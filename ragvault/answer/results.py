@@ -124,14 +124,19 @@ class SearchAnswer:
     warnings: tuple[str, ...] = ()
 
     @property
+    def likely(self) -> bool:
+        """Whether something here is likely to answer; if not, these are the closest notes."""
+        return any(answer.response.likely for answer in self.answers)
+
+    @property
     def several(self) -> bool:
         """Whether more than one vault was searched."""
         return len(self.answers) > 1
 
     @property
     def exit_code(self) -> int:
-        """0 for results, 1 for none, 3 if there are none and a leg could not answer."""
-        if self.results:
+        """0 for a good match, 1 for none, 3 if there is none and a leg could not answer."""
+        if self.results and self.likely:
             return 0
         # The graph leg does not count: it only adds neighbours of what other legs found.
         failed = (leg for answer in self.answers for leg in answer.response.failed)
@@ -152,8 +157,6 @@ class SearchAnswer:
             for answer in self.answers:
                 if answer.unfinished:
                     yield f"{answer.vault}: {answer.unfinished}"
-        elif all(result.candidate.band == "noise" for result in self.results):
-            yield "no good match; these are the closest notes"
 
 
 def changed_files(number: int) -> str:

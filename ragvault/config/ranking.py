@@ -321,6 +321,7 @@ class Calibrate(Open, frozen=True):
     exact: From0To1 = 0.95
     floor: From0To1 = 0.0
     likely: From0To1 = 0.25
+    reranker: From0To1 = 0.2
     evidence: EvidenceCurve = EvidenceCurve()
     bands: Bands = Bands()
 
