@@ -27,15 +27,13 @@ def limit(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     falling = falling_confidence(candidates, ctx.settings.calibrate.bands)
     kept, warnings = _sure_enough(falling, settings.min_confidence)
     n = result_count(ctx) if settings.enabled else len(kept)
-    reasons = [f"confidence is below {settings.min_confidence:g}"] * len(falling)
-    reasons[: len(kept)] = [f"not among the first {n}"] * len(kept)
-    if kept and not ctx.all_matches and not is_likely(kept, ctx.settings.calibrate.likely):
-        n = min(n, settings.closest)
-        reasons[n : len(kept)] = ["nothing found is likely to answer"] * (len(kept) - n)
-    removed = zip(falling[n:], reasons[n:], strict=True)
-    return Ranked(
-        tuple(kept[:n]), tuple(Removal(each, why) for each, why in removed), tuple(warnings)
-    )
+    reason = f"not among the first {n}"
+    if not ctx.all_matches and not is_likely(kept, ctx.settings.calibrate.likely):
+        n, reason = min(n, settings.closest), "not among the closest, and none is likely to answer"
+    too_low = f"its confidence is below {settings.min_confidence:g}"
+    removed = [Removal(each, reason) for each in kept[n:]]
+    removed += [Removal(each, too_low) for each in falling if each not in kept]
+    return Ranked(tuple(kept[:n]), tuple(removed), tuple(warnings))
 
 
 def is_likely(results: Sequence[Candidate], least: float) -> bool:
@@ -52,7 +50,7 @@ def falling_confidence(candidates: Sequence[Candidate], bands: Bands) -> list[Ca
         if each.confidence is not None and each.confidence > least:
             why = f"{least:.3f}: no more likely than the result above ({each.confidence:.3f})"
             step = Step("limit", each.score, each.score, why=why)
-            each = replace(  # noqa: PLW2901 - the same candidate
+            each = replace(
                 each, confidence=least, band=bands.name(least), steps=(*each.steps, step)
             )
         least = least if each.confidence is None else each.confidence

@@ -7,7 +7,8 @@ side; a candidate shown as a neighbour is not a result of its own.
 Of each note `per_note` results are shown (0: any number). Its other sections that would have been
 among the results are named in `also`. A section that says something else than those shown gets a
 row all the same: one that is less `alike` to each of them than 0.4, on the scale of evidence, on
-which unrelated texts have 0 and equal texts 1.
+which unrelated texts have 0 and equal texts 1. If all that was found is in one note, its sections
+are the results.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ def parents(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     whole = settings.unit == "section"
     known = ctx.sections if whole else ctx.passages
     results: dict[int, Candidate] = {}
+    per_note = settings.per_note if len({each.note.id for each in candidates}) > 1 else 0
     rows: dict[int, list[int]] = {}  # note -> the candidates that show it
     shown_in: dict[int, int] = {}  # section or passage -> the candidate that shows or names it
     removed: list[Removal] = []
@@ -48,7 +50,7 @@ def parents(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
             results[at] = _merged(results[at], each)
             removed.append(Removal(each, _reason(settings.unit, whole), results[at]))
             continue
-        if _is_folded([results[at] for at in of_note], each, ctx):
+        if per_note and _is_folded([results[at] for at in of_note], each, ctx):
             at = of_note[0]
             if len(shown_in) < enough and unit in known:
                 results[at] = _naming(results[at], each, known[unit])
@@ -86,10 +88,8 @@ def _merged(result: Candidate, sibling: Candidate) -> Candidate:
 
 def _is_folded(rows: Sequence[Candidate], each: Candidate, ctx: Context) -> bool:
     """Whether the rows of its note stand for this candidate too."""
-    settings = ctx.settings.parents
-    if not settings.per_note or len(rows) < settings.per_note:
-        return False
-    return not all(_differ(row, each, ctx) for row in rows)
+    enough = len(rows) >= ctx.settings.parents.per_note
+    return enough and not all(_differ(row, each, ctx) for row in rows)
 
 
 def _differ(one: Candidate, other: Candidate, ctx: Context) -> bool:
