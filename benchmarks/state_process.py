@@ -31,7 +31,8 @@ def answer(query, index, search):
         search.run_stages(found, context, search.stages_of(plan))
         stages = time.perf_counter() - began
     found = [(each.id, round(each.score, 9)) for each in response.results]
-    return {"search": 1000 * took, "stages": 1000 * stages, "found": found}
+    notes = list(dict.fromkeys(each.note.path for each in response.results))
+    return {"search": 1000 * took, "stages": 1000 * stages, "found": found, "notes": notes}
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
     understand -> retrieve -> rank -> verify -> respond
 
     understand   operators, dates, the kind of question; near words if enabled   query/
-    retrieve     vector, keyword, code and graph legs; exact names; lists        retrieve/
+    retrieve     name, vector, keyword, code and graph legs; lists               retrieve/
     rank         fuse, boost, calibrate, dedup, diversify, rerank, ...           rank/
     verify       every file behind a result is compared with the index           answer/verify.py
     respond      what was found, and what each step returned, for --explain      answer/results.py
@@ -29,7 +29,7 @@ from ragvault.query.understand import understand
 from ragvault.rank.limit import is_likely
 from ragvault.rank.pipeline import SHOWING_STAGES, STAGES, Outcome, Stage, outcome_of, run_stages
 from ragvault.retrieve.gather import Retrieved, retrieve
-from ragvault.retrieve.names import WORD, notes_named
+from ragvault.retrieve.names import WORD, exact_notes
 from ragvault.types import SearchRequest
 
 
@@ -82,7 +82,7 @@ def _plan_or_name(request: SearchRequest, corpus: Corpus) -> QueryPlan:
         return read(request.query)
     except UsageError:
         words = " ".join(WORD.findall(request.query))
-        if not words or not notes_named(request.query, corpus):
+        if not words or not exact_notes(request.query, corpus):
             raise
     plan = read(words)
     warning = f"“{request.query}” cannot be a query, and is the name of a note"

@@ -41,12 +41,13 @@ Tiers = Annotated[
 
 # --- fuse ---
 
-Listed = Literal["vector", "keyword", "code", "graph", "recency", "access"]
+Listed = Literal["name", "vector", "keyword", "code", "graph", "recency", "access"]
 
 
 class Weights(Open, frozen=True):
     """How much each list counts in `rrf` and `weighted`."""
 
+    name: AtLeast0 = 1.0
     vector: AtLeast0 = 1.0
     keyword: AtLeast0 = 0.8
     code: AtLeast0 = 0.1
@@ -184,7 +185,9 @@ class Fuse(Open, frozen=True):
     k: Positive = 60
     exponent: AtLeast0 = 1.5
     mode: Literal["off", "speed", "balanced", "quality", "auto"] = "off"
-    order: list[Listed] = field(default_factory=lambda: ["vector", "graph", "keyword", "code"])
+    order: list[Listed] = field(
+        default_factory=lambda: ["name", "vector", "graph", "keyword", "code"]
+    )
     weights: Weights = Weights()
     aware: Aware = Aware()
     modes: Modes = Modes()

@@ -21,7 +21,7 @@ class Leg:
     """Finds one passage; hangs while `stuck` is set to an event that nobody has set."""
 
     def __init__(self, name, stuck=None):
-        self.name, self._stuck = name, stuck
+        self.name, self.in_caller, self._stuck = name, False, stuck
 
     def search(self, plan, limit, allowed):
         if self._stuck:

@@ -10,7 +10,7 @@ import pytest
 from ragvault.answer.results import Response
 from ragvault.corpus import LocalCorpus
 from ragvault.errors import UsageError
-from ragvault.retrieve.names import notes_named
+from ragvault.retrieve.names import exact_notes
 from ragvault.search import search
 from ragvault.types import SearchRequest
 from ragvault.vault import Vault
@@ -174,8 +174,8 @@ def test_what_cannot_be_a_query_is_still_an_error_where_no_note_is_called_so(ind
 
 
 def test_a_name_past_its_limit_is_no_name(index):
-    assert notes_named("x" * 301, index) == []
-    assert notes_named("", index) == []
+    assert exact_notes("x" * 301, index) == {}
+    assert exact_notes("", index) == {}
 
 
 def test_a_title_comes_first_however_many_names_it_is_a_part_of(tmp_path):
