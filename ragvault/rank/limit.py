@@ -25,15 +25,17 @@ def limit(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     """Keep the first n that are likely enough, with numbers that fall."""
     settings = ctx.settings.limit
     falling = falling_confidence(candidates, ctx.settings.calibrate.bands)
-    kept, warnings = _sure_enough(falling, settings.min_confidence)
+    least = settings.min_confidence
+    kept = [each for each in falling if each.confidence is None or each.confidence >= least]
+    low = [each for each in falling if each.confidence is not None and each.confidence < least]
     n = result_count(ctx) if settings.enabled else len(kept)
     reason = f"not among the first {n}"
     if not ctx.all_matches and not is_likely(kept, ctx.settings.calibrate.likely):
         n, reason = min(n, settings.closest), "not among the closest, and none is likely to answer"
-    too_low = f"its confidence is below {settings.min_confidence:g}"
     removed = [Removal(each, reason) for each in kept[n:]]
-    removed += [Removal(each, too_low) for each in falling if each not in kept]
-    return Ranked(tuple(kept[:n]), tuple(removed), tuple(warnings))
+    removed += [Removal(each, f"its confidence is below {least:g}") for each in low]
+    warnings = _none_sure_enough(low, least) if not kept else ()
+    return Ranked(tuple(kept[:n]), tuple(removed), warnings)
 
 
 def is_likely(results: Sequence[Candidate], least: float) -> bool:
@@ -58,14 +60,10 @@ def falling_confidence(candidates: Sequence[Candidate], bands: Bands) -> list[Ca
     return falling
 
 
-def _sure_enough(
-    candidates: list[Candidate], least: float
-) -> tuple[list[Candidate], list[str]]:
-    kept = [each for each in candidates if each.confidence is None or each.confidence >= least]
-    if kept or not candidates:
-        return kept, []
-    best = candidates[0].confidence
-    return [], [f"no result has a confidence of {least:g}; the highest is {best:.2f}"]
+def _none_sure_enough(low: Sequence[Candidate], least: float) -> tuple[str, ...]:
+    if not low:
+        return ()
+    return (f"no result has a confidence of {least:g}; the highest is {low[0].confidence:.2f}",)
 
 
 def result_count(ctx: Context) -> int:
