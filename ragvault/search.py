@@ -172,7 +172,7 @@ def respond(
     return Response(
         plan=plan,
         results=outcome_of("budget", verified.stages).kept,
-        likely=is_likely(outcome_of("limit", verified.stages), corpus.config.calibrate.likely),
+        likely=is_likely(outcome_of("limit", verified.stages), corpus.config),
         stages=verified.stages,
         runs=tuple(retrieved.runs),
         tiers={**retrieved.tiers, **verified.tiers(retrieved.tiers)},

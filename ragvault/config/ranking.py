@@ -305,13 +305,12 @@ class Bands(Open, frozen=True):
 class EvidenceCurve(Open, frozen=True):
     """The evidence of the legs in one sum, and the S-curve that makes a confidence of it."""
 
-    threshold: AtLeast0 = 0.57
-    steepness: Above0 = 5.5
+    threshold: AtLeast0 = 0.55
+    steepness: Above0 = 6.0
     exponent: AtLeast0 = 1.5
     vector: AtLeast0 = 1.0
-    keyword: AtLeast0 = 0.8
-    coverage: From0To1 = 0.6
-    note: From0To1 = 0.4
+    keyword: AtLeast0 = 0.5
+    name: AtLeast0 = 0.4
 
 
 class Calibrate(Open, frozen=True):
@@ -323,7 +322,7 @@ class Calibrate(Open, frozen=True):
     steepness: Above0 = 150.0
     exact: From0To1 = 0.95
     floor: From0To1 = 0.0
-    likely: From0To1 = 0.25
+    likely: From0To1 = 0.2
     reranker: From0To1 = 0.2
     evidence: EvidenceCurve = EvidenceCurve()
     bands: Bands = Bands()

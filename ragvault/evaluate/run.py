@@ -113,7 +113,7 @@ class AnswerScorer:
 
 def is_held_back(results: Sequence[Candidate], config: Config) -> bool:
     """Whether the user would read that nothing matches the question."""
-    return not is_likely(results, config.calibrate.likely)
+    return not is_likely(results, config)
 
 
 def run_questions(

@@ -19,8 +19,10 @@ from math import exp
 
 from msgspec.structs import replace
 
-from ragvault.candidate import Candidate, Context, Ranked, Removal, Step, cosine_evidence
-from ragvault.rank.fuse import EXACT_MATCHES, cosine
+from ragvault.candidate import Candidate, Context, Ranked, Removal, Step
+from ragvault.rank.fuse import EXACT_MATCHES, leg_evidence
+
+LEGS = ("vector", "keyword", "name")  # whose evidence depends on the query alone
 
 
 def calibrate(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
@@ -49,19 +51,19 @@ def sigmoid(x: float, threshold: float, steepness: float) -> float:
     return exp(max(power, -700.0)) / (1 + exp(max(power, -700.0)))
 
 
-def evidence_parts(candidate: Candidate, ctx: Context) -> dict[str, float]:
-    """What each leg adds to the evidence of a candidate; their sum is about 0 to 2."""
-    curve, known = ctx.settings.calibrate.evidence, candidate.evidence
-    words = curve.coverage * known.get("coverage", 0.0) + curve.note * known.get("note", 0.0)
-    found = {
-        "vector": cosine_evidence(cosine(candidate), ctx.unrelated),
-        "keyword": words / ((curve.coverage + curve.note) or 1.0),
-    }
-    return {leg: getattr(curve, leg) * value**curve.exponent for leg, value in found.items()}
+def evidence_parts(candidate: Candidate, ctx: Context, scale: float = 1.0) -> dict[str, float]:
+    """What each leg adds to the evidence of a candidate; their sum is about 0 to 1.5."""
+    curve, parts = ctx.settings.calibrate.evidence, {}
+    for leg in LEGS:
+        known = leg != "name" or "name" in candidate.evidence
+        found = leg_evidence(candidate, leg, ctx) if known else 0.0
+        weight = getattr(curve, leg) * (1.0 if leg == "name" else scale)
+        parts[leg] = weight * found**curve.exponent
+    return parts
 
 
 def _scale(candidates: Sequence[Candidate], ctx: Context) -> float:
-    """Without vectors, or without words, the other leg has to carry the whole evidence."""
+    """Without vectors, or without words, the other of these legs has to carry the evidence."""
     curve = ctx.settings.calibrate.evidence
     asked = {
         "vector": any("vector" in each.scores for each in candidates),
@@ -83,10 +85,9 @@ def _confidence(candidate: Candidate, ctx: Context, scale: float) -> tuple[float
     if settings.source == "score":
         confidence = sigmoid(candidate.score, settings.threshold, settings.steepness)
         return confidence, f"score {candidate.score:.4f}, threshold {settings.threshold}"
-    curve, parts = settings.evidence, evidence_parts(candidate, ctx)
-    confidence = sigmoid(scale * sum(parts.values()), curve.threshold, curve.steepness)
-    found = ", ".join(f"{leg} {value:.2f}" for leg, value in parts.items())
-    why = f"evidence {found}" + (f", times {scale:.2f}" if scale != 1 else "")
+    curve, parts = settings.evidence, evidence_parts(candidate, ctx, scale)
+    confidence = sigmoid(sum(parts.values()), curve.threshold, curve.steepness)
+    why = "evidence " + ", ".join(f"{leg} {value:.2f}" for leg, value in parts.items())
     if candidate.exact and confidence < settings.exact:
         return settings.exact, f"{why}, raised: {EXACT_MATCHES[candidate.exact]}"
     return confidence, why

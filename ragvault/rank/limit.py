@@ -6,8 +6,9 @@
     closest          if not even the first is likely to answer, only so many are shown
 
 The rank is evidence too: where evidence and order disagree, the lower number is nearer to what
-judges say (docs/decisions.md). A list by a filter alone has no confidence and is never cut short;
-nor is an answer with an exact name or a quoted phrase.
+judges say (docs/decisions.md). A list by a filter alone has no confidence and is never cut short.
+Nor is an answer with an exact name, a quoted phrase or all words of the query in one of its first
+results: whoever types a word that is in the vault must find it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 
 from ragvault.candidate import Candidate, Context, Ranked, Removal, Step
 from ragvault.config.ranking import Bands, Fuse
+from ragvault.config.settings import Config
 
 
 def limit(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
@@ -30,7 +32,7 @@ def limit(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     low = [each for each in falling if each.confidence is not None and each.confidence < least]
     n = result_count(ctx) if settings.enabled else len(kept)
     reason = f"not among the first {n}"
-    if not ctx.all_matches and not is_likely(kept, ctx.settings.calibrate.likely):
+    if not ctx.all_matches and not is_likely(kept, ctx.settings):
         n, reason = min(n, settings.closest), "not among the closest, and none is likely to answer"
     removed = [Removal(each, reason) for each in kept[n:]]
     removed += [Removal(each, f"its confidence is below {least:g}") for each in low]
@@ -38,10 +40,13 @@ def limit(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     return Ranked(tuple(kept[:n]), tuple(removed), warnings)
 
 
-def is_likely(results: Sequence[Candidate], least: float) -> bool:
-    """Whether something here is likely to answer; `least` is the confidence from which on it is."""
+def is_likely(results: Sequence[Candidate], settings: Config) -> bool:
+    """Whether something here is likely to answer."""
     first = results[0].confidence if results else 0.0
-    return first is None or first >= least or any(each.exact for each in results)
+    if first is None or first >= settings.calibrate.likely:
+        return True
+    closest = results[: settings.limit.closest]
+    return any(each.exact or each.evidence.get("coverage", 0.0) >= 1 for each in closest)
 
 
 def falling_confidence(candidates: Sequence[Candidate], bands: Bands) -> list[Candidate]:
