@@ -30,7 +30,7 @@ def calibrate(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     settings = ctx.settings.calibrate
     if not settings.enabled:
         return Ranked(tuple(candidates))
-    scale = _scale(candidates, ctx)
+    scale = evidence_scale(candidates, ctx)
     calibrated = [_calibrated(each, ctx, scale) for each in candidates]
     below = [each for each in calibrated if (each.confidence or 0.0) < settings.floor]
     if not below:
@@ -62,7 +62,7 @@ def evidence_parts(candidate: Candidate, ctx: Context, scale: float = 1.0) -> di
     return parts
 
 
-def _scale(candidates: Sequence[Candidate], ctx: Context) -> float:
+def evidence_scale(candidates: Sequence[Candidate], ctx: Context) -> float:
     """Without vectors, or without words, the other of these legs has to carry the evidence."""
     curve = ctx.settings.calibrate.evidence
     asked = {
