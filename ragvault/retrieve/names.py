@@ -46,7 +46,7 @@ SHARED = 0.5  # exponent of the number of notes that have the same part of a nam
 LEAST = 0.1  # evidence below which a name is no hit
 RARITY_OF_STOP_WORDS = 0.03
 OTHER_ORDER = 0.95  # what a name is worth if the query has other words or another order
-HEADING = 0.8  # what a heading is worth
+HEADING = 0.5  # what a heading is worth
 INITIALS = 0.9  # what a name is worth by its initials
 SLIPS = (1.0, 0.9, 0.8)  # what a corrected word is worth, by its slips
 # A word that is in the vault is corrected only to one that is in so many times more passages.
