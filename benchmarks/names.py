@@ -7,7 +7,8 @@
 
 A probe is a name that exactly one note has (title, alias or file name), typed in another form: with
 a question around it, in the plural, with or without hyphens, with a curly apostrophe, misspelt,
-abbreviated, in part, with its folder. The note must come first. The questions of
+abbreviated, in part, with its folder. The note must come first. Notes without text are left out:
+they answer nothing. The questions of
 `questions/garden-typed.jsonl` are asked beside them.
 
 Common words are asked, too: titles of one word that many passages have (`index`, `note`), in the
@@ -28,6 +29,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial as partial_call
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,7 +39,7 @@ from benchmarks import compare_states, corpora, data, record
 from benchmarks.compare_states import State
 from ragvault.corpus import LocalCorpus
 from ragvault.evaluate.questions import read_questions
-from ragvault.retrieve.names import exact_notes, named_notes
+from ragvault.retrieve.names import Named, exact_notes
 from ragvault.search import understand_query
 from ragvault.text.names import initials, plain_words, typed_name
 from ragvault.types import SearchRequest
@@ -87,13 +89,13 @@ def unique_names(index: LocalCorpus) -> tuple[list[Name], dict[str, set[str]]]:
     texts: dict[str, tuple[str, str]] = {}
     for row in index.catalogue.name_rows():
         stem = Path(row.path).stem
+        blank = not index.catalogue.passage_ids_of(row.id)
         for text in (row.title, stem, *row.aliases):
             notes.setdefault(typed_name(text), set()).add(row.path)
             for word in plain_words(text):
                 words.setdefault(word, set()).add(row.path)
-        texts.setdefault(typed_name(row.title), (row.title, row.path))
-        for alias in row.aliases:
-            texts.setdefault(typed_name(alias), (alias, row.path))
+        for text in () if blank else (row.title, *row.aliases):
+            texts.setdefault(typed_name(text), (text, row.path))
     found = [
         Name(text, path)
         for key, (text, path) in texts.items()
@@ -362,13 +364,13 @@ def speed(notes: int) -> list[dict[str, Any]]:
     vault.index("static")
     with vault.corpus() as index:
         cold = _timed(lambda: index.names().keys("word"))
-        again = _timed(lambda: index._read_names())
+        again = _timed(index._read_names)
         asked = [each.query for each in probes(index)]
         requests = [SearchRequest(query, corpora.NOW) for query in asked]
         plans = [understand_query(each, index).plan for each in requests]
         for plan in plans[:20]:
-            named_notes(plan, index, 20)
-        warm = [_timed(lambda plan=plan: named_notes(plan, index, 20)) for plan in plans]
+            Named(plan, index, 20)
+        warm = [_timed(partial_call(Named, plan, index, 20)) for plan in plans]
         count = index.note_count()
     spread = {f"p{p}": float(np.percentile(warm, p)) for p in (50, 95, 99)}
     row = {"notes": count, "queries": len(warm), **spread, "first": cold, "after a change": again}

@@ -10,7 +10,8 @@ names costs as little as a rare one.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -32,57 +33,39 @@ class NameIndex:
         self.rows, self.folder = rows, folder
         self._names: list[NoteName] = []
         self._wordless: dict[str, list[NoteName]] = {}  # such as "???", by their plain form
+        self._arrays: dict[str, NDArray[np.int64]] = {}  # of the keys that were looked up
         self._forms: dict[str, str] = {}  # every word of a name -> its key
-        postings: dict[str, list[int]] = {}
+        postings: defaultdict[str, list[int]] = defaultdict(list)
         self._others: dict[str, set[str]] = {}  # another key of a word -> its own
+        folders: dict[str, tuple[str, ...]] = {}
         for row in rows:
-            for text, kind, words in self._names_of(row):
-                place = len(self._names)
+            parent = row.path.rpartition("/")[0]
+            above = folders.get(parent)
+            if above is None:
+                above = folders[parent] = plain_words(parent.rpartition("/")[2])
+            for words, (text, kind) in _names_of(row, above).items():
                 keys = self._keys(words)
                 name = NoteName(row.id, text, kind, words, keys)
+                for key in keys:
+                    postings[key].append(len(self._names))
                 self._names.append(name)
                 if not words:
                     self._wordless.setdefault(plain_name(text), []).append(name)
-                for key in set(keys):
-                    postings.setdefault(key, []).append(place)
-        self._postings = {key: np.array(each, np.int64) for key, each in postings.items()}
+        self._postings = postings
 
     @property
     def languages(self) -> tuple[str, ...]:
         return self.folder.languages
 
-    def _names_of(self, note: NameRow) -> Iterator[tuple[str, NameKind, tuple[str, ...]]]:
-        folder, _, file = note.path.rpartition("/")
-        stem = file.rpartition(".")[0] or file
-        above = plain_words(folder.rpartition("/")[2]) if folder else ()
-        seen: set[tuple[str, ...]] = set()
-        texts: list[tuple[str, NameKind]] = [(note.title, "title"), (stem, "file")]
-        texts += [(alias, "alias") for alias in note.aliases]
-        for text, kind in dict.fromkeys(texts):
-            letters = initials(text)
-            for form in name_forms(text):
-                words = plain_words(form)
-                if not words or words not in seen:
-                    seen.add(words)
-                    yield text, "initials" if form == letters else kind, words
-            own = plain_words(text)
-            if above and own and kind != "alias" and own[: len(above)] != above:
-                words = above + own
-                if words not in seen:
-                    seen.add(words)
-                    yield text, "folder", words
-
     def _keys(self, words: Iterable[str]) -> tuple[str, ...]:
-        keys = []
-        for word in words:
-            own = self._forms.get(word)
-            if own is None:
-                own, others = self.folder.keys(word)
-                self._forms[word] = own
-                for other in others:
-                    self._others.setdefault(other, set()).add(own)
-            keys.append(own)
-        return tuple(keys)
+        return tuple([self._forms.get(word) or self._key(word) for word in words])
+
+    def _key(self, word: str) -> str:
+        own, others = self.folder.keys(word)
+        self._forms[word] = own
+        for other in others:
+            self._others.setdefault(other, set()).add(own)
+        return own
 
     @cached_property
     def _sizes(self) -> NDArray[np.float64]:
@@ -96,19 +79,23 @@ class NameIndex:
 
     def like(self, weights: Mapping[str, float], limit: int) -> list[NoteName]:
         """Names that have one of these keys: those first that have the most and little else."""
-        found = [(self._postings[key], w) for key, w in weights.items() if key in self._postings]
+        found = [(self._places(key), w) for key, w in weights.items() if key in self._postings]
         if not found:
             return []
-        shared = np.bincount(
-            np.concatenate([places for places, _ in found]),
-            np.concatenate([np.full(len(places), weight) for places, weight in found]),
-            minlength=len(self._names),
-        )
-        score = shared * shared / self._sizes
-        count = min(limit, int(np.count_nonzero(score)))
-        some = np.argpartition(-score, count - 1)[:count] if count < len(score) else score.argsort()
-        best = sorted(some.tolist(), key=lambda place: (-score[place], place))[:count]
-        return [self._names[place] for place in best]
+        places = np.concatenate([places for places, _ in found])
+        own, at = np.unique(places, return_inverse=True)
+        shared = np.bincount(at, np.concatenate([np.full(len(each), w) for each, w in found]))
+        score = shared * shared / self._sizes[own]
+        if len(own) > limit:
+            some = np.argpartition(-score, limit - 1)[:limit]
+            own, score = own[some], score[some]
+        return [self._names[place] for place in own[np.lexsort((own, -score))].tolist()]
+
+    def _places(self, key: str) -> NDArray[np.int64]:
+        """The names that have a key."""
+        if key not in self._arrays:
+            self._arrays[key] = np.unique(np.array(self._postings[key], np.int64))
+        return self._arrays[key]
 
     def called(self, name: str) -> list[NoteName]:
         return self._wordless.get(plain_name(name), [])
@@ -143,6 +130,26 @@ class NameIndex:
         words = self._sorted_words
         end = letters[:-1] + chr(ord(letters[-1]) + 1)
         return words[bisect_left(words, letters) : bisect_left(words, end)]
+
+
+def _names_of(note: NameRow, above: tuple[str, ...]) -> dict[tuple[str, ...], tuple[str, NameKind]]:
+    """The words of each name of a note, with the name as written; `above` are its folder's."""
+    file = note.path.rpartition("/")[2]
+    texts: dict[str, NameKind] = {note.title: "title"}
+    texts.setdefault(file.rpartition(".")[0] or file, "file")
+    for alias in note.aliases:
+        texts.setdefault(alias, "alias")
+    found: dict[tuple[str, ...], tuple[str, NameKind]] = {}
+    for text, kind in texts.items():
+        words = plain_words(text)
+        found.setdefault(words, (text, kind))
+        for form in name_forms(text):
+            found.setdefault(plain_words(form), (text, kind))
+        if above and words and kind != "alias" and words[: len(above)] != above:
+            found.setdefault(above + words, (text, "folder"))
+        if letters := initials(text):
+            found.setdefault((letters,), (text, "initials"))
+    return found
 
 
 PLURAL = 0.95  # how well a word matches by another language's stem or an odd plural

@@ -23,13 +23,13 @@ from typing import Literal
 
 import msgspec
 
-from ragvault.candidate import Candidate, Exact, Hit, LegRun
+from ragvault.candidate import Candidate, Exact, Hit, LegRun, PassageFacts
 from ragvault.config.ranking import Limit
 from ragvault.config.settings import Retrieve
 from ragvault.plan import LEGS, QueryPlan
 from ragvault.ports import CacheBroken, Corpus, Scope
-from ragvault.retrieve.legs import Leg, LegHits, graph_hits, legs_of
-from ragvault.retrieve.names import NamedNote, exact_notes, holds_phrases
+from ragvault.retrieve.legs import Leg, LegHits, graph_hits, legs_of, ranked_by
+from ragvault.retrieve.names import Named, exact_notes, holds_phrases
 from ragvault.types import SearchRequest
 
 MODEL_LOADING = 20.0  # seconds that the first search may wait for its model
@@ -135,8 +135,8 @@ def gather(
     )
     retrieved.runs = [run for run, _ in answers]
     found = {run.leg: hits for run, hits in answers if hits is not None}
-    notes = found["name"].notes if "name" in found else {}
-    retrieved.exact = {note: each.exact for note, each in notes.items() if each.exact}
+    named = found["name"].named if "name" in found else None
+    retrieved.exact = named.exact if named else {}
     if settings.window and settings.outside == "drop":
         found = {name: _within(leg, scopes["vector"], corpus) for name, leg in found.items()}
     if "graph" in settings.legs and settings.graph:
@@ -399,33 +399,34 @@ def _candidates(
         known = [passages[passage] for passage in worded if passage in passages]
         for passage, share in corpus.coverage(terms, known).items():
             evidence[passage]["coverage"] = share
-    named = found["name"].notes if "name" in found else {}
+    named = found["name"].named if "name" in found else None
+    if named is not None:
+        _add_names(named, passages, ranks, scores, evidence)
+    exact = named.exact if named else {}
     return [
-        _named(
-            Candidate(
-                facts,
-                ranks[id_],
-                scores[id_],
-                evidence[id_],
-                "phrase" if holds_phrases(plan, facts, corpus) else "",
-            ),
-            named.get(facts.note.id),
+        Candidate(
+            facts,
+            ranks[id_],
+            scores[id_],
+            evidence[id_],
+            exact.get(facts.note.id) or ("phrase" if holds_phrases(plan, facts, corpus) else ""),
         )
         for id_, facts in sorted(passages.items())
     ]
 
 
-def _named(candidate: Candidate, note: NamedNote | None) -> Candidate:
-    """A candidate with what the query's words say of the name of its note."""
-    if note is None:
-        return candidate
-    return msgspec.structs.replace(
-        candidate,
-        ranks={**candidate.ranks, "name": note.rank},
-        scores={**candidate.scores, "name": note.evidence},
-        evidence={**candidate.evidence, "name": note.evidence},
-        exact=note.exact or candidate.exact,
-    )
+def _add_names(
+    named: Named,
+    passages: Mapping[int, PassageFacts],
+    ranks: dict[int, dict[str, int]],
+    scores: dict[int, dict[str, float]],
+    evidence: dict[int, dict[str, float]],
+) -> None:
+    """Every passage of a named note, and every one below a named heading, is a hit of the leg."""
+    found = {id_: value for id_, facts in passages.items() if (value := named.evidence(facts))}
+    for id_, rank, value in ranked_by(found):
+        ranks[id_]["name"] = rank
+        scores[id_]["name"] = evidence[id_]["name"] = value
 
 
 def _nearest_first(scores: Mapping[int, Mapping[str, float]], count: int) -> list[int]:

@@ -30,7 +30,7 @@ from ragvault.plan import (
     Words,
 )
 from ragvault.ports import Corpus, Neighbour, QueryVectors, RankedPassages, Scope
-from ragvault.retrieve.names import NamedNote, named_notes
+from ragvault.retrieve.names import Named
 
 Scale = Callable[[float], float]  # a cosine of one tier, in the unit of the best tier
 
@@ -41,14 +41,14 @@ class LegHits:
 
     `evidence` is what the leg knows of a hit beside its score, each part 0..1; `tiers` the tier of
     each passage. `score` gives the leg's true scores of other passages, if it can. `filled` are
-    such scores, of passages that this leg missed. `notes` are the notes that the query names: each
-    of their passages is a hit, and one of them is in `hits`.
+    such scores, of passages that this leg missed. `named` says what the query names: each passage
+    of such a note is a hit, and one of them is in `hits`.
     """
 
     hits: tuple[Hit, ...] = ()
     evidence: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     tiers: Mapping[int, str] = field(default_factory=dict)
-    notes: Mapping[int, NamedNote] = field(default_factory=dict)
+    named: Named | None = None
     filled: tuple[Hit, ...] = ()
     score: Callable[[Sequence[int]], LegHits] | None = None
     warnings: tuple[str, ...] = ()
@@ -101,22 +101,27 @@ class NameLeg:
         self._corpus = corpus
 
     def search(self, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
-        notes = named_notes(plan, self._corpus, limit)
-        if not notes:
-            return LegHits()
-        parts = self._corpus.passages_of([(note, None) for note in notes])
+        named = Named(plan, self._corpus, limit)
+        parts = self._corpus.passages_of([(note, None) for note in named.notes])
         inside = self._corpus.within(chain.from_iterable(parts), scope)
         firsts = [next((each for each in ids if each in inside), None) for ids in parts]
-        found = [
-            (passage, each)
-            for passage, each in zip(firsts, notes.values(), strict=True)
+        found = {
+            passage: evidence
+            for passage, evidence in zip(firsts, named.notes.values(), strict=True)
             if passage is not None
-        ]
+        }
         return LegHits(
-            tuple(Hit(passage, each.rank, each.evidence) for passage, each in found),
-            {passage: {"name": each.evidence} for passage, each in found},
-            notes=notes,
+            tuple(Hit(*each) for each in ranked_by(found)),
+            {passage: {"name": evidence} for passage, evidence in found.items()},
+            named=named,
         )
+
+
+def ranked_by(scores: Mapping[int, float]) -> list[tuple[int, int, float]]:
+    """Ids with their ranks and scores, best first; equal scores share a rank."""
+    ranks = {score: at for at, score in enumerate(sorted(set(scores.values()), reverse=True), 1)}
+    order = sorted(scores, key=lambda id_: (-scores[id_], id_))
+    return [(id_, ranks[scores[id_]], scores[id_]) for id_ in order]
 
 
 # --- Vector ---

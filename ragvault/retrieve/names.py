@@ -23,25 +23,30 @@ pass the query's filter. All other results obey the query as it was understood.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from math import exp, fsum, log
+from itertools import islice
+from math import fsum, log
+from operator import mul
 from typing import NamedTuple
 
 from ragvault.candidate import Exact, PassageFacts
 from ragvault.plan import QueryPlan
 from ragvault.ports import Corpus, NameLookup, NoteName
 from ragvault.text.fold import STOP_WORDS, plain_name
-from ragvault.text.names import joined, plain_words, typed_name, without_frame
+from ragvault.text.names import NameFolder, joined, plain_words, typed_name, without_frame
 
 MAX_LENGTH = 300  # characters: no name is longer
 MAX_WORDS = 24  # of a query that may name something
 LOOKED_AT = 60  # names whose evidence is computed
-TELLING = 0.3  # the rarity of shared words at which evidence reaches 63 %
-OF_QUERY, OF_NAME = 0.5, 0.5  # exponents of the two shares
+TELLING = 0.4  # the rarity of shared words that is half of what there can be
+OF_QUERY, OF_NAME = 1.5, 0.5  # exponents of the two shares
 SHARED = 0.5  # exponent of the number of notes that have the same part of a name
 LEAST = 0.1  # evidence below which a name is no hit
 RARITY_OF_STOP_WORDS = 0.03
+OTHER_ORDER = 0.95  # what a name is worth if the query has other words or another order
+HEADING = 0.5  # what a heading is worth
 INITIALS = 0.9  # what a name is worth by its initials
 SLIPS = (1.0, 0.9, 0.8)  # what a corrected word is worth, by its slips
 # A word that is in the vault is corrected only to one that is in so many times more passages.
@@ -50,24 +55,17 @@ WORD = re.compile(r"\w+")
 _QUOTED = re.compile(r'["\u201c](.*)["\u201d]', re.DOTALL)
 
 
-class NamedNote(NamedTuple):
-    """A note that the query names: its rank and its evidence; `exact`: the query is its name."""
-
-    rank: int
-    evidence: float
-    exact: Exact = ""
-
-
 # --- Evidence ---
 
 
 class NameQuery:
-    """The words of one reading of a query, with what names they match and how rare they are."""
+    """The words of one reading of a query, with the keys they match and how rare they are."""
 
     def __init__(self, words: Sequence[str], names: NameLookup, rarity: Rarity) -> None:
         self.words = tuple(words)
         self.weights = [rarity(word) for word in words]
-        self._rarity = rarity
+        self._rarity, self._folder = rarity, _folder(names.languages)
+        self._order = tuple(self._folder.keys(word).own for word in words)
         self._matches = [_matches(word, names, rarity) for word in words]
         # Words that may be written as one: `cheat sheet` is Cheatsheet.
         self._joined = [
@@ -87,7 +85,37 @@ class NameQuery:
                 found[key] = max(found.get(key, 0.0), fsum(self.weights[at] for at in places))
         return found
 
-    def covers(self, keys: Sequence[str]) -> tuple[list[float], list[float]]:
+    def of_name(self, name: NoteName) -> Evidence:
+        """The evidence of a note's name."""
+        words = dict(zip(name.keys, name.words, strict=True))  # a word counts once
+        of_query, of_name = self._covered(tuple(words))
+        found = self._evidence(of_query, of_name, [self._rarity(each) for each in words.values()])
+        value = found.value if name.keys == self._order else OTHER_ORDER * found.value
+        return found._replace(value=INITIALS * value if name.kind == "initials" else value)
+
+    def of_heading(self, heading: str, title: str) -> float:
+        """The evidence of a heading, whose note's title may be part of the query as well."""
+        words, own = _words(heading), _words(title)
+        if not words or words == own:
+            return 0.0
+        of_query, of_name = self._in_common(words)
+        if not any(of_name):
+            return 0.0
+        both = map(max, of_query, self._in_common(own)[0])
+        found = self._evidence(list(both), of_name, [self._rarity(word) for word in words])
+        return HEADING * found.value
+
+    def _evidence(
+        self, of_query: Sequence[float], of_name: Sequence[float], weights: Sequence[float]
+    ) -> Evidence:
+        shared = fsum(map(mul, weights, of_name))
+        share_of_name = shared / fsum(weights)
+        share_of_query = fsum(map(mul, self.weights, of_query)) / fsum(self.weights)
+        telling = shared**3 / (shared**3 + TELLING**3)
+        value = telling * share_of_query**OF_QUERY * share_of_name**OF_NAME
+        return Evidence(value, share_of_name, tuple(quality > 0 for quality in of_query))
+
+    def _covered(self, keys: Sequence[str]) -> tuple[list[float], list[float]]:
         """How well each word of the query is in a name, and each word of the name in the query."""
         of_query, of_name = [0.0] * len(self.words), [0.0] * len(keys)
         for at, matches in enumerate(self._matches):
@@ -105,19 +133,27 @@ class NameQuery:
                         of_query[at] = max(of_query[at], as_one[key])
         return of_query, of_name
 
-    def evidence(self, name: NoteName) -> tuple[float, float, tuple[bool, ...]]:
-        """The evidence of a name, its share that the query has, and the words it covers."""
-        of_query, of_name = self.covers(name.keys)
-        weights = [self._rarity(word) for word in name.words]
-        shared = fsum(w * q for w, q in zip(weights, of_name, strict=True))
-        share_of_name = shared / fsum(weights)
-        covered = fsum(w * q for w, q in zip(self.weights, of_query, strict=True))
-        share_of_query = covered / fsum(self.weights)
-        telling = 1 - exp(-shared / TELLING)
-        found = telling * share_of_query**OF_QUERY * share_of_name**OF_NAME
-        if name.kind == "initials":
-            found *= INITIALS
-        return found, share_of_name, tuple(quality > 0 for quality in of_query)
+    def _in_common(self, words: Sequence[str]) -> tuple[list[float], list[float]]:
+        """The same for the words of a heading, which is compared by stem alone."""
+        keys = [self._folder.keys(word).own for word in words]
+        known, asked = set(keys), set(self._order)
+        return [float(key in known) for key in self._order], [float(key in asked) for key in keys]
+
+
+class Evidence(NamedTuple):
+    """0..1, the share of the name that the query has, and which words of the query it covers."""
+
+    value: float
+    share_of_name: float
+    covered: tuple[bool, ...]
+
+
+_folder = lru_cache(maxsize=8)(NameFolder)
+
+
+@lru_cache(maxsize=4096)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(plain_words(text)))
 
 
 def _matches(word: str, names: NameLookup, rarity: Rarity) -> dict[str, float]:
@@ -158,24 +194,36 @@ class Rarity:
         return max(RARITY_OF_STOP_WORDS, log(1 / share) / log(most))
 
 
-# --- The notes that a query names ---
+# --- What a query names ---
 
 
-def named_notes(plan: QueryPlan, corpus: Corpus, limit: int) -> dict[int, NamedNote]:
-    """The notes that a query names, best first, each with its evidence; at most `limit`."""
-    names = corpus.names()
-    exact = exact_notes(plan.query, corpus)
-    found: dict[int, tuple[float, float, tuple[bool, ...]]] = {}
-    for query in readings(plan.text, names, Rarity(corpus)):
-        for name in names.like(query.keys(), LOOKED_AT):
-            known = query.evidence(name)
-            if known[0] > found.get(name.note, (0.0,))[0]:
-                found[name.note] = known
-    graded = {**_shared_parts(found), **dict.fromkeys(exact, 1.0)}
-    best = sorted(graded, key=lambda note: (-graded[note], note not in exact, note))
-    kept = [note for note in best if graded[note] >= LEAST][:limit]
-    ranks = {score: at for at, score in enumerate(sorted({graded[n] for n in kept})[::-1], 1)}
-    return {n: NamedNote(ranks[graded[n]], graded[n], exact.get(n, "")) for n in kept}
+class Named:
+    """The notes that a query names, best first, and the evidence of headings."""
+
+    def __init__(self, plan: QueryPlan, corpus: Corpus, limit: int) -> None:
+        names = corpus.names()
+        self._queries = readings(plan.text, names, Rarity(corpus))
+        self.exact = exact_notes(plan.query, corpus)
+        found: dict[int, Evidence] = {}
+        for query in self._queries:
+            for name in names.like(query.keys(), LOOKED_AT):
+                known = query.of_name(name)
+                if name.note not in found or known.value > found[name.note].value:
+                    found[name.note] = known
+        graded = {**_shared_parts(found), **dict.fromkeys(self.exact, 1.0)}
+        best = sorted(graded, key=lambda note: (-graded[note], note not in self.exact, note))
+        self.notes = {note: graded[note] for note in best if graded[note] >= LEAST}
+        self.notes = dict(islice(self.notes.items(), limit))
+
+    def evidence(self, passage: PassageFacts) -> float:
+        """That of its note's name, or of its own heading if that is more; 0 if it is too little."""
+        headings = (*passage.headings[-1:], *passage.subheadings)
+        title = passage.note.title
+        best = max(
+            (query.of_heading(each, title) for query in self._queries for each in headings),
+            default=0.0,
+        )
+        return max(self.notes.get(passage.note.id, 0.0), best if best >= LEAST else 0.0)
 
 
 def readings(text: str, names: NameLookup, rarity: Rarity) -> list[NameQuery]:
@@ -189,15 +237,12 @@ def readings(text: str, names: NameLookup, rarity: Rarity) -> list[NameQuery]:
     ]
 
 
-def _shared_parts(
-    found: Mapping[int, tuple[float, float, tuple[bool, ...]]],
-) -> dict[int, float]:
+def _shared_parts(found: Mapping[int, Evidence]) -> dict[int, float]:
     """The evidence of each note: less for the part of a name that other notes have as well."""
-    parts = [covered for _, share, covered in found.values() if share < 1]
-    same = {covered: parts.count(covered) for covered in set(parts)}
+    parts = Counter(each.covered for each in found.values() if each.share_of_name < 1)
     return {
-        note: evidence / same.get(covered, 1) ** (SHARED * (1 - share))
-        for note, (evidence, share, covered) in found.items()
+        note: each.value / max(1, parts[each.covered]) ** (SHARED * (1 - each.share_of_name))
+        for note, each in found.items()
     }
 
 
