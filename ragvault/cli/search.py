@@ -30,6 +30,7 @@ from typer.core import TyperCommand
 
 from ragvault.cli import options
 from ragvault.cli.commands import OWN_OPTIONS, nearest, search_for
+from ragvault.cli.progress import waiting
 from ragvault.cli.render import console
 from ragvault.cli.start import Caller, Reply, this_caller, write_reply
 from ragvault.errors import RagvaultError, UsageError
@@ -234,7 +235,8 @@ def _format(named: Format, json: bool, nul: bool) -> str:
 @app.command(cls=QueryCommand)
 @wraps(arguments)
 def search_command(**typed: Any) -> None:
-    reply = _answer(_with_volume(arguments(**typed)), this_caller())
+    with waiting("searching"):
+        reply = _answer(_with_volume(arguments(**typed)), this_caller())
     write_reply(reply)
     if reply.code:
         raise typer.Exit(reply.code)

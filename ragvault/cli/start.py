@@ -183,7 +183,7 @@ def this_caller() -> Caller:
         now=now,
         zone=time.localtime(now).tm_gmtoff,
         terminal=terminal,
-        columns=_columns() if terminal else WIDTH,
+        columns=columns(sys.stdout) if terminal else WIDTH,
     )
 
 
@@ -205,13 +205,16 @@ def _relevant(environ: Mapping[str, str]) -> list[tuple[str, str]]:
     ]
 
 
-def _columns() -> int:
+def columns(stream: Any) -> int:
+    """How wide the terminal of a stream is; 0 for a stream that is none."""
+    if not stream or not stream.isatty():
+        return 0
     try:
         return int(os.environ.get("COLUMNS", "")) or WIDTH
     except ValueError:
         pass
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH
+        return os.get_terminal_size(stream.fileno()).columns or WIDTH
     except (OSError, ValueError):
         return WIDTH
 
@@ -250,7 +253,12 @@ def write_reply(reply: Reply) -> None:
             buffer.write(encoded(reply.out, sys.stdout.encoding))
             buffer.flush()
     if reply.err and sys.stderr:
-        sys.stderr.write("".join(f"{line}\n" for line in reply.err))
+        text, width = "\n".join(reply.err), columns(sys.stderr)
+        if width:
+            from ragvault.text.wrap import wrapped
+
+            text = wrapped(text, width)
+        sys.stderr.write(f"{text}\n")
 
 
 def encoded(text: str, encoding: Any) -> bytes:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 import typer
 
 from ragvault.cli import options
+from ragvault.cli.progress import waiting
 from ragvault.cli.render import console
 
 app = typer.Typer()
@@ -33,11 +34,12 @@ def status_command(
     from ragvault.vault import Vault
 
     opened = Vault.open(vault)
-    found, watcher = opened.status(), watcher_of(opened.root)
+    with waiting("comparing the index with the files"):
+        found, watcher = opened.status(), watcher_of(opened.root)
     if json:
         hidden = ("token", "started")
         shown = {k: v for k, v in asdict(watcher).items() if k not in hidden} if watcher else None
         console.out(status_json(found, shown))
     else:
         words = watcher.describe() if watcher else ""
-        console.out(reports.status_text(found, words, full=console.is_verbose()))
+        console.show(reports.status_text(found, words, full=console.is_verbose()))

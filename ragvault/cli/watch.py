@@ -10,6 +10,7 @@ import typer
 
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
+from ragvault.cli.progress import waiting
 from ragvault.cli.render import console
 
 if TYPE_CHECKING:
@@ -134,7 +135,8 @@ def _start(vaults: Sequence[Vault], json: bool) -> None:
     from ragvault.service.log import watch_log_path
     from ragvault.service.process import start_watcher
 
-    found = start_watcher([vault.root for vault in vaults])
+    with waiting("starting the watcher"):
+        found = start_watcher([vault.root for vault in vaults])
     console.out(encode(_card(found)) if json else f"watching: {found.describe()}")
     console.report(f"log: {watch_log_path()}")
 
@@ -149,7 +151,9 @@ def _show_status(json: bool) -> None:
         console.report("no watcher is running")
         raise typer.Exit(1)
     state = _state()
-    console.out(encode(_card(found) | state) if json else reports.watcher(found, state))
+    console.out(encode(_card(found) | state)) if json else console.show(
+        reports.watcher(found, state)
+    )
 
 
 def _state() -> dict[str, Any]:

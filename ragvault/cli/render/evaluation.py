@@ -29,7 +29,7 @@ ROW = 0.32  # inches per bar
 def evaluation(found: Mapping[str, Any], *, full: bool) -> str:
     """The whole report: profiles, kinds of question, differences, ablations, signals."""
     profiles = found["profiles"]
-    parts = [_overall(profiles), _kinds(found["kinds"])]
+    parts = [_sentence(found["overall"]), _overall(profiles), _kinds(found["kinds"])]
     parts += [_compared(found["comparisons"], full)] if found["comparisons"] else []
     parts += [_ablated(found["ablations"], found["off"])] if found["ablations"] else []
     parts += [_ablated_kinds(found["ablations"])] if found["ablations"] else []
@@ -72,6 +72,22 @@ def tuning(receipt: Mapping[str, Any]) -> str:
     else:
         lines.append(f"saved in {printable(receipt['file'])}; to remove it: ragvault tune --revert")
     return "\n".join(lines)
+
+
+def _sentence(overall: Mapping[str, Any]) -> str:
+    """How many questions were answered as they should be, of the first profile."""
+    nothing = overall.get("unanswerable", {"n": 0, "held_back": 0.0})
+    answerable = overall["n"] - nothing["n"]
+    parts = []
+    if answerable:
+        first = round(overall["success@1"] * answerable)
+        parts.append(f"The right note came first for {first:,} of {answerable:,} questions.")
+    if nothing["n"]:
+        held = round(nothing["held_back"] * nothing["n"])
+        parts.append(
+            f"{held:,} of {nothing['n']:,} questions without an answer found no good match."
+        )
+    return " ".join(parts)
 
 
 def _overall(profiles: Mapping[str, Any]) -> str:
