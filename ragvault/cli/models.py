@@ -9,8 +9,9 @@ import typer
 
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
-from ragvault.cli.progress import progress, waiting
+from ragvault.cli.progress import progress
 from ragvault.cli.render import console, reports
+from ragvault.cli.waiting import waiting
 from ragvault.config import folders
 from ragvault.config.load import load_settings
 from ragvault.errors import ModelUnavailable, ModelUnusable
@@ -112,7 +113,7 @@ def verify(
     found = [(each, _installed(each, models_dir)) for each in known]
     if name and found[0][1] is None:
         raise ModelUnavailable(name, [(str(models_dir), "it is not installed")])
-    with waiting("verifying every file"):
+    with waiting("verifying every file", quiet=console.is_quiet()):
         faults = {each: registry.faults(build, models_dir) for each, build in found if build}
     if json:
         rows = [{"name": each, "faults": wrong} for each, wrong in faults.items()]

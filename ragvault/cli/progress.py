@@ -5,7 +5,7 @@
 
 A step whose end is known has a bar with its speed and the time left; any other a spinner, which
 vanishes when the next step begins. Ctrl-C says what was kept. Each class keeps the promises of
-ports.Progress; with --quiet nothing is shown. `waiting` is for one step that is usually quick.
+ports.Progress; with --quiet nothing is shown. waiting.py is for one step that is usually quick.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 LINE_EVERY = 30.0  # seconds between two lines about a step, in a log
-PATIENCE = 1.0  # seconds after which a command shows what it is waiting for
 BAR_WIDTH = 24  # columns, fewer in a narrow terminal
 STEP_WIDTH = 22  # columns of a step's name, so that bars stay in line
 DOWNLOAD = "downloading"
@@ -47,32 +46,6 @@ def progress(kept: str = "") -> Iterator[Progress]:
     except KeyboardInterrupt:
         console.report(f"stopped; {kept}" if kept else "stopped")
         raise
-
-
-@contextmanager
-def waiting(text: str) -> Iterator[None]:
-    """Show on a terminal what a command is waiting for, from the first second until it ends."""
-    if console.is_quiet() or not sys.stderr or not sys.stderr.isatty():
-        yield
-        return
-    from threading import Timer
-
-    shown = []
-
-    def show() -> None:
-        shown.append(sys.stderr.write(f"{text} …"))
-        sys.stderr.flush()
-
-    timer = Timer(PATIENCE, show)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()
-        if shown:
-            sys.stderr.write("\r\x1b[2K")  # the line is wiped
 
 
 class Pace:

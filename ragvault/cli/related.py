@@ -8,8 +8,8 @@ import typer
 
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
-from ragvault.cli.progress import waiting
 from ragvault.cli.render import console
+from ragvault.cli.waiting import waiting
 
 app = typer.Typer()
 
@@ -37,7 +37,7 @@ def related_command(
     from ragvault.vault import vault_with
 
     opened = vault_with(note, vault)
-    with waiting("looking for related notes"):
+    with waiting("looking for related notes", quiet=console.is_quiet()):
         found = opened.related(note, limit)
     if json:
         console.out(encode(found))

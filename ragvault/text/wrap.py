@@ -26,7 +26,9 @@ def _lines(line: str, width: int) -> list[str]:
 
     label = _LABEL.match(line)
     head = label[0] if label else ""
-    hang = " " * (len(head) if len(head) <= width // 3 else 4)
+    if len(head) > width // 3:
+        head = line[: len(line) - len(line.lstrip())]
+    hang = " " * len(head)
     # Only the text is wrapped: a long path stays behind its label.
     room = max(width - len(hang), NARROWEST)
     first, *rest = wrap(

@@ -65,7 +65,7 @@ class Room:
 
     @property
     def environ(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
+        kept = {name: os.environ[name] for name in ("LANG", "TMPDIR", "CI") if name in os.environ}
         scripts = str(Path(sys.executable).parent)
         path = os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])
         fixed = {"COLUMNS": "100", "TZ": "UTC", "NO_COLOR": "1", "HOME": str(self.here.parent)}
@@ -203,7 +203,7 @@ def test_no_word_is_cut_on_a_narrow_terminal(room):
     run("ragvault index sample_vault --no-vectors -q", room)
     for command in NARROW:
         wide, narrow = (
-            re.sub(r"\x1b(\[[0-9;]*m|\]8;;[^\x1b]*\x1b\\\\)| +[0-9.]+ to +[0-9.]+ ms", "", text)
+            re.sub(r"\x1b(\[[0-9;]*m|\]8;;[^\x1b]*\x1b\\)| +[0-9.]+ to +[0-9.]+ ms", "", text)
             for text in (on_a_terminal(command, room, columns=each)[0] for each in (300, 60))
         )
         assert narrow.split() == wide.split(), command

@@ -10,8 +10,9 @@ import pytest
 from model_kit import FILES, hub_source, make_model
 
 from ragvault.cli.main import main
-from ragvault.cli.progress import BarProgress, LineProgress, Pace, duration, progress, waiting
+from ragvault.cli.progress import BarProgress, LineProgress, Pace, duration, progress
 from ragvault.cli.render import console
+from ragvault.cli.waiting import waiting
 from ragvault.models import registry
 from ragvault.ports import NoProgress
 
@@ -180,7 +181,7 @@ def test_ctrl_c_says_what_was_kept(capsys):
 
 
 def test_waiting_is_shown_on_a_terminal_and_wiped(monkeypatch, capsys):
-    monkeypatch.setattr("ragvault.cli.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("ragvault.cli.waiting.PATIENCE", 0.0)
     with waiting("searching"):
         pass
     assert capsys.readouterr().err == ""
