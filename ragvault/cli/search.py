@@ -37,6 +37,8 @@ from ragvault.errors import RagvaultError, UsageError
 from ragvault.text.printable import printable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ragvault.answer.respond import ComparePolicy, CountPending, OpenCorpus
     from ragvault.answer.results import SearchAnswer
     from ragvault.corpus import LocalCorpus
@@ -308,17 +310,28 @@ def _answer(
         record_access(vaults, answer, caller.now)
     page = Page(answer, caller, typed.explain)
     out = nul_paths(page) if typed.nul else formatted(page, typed.format)
-    notices = () if typed.quiet else (*answer.notices(), *_left_out(typed, answer, caller))
-    return Reply(out, tuple(map(printable, notices)), answer.exit_code)
+    notices = () if typed.quiet else tuple(map(printable, _notices(typed, answer, caller)))
+    return Reply(out, notices, answer.exit_code)
 
 
-def _left_out(typed: SearchArguments, answer: SearchAnswer, caller: Caller) -> Iterator[str]:
-    """Vaults that a search of all of them could not search."""
+def _notices(typed: SearchArguments, answer: SearchAnswer, caller: Caller) -> Iterator[str]:
+    """What the reader must know, and the vaults that a search of all vaults left out."""
     from ragvault.vault import unsearchable
 
+    yield from answer.notices(_watched(answer, caller))
     if not typed.vaults and not answer.answers[0].response.plan.vaults:
         for name in unsearchable(caller.environ, caller.cwd):
             yield f"{name} was not searched: its folder or its index is not there"
+
+
+def _watched(answer: SearchAnswer, caller: Caller) -> list[Path]:
+    """The vaults with changed files that a watcher is indexing."""
+    changed = [each.root for each in answer.answers if each.pending]
+    if not changed:
+        return []
+    from ragvault.service.process import watcher_of
+
+    return [root for root in changed if watcher_of(root, caller.environ)]
 
 
 def _compare(typed: SearchArguments) -> ComparePolicy:

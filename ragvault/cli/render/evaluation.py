@@ -60,8 +60,8 @@ def tuning(receipt: Mapping[str, Any]) -> str:
     lines = [
         f"searched on {searched['n']} questions: {searched['rankings']} rankings tried, "
         f"{searched['gain']:+.3f}",
-        f"judged on {judged['n']} others: {judged['metric']} {judged['mean']:+.3f} "
-        f"{_interval(judged)}",
+        f"judged on {judged['n']} others{_unanswerable(receipt)}: "
+        f"{judged['metric']} {judged['mean']:+.3f} {_interval(judged)}",
     ]
     lines += [f"  {key}: {old:g} -> {new:g}" for key, (old, new) in receipt["settings"].items()]
     lines += [f"  {kind or '(none)'}: {shift:+.3f}" for kind, shift in judged["kinds"].items()]
@@ -72,6 +72,12 @@ def tuning(receipt: Mapping[str, Any]) -> str:
     else:
         lines.append(f"saved in {printable(receipt['file'])}; to remove it: ragvault tune --revert")
     return "\n".join(lines)
+
+
+def _unanswerable(receipt: Mapping[str, Any]) -> str:
+    """The questions without an answer, which have no score of their own."""
+    rest = receipt["questions"] - receipt["searched"]["n"] - receipt["judged"]["n"]
+    return f" (and {rest} without an answer)" if rest > 0 else ""
 
 
 def _sentence(overall: Mapping[str, Any]) -> str:
