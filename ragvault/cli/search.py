@@ -278,10 +278,10 @@ def _answer(
     count_pending: CountPending[Vault, LocalCorpus] | None = None,
     remember: Callable[[SearchAnswer], None] = lambda _: None,
 ) -> Reply:
-    from ragvault.answer.respond import count_by_walk, record_access, respond
+    from ragvault.answer.respond import record_access, respond
     from ragvault.cli.render.results import Page, formatted, nul_paths
     from ragvault.types import SearchRequest
-    from ragvault.vault import open_once, vaults_to_search
+    from ragvault.vault import Vault, open_once, vaults_to_search
 
     def written(answer: SearchAnswer) -> str:
         return formatted(Page(answer, caller), typed.format)
@@ -300,7 +300,7 @@ def _answer(
         vaults,
         SearchRequest(typed.query, now, typed.limit, typed.hypothesis),
         open_index or open_once(),
-        count_pending or count_by_walk,
+        count_pending or Vault.take_in_changes,
         compare=_compare(typed),
         require_fresh=typed.require_fresh,
         written=written if typed.format in FOR_MODELS else None,
