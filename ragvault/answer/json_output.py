@@ -58,7 +58,7 @@ def search_json(answer: SearchAnswer, *, explain: bool = False) -> str:
         "likely": answer.likely,
         "legs_failed": failed,
         "left_out": answer.left_out,
-        "warnings": list(answer.warnings),
+        "warnings": [*answer.warnings, *answer.suggestions],
     }
     if answer.several:
         found["indexes"] = {each.vault: _index(each) for each in answer.answers}
@@ -74,8 +74,13 @@ def search_jsonl(answer: SearchAnswer, *, explain: bool = False) -> str:
     return "\n".join(encode({**row, "likely": answer.likely}) for row in rows)
 
 
-def status_json(status: Status, watcher: Mapping[str, Any] | None) -> str:
-    """The state of an index, with every skipped file, warning and broken link."""
+def status_json(
+    status: Status, watcher: Mapping[str, Any] | None, resident: Mapping[str, Any] | None = None
+) -> str:
+    """The state of an index, with every skipped file, warning and broken link.
+
+    `watcher` watches this vault; `resident` is the process that a search has started.
+    """
     counts = asdict(status.counts)
     files = None if status.pending.why else status.pending.files
     return encode(
@@ -91,6 +96,7 @@ def status_json(status: Status, watcher: Mapping[str, Any] | None) -> str:
             "pending": asdict(status.pending) | {"files": files},
             "models": {each.use: {"name": each.name, "here": each.here} for each in status.models},
             "watcher": watcher,
+            "resident": resident,
             "writer": status.writer or None,
             "skipped_files": status.skipped,
             "warnings": status.warnings,

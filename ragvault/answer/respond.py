@@ -21,6 +21,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from ragvault.answer.results import Response, SearchAnswer, SearchResult, VaultAnswer, changed_files
 from ragvault.answer.snippet import Snippet, best_snippet
+from ragvault.answer.suggest import suggestions, unmet_conditions
 from ragvault.candidate import Candidate, Context, Ranked
 from ragvault.config.settings import Config
 from ragvault.errors import IndexBehind
@@ -59,7 +60,8 @@ C = TypeVar("C", bound=Corpus)
 
 # Opens the index of a vault for one search, or returns one that stays open.
 OpenCorpus = Callable[[V], AbstractContextManager[C]]
-# Counts the files that wait to be indexed: by a walk, or from what a watcher knows.
+# Counts the files that wait to be indexed: by a walk, or from what a watcher knows. It may take in
+# a few of them first.
 CountPending = Callable[[V, C], int]
 
 
@@ -106,7 +108,18 @@ def respond(
         all_matches=request.all_matches,
     )
     results = _of_vaults(merged.results, answers)
-    return SearchAnswer(results, tuple(answers), merged.left_out, merged.warnings)
+    meant = () if results else tuple(suggestions([each.unmet for each in answers]))
+    warnings = _labelled(merged.warnings, answers)
+    return SearchAnswer(results, tuple(answers), merged.left_out, warnings, meant)
+
+
+def _labelled(warnings: Iterable[str], answers: Sequence[VaultAnswer]) -> tuple[str, ...]:
+    """The warnings of an answer; one that not all vaults have begins with their names."""
+    lines = []
+    for line in warnings:
+        of = [each.vault for each in answers if line in each.response.warnings]
+        lines.append(f"{', '.join(of)}: {line}" if 0 < len(of) < len(answers) else line)
+    return tuple(lines)
 
 
 def record_access(vaults: Sequence[SearchableVault], answer: SearchAnswer, now: float) -> None:
@@ -124,9 +137,14 @@ def _of_vaults(
 def _freshness(
     vault: V, corpus: C, count_pending: CountPending[V, C], policy: ComparePolicy
 ) -> tuple[int | None, str]:
-    """How many files wait to be indexed, and which part of the index does not cover all notes."""
+    """How many files wait to be indexed, and which part of the index does not cover all notes.
+
+    A few of them may be taken in first: results must not depend on what is shown beside them, so
+    a small vault is compared for that even if nobody asks how fresh its index is.
+    """
     corpus.check_files()
-    small = policy == "small" and corpus.note_count() <= SMALL_VAULT
+    wanted = policy == "small" or corpus.config.search.update != "off"
+    small = wanted and corpus.note_count() <= SMALL_VAULT
     if policy != "always" and not small:
         return None, ""
     corpus.refresh()
@@ -155,6 +173,8 @@ def _vault_answer(
         # Paths in the index are NFC; names on disk need not be.
         unusual = {each.note.path for each in shown if not each.note.path.isascii()}
         disk_names = {path: corpus.disk_path(path) for path in unusual}
+        found_nothing = not response.results and response.plan.filter is not None
+        unmet = unmet_conditions(response.plan, corpus.heads()) if found_nothing else []
     return VaultAnswer(
         vault=vault.name,
         root=vault.root,
@@ -166,6 +186,7 @@ def _vault_answer(
         snippets=snippets,
         count_tokens=None if response.plan.listing else corpus.count_tokens(),
         disk_names=disk_names,
+        unmet=tuple(unmet),
     )
 
 

@@ -11,11 +11,12 @@ from ragvault.answer.json_output import encode
 from ragvault.cli import options
 from ragvault.cli.progress import progress
 from ragvault.cli.render import console, reports
+from ragvault.cli.waiting import waiting
 from ragvault.config import folders
 from ragvault.config.load import load_settings
 from ragvault.errors import ModelUnavailable, ModelUnusable
 
-app = typer.Typer(help="List, fetch and verify models.")
+app = typer.Typer(help="List, fetch and verify models.", invoke_without_command=True)
 
 Name = Annotated[
     str,
@@ -27,6 +28,13 @@ Name = Annotated[
 ]
 
 
+@app.callback()
+def models(ctx: typer.Context) -> None:
+    """List, fetch and verify models. Alone, it lists them."""
+    if ctx.invoked_subcommand is None:
+        list_models()
+
+
 @app.command("list")
 def list_models(json: options.Json = False) -> None:
     """List every model with its origin, licence and folder.
@@ -35,9 +43,10 @@ def list_models(json: options.Json = False) -> None:
     """
     models_dir = folders.models_dir()
     rows = [_row(name, models_dir) for name in _registry().known_models()]
-    console.out(
-        encode({"folder": str(models_dir), "models": rows}) if json else reports.models_text(rows)
-    )
+    if json:
+        console.out(encode({"folder": str(models_dir), "models": rows}))
+    else:
+        console.show(reports.models_text(rows))
 
 
 @app.command("pull")
@@ -70,7 +79,7 @@ def pull_models(
     copies = [path.expanduser() for path in (source, Path(settings.folder)) if path and path.name]
     wanted = names or [settings.embedder, settings.static, settings.reranker]
     pulled = []
-    with progress() as shown:
+    with progress("models that were fetched are kept") as shown:
         how = InstallOptions(offline or settings.offline, copies, shown)
         for name in wanted:
             pulled.append({"name": name, "path": _pulled(name, how)})
@@ -104,7 +113,8 @@ def verify(
     found = [(each, _installed(each, models_dir)) for each in known]
     if name and found[0][1] is None:
         raise ModelUnavailable(name, [(str(models_dir), "it is not installed")])
-    faults = {each: registry.faults(build, models_dir) for each, build in found if build}
+    with waiting("verifying every file", quiet=console.is_quiet()):
+        faults = {each: registry.faults(build, models_dir) for each, build in found if build}
     if json:
         rows = [{"name": each, "faults": wrong} for each, wrong in faults.items()]
         console.out(encode({"models": rows}))

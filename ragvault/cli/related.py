@@ -9,6 +9,7 @@ import typer
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
 from ragvault.cli.render import console
+from ragvault.cli.waiting import waiting
 
 app = typer.Typer()
 
@@ -33,10 +34,15 @@ def related_command(
     ragvault related Technique/Steam.md --vault sample_vault --json
     """
     from ragvault.cli.render import reports
-    from ragvault.vault import Vault
+    from ragvault.vault import vault_with
 
-    found = Vault.open(vault).related(note, limit)
-    console.out(encode(found) if json else reports.related_text(found))
+    opened = vault_with(note, vault)
+    with waiting("looking for related notes", quiet=console.is_quiet()):
+        found = opened.related(note, limit)
+    if json:
+        console.out(encode(found))
+    else:
+        console.show(reports.related_text(found, opened.root))
     for warning in found.warnings:
         console.report(f"warning: {warning}")
     if not found.related:

@@ -4,10 +4,11 @@
     Caller     where a search was typed: folder, environment, clock, terminal
     Reply      what it writes to stdout and stderr, and its exit code
 
-If a watcher runs, it answers `ragvault search`, and this process never imports Typer: a search then
-takes a tenth of a second instead of one or two. Everything the search would read from its own
-process is in the Caller, so both ways write the same bytes. Every other command, and every search
-that no watcher answers, goes on to main.py. RAGVAULT_ALONE=1 asks no watcher.
+`ragvault search` asks the watcher, or a resident process, which it starts if there is none. This
+process then never imports Typer: a search takes a tenth of a second instead of one or two.
+Everything the search would read from its own process is in the Caller, so both ways write the same
+bytes. Every other command, and every search that is not answered, goes on to main.py.
+`--no-resident` and RAGVAULT_ALONE=1 ask nobody.
 
 This module imports almost nothing, because every search waits for it.
 """
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime, tzinfo
 
 HELP = ("-h", "--help")  # answered by the process in which they were typed
-VOLUME = ("-q", "--quiet", "-v", "--verbose")  # also allowed before the command
+ALONE = "--no-resident"
 LEG_THREADS = "leg"  # prefix of the names of a search's threads
 GRACE = 0.2  # seconds a late leg gets to end
 # Python looks for reference cycles after 700 new containers, and now and then at everything. A
@@ -72,14 +73,16 @@ def _has_late_legs() -> bool:
 def answered_by_watcher(args: Sequence[str]) -> int | None:
     """Let the watcher answer a search and return its exit code; None if it must be done here."""
     args = _search_first(args)
-    if not args or os.environ.get("RAGVAULT_ALONE") or set(HELP) & set(args):
+    if not args or os.environ.get("RAGVAULT_ALONE") or {ALONE, *HELP} & set(args):
         return None
-    from ragvault.config.folders import runtime_folder
-    from ragvault.service.protocol import WatcherUnavailable, ask_watcher
+    from ragvault.cli.waiting import waiting
+    from ragvault.service.client import ask_or_start
+    from ragvault.service.protocol import WatcherUnavailable
 
     try:
         caller = this_caller()._asdict()
-        answer = ask_watcher(runtime_folder(), {"op": "search", "args": args, "around": caller})
+        with waiting("searching", quiet=bool({"-q", "--quiet"} & set(args))):
+            answer = ask_or_start({"op": "search", "args": args, "around": caller})
         reply = _checked_reply(answer)
         if reply is None:
             raise WatcherUnavailable("it sent something that is no answer to a search")
@@ -102,7 +105,15 @@ def _checked_reply(answer: Mapping[str, Any]) -> Reply | None:
 
 
 def _search_first(args: Sequence[str]) -> list[str]:
-    """The arguments with `search` first; empty for any other command."""
+    """The arguments with `search` first; empty for any other command and for a mistyped one."""
+    from ragvault.cli.commands import VOLUME, check_command, with_command
+    from ragvault.errors import UsageError
+
+    try:
+        check_command(args)
+    except UsageError:
+        return []
+    args = with_command(args)
     before = 0
     while args[before : before + 1] and args[before] in VOLUME:
         before += 1
@@ -131,7 +142,7 @@ def _write(reply: Reply) -> int:
 
 
 class Caller(NamedTuple):
-    """Where a search was typed. `terminal`: whether its stdout is one."""
+    """Where a search was typed. `terminal`: whether its stdout is one; `session`: see there."""
 
     cwd: str
     environ: Mapping[str, str]
@@ -139,6 +150,7 @@ class Caller(NamedTuple):
     zone: int  # seconds that local time is ahead of UTC, at `now`
     terminal: bool = False
     columns: int = WIDTH
+    session: int = 0
 
     @property
     def colour(self) -> bool:
@@ -176,8 +188,15 @@ def this_caller() -> Caller:
         now=now,
         zone=time.localtime(now).tm_gmtoff,
         terminal=terminal,
-        columns=_columns() if terminal else WIDTH,
+        columns=columns(sys.stdout) if terminal else WIDTH,
+        session=session(),
     )
+
+
+def session() -> int:
+    """A number that all commands of one terminal share: those of another terminal, of an editor or
+    an agent have another one."""
+    return os.getsid(0) if hasattr(os, "getsid") else os.getppid()
 
 
 def _current_folder() -> str:
@@ -198,13 +217,16 @@ def _relevant(environ: Mapping[str, str]) -> list[tuple[str, str]]:
     ]
 
 
-def _columns() -> int:
+def columns(stream: Any) -> int:
+    """How wide the terminal of a stream is; 0 for a stream that is none."""
+    if not stream or not stream.isatty():
+        return 0
     try:
         return int(os.environ.get("COLUMNS", "")) or WIDTH
     except ValueError:
         pass
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH
+        return os.get_terminal_size(stream.fileno()).columns or WIDTH
     except (OSError, ValueError):
         return WIDTH
 
@@ -243,7 +265,12 @@ def write_reply(reply: Reply) -> None:
             buffer.write(encoded(reply.out, sys.stdout.encoding))
             buffer.flush()
     if reply.err and sys.stderr:
-        sys.stderr.write("".join(f"{line}\n" for line in reply.err))
+        text, width = "\n".join(reply.err), columns(sys.stderr)
+        if width:
+            from ragvault.text.wrap import wrapped
+
+            text = wrapped(text, width)
+        sys.stderr.write(f"{text}\n")
 
 
 def encoded(text: str, encoding: Any) -> bytes:

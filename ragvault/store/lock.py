@@ -23,6 +23,8 @@ from ragvault.store.files import make_folder, replace_file
 
 LOCK = "writer.lock"
 OWNER = "writer.json"
+BRIEF = "ragvault search"  # the command of an owner that has the lock for a moment only
+BRIEF_SECONDS = 10.0  # that others wait for it: many times what it takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,9 @@ class Owner:
 class WriterLock:
     """The right to write one index, held from `acquire` (or `with`) to `release`.
 
-    `timeout` is how many seconds to wait for another writer; 0 asks once. Raises IndexLocked,
-    with the owner, when another process holds it, and IndexUnusable when the folder allows no lock.
+    `timeout` is how many seconds to wait for another writer; 0 asks once. A search that takes in
+    a few changed files is always waited for, unless this is another one. Raises IndexLocked, with
+    the owner, when another process holds it, and IndexUnusable when the folder allows no lock.
     """
 
     def __init__(self, folder: Path, command: str, timeout: float = 0.0) -> None:
@@ -66,9 +69,7 @@ class WriterLock:
         """Take the lock and record the owner."""
         make_folder(self.folder)
         try:
-            self._lock.acquire(timeout=max(self.timeout, 0.0))
-        except Timeout:
-            raise IndexLocked(self.folder, owner=_holder(self.folder)) from None
+            self._acquire(max(self.timeout, 0.0))
         except OSError as error:
             raise refused(self.folder, error) from error
         try:
@@ -76,6 +77,16 @@ class WriterLock:
         except BaseException:
             self._lock.release()
             raise
+
+    def _acquire(self, timeout: float) -> None:
+        try:
+            self._lock.acquire(timeout=timeout)
+        except Timeout:
+            owner = lock_owner(self.folder)
+            brief = owner is not None and owner.command == BRIEF != self.command
+            if brief and timeout < BRIEF_SECONDS:
+                return self._acquire(BRIEF_SECONDS)
+            raise IndexLocked(self.folder, owner=_holder(self.folder)) from None
 
     def release(self) -> None:
         """Release. The record goes first: once the lock is free it would name the wrong process."""
