@@ -22,7 +22,7 @@ from ragvault.cli.pick import (
     matches,
     pick,
 )
-from ragvault.config.ranking import Query
+from ragvault.config.settings import Query
 from ragvault.errors import RagvaultError
 from ragvault.query.understand import understand
 
