@@ -57,7 +57,7 @@ def search_json(answer: SearchAnswer, *, explain: bool = False) -> str:
         "results": [_result(*pair, explain) for pair in enumerate(answer.results, 1)],
         "legs_failed": failed,
         "left_out": answer.left_out,
-        "warnings": list(answer.warnings),
+        "warnings": [*answer.warnings, *answer.suggestions],
     }
     if answer.several:
         found["indexes"] = {each.vault: _index(each) for each in answer.answers}

@@ -55,6 +55,7 @@ from ragvault.text.highlight import highlight
 from ragvault.text.printable import harmless, printable
 
 if TYPE_CHECKING:
+    from ragvault.answer.contents import Kind
     from ragvault.service.resident import ResidentIndexes
 
 LIMIT = 30  # results
@@ -492,11 +493,11 @@ def filter_values(name: str) -> list[str]:
 
     if name == "in":
         return [each.name for each in known()]
-    kind = {"tag": "tags", "path": "folders", "linkto": "notes"}.get(name)
-    if kind is None:
+    kinds: dict[str, Kind] = {"tag": "tags", "path": "folders", "linkto": "notes"}
+    if name not in kinds:
         return []
     try:
-        items = Vault.open(None).contents(kind).items
+        items = Vault.open(None).contents(kinds[name]).items
     except RagvaultError:  # several vaults and no default: there is no one list
         return []
     return [getattr(item, "name", "") or getattr(item, "title", "") for item in items]

@@ -14,6 +14,8 @@ CONTRACT = {
     "status": "--json",
     "doctor": "--json",
     "related": "--json",
+    "list": "--json",
+    "open": "",
     "links": "--json",
     "eval": "--profiles --ablate --json",
     "tune": "--dry-run --revert",
