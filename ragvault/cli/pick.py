@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.application import Application, run_in_terminal
@@ -44,6 +45,7 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
+from prompt_toolkit.utils import get_cwidth
 
 from ragvault.cli.start import Caller, Reply, checked_reply, this_caller
 from ragvault.errors import RagvaultError
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from ragvault.service.resident import ResidentIndexes
 
 LIMIT = 30  # results
+PAGE = 5  # lines that the preview scrolls
 WIDE = 100  # columns from which the preview stands beside the list
 KEYS = "↑↓ move  ⏎ open  ^Y copy link  ⇥ filters  esc leave"
 FILTERS = {
@@ -145,7 +148,7 @@ class Picker:
     def __init__(self, search: Search, open_result: OpenResult, values: FilterValues) -> None:
         self.found = Found()
         self.at = 0
-        self.scroll = 0  # lines of the preview above its window
+        self.scrolled = 0  # lines of the preview, from where the match is
         self.message = ""
         self.app: Application[int] | None = None
         self._open = open_result
@@ -172,13 +175,13 @@ class Picker:
             self._show(found)
 
     def _show(self, found: Found) -> None:
-        self.found, self.at, self.scroll = found, 0, self._match_line(found, 0)
+        self.found, self.at, self.scrolled = found, 0, 0
         if self.app:
             self.app.invalidate()
 
     def move(self, by: int) -> None:
         self.at = max(0, min(self.at + by, len(self.found.results) - 1))
-        self.scroll = self._match_line(self.found, self.at)
+        self.scrolled = 0
         self.message = ""
 
     @property
@@ -210,14 +213,29 @@ class Picker:
     def is_searching(self) -> bool:
         return self.buffer.text.strip() != self.found.query
 
+    @property
+    def columns(self) -> int:
+        return self.app.output.get_size().columns if self.app else WIDE
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the preview stands beside the list; below it otherwise."""
+        return self.columns >= WIDE
+
+    @property
+    def width(self) -> int:
+        """Columns of the list, and of the preview."""
+        return (self.columns - 1) // 2 if self.is_wide else self.columns
+
     def list_text(self) -> StyleAndTextTuples:
         lines: StyleAndTextTuples = []
         for at, result in enumerate(self.found.results):
             style = "class:selected " if at == self.at else ""
-            place = f"{result['note']}:{result['line']}"
+            title = shortened(printable(label(result)), self.width - 2)
+            place = shortened(printable(f"{result['note']}:{result['line']}"), self.width - 3)
             lines += [
-                (f"{style}class:title", f" {printable(label(result))} \n"),
-                ("class:place", f"   {printable(place)}\n"),
+                (f"{style}class:title", f" {title} \n"),
+                ("class:place", f"   {place}\n"),
             ]
         return lines
 
@@ -229,13 +247,12 @@ class Picker:
         result = self.selected
         if result is None:
             return [("class:faint", "" if self.buffer.text else " Type to search your notes.")]
-        text = harmless(str(result["text"]))
-        parts: StyleAndTextTuples = []
-        done = 0
-        for start, end in matches(text, self.found.words):
-            parts += [("", text[done:start]), ("class:match", text[start:end])]
-            done = end
-        return [*parts, ("", text[done:])]
+        lines = preview_lines(harmless(str(result["text"])), self.found.words, self.width)
+        wanted = max(0, int(result["line"]) - int(result["lines"][0]) - 2)  # two lines before
+        first = next((at for at, (number, _) in enumerate(lines) if number >= wanted), 0)
+        top = max(0, min(first + self.scrolled, len(lines) - 1))
+        self.scrolled = top - first
+        return [part for _, line in lines[top:] for part in (*line, ("", "\n"))]
 
     def status_text(self) -> StyleAndTextTuples:
         if self.message or self.found.notice:
@@ -249,14 +266,6 @@ class Picker:
             return []
         count = len(self.found.results)
         return [("class:faint", f" {count} {'result' if count == 1 else 'results'} ")]
-
-    @staticmethod
-    def _match_line(found: Found, at: int) -> int:
-        """How far down the section the match is, so that the preview begins near it."""
-        if at >= len(found.results):
-            return 0
-        result = found.results[at]
-        return max(0, int(result["line"]) - int(result["lines"][0]) - 2)
 
 
 def label(result: Result) -> str:
@@ -275,6 +284,46 @@ def matches(text: str, words: str) -> list[tuple[int, int]]:
 @cache
 def _analyzer() -> Analyzer:
     return Analyzer()
+
+
+@lru_cache(LIMIT)
+def preview_lines(text: str, words: str, width: int) -> list[tuple[int, StyleAndTextTuples]]:
+    """A text wrapped between words, with matches marked; each line with its number in the text."""
+    wrap = TextWrapper(
+        max(width, 20), drop_whitespace=False, replace_whitespace=False, break_on_hyphens=False
+    )
+    marks = matches(text, words)
+    lines: list[tuple[int, StyleAndTextTuples]] = []
+    at = 0
+    for number, line in enumerate(text.split("\n")):
+        for piece in wrap.wrap(line) or [""]:
+            lines.append((number, _marked(text, at, at + len(piece), marks)))
+            at += len(piece)
+        at += 1
+    return lines
+
+
+def _marked(
+    text: str, start: int, end: int, marks: Sequence[tuple[int, int]]
+) -> StyleAndTextTuples:
+    """A part of a text, with the marks that reach into it."""
+    parts: StyleAndTextTuples = []
+    done = start
+    for first, last in marks:
+        inside = max(first, start), min(last, end)
+        if inside[0] < inside[1]:
+            parts += [("", text[done : inside[0]]), ("class:match", text[inside[0] : inside[1]])]
+            done = inside[1]
+    return [*parts, ("", text[done:end])]
+
+
+def shortened(text: str, width: int) -> str:
+    """A text that fits into so many columns; some letters need two."""
+    if get_cwidth(text) <= width:
+        return text
+    while text and get_cwidth(text) >= width:
+        text = text[:-1]
+    return f"{text}…"
 
 
 class FilterCompleter(Completer):
@@ -330,9 +379,6 @@ def pick(
 
 
 def _layout(picker: Picker) -> Layout:
-    def is_wide() -> bool:
-        return picker.app is not None and picker.app.output.get_size().columns >= WIDE
-
     def results() -> Window:
         control = FormattedTextControl(
             picker.list_text, get_cursor_position=picker.list_cursor, show_cursor=False
@@ -342,8 +388,6 @@ def _layout(picker: Picker) -> Layout:
     def preview() -> Window:
         return Window(
             FormattedTextControl(picker.preview_text),
-            wrap_lines=True,
-            get_vertical_scroll=lambda _: picker.scroll,
             height=Dimension(min=2, weight=1),
             width=Dimension(weight=1),
         )
@@ -362,8 +406,8 @@ def _layout(picker: Picker) -> Layout:
                 height=1,
             ),
             Window(height=1, char="─", style="class:faint"),
-            ConditionalContainer(beside, Condition(is_wide)),
-            ConditionalContainer(below, ~Condition(is_wide)),
+            ConditionalContainer(beside, Condition(lambda: picker.is_wide)),
+            ConditionalContainer(below, Condition(lambda: not picker.is_wide)),
             Window(FormattedTextControl(picker.status_text), height=1),
         ]
     )
@@ -398,13 +442,11 @@ def _keys(picker: Picker) -> KeyBindings:
 
     @keys.add("pageup")
     def _preview_up(event: KeyPressEvent) -> None:
-        picker.scroll = max(0, picker.scroll - 5)
+        picker.scrolled -= PAGE
 
     @keys.add("pagedown")
     def _preview_down(event: KeyPressEvent) -> None:
-        result = picker.selected
-        last = str(result["text"]).count("\n") if result else 0
-        picker.scroll = min(last, picker.scroll + 5)
+        picker.scrolled += PAGE
 
     @keys.add("enter")
     async def _open(event: KeyPressEvent) -> None:

@@ -6,11 +6,14 @@ import threading
 from datetime import datetime, timezone
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
+from prompt_toolkit.utils import get_cwidth
 
 from ragvault.cli.pick import (
     FILTERS,
@@ -21,12 +24,15 @@ from ragvault.cli.pick import (
     label,
     matches,
     pick,
+    preview_lines,
+    shortened,
 )
 from ragvault.config.settings import Query
 from ragvault.errors import RagvaultError
 from ragvault.query.understand import understand
 
 ESCAPE = "\x1b"
+LETTERS = st.characters(codec="utf-8", exclude_categories=("Cs", "Cc"))
 NOW = datetime(2026, 11, 1, tzinfo=timezone.utc)
 
 
@@ -83,7 +89,23 @@ def test_the_preview_marks_the_words_that_were_searched_for_in_all_their_forms()
     marked = [text for style, text, *_ in made.preview_text() if "match" in style]
 
     assert marked == ["Steam"]
-    assert shown(made.preview_text()) == "Wet heat.\nSteam rises.\n"
+    assert shown(made.preview_text()) == "Wet heat.\nSteam rises.\n\n"
+
+
+@given(st.text(LETTERS | st.just("\n")), st.integers(20, 90))
+def test_wrapping_a_preview_loses_no_character_and_fits(text, width):
+    lines = preview_lines(text, "steam", width)
+    written = {}
+    for number, line in lines:
+        written[number] = written.get(number, "") + shown(line)
+
+    assert "\n".join(written.values()) == text
+    assert all(len(shown(line)) <= width for _, line in lines)
+
+
+@given(st.text(LETTERS), st.integers(2, 40))
+def test_a_shortened_title_fits_whatever_its_letters(text, width):
+    assert get_cwidth(shortened(text, width)) <= width
 
 
 def test_control_characters_of_a_note_never_reach_the_terminal():
@@ -97,12 +119,16 @@ def test_control_characters_of_a_note_never_reach_the_terminal():
 
 def test_moving_stays_within_the_list_and_the_preview_begins_near_the_match():
     made = picker()
-    made.found = Found("x", [result(), result(line=41, lines=[1, 60])])
+    text = "\n".join(f"line {number}" for number in range(1, 61))
+    made.found = Found("x", [result(), result(text=text, line=41, lines=[1, 60])])
 
     made.move(-5)
     assert made.at == 0
     made.move(5)
-    assert (made.at, made.scroll) == (1, 38)
+    assert made.at == 1
+    assert shown(made.preview_text()).startswith("line 39\nline 40\nline 41\n")
+    made.scrolled = 1000
+    assert shown(made.preview_text()) == "line 60\n", "it never scrolls past its end"
 
 
 def test_a_label_names_the_title_once():
