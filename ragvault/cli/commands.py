@@ -4,6 +4,7 @@
     with_command   a bare query becomes a search: `ragvault raft leader`
     check_command  refuses a word that is nearly a command
     nearest        the known name that was probably meant
+    picker_options the options of the picker, where a command line asks for no query
 
 start.py asks here before every search, so this module imports almost nothing.
 """
@@ -65,6 +66,18 @@ def check_command(args: Sequence[str]) -> None:
             f"there is no command {first}",
             fix=f"did you mean ragvault {meant}? To search for it: {search_for(rest)}",
         )
+
+
+def picker_options(args: Sequence[str]) -> list[str] | None:
+    """The options of a search without a query, which is the picker's; None for anything else."""
+    rest = _volume_first(args)[1]
+    options = rest[1:] if rest[:1] == ["search"] else rest
+    left = iter(options)
+    for each in left:
+        is_whole = each.startswith("--vault=")
+        if not is_whole and (each != "--vault" or next(left, None) is None):
+            return None
+    return options
 
 
 def search_for(words: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from ragvault import __version__
 from ragvault.cli import options
-from ragvault.cli.commands import COMMANDS, check_command, with_command
+from ragvault.cli.commands import COMMANDS, check_command, picker_options, with_command
 from ragvault.cli.render import console
 from ragvault.errors import RagvaultError
 
@@ -110,6 +110,11 @@ def main(args: Sequence[str]) -> int:
 
 
 def _call(args: Sequence[str]) -> int:
+    options = picker_options(args)
+    if options is not None and _can_draw():
+        from ragvault.cli.pick import run
+
+        return run(options=options)
     command = typer.main.get_command(app)
     try:
         code = command.main(list(args), prog_name="ragvault", standalone_mode=False)
@@ -122,6 +127,13 @@ def _call(args: Sequence[str]) -> int:
             raise leaving.__context__ from None
         raise
     return code if isinstance(code, int) else 0
+
+
+def _can_draw() -> bool:
+    """Whether somebody sits at a terminal on which a picker can be drawn."""
+    ends = (sys.stdin, sys.stdout)
+    is_dumb = os.environ.get("TERM", "dumb") == "dumb" and os.name != "nt"
+    return all(end is not None and end.isatty() for end in ends) and not is_dumb
 
 
 def reader_left() -> int:

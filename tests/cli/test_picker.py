@@ -1,0 +1,220 @@
+"""The picker: what it shows, what keys do, and that typing never waits for a search."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+from prompt_toolkit.utils import get_cwidth
+
+from ragvault.cli.pick import (
+    FILTERS,
+    FilterCompleter,
+    Found,
+    Picker,
+    Searcher,
+    label,
+    matches,
+    pick,
+    preview_lines,
+    shortened,
+)
+from ragvault.config.settings import Query
+from ragvault.errors import RagvaultError
+from ragvault.query.understand import understand
+
+ESCAPE = "\x1b"
+LETTERS = st.characters(codec="utf-8", exclude_categories=("Cs", "Cc"))
+NOW = datetime(2026, 11, 1, tzinfo=timezone.utc)
+
+
+def result(title="Steam", note="Technique/Steam.md", text="Wet heat.\nSteam rises.\n", **more):
+    given = {"title": title, "note": note, "headings": [title], "line": 2, "lines": [1, 2]}
+    return given | {"text": text, "uri": f"obsidian://open?file={note}", "vault": "v"} | more
+
+
+def shown(parts):
+    return "".join(text for _, text, *_ in parts)
+
+
+def picker():
+    made = Picker(lambda query: Found(query), lambda result: None, lambda name: [])
+    made.searcher.close()
+    return made
+
+
+def test_a_search_that_was_replaced_before_its_turn_never_runs():
+    started, go, asked, done = threading.Event(), threading.Event(), [], threading.Event()
+
+    def search(query):
+        asked.append(query)
+        started.set()
+        go.wait(10)
+        return Found(query)
+
+    searcher = Searcher(search, lambda found: done.set() if found.query == "steam" else None)
+    searcher.ask("s")
+    assert started.wait(10)
+    for query in ("st", "ste", "stea", "steam"):
+        searcher.ask(query)  # returns at once, although the first search is still running
+    go.set()
+
+    assert done.wait(10)
+    searcher.close()
+    assert asked == ["s", "steam"]
+
+
+def test_an_answer_to_what_is_no_longer_typed_is_dropped():
+    made = picker()
+    made.buffer.insert_text("steam")
+
+    made._received(Found("st", [result()]))
+    assert made.found.results == ()
+    made._received(Found("steam", [result()]))
+    assert made.selected["title"] == "Steam"
+
+
+def test_the_preview_marks_the_words_that_were_searched_for_in_all_their_forms():
+    made = picker()
+    made.found = Found("steamed", [result()], words="steamed")
+
+    marked = [text for style, text, *_ in made.preview_text() if "match" in style]
+
+    assert marked == ["Steam"]
+    assert shown(made.preview_text()) == "Wet heat.\nSteam rises.\n\n"
+
+
+@given(st.text(LETTERS | st.just("\n")), st.integers(20, 90))
+def test_wrapping_a_preview_loses_no_character_and_fits(text, width):
+    lines = preview_lines(text, "steam", width)
+    written = {}
+    for number, line in lines:
+        written[number] = written.get(number, "") + shown(line)
+
+    assert "\n".join(written.values()) == text
+    assert all(len(shown(line)) <= width for _, line in lines)
+
+
+@given(st.text(LETTERS), st.integers(2, 40))
+def test_a_shortened_title_fits_whatever_its_letters(text, width):
+    assert get_cwidth(shortened(text, width)) <= width
+
+
+def test_control_characters_of_a_note_never_reach_the_terminal():
+    made = picker()
+    made.found = Found("x", [result(title="a\x1b[2Jb", text="c\x1b]0;d\x07")])
+
+    for text in (shown(made.list_text()), shown(made.preview_text())):
+        assert "\x1b" not in text
+        assert "\x07" not in text
+
+
+def test_moving_stays_within_the_list_and_the_preview_begins_near_the_match():
+    made = picker()
+    text = "\n".join(f"line {number}" for number in range(1, 61))
+    made.found = Found("x", [result(), result(text=text, line=41, lines=[1, 60])])
+
+    made.move(-5)
+    assert made.at == 0
+    made.move(5)
+    assert made.at == 1
+    assert shown(made.preview_text()).startswith("line 39\nline 40\nline 41\n")
+    made.scrolled = 1000
+    assert shown(made.preview_text()) == "line 60\n", "it never scrolls past its end"
+
+
+def test_a_label_names_the_title_once():
+    assert label(result(headings=["Steam", "Why"])) == "Steam > Why"
+    assert label(result(headings=["Why"])) == "Steam > Why"
+    assert label(result(title="", headings=[])) == "Technique/Steam.md"
+
+
+def test_nothing_is_marked_for_a_query_without_words():
+    assert matches("tagged", "") == []
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_every_filter_that_tab_offers_is_one_that_a_query_understands(name):
+    values = {"since:": "2024", "before:": "2024", "linkto:": "Steam", "in:": "v"}
+    plan = understand(f"{name}{values.get(name, '' if name[-1] != ':' else 'a')}", Query(), now=NOW)
+
+    assert plan.listing
+
+
+def completions(typed, values=()):
+    completer = FilterCompleter(lambda name: values)
+    found = completer.get_completions(Document(typed), CompleteEvent())
+    return [each.text for each in found]
+
+
+def test_tab_completes_filters_and_then_their_values():
+    assert completions("bread ta") == ["tag:"]
+    assert completions("bread tag:re", ["recipe", "to read", "rye"]) == ["recipe", '"to read"']
+    assert completions("") == list(FILTERS)
+
+
+class Screen(DummyOutput):
+    """Remembers what is written as it is."""
+
+    def __init__(self):
+        self.raw = ""
+
+    def write_raw(self, data):
+        self.raw += data
+
+
+def played(keys, found, open_result=lambda result: None):
+    """What a user gets who types these keys, each after the answer to the one before."""
+    screen = Screen()
+    with create_pipe_input() as typed, create_app_session(input=typed, output=screen):
+        answered = threading.Event()
+
+        def search(query):
+            answered.set()
+            return Found(query, found, words=query)
+
+        def keys_after_the_answer():
+            typed.send_text("steam")
+            answered.wait(10)
+            for key in keys:
+                typed.send_text(key)
+
+        thread = threading.Thread(target=keys_after_the_answer)
+        thread.start()
+        code = pick(search, open_result, lambda name: [], input_=typed, output=screen)
+        thread.join(10)
+    return code, screen
+
+
+def test_escape_leaves_with_0_and_ctrl_c_with_130():
+    assert played([ESCAPE], [result()])[0] == 0
+    assert played(["\x03"], [result()])[0] == 130
+
+
+def test_ctrl_y_copies_the_link_of_the_selected_result_by_the_terminal():
+    _, screen = played(["\x19", ESCAPE], [result()])
+
+    assert "\x1b]52;c;" in screen.raw
+
+
+def test_enter_opens_the_selected_result_and_an_error_is_shown_instead_of_ending():
+    made, opened = picker(), []
+    made.found = Found("x", [result()])
+    made._open = opened.append
+    made.open_selected()
+    assert opened == [result()]
+
+    def refuse(_):
+        raise RagvaultError("no editor is set", fix="set EDITOR")
+
+    made._open = refuse
+    made.open_selected()
+    assert shown(made.status_text()).strip() == "no editor is set. set EDITOR"
