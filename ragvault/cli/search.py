@@ -274,6 +274,7 @@ def _answer(
         compare=_compare(typed),
         require_fresh=typed.require_fresh,
         written=written if typed.format in FOR_MODELS else None,
+        quotes=typed.format == "context",
     )
     if typed.format == "context":
         record_access(vaults, answer, caller.now)
