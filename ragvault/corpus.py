@@ -8,6 +8,7 @@ scoring by vector and by word may happen in other threads.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -82,6 +83,7 @@ UNRELATED = 0.45
 TIERS = ("full", "static")  # the best first
 MAX_PLACES = 20_000  # passages whose facts stay in memory between searches: some 10 MB
 MAX_CHARACTERS = 4_000_000  # of note texts that stay in memory: about a thousand notes
+WORD = re.compile(r"[^\W\d_]+")
 SECTIONS_PER_NOTE = 1 << 20  # more than any note has
 
 
@@ -99,6 +101,7 @@ class LocalCorpus:
         self._reranker: Reranker | None = None
         self._vocabulary: tuple[Chosen, Vocabulary] | None = None
         self._name_index: NameIndex | None = None
+        self._term_rows: dict[str, int] | None = None  # of the vocabulary, by the terms' stems
         self.accesses = Accesses()
         self.keyword: KeywordIndex | None = None
         self._keyword_cache: Cache | None = None
@@ -152,6 +155,7 @@ class LocalCorpus:
         self.names = cache(self._read_names)
         self.median_length = cache(self.catalogue.median_length)
         self.passage_count = cache(self.catalogue.passage_count)
+        self.copied = cache(self.catalogue.copied)
 
     def _read_accesses(self) -> None:
         try:
@@ -440,7 +444,23 @@ class LocalCorpus:
         chosen = self.catalogue.vocabulary_chosen()
         if self._vocabulary is None or self._vocabulary[0] != chosen:
             self._vocabulary = chosen, self.catalogue.vocabulary()
+            self._term_rows = None
         return self._vocabulary[1]
+
+    def query_cosines(self, query: str, texts: Sequence[str]) -> list[float] | None:
+        from ragvault.index.vocabulary import text_cosines
+
+        known = self.vocabulary()
+        if not known.terms or self.keyword is None:
+            return None
+        stem = self.keyword.analyzers[""].term_of
+        if self._term_rows is None:
+            self._term_rows = {stem(term): row for row, term in enumerate(known.terms)}
+
+        def terms(text: str) -> list[str]:
+            return [stem(word) for word in WORD.findall(text.casefold())]
+
+        return text_cosines(terms(query), list(map(terms, texts)), self._term_rows, known.matrix)
 
     # --- By name and by link ---
 

@@ -703,6 +703,20 @@ class Corpus(Protocol):
         """The median length of the vault's notes, in characters."""
         ...
 
+    def copied(self) -> tuple[float, float] | None:
+        """Between which times most files of the vault were written, if that was within minutes.
+
+        It says when the vault was copied or cloned, not when a note was written.
+        """
+        ...
+
+    def query_cosines(self, query: str, texts: Sequence[str]) -> list[float] | None:
+        """How near texts are to a query by the vectors of the vault's own words.
+
+        Loads no model. None if none of the query's words has a vector.
+        """
+        ...
+
     def note_text(self, note: int) -> str:
         """The whole text of a note as it was indexed."""
         ...

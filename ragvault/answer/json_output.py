@@ -115,7 +115,7 @@ def _result(rank: int, result: SearchResult, explain: bool) -> dict[str, Any]:
         "vault": result.answer.vault,
         "note": each.note.path,
         "title": each.note.title,
-        "headings": list(each.headings),
+        "headings": list(result.headings),
         "lines": list(each.lines),
         "score": each.score,
         "confidence": each.confidence,
@@ -128,6 +128,7 @@ def _result(rank: int, result: SearchResult, explain: bool) -> dict[str, Any]:
         "snippet": result.snippet.text,
         "line": result.line,
         "uri": result.uri,
+        "date": None if result.date is None else _utc(result.date.at),
         "modified": _utc(each.note.modified),
         "legs": {
             leg: {"rank": place, "score": each.scores.get(leg)} for leg, place in each.ranks.items()

@@ -19,8 +19,8 @@ from math import inf
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
+from ragvault.answer.match import find_matches, quoted
 from ragvault.answer.results import Response, SearchAnswer, SearchResult, VaultAnswer, changed_files
-from ragvault.answer.snippet import Snippet, best_snippet
 from ragvault.answer.suggest import suggestions, unmet_conditions
 from ragvault.candidate import Candidate, Context, Ranked
 from ragvault.config.settings import Config
@@ -29,6 +29,7 @@ from ragvault.ports import Corpus
 from ragvault.rank.budget import budget, fit_budget, token_counter
 from ragvault.rank.limit import result_count
 from ragvault.search import search
+from ragvault.text.readable import readable
 from ragvault.types import SearchRequest
 
 MergedResult = tuple[int, Candidate]  # the position of its response, and the result
@@ -79,12 +80,14 @@ def respond(
     compare: ComparePolicy = "small",
     require_fresh: bool = False,
     written: Callable[[SearchAnswer], str] | None = None,
+    quotes: bool = False,
 ) -> SearchAnswer:
     """Search each vault and merge what they return. Raises RagvaultError.
 
     With `require_fresh`, raises IndexBehind if an index does not cover its whole vault. `written`
     is for output that goes to a model as it is: the token budget then covers all of that text,
-    citations included, instead of the passages alone.
+    citations included, instead of the passages alone. With `quotes`, a result has only those parts
+    of its section that match, and none that is a heading alone.
     """
     policy: ComparePolicy = "always" if require_fresh else compare
     answers = []
@@ -99,12 +102,16 @@ def respond(
         assert written is not None
         return written(SearchAnswer(_of_vaults(results, answers), tuple(answers)))
 
+    def quote_of(of: int, candidate: Candidate) -> Candidate | None:
+        return _quote(answers[of], candidate)
+
     merged = merge_responses(
         [each.response for each in answers],
         answers[0].config,
         request.limit,
         answers[0].count_tokens,
         text_of if written else None,
+        quote_of if quotes else None,
         all_matches=request.all_matches,
     )
     results = _of_vaults(merged.results, answers)
@@ -126,6 +133,12 @@ def record_access(vaults: Sequence[SearchableVault], answer: SearchAnswer, now: 
     """Count the notes of an answer that is handed to a model, where access.record is on."""
     for vault, own in zip(vaults, answer.answers, strict=True):
         vault.record_access((each.candidate for each in answer.results if each.answer is own), now)
+
+
+def _quote(answer: VaultAnswer, candidate: Candidate) -> Candidate | None:
+    """What is quoted of a result; None if it is only a heading."""
+    quote = quoted(candidate, answer.matches[candidate.id], answer.response.stages)
+    return quote if readable(quote.text).has_body else None
 
 
 def _of_vaults(
@@ -169,7 +182,7 @@ def _vault_answer(
         response = search(request, corpus)
         # Before the budget: vaults share one budget, which may keep more of this one.
         shown = response.stage("limit").kept
-        snippets = {each.id: _snippet(each, response, corpus) for each in shown}
+        matches = find_matches(shown, response.plan, corpus)
         # Paths in the index are NFC; names on disk need not be.
         unusual = {each.note.path for each in shown if not each.note.path.isascii()}
         disk_names = {path: corpus.disk_path(path) for path in unusual}
@@ -183,35 +196,12 @@ def _vault_answer(
         pending=pending,
         partial=partial,
         unfinished="" if response.results else corpus.unfinished,
-        snippets=snippets,
+        matches=matches,
+        copied=corpus.copied(),
         count_tokens=None if response.plan.listing else corpus.count_tokens(),
         disk_names=disk_names,
         unmet=tuple(unmet),
     )
-
-
-def _snippet(candidate: Candidate, response: Response, corpus: Corpus) -> tuple[Snippet, int]:
-    """The snippet of a candidate, and the line of the file in which it begins."""
-    plan, text = response.plan, candidate.passage.text
-    marks = [] if plan.keyword_query is None else corpus.highlight(text, plan.keyword_query)
-    snippet = best_snippet(text, marks, plan.hypothesis or plan.text)
-    return snippet, _snippet_line(candidate, snippet, corpus)
-
-
-def _snippet_line(candidate: Candidate, snippet: Snippet, corpus: Corpus) -> int:
-    """The line of the file: counted in the passage, then looked up in the note.
-
-    A comment that is not indexed has lines too, so the count alone may be too low.
-    """
-    passage = candidate.passage
-    first, last = passage.lines
-    counted = min(first + passage.text.count("\n", 0, snippet.at), last)
-    if passage.origin != "index":  # the index has another text of this note, or no passage
-        return counted
-    line = snippet.line_in(passage.text)
-    lines = corpus.note_text(passage.note.id).split("\n")[first - 1 : last]
-    near = [first + at for at, each in enumerate(lines) if line in each]
-    return min(near, key=lambda number: abs(number - counted)) if near else counted
 
 
 # --- Merging ---
@@ -231,6 +221,7 @@ def merge_responses(
     limit: int | None,
     count_tokens: Callable[[str], int] | None = None,
     text_of: TextOf | None = None,
+    quote: Callable[[int, Candidate], Candidate | None] | None = None,
     *,
     all_matches: bool = False,
 ) -> Merged:
@@ -239,6 +230,7 @@ def merge_responses(
     If no response is likely to answer, only the closest few are kept, unless `all_matches`.
 
     `text_of` gives the text that results will be written as; then citations count as tokens too.
+    `quote` gives what is quoted of a result, None for one to leave out if there are others.
     """
     if len(responses) == 1 and text_of is None:
         (only,) = responses
@@ -252,6 +244,9 @@ def merge_responses(
     if not all_matches and not any(response.likely for response in responses):
         most = min(most, config.limit.closest)
     first = order[:most]
+    if quote is not None:
+        quotes = ((of, quote(of, each)) for of, each in first)
+        first = [(of, each) for of, each in quotes if each is not None] or first
     fits = _fitting(first, context, text_of)
     kept = [(of, each) for (of, _), each in zip(first, fits.kept, strict=False)]
     unlisted = sum(len(response.stage("limit").removed) for response in responses)

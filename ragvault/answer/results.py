@@ -2,7 +2,7 @@
 
     Response       what one vault's search found, and what each step returned (search.py)
     SearchAnswer   results in order, the vaults they come from, warnings
-    VaultAnswer    what one vault returned, with snippets and how fresh its index is
+    VaultAnswer    what one vault returned, with matches and how fresh its index is
     SearchResult   one result and its vault
 
 Values only: respond.py has read whatever needs an open index or a file.
@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+from ragvault.answer.match import Match
 from ragvault.answer.snippet import Snippet
 from ragvault.answer.suggest import Unmet
 from ragvault.candidate import Candidate, LegRun, Ranked
 from ragvault.config.settings import Config
 from ragvault.plan import QueryPlan
 from ragvault.rank.pipeline import Outcome, outcome_of
+from ragvault.types import Date
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,11 @@ class VaultAnswer:
     pending: int | None
     partial: str  # which part of the index does not cover all notes; empty if none
     unfinished: str  # why notes may never have been indexed; empty if the first run finished
-    snippets: Mapping[int, tuple[Snippet, int]]  # passage id -> its snippet, and the file's line
+    matches: Mapping[int, Match]  # by the passage's id
     count_tokens: Callable[[str], int] | None = None
     disk_names: Mapping[str, str] = field(default_factory=dict)  # path -> its spelling on disk
     unmet: tuple[Unmet, ...] = ()  # conditions that no note meets, if nothing was found
+    copied: tuple[float, float] | None = None  # when the vault was copied: see Corpus.copied
 
     @property
     def fresh(self) -> bool | None:
@@ -87,13 +90,33 @@ class SearchResult:
         return self.answer.root / self.answer.disk_names.get(path, path)
 
     @property
+    def match(self) -> Match:
+        return self.answer.matches[self.candidate.id]
+
+    @property
     def snippet(self) -> Snippet:
-        return self.answer.snippets[self.candidate.id][0]
+        return self.match.snippet
 
     @property
     def line(self) -> int:
         """The line of the file in which the snippet begins."""
-        return self.answer.snippets[self.candidate.id][1]
+        return self.match.line
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """The headings that the match stands under, outermost first."""
+        return self.match.headings
+
+    @property
+    def date(self) -> Date | None:
+        """When the note is from, by which lists are ordered.
+
+        None if only its file's time is known, and that is when the vault was copied or cloned.
+        """
+        date, copied = self.candidate.note.date, self.answer.copied
+        if date and copied and date.source == "mtime" and copied[0] <= date.at <= copied[1]:
+            return None
+        return date
 
     @property
     def stale(self) -> bool:

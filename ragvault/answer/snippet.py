@@ -1,35 +1,33 @@
-"""Snippet: the part of a passage that shows best why it matched.
+"""Snippet: the part of a passage that shows best why it matched, as people read it.
 
-If words matched, it begins with the sentence that contains most of them. If only the vector
-matched, it begins with the sentence that shares most four-letter pieces with the query; comparing
-vectors of sentences would mean loading a model. Pure: text in, text and offsets out.
+If words matched, it begins with the sentence that contains most of them, or with the first one
+under a heading that contains more. If only the vector matched, it begins with the sentence nearest
+to the query: by the vectors of the vault's own words, else by shared four-letter pieces.
+A list item, a table row and a line of code count as sentences. Pure: text in, text and offsets out.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
+from ragvault.text.readable import Readable
+from ragvault.text.sentences import sentences
 from ragvault.text.spans import Span
 
 LENGTH = 240  # characters: three lines of a terminal
+LINES = 3
+FILLED = 40  # characters: more room than this is filled with the beginning of the next sentence
 # Share of the query's pieces. Up to this it is chance, and the first sentence is shown.
 ALIKE = 0.25
 MORE = "\u2026"
-_HEADINGS = re.compile(r"(?:\s*#{1,6}[ \t][^\n]*\n)+")
-# A sentence ends at its mark, at a blank line, and where a list item or a table row ends.
-_ENDS = re.compile(
-    r"[.!?\u2026][\"'\u201d\u2019)\]*_]*\s+|[\u3002\uff01\uff1f]|\n\s*\n|\n(?=\s*[-*+|>]\s)"
-)
-_HEADING = re.compile(r"\n#{1,6}[ \t]")
 _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"\w+")
 
 
 class Snippet(NamedTuple):
-    """One line of text, the spans of it that matched, and where in the passage it begins."""
+    """Up to three lines of text, the spans of it that matched, and where in the passage it is."""
 
     text: str
     marks: tuple[Span, ...]
@@ -41,49 +39,83 @@ class Snippet(NamedTuple):
         return (before.rpartition("\n")[2] + after.partition("\n")[0]).strip()
 
 
-def best_snippet(text: str, marks: Sequence[Span], query: str, length: int = LENGTH) -> Snippet:
-    """The best part of a passage. `marks` are the spans that matched, in order, not overlapping."""
-    start = _body(text)
-    sentence = _best(text, start, marks, query)
-    held = [mark for mark in marks if sentence[0] <= mark[0] < sentence[1]]
-    first, last = _window(text, sentence[0], held, length)
-    shown = [mark for mark in marks if first <= mark[0] and mark[1] <= last]
-    said, moved = _on_one_line(text, first, last, shown)
-    before = f"{MORE} " if text[start:first].strip() else ""
-    after = f" {MORE}" if text[last:].strip() else ""
-    marked = tuple((a + len(before), b + len(before)) for a, b in moved)
-    return Snippet(before + said + after, marked, shown[0][0] if shown else first)
+class Unit(NamedTuple):
+    """A sentence, an item, a row, a line of code or a heading; `line` is its line's number."""
+
+    start: int
+    end: int
+    line: int
+    heading: bool = False
 
 
-def _body(text: str) -> int:
-    """Where the text begins after the headings, which are shown beside the snippet."""
-    found = _HEADINGS.match(text)
-    return found.end() if found and text[found.end() :].strip() else 0
+def units_of(shown: Readable) -> list[Unit]:
+    """What a snippet may begin with, in order."""
+    found = []
+    for number, line in enumerate(shown.lines):
+        if line.kind in ("prose", "item"):
+            spans = sentences(shown.text, line.start, line.end)
+        else:
+            spans = [(line.start, line.end)]
+        found += [Unit(start, end, number, line.kind == "heading") for start, end in spans]
+    return found
 
 
-def _best(text: str, start: int, marks: Sequence[Span], query: str) -> Span:
-    """The sentence with most matches; the first one if the heading has more."""
-    sentences = _sentences(text, start)
+def best_snippet(
+    shown: Readable,
+    marks: Sequence[Span],
+    query: str,
+    nearness: Sequence[float] | None = None,
+    length: int = LENGTH,
+) -> Snippet:
+    """The best part of a passage. `marks` are the spans that matched, in order, not overlapping.
+
+    `nearness` says how near each of `units_of(shown)` is to the query.
+    """
+    units = units_of(shown)
+    if not units:
+        return Snippet("", (), 0)
+    first, last = _window(shown, units, _best(shown, units, marks, query, nearness), marks, length)
+    inside = [(a, b) for a, b in marks if first <= a and b <= last]
+    before = f"{MORE} " if _is_cut(shown, first, -1) else ""
+    text = shown.text[first:last].rstrip()
+    after = _closed(text) + (f" {MORE}" if _is_cut(shown, first + len(text), 0) else "")
+    moved = tuple((a - first + len(before), b - first + len(before)) for a, b in inside)
+    return Snippet(before + text + after, moved, shown.source(inside[0][0] if inside else first))
+
+
+def _best(
+    shown: Readable,
+    units: Sequence[Unit],
+    marks: Sequence[Span],
+    query: str,
+    nearness: Sequence[float] | None,
+) -> int:
+    """The unit to begin with: never a heading, unless there is nothing else."""
     if marks:
-        worth = [float(len(_matched(text, each, marks))) for each in sentences]
-        least = float(len(_matched(text, (0, start), marks)))
+        worth = [float(len(_matched(shown.text, each, marks))) for each in units]
     else:
-        wanted = _pieces(query)
-        worth = [len(wanted & _pieces(text[a:b])) / (len(wanted) or 1) for a, b in sentences]
-        least = ALIKE
-    most = max(worth)
-    return sentences[worth.index(most) if most > least else 0]
+        worth = _alike(shown.text, units, query)
+        if nearness is not None:
+            worth = [near + share for near, share in zip(nearness, worth, strict=True)]
+        else:
+            worth = [share if share > ALIKE else 0.0 for share in worth]
+    bodies = [at for at, unit in enumerate(units) if not unit.heading] or [0]
+    # Of equals the first, and a sentence before a heading, which is shown beside the snippet.
+    best = max(range(len(units)), key=lambda at: (worth[at], not units[at].heading, -at))
+    if worth[best] <= 0:
+        return bodies[0]
+    return next((at for at in bodies if at >= best), bodies[-1])
 
 
-def _matched(text: str, span: Span, marks: Sequence[Span]) -> set[str]:
-    """The different words that matched in a span."""
-    return {text[a:b].casefold() for a, b in marks if span[0] <= a < span[1]}
+def _matched(text: str, unit: Unit, marks: Sequence[Span]) -> set[str]:
+    """The different words that matched in a unit."""
+    return {text[a:b].casefold() for a, b in marks if unit.start <= a < unit.end}
 
 
-def _sentences(text: str, start: int) -> list[Span]:
-    cuts = [start, *(found.end() for found in _ENDS.finditer(text, start)), len(text)]
-    spans = [(b - len(text[a:b].lstrip()), b) for a, b in pairwise(cuts)]
-    return [(a, b) for a, b in spans if a < b] or [(start, len(text))]
+def _alike(text: str, units: Sequence[Unit], query: str) -> list[float]:
+    """The share of the query's pieces that each unit has."""
+    wanted = _pieces(query)
+    return [len(wanted & _pieces(text[u.start : u.end])) / (len(wanted) or 1) for u in units]
 
 
 def _pieces(text: str) -> set[str]:
@@ -92,13 +124,49 @@ def _pieces(text: str) -> set[str]:
     return {word[at : at + 4] for word in words for at in range(max(len(word) - 3, 1))}
 
 
-def _window(text: str, first: int, marks: Sequence[Span], length: int) -> Span:
-    """From the sentence on, as far as `length` allows, at most up to the next heading."""
-    if marks and marks[0][1] - first > length * 2 // 3:  # long: begin nearer to the match
-        first = _word(text, marks[0][0] - length // 3, first)
-    heading = _HEADING.search(text, first + 1)
-    end = heading.start() if heading else len(text)
-    return first, min(_word_end(text, first, first + length), end)
+def _window(
+    shown: Readable, units: Sequence[Unit], best: int, marks: Sequence[Span], length: int
+) -> Span:
+    """From the best unit on, as far as `length` allows, at most up to the next heading.
+
+    Where little follows, it begins earlier.
+    """
+    low = high = best
+    while high + 1 < len(units) and _fits(units[low], units[high + 1], length):
+        high += 1
+    whole = high + 1 == len(units) or units[high + 1].heading
+    while whole and low and units[high].end - units[low].start < length // 2:
+        if not _fits(units[low - 1], units[high], length):
+            break
+        low -= 1
+    first, last = units[low].start, units[high].end
+    if last - first > length:  # one long unit: begin near the match
+        held = [mark for mark in marks if first <= mark[0] < last]
+        if held and held[0][1] - first > length // 2:
+            first = _word(shown.text, held[0][0] - length // 3, first)
+        return first, min(last, _word_end(shown.text, first, first + length))
+    room = first + length - last
+    if not whole and units[high + 1].line == units[high].line and room >= FILLED:
+        last = _word_end(shown.text, last, last + room)
+    return first, last
+
+
+def _fits(first: Unit, last: Unit, length: int) -> bool:
+    """Whether these units and all between them can be shown together."""
+    if first.heading or last.heading:
+        return False
+    return last.end - first.start <= length and last.line - first.line < LINES
+
+
+def _is_cut(shown: Readable, at: int, step: int) -> bool:
+    """Whether a line goes on before or after an offset."""
+    beside = at + step
+    return 0 <= beside < len(shown.text) and shown.text[beside] != "\n"
+
+
+def _closed(text: str) -> str:
+    """The backtick that a cut took away."""
+    return "`" if text.rpartition("\n")[2].count("`") % 2 else ""
 
 
 def _word(text: str, at: int, least: int) -> int:
@@ -115,19 +183,3 @@ def _word_end(text: str, first: int, at: int) -> int:
         return at
     ends = [found.start() for found in _SPACE.finditer(text, first, at)]
     return ends[-1] if ends and ends[-1] > first else at
-
-
-def _on_one_line(text: str, first: int, last: int, marks: Sequence[Span]) -> tuple[str, list[Span]]:
-    """The span with each run of white space as one space, and its marks moved accordingly."""
-    pieces, moved, at, size = [], [], first, 0
-    for start, end in [*marks, (last, last)]:
-        plain = _SPACE.sub(" ", text[at:start])
-        plain = plain.lstrip() if not size else plain
-        marked = _SPACE.sub(" ", text[start:end])
-        size += len(plain)
-        if marked:
-            moved.append((size, size + len(marked)))
-        size += len(marked)
-        pieces += [plain, marked]
-        at = end
-    return "".join(pieces).rstrip(), moved

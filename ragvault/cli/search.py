@@ -332,6 +332,7 @@ def _answer(
         compare=_compare(typed),
         require_fresh=typed.require_fresh,
         written=written if typed.format in FOR_MODELS else None,
+        quotes=typed.format == "context",
     )
     remember(answer)
     if typed.format == "context":

@@ -105,7 +105,7 @@ def fit_confidence(
     if config.calibrate.source != "evidence":
         raise UsageError(
             "this profile takes its confidence from scores, not from evidence",
-            fix="choose another profile, or set calibrate.source = \"evidence\"",
+            fix='choose another profile, or set calibrate.source = "evidence"',
         )
     shown, (first, second) = shown_evidence(replay, config), halves(questions, seed)
     fitted_on, judged_on = (

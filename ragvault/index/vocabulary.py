@@ -5,6 +5,7 @@
     term_changes   which of them have to be embedded, and which embeddings can be dropped
     expand         the concepts nearest to a query's vector
     usual_cosine   what near means, for this model and this vault
+    text_cosines   how near sentences are to a query, by the vectors of their words
 
 The keyword index counts in how many passages each word is. The caller embeds the terms and stores
 their vectors.
@@ -136,3 +137,24 @@ def usual_cosine(matrix: NDArray[np.float32], percentile: float) -> float:
     cosines = sample @ sample.T
     pairs = cosines[np.triu_indices(len(sample), k=1)]
     return float(np.percentile(pairs, percentile))
+
+
+def text_cosines(
+    query: Sequence[str],
+    texts: Sequence[Sequence[str]],
+    rows: Mapping[str, int],
+    matrix: NDArray[np.float32],
+) -> list[float] | None:
+    """The cosine of each text with a query, each the sum of its terms' vectors; None without any.
+
+    Needs no model: `rows` has the row of `matrix` of every term. A text without a term has 0.
+    """
+    import numpy as np
+
+    def vector(terms: Sequence[str]) -> NDArray[np.float32]:
+        known = [rows[term] for term in terms if term in rows]
+        found: NDArray[np.float32] = matrix[known].sum(axis=0, dtype=np.float32)
+        return found / (float(np.linalg.norm(found)) or 1.0)
+
+    wanted = vector(query)
+    return [float(vector(text) @ wanted) for text in texts] if wanted.any() else None

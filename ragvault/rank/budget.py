@@ -16,8 +16,10 @@ from msgspec.structs import replace
 
 from ragvault.candidate import Candidate, Context, Excerpt, Ranked, Removal
 from ragvault.config.ranking import Budget
+from ragvault.text.sentences import sentence_ends
 
-_END = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_]*(?=\s)|[\u3002\uff01\uff1f]|\n+")
+_LINES = re.compile(r"\n+")
+_HEADINGS = re.compile(r"(?:\s*#{1,6}(?:[ \t][^\n]*)?(?:\n|$))*\s*")
 # The tokens of some results, best first, as the caller writes them.
 Size = Callable[[Sequence[Candidate]], int]
 
@@ -83,7 +85,7 @@ def _reported(kept: list[Candidate], dropped: Sequence[Candidate], tokens: int) 
 def _cut(candidate: Candidate, fits: Callable[[Candidate], bool]) -> list[Candidate]:
     """The candidate up to the last sentence that fits; empty if not one does."""
     text = candidate.text
-    ends = [found.end() for found in _END.finditer(text)]
+    ends = sorted({*sentence_ends(text), *(found.end() for found in _LINES.finditer(text))})
     low, high = 0, len(ends)
     while low < high:  # the first end that is too far
         middle = (low + high) // 2
@@ -92,8 +94,9 @@ def _cut(candidate: Candidate, fits: Callable[[Candidate], bool]) -> list[Candid
     for end in reversed(ends[:low]):
         part = _shortened(candidate, text[:end].rstrip())
         # Counted again: a tokenizer may count a shorter text as more.
-        if part.text and fits(part):
-            return [part]
+        if fits(part):
+            # A heading alone says nothing.
+            return [] if _HEADINGS.fullmatch(part.text) else [part]
     return []
 
 

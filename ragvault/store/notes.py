@@ -52,6 +52,7 @@ NOTE = (
     " properties, warnings, length"
 )
 BODY = "text, body, excluded, headings, blocks"
+COPY_TIME_NS = 600_000_000_000  # ten minutes: as long as copying or cloning a large vault may take
 
 
 class IndexedFile(NamedTuple):
@@ -246,6 +247,22 @@ class Notes(Database):
         query = "SELECT length FROM notes ORDER BY length LIMIT 1 OFFSET ?"
         found = self._db.execute(query, (self.note_count() // 2,)).fetchone()
         return float(found[0]) if found else 0.0
+
+    @reading
+    def copied(self) -> tuple[float, float] | None:
+        """Between which times (since 1970) most files were written, if within minutes of another.
+
+        None for a vault that was not copied or cloned, and for one with a single note.
+        """
+        total = self.note_count()
+        middle = "SELECT mtime_ns FROM notes ORDER BY mtime_ns LIMIT 1 OFFSET ?"
+        found = self._db.execute(middle, (total // 2,)).fetchone()
+        if found is None or total < 2:
+            return None
+        low, high = found[0] - COPY_TIME_NS, found[0] + COPY_TIME_NS
+        within = "SELECT count(*) FROM notes WHERE mtime_ns BETWEEN ? AND ?"
+        count = self._db.execute(within, (low, high)).fetchone()[0]
+        return (low / 1e9, high / 1e9) if 2 * count > total else None
 
     @reading
     def stored(self, path: str) -> StoredNote:

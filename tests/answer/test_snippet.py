@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.answer.snippet import LENGTH, MORE, best_snippet
+from ragvault.answer.snippet import LENGTH, LINES, MORE, Snippet, best_snippet, units_of
+from ragvault.text.readable import readable
 
 TEXT = """# Bread
 
@@ -18,64 +19,104 @@ Hot.
 """
 
 
-def spans(text: str, *words: str) -> list[tuple[int, int]]:
-    found = [(text.index(word), text.index(word) + len(word)) for word in words]
-    return sorted(found)
+def snippet(text: str, *words: str, query: str = "", nearness=None) -> Snippet:
+    """The snippet of a text in which these words match."""
+    shown = readable(text)
+    found = [(shown.text.index(word), shown.text.index(word) + len(word)) for word in words]
+    return best_snippet(shown, sorted(found), query, nearness)
 
 
-def marked(found) -> list[str]:
+def marked(found: Snippet) -> list[str]:
     return [found.text[a:b] for a, b in found.marks]
 
 
 def test_the_sentence_with_most_of_the_words_is_shown():
-    found = best_snippet(TEXT, spans(TEXT, "water", "rye", "dough"), "rye dough water")
+    text = TEXT.replace("gum.", f"gum, {'and so on ' * 12}as it is said.")
+    found = snippet(text, "water", "rye", "dough")
     assert found.text.startswith(f"{MORE} A rye dough is a mortar")
     assert marked(found) == ["rye", "dough"]
-    assert TEXT[found.at :].startswith("rye")
+    assert text[found.at :].startswith("rye")
 
 
-def test_where_the_heading_matched_better_the_passage_is_shown_from_its_beginning():
-    text = "# Rye dough\n\nFlour first. Water next. Some rye at the end.\n"
-    found = best_snippet(text, spans(text, "Rye", "dough", "rye"), "rye dough")
-    assert found.text.startswith("Flour first.")
+def test_a_short_passage_is_shown_from_its_beginning():
+    found = snippet("Protocol for encrypting. Replaced by [[thoughts/TLS|TLS]].", "TLS")
+    assert found.text == "Protocol for encrypting. Replaced by TLS."
+    assert marked(found) == ["TLS"]
+
+
+def test_under_a_heading_that_matches_better_its_first_sentence_is_shown():
+    text = "Before.\n\n## Rye dough\n\nFlour first. Water next.\n\n## Else\n\nSome rye.\n"
+    found = snippet(text, "Rye", "dough", "rye")
+    assert found.text == "Flour first. Water next."
 
 
 def test_a_heading_alone_is_shown_itself():
-    assert best_snippet("# Plan\n", [(2, 6)], "plan").text == "# Plan"
+    assert snippet("# Plan\n", "Plan").text == "Plan"
 
 
 def test_without_a_shared_word_the_sentence_with_the_nearest_letters_is_shown():
-    text = "Nothing about it here. Fermenting takes a night. The end.\n"
-    assert best_snippet(text, [], "fermentation at night").text.startswith(f"{MORE} Fermenting")
-    assert best_snippet(text, [], "zebra").text.startswith("Nothing")
+    text = "Nothing about it here. Fermenting takes a night. The end." + " Much more follows." * 12
+    found = snippet(text, query="fermentation at night")
+    assert found.text.startswith(f"{MORE} Fermenting")
+    assert snippet(text, query="zebra").text.startswith("Nothing")
+
+
+def test_where_sentences_have_vectors_the_nearest_one_is_shown():
+    text = "Nothing about it here. Leavening takes a night. The end." + " Much more follows." * 12
+    count = len(units_of(readable(text)))
+    found = snippet(text, query="fermentation", nearness=[0.1, 0.9, *[0.2] * (count - 2)])
+    assert found.text.startswith(f"{MORE} Leavening")
 
 
 def test_a_snippet_ends_before_the_next_heading():
-    assert "Oven" not in best_snippet(TEXT, spans(TEXT, "oven"), "oven").text
+    assert "Hot" not in snippet(TEXT, "oven").text
+
+
+def test_items_and_rows_keep_their_lines():
+    text = "- [x] paid rent\n- [ ] call Dr. M. about the MRI\n\nMet [[A contact]] for coffee\n"
+    found = snippet(text, "MRI")
+    assert found.text.split("\n") == [
+        "☑ paid rent",
+        "☐ call Dr. M. about the MRI",
+        "Met A contact for coffee",
+    ]
+    row = snippet("| name | use |\n|---|---|\n| a | x |\n| b | y |\n| c | z |\n", "y")
+    assert row.text.split("\n")[-2:] == ["b · y", "c · z"]
+
+
+def test_code_that_is_cut_stays_code():
+    text = "```\n" + "word " * 100 + "\n```\n"
+    found = snippet(text, "word")
+    assert found.text.startswith("`word")
+    assert found.text.endswith(f"word` {MORE}")
 
 
 def test_a_match_far_into_a_long_sentence_is_in_the_snippet():
     text = "word " * 200 + "needle " + "word " * 200
-    found = best_snippet(text, spans(text, "needle"), "needle")
+    found = snippet(text, "needle")
     assert marked(found) == ["needle"]
     assert found.text.startswith(MORE)
     assert found.text.endswith(MORE)
+    assert found.text.index("needle") < LENGTH // 2  # seen in a narrow window too
 
 
-texts = st.text(alphabet="ab .\n#-|é字", max_size=600)
+texts = st.text(alphabet="ab .\n#-|é字[]`", max_size=600)
 
 
 @given(texts, st.data())
-def test_a_snippet_is_one_line_of_the_passage_and_its_marks_are_what_was_marked(text, data):
-    edges = data.draw(st.lists(st.integers(0, len(text)), unique=True, max_size=8).map(sorted))
+def test_a_snippet_is_a_part_of_what_people_read_and_its_marks_are_what_was_marked(text, data):
+    shown = readable(text)
+    room = len(shown.text)
+    edges = data.draw(st.lists(st.integers(0, room), unique=True, max_size=8).map(sorted))
     marks = [
         (a, b)
         for a, b in zip(edges[::2], edges[1::2], strict=False)
-        if text[a:b] and not set(text[a:b]) & set(" \n")
+        if shown.text[a:b] and not set(shown.text[a:b]) & set(" \n")
     ]
-    found = best_snippet(text, marks, "ab")
+    found = best_snippet(shown, marks, "ab")
     said = found.text.removeprefix(f"{MORE} ").removesuffix(f" {MORE}")
-    assert said in " ".join(text.split())
-    assert len(said) <= LENGTH
-    assert set(marked(found)) <= {text[a:b] for a, b in marks}
+    assert said in shown.text or said.removesuffix("`") in shown.text
+    assert len(said) <= LENGTH + 1
+    assert found.text.count("\n") < LINES
+    assert set(marked(found)) <= {shown.text[a:b] for a, b in marks}
     assert 0 <= found.at <= len(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 from pathlib import Path
 
@@ -82,10 +83,15 @@ def stands_in_its_file(root: Path, result: dict) -> bool:
 
 
 def snippet_stands_in_its_line(root: Path, result: dict) -> bool:
-    whole = " ".join((root / result["note"]).read_text("utf-8").split())
-    line = (root / result["note"]).read_text("utf-8").split("\n")[result["line"] - 1]
-    said = result["snippet"].strip("… ")
-    return said in whole and bool(set(line.split()) & set(said.split()))
+    written = (root / result["note"]).read_text("utf-8")
+    line = written.split("\n")[result["line"] - 1]
+    said, whole = _letters(result["snippet"]), _letters(written)
+    in_order = iter(whole)
+    return all(word in in_order for word in said) and bool(set(_letters(line)) & set(said))
+
+
+def _letters(text: str) -> list[str]:
+    return re.findall(r"\w+", text)
 
 
 def test_fifty_deleted_and_fifty_edited_notes_leave_no_ghost_and_no_old_word(vault):

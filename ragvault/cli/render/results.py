@@ -12,11 +12,15 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+from ragvault.answer.explain import why_sentence
 from ragvault.answer.results import Response, SearchAnswer, SearchResult
+from ragvault.answer.snippet import LINES as SNIPPET_LINES
+from ragvault.answer.snippet import MORE
 from ragvault.candidate import Candidate, Term
 from ragvault.cli.start import Caller
 from ragvault.text.printable import harmless, one_line, printable
 from ragvault.text.wrap import wrapped
+from ragvault.types import Date
 
 INDENT = "    "
 NO_MATCH = "No good match. Closest notes:"
@@ -74,7 +78,8 @@ def as_text(page: Page) -> str:
     links = all(each.config.output.links for each in answer.answers)
     style = style_for(page.caller, links)
     parts = [_result(page, rank, each, style) for rank, each in enumerate(answer.results, 1)]
-    lines = [NO_MATCH, ""] if page.is_held_back else []
+    lines = [*_understood(answer), ""] if page.explain else []
+    lines += [NO_MATCH, ""] if page.is_held_back else []
     lines += chain.from_iterable((*part, "") for part in parts)
     if page.explain:
         for each in answer.answers:
@@ -84,7 +89,7 @@ def as_text(page: Page) -> str:
 
 
 def _result(page: Page, rank: int, result: SearchResult, style: Style) -> Iterator[str]:
-    title = printable(" > ".join(_headings(result.candidate)))
+    title = printable(" > ".join(_headings(result)))
     yield (
         f"{style.styled(f'{rank:2}', FAINT)}  {style.styled(title, BOLD)}"
         f"{_facts(page, result, style)}"
@@ -96,14 +101,15 @@ def _result(page: Page, rank: int, result: SearchResult, style: Style) -> Iterat
     if result.candidate.also:
         yield INDENT + style.styled(f"also: {printable(_also(result.candidate))}", FAINT)
     if page.explain:
+        yield from style.marked(printable(why_sentence(rank, result)), (), "      ")
         reasons = (f"      {printable(line)}" for line in _reasons(result.candidate))
         yield from (wrapped(line, style.width) for line in reasons)
 
 
-def _headings(candidate: Candidate) -> list[str]:
+def _headings(result: SearchResult) -> list[str]:
     """The title and the headings below it, without a first heading that repeats the title."""
-    title = candidate.note.title or candidate.note.path
-    headings = list(candidate.headings)
+    title = result.candidate.note.title or result.candidate.note.path
+    headings = list(result.headings)
     return [title, *(headings[1:] if headings[:1] == [title] else headings)]
 
 
@@ -123,8 +129,8 @@ def _facts(page: Page, result: SearchResult, style: Style) -> str:
     if candidate.confidence is not None:
         number = f" {candidate.confidence:.2f}" if page.explain else ""
         facts.append(style.styled(f"{candidate.band}{number}", BANDS.get(candidate.band, FAINT)))
-    if candidate.note.modified is not None:
-        facts.append(style.styled(age_in_words(page.caller.now - candidate.note.modified), FAINT))
+    if result.date is not None:
+        facts.append(style.styled(_age(result.date, page.caller.now), FAINT))
     if page.answer.several:
         facts.append(printable(result.answer.vault))
     if result.stale:
@@ -132,9 +138,17 @@ def _facts(page: Page, result: SearchResult, style: Style) -> str:
     return "  " + ", ".join(facts) if facts else ""
 
 
+def _age(date: Date, now: float) -> str:
+    """A file from the future counts as today: clocks differ. A note may be dated ahead."""
+    age = now - date.at
+    return age_in_words(max(0.0, age) if date.source == "mtime" else age)
+
+
 def age_in_words(seconds: float) -> str:
-    """How long ago. A file from the future counts as today: clocks differ."""
+    """How long ago, or how far ahead."""
     days = int(seconds // DAY)
+    if days < -1:
+        return f"in {-days} days"
     for least, name, length in UNITS:
         if days >= least:
             return f"{days // length} {name}s ago"
@@ -142,8 +156,8 @@ def age_in_words(seconds: float) -> str:
 
 
 def same_length(text: str) -> str:
-    """Printable, with one character for each one, so that marks stay in place."""
-    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+    """Printable lines, with one character for each one, so that marks stay in place."""
+    return "".join(char if char.isprintable() or char == "\n" else "\ufffd" for char in text)
 
 
 # --- --explain ---
@@ -164,9 +178,14 @@ def _term(term: Term) -> str:
     return f"{term.name} {amount}{f' ({term.why})' if term.why else ''}"
 
 
+def _understood(answer: SearchAnswer) -> Iterator[str]:
+    """How the query was understood, once if all vaults agree."""
+    parses = dict.fromkeys(each.response.plan.parse for each in answer.answers)
+    yield from (printable(f"Understood as: {parse}") for parse in parses)
+
+
 def _trace(response: Response) -> Iterator[str]:
-    """How the query was understood, what each leg found and when, and what each stage kept."""
-    yield f"understood as: {response.plan.parse}"
+    """What each leg found and when, and what each stage kept."""
     for run in response.runs:
         what = run.failed or f"{run.hits} hits"
         yield f"{run.leg:9} {run.start * 1000:6.1f} to {run.end * 1000:6.1f} ms  {what}"
@@ -212,7 +231,7 @@ def as_context(page: Page) -> str:
     """Sections with numbered citations, ready for a model's prompt."""
     parts = [f"{NO_MATCH}\n"] if page.is_held_back else []
     for number, each in enumerate(page.answer.results, 1):
-        heading = one_line(" > ".join(each.candidate.headings) or each.candidate.note.title)
+        heading = one_line(" > ".join(_headings(each)))
         head = f"[{number}] {_citation(page, each)} | {heading}"
         parts.append(f"{head}\n{each.candidate.text.strip()}".rstrip() + "\n")
     return _note_text(page, "\n".join(parts).rstrip("\n"))
@@ -270,19 +289,22 @@ class Style(NamedTuple):
         return f"\x1b]8;;{uri}\x1b\\{text}\x1b]8;;\x1b\\" if self.links and uri else text
 
     def marked(self, text: str, marks: Sequence[tuple[int, int]], indent: str) -> list[str]:
-        """Wrapped lines of the text, with its marks highlighted."""
+        """Wrapped lines of the text with its marks highlighted; at most three on a terminal."""
         at, lines = 0, []
-        for line in self._wrapped(text, len(indent)):
+        wrapped = [part for line in text.split("\n") for part in self._wrapped(line, len(indent))]
+        for line in wrapped[:SNIPPET_LINES]:
             at = text.index(line, at)
             lines.append(indent + self._highlighted(line, at, marks))
             at += len(line)
+        if len(wrapped) > SNIPPET_LINES and not lines[-1].endswith(MORE):
+            lines[-1] += f" {MORE}"
         return lines
 
     def _wrapped(self, text: str, indent: int) -> list[str]:
         if not self.width:
             return [text]
         # Not below 20: nobody reads a window that narrow.
-        room = max(self.width - indent, 20)
+        room = max(self.width - indent - len(MORE) - 1, 20)
         return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
 
     def _highlighted(self, line: str, at: int, marks: Sequence[tuple[int, int]]) -> str:

@@ -1,0 +1,197 @@
+"""Match: where in a result the query matches, for people and for citations.
+
+    find_matches   the snippet of each result, its line, the headings it stands under
+    quoted         a result cut down to the headings under which it matches, for a prompt
+
+The heading of a match is found in the text itself, so it is right for a note that has changed on
+disk too. Short sections share a result: then its text has several headings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from ragvault.answer.snippet import Snippet, best_snippet, units_of
+from ragvault.candidate import Candidate, Excerpt
+from ragvault.plan import QueryPlan
+from ragvault.ports import Corpus
+from ragvault.rank.pipeline import Outcome, outcome_of
+from ragvault.text.readable import Readable, readable
+from ragvault.text.spans import Span
+
+MIN_QUOTE = 200  # characters; a shorter quote says too little by itself
+SURE = 0.5  # the confidence from which another passage of a section is quoted too
+
+
+class Match(NamedTuple):
+    """How a result matches. `line` is the line of the file in which the snippet begins.
+
+    `headings` are those that the match stands under. `in_title`: its note's title has a word of
+    the query.
+    """
+
+    snippet: Snippet
+    line: int
+    headings: tuple[str, ...] = ()
+    in_title: bool = False
+
+
+class _Passage(NamedTuple):
+    """A result's passage as people read it, and what of it matched."""
+
+    candidate: Candidate
+    shown: Readable
+    marks: Sequence[Span]
+
+
+def find_matches(results: Sequence[Candidate], plan: QueryPlan, corpus: Corpus) -> dict[int, Match]:
+    """The match of every result, by the id of its passage."""
+    read = [_read(each, plan, corpus) for each in results]
+    nearness = _nearness(read, plan, corpus)
+    return {each.candidate.id: _match(each, nearness, plan, corpus) for each in read}
+
+
+def _read(candidate: Candidate, plan: QueryPlan, corpus: Corpus) -> _Passage:
+    passage = candidate.passage
+    code = passage.kind == "code"
+    shown = readable(passage.text, code=code, order=corpus.config.links.order)
+    return _Passage(candidate, shown, _marks(shown.text, plan, corpus))
+
+
+def _marks(text: str, plan: QueryPlan, corpus: Corpus) -> Sequence[Span]:
+    return [] if plan.keyword_query is None else corpus.highlight(text, plan.keyword_query)
+
+
+def _match(
+    found: _Passage, nearness: dict[int, Sequence[float]], plan: QueryPlan, corpus: Corpus
+) -> Match:
+    candidate, shown, marks = found
+    query = plan.hypothesis or plan.text
+    snippet = best_snippet(shown, marks, query, nearness.get(candidate.id))
+    return Match(
+        snippet,
+        _line(candidate, snippet, corpus),
+        _headings(candidate, shown, snippet.at),
+        bool(_marks(candidate.note.title, plan, corpus)),
+    )
+
+
+def _nearness(
+    read: Iterable[_Passage], plan: QueryPlan, corpus: Corpus
+) -> dict[int, Sequence[float]]:
+    """How near the sentences of passages are that share no word with the query, by vector."""
+    if not plan.embed:
+        return {}
+    asked: dict[int, int] = {}
+    texts: list[str] = []
+    for candidate, shown, marks in read:
+        if not marks:
+            units = units_of(shown)
+            asked[candidate.id] = len(units)
+            texts += [shown.text[unit.start : unit.end] for unit in units]
+    cosines = corpus.query_cosines(plan.embed, texts) if texts else None
+    if cosines is None:
+        return {}
+    rest = iter(cosines)
+    return {id_: [next(rest) for _ in range(count)] for id_, count in asked.items()}
+
+
+def _line(candidate: Candidate, snippet: Snippet, corpus: Corpus) -> int:
+    """The line of the file: counted in the passage; looked up in the note if lines are hidden.
+
+    A comment that is not indexed has lines too, so the count alone would be too low.
+    """
+    passage = candidate.passage
+    (first, last), text = passage.lines, passage.text
+    lead = len(text) - len(text.lstrip())
+    counted = min(first + text.count("\n", lead, snippet.at), last)
+    exact = last - first == text.strip().count("\n")
+    if exact or passage.origin != "index":  # of a changed note the index has another text
+        return counted
+    line = snippet.line_in(passage.text)
+    lines = corpus.note_text(passage.note.id).split("\n")[first - 1 : last]
+    near = [first + at for at, each in enumerate(lines) if line in each]
+    return min(near, key=lambda number: abs(number - counted)) if near else counted
+
+
+# --- Headings ---
+
+
+def _headings(candidate: Candidate, shown: Readable, at: int) -> tuple[str, ...]:
+    """The headings that an offset of the passage is under, outermost first."""
+    above = candidate.passage.headings
+    if not candidate.passage.subheadings:
+        return above
+    inner: list[tuple[int, str]] = []
+    for _, level, text in shown.headings(until=at):
+        inner = [*(each for each in inner if each[0] < level), (level, text)]
+    names = [text for _, text in inner]
+    if names and names[0] in above:
+        above = above[: above.index(names[0])]
+    return (*above, *names)
+
+
+# --- Quotes ---
+
+
+def quoted(candidate: Candidate, match: Match, stages: Sequence[Outcome]) -> Candidate:
+    """The result with only those headings of its text under which passages match."""
+    shown = candidate.shown
+    if shown is None:
+        return candidate
+    heads = readable(shown.text).headings()
+    places = list(_matched_places(candidate, match, stages))
+    if len(heads) < 2 or not places or _has_hidden_lines(shown):
+        return _cited(candidate, match.headings)
+    parts = [_under(heads, at, shown.text) for at in places]
+    first, last = min(start for start, _ in parts), max(end for _, end in parts)
+    text = shown.text[first:last].rstrip()
+    if len(text) < MIN_QUOTE:
+        return _cited(candidate, match.headings)
+    line = shown.lines[0] + shown.text.count("\n", 0, first)
+    lines = (line, line + text.count("\n"))
+    part = replace(shown, text=text, lines=lines, headings=match.headings)
+    return replace(candidate, shown=part)
+
+
+def _cited(candidate: Candidate, headings: tuple[str, ...]) -> Candidate:
+    assert candidate.shown is not None
+    return replace(candidate, shown=replace(candidate.shown, headings=headings))
+
+
+def _matched_places(candidate: Candidate, match: Match, stages: Sequence[Outcome]) -> Iterator[int]:
+    """Offsets in the text of a result: of its match, and of its other passages that match."""
+    removed = (each.candidate for each in outcome_of("parents", stages).removed)
+    others = [
+        each for each in removed if each.id in candidate.merged and (each.confidence or 0) >= SURE
+    ]
+    own = (candidate, (match.snippet.at,))
+    for each, offsets in (own, *((each, (0, len(each.passage.text) - 1)) for each in others)):
+        text = each.passage.text
+        start = candidate.text.find(text.strip())
+        lead = len(text) - len(text.lstrip())
+        if start >= 0:
+            yield from (start + max(0, at - lead) for at in offsets)
+
+
+def _under(heads: Sequence[tuple[int, int, str]], at: int, text: str) -> Span:
+    """The span of the text under the heading above an offset, with the headings below that one."""
+    above = [number for number, head in enumerate(heads) if head[0] <= at]
+    if not above:
+        return 0, _line_start(text, heads[0][0])
+    start, level, _ = heads[above[-1]]
+    after = (_line_start(text, head[0]) for head in heads[above[-1] + 1 :] if head[1] <= level)
+    return _line_start(text, start), next(after, len(text))
+
+
+def _line_start(text: str, at: int) -> int:
+    return text.rfind("\n", 0, at) + 1
+
+
+def _has_hidden_lines(shown: Excerpt) -> bool:
+    """Whether the file has lines there that are not in the text: comments."""
+    first, last = shown.lines
+    return last - first > shown.text.rstrip().count("\n")
