@@ -140,7 +140,7 @@ def test_every_part_that_is_on_is_taken_away_in_turn(found):
     assert {*legs, "backlinks", "recency", "dedup"} <= set(parts)
     assert {"access", "rerank"} <= set(found["off"])
     assert not set(found["off"]) & set(parts)
-    assert parts["graph"]["mean"] > 0
+    assert parts["fuse"]["mean"] > 0
     assert parts["keyword"]["helps"]
 
 
