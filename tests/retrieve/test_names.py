@@ -223,10 +223,7 @@ TYPED_NOTES = {
     "git.md": "# git\n\n## Undo a commit\n\nReset it.\n\n## Branches\n\nMany.\n",
     "Notes.md": "A page that lists others.\n",
     "Index.md": "A page that lists others, too.\n",
-    **{
-        f"daily/{at}.md": f"# Day {at}\n\nNotes of day {at}, an index of notes.\n"
-        for at in range(40)
-    },
+    **{f"daily/{at}.md": f"# Day {at}\n\nNotes of day {at}, an index.\n" for at in range(40)},
 }
 FORMS = {
     "what is nash equilibrium?": "thoughts/Nash equilibrium.md",
