@@ -305,8 +305,9 @@ class Bands(Open, frozen=True):
 class EvidenceCurve(Open, frozen=True):
     """The evidence of the legs in one sum, and the S-curve that makes a confidence of it."""
 
-    threshold: AtLeast0 = 0.55
-    steepness: Above0 = 6.0
+    threshold: AtLeast0 = 0.39
+    steepness: Above0 = 8.5
+    others: From0To1 = 0.4
     exponent: AtLeast0 = 1.5
     vector: AtLeast0 = 1.0
     keyword: AtLeast0 = 0.5
@@ -322,7 +323,7 @@ class Calibrate(Open, frozen=True):
     steepness: Above0 = 150.0
     exact: From0To1 = 0.95
     floor: From0To1 = 0.0
-    likely: From0To1 = 0.2
+    likely: From0To1 = 0.25
     reranker: From0To1 = 0.2
     evidence: EvidenceCurve = EvidenceCurve()
     bands: Bands = Bands()
