@@ -2,7 +2,7 @@
 
     python -m benchmarks.confidence                     the state of the code now
     python -m benchmarks.confidence --before COMMIT     an older state as well, in the same run
-    python -m benchmarks.confidence --fit               the curve, with every corpus left out in turn
+    python -m benchmarks.confidence --fit               the curve, each corpus left out in turn
 
 Asked are all judged questions of both vaults, `questions/garden-typed.jsonl`, and questions that a
 vault cannot answer: its own unanswerable ones and 50 about another vault. Those are made by rule:

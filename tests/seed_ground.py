@@ -216,7 +216,7 @@ GROUND: list[Row] = [
             "calibrate.enabled": True,
             "calibrate.source": "evidence",
             "calibrate.exact": 0.95,
-            "calibrate.likely": 0.25,
+            "calibrate.likely": 0.2,
             "calibrate.reranker": 1.0,
             "calibrate.evidence.threshold": 0.39,
             "calibrate.evidence.steepness": 8.5,

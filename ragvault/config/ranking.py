@@ -292,7 +292,7 @@ class Bands(Open, frozen=True):
     excellent: From0To1 = 0.9
     good: From0To1 = 0.7
     moderate: From0To1 = 0.5
-    weak: From0To1 = 0.3
+    weak: From0To1 = 0.2
 
     def name(self, confidence: float) -> str:
         """The highest band whose bound this confidence exceeds."""
@@ -323,7 +323,7 @@ class Calibrate(Open, frozen=True):
     steepness: Above0 = 150.0
     exact: From0To1 = 0.95
     floor: From0To1 = 0.0
-    likely: From0To1 = 0.25
+    likely: From0To1 = 0.2
     reranker: From0To1 = 0.2
     evidence: EvidenceCurve = EvidenceCurve()
     bands: Bands = Bands()

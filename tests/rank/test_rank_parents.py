@@ -197,7 +197,7 @@ def test_shown_confidence_never_rises_and_is_never_raised(drawn):
     [
         (sure(0.19, 0.1, 0.1, 0.1, 0.1), {}, 3),
         (sure(0.19, 0.1, 0.1, 0.1, 0.1), {"all_matches": True}, 5),
-        (sure(0.25, 0.1, 0.1, 0.1, 0.1), {}, 5),
+        (sure(0.2, 0.1, 0.1, 0.1, 0.1), {}, 5),
         (sure(None, None, None, None), {}, 4),  # a list by a filter
         (sure(0.19, 0.1, 0.1, 0.1, exact="phrase"), {}, 4),
         (sure(0.19, 0.1, 0.1, 0.1, evidence={"coverage": 1.0}), {}, 4),
