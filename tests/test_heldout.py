@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from msgspec.structs import replace
-from rank_kit import candidate, context, ids, pools
+from rank_kit import context, ids, pools
 
 from benchmarks import heldout, related
 from ragvault.answer.related import Reason
@@ -49,30 +49,25 @@ def test_weights_are_chosen_on_the_other_corpora(monkeypatch):
 
 @given(pools())
 def test_what_chooses_sums_as_fusion_does(pool):
-    """Exact hits aside, of which fusion lifts the best passage of a note only."""
+    """Exact hits aside, and for notes: fusion counts a name for the best passage of a note only."""
     plain = [replace(each, exact="") for each in pool]
     ctx = context("default", fuse__exact=0)
 
     evidence, _ = heldout.known(plain, ctx.unrelated)
     sums = dict(zip(ids(plain), heldout.summed(evidence, ctx.settings.fuse), strict=True))
 
-    for each in fuse(plain, ctx):
-        assert sums[each.id] == pytest.approx(each.score)
+    fused = fuse(plain, ctx)
+    for note in {each.note.id for each in fused}:
+        passages = [each for each in fused if each.note.id == note]
+        assert max(sums[each.id] for each in passages) == pytest.approx(
+            max(each.score for each in passages)
+        )
 
 
 def test_the_settings_that_are_tried_are_always_the_same():
     assert heldout.tried() == heldout.tried()
     note = {"fuse.keyword.note"}
     assert all(each.keys() == heldout.CHOICES.keys() | note for each in heldout.tried())
-
-
-def test_who_is_sure_and_right_costs_nothing():
-    settings = context("default").settings
-    sure = candidate(scores={"vector": 5.0})
-    unsure = candidate("b", scores={"vector": -5.0})
-
-    assert heldout.brier([(sure, True), (unsure, False)], settings) == pytest.approx(0, abs=1e-3)
-    assert heldout.brier([(sure, False), (unsure, True)], settings) > 0.95
 
 
 def test_a_hidden_link_is_hidden_both_ways_and_no_other():

@@ -59,7 +59,7 @@ def test_both_readings_count_in_the_confidence():
     found = {each.note.title: each for each in rerank(first, ctx)}
 
     assert found["a"].confidence == pytest.approx(0.61, abs=0.01)
-    assert found["b"].confidence == pytest.approx(0.85, abs=0.01)
+    assert found["b"].confidence == pytest.approx(0.83, abs=0.01)
     assert (found["a"].band, found["b"].band) == ("moderate", "good")
 
 
