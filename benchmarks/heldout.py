@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from benchmarks import corpora, quality, record
 from benchmarks.corpora import Corpus
-from ragvault.candidate import Candidate, cosine_evidence
+from ragvault.candidate import Candidate, cosine_evidence, key
 from ragvault.config.ranking import Fuse
 from ragvault.evaluate import report
 from ragvault.evaluate.metrics import score
@@ -79,39 +79,46 @@ class Left:
 def known(candidates: Sequence[Candidate], unrelated: float) -> tuple[Any, list[str]]:
     """What the legs know of each candidate, and its note.
 
-    Columns: evidence of name, vector, PARTS, code, graph; ranks of LEGS (infinite: not found);
-    exact.
+    Columns: evidence of vector, PARTS, and the other legs; ranks of LEGS (infinite: not found);
+    exact; the note; and its place among equal scores.
     """
+    places = {each.id: at for at, each in enumerate(sorted(candidates, key=lambda c: key(c, 0.0)))}
     rows = [
         [
-            each.evidence.get("name", 0.0),
             cosine_evidence(cosine(each), unrelated),
             *(each.evidence.get(name, 0.0) for name in PARTS),
-            *(each.evidence.get(name, 1.0) for name in ("code", "graph")),
+            *(each.evidence.get(name, 1.0) for name in ("name", "code", "graph")),
             *(each.ranks.get(leg, np.inf) for leg in LEGS),
             bool(each.exact),
+            each.note.id,
+            places[each.id],
         ]
         for each in candidates
     ]
-    return np.array(rows).reshape(-1, 14), [each.note.path for each in candidates]
+    return np.array(rows).reshape(-1, 16), [each.note.path for each in candidates]
 
 
 def summed(known: Any, settings: Fuse) -> Any:
-    """The score that `fuse` makes of them, exact hits first (a test compares both).
-
-    A name counts for every passage of its note here, and for the best one there: notes have the
-    same order.
-    """
-    name, vector, *parts, code, graph = known.T[:8]
+    """The score that `fuse` makes of them, exact hits first (a test compares both)."""
+    vector, *parts, name, code, graph = known.T[:8]
     shares = [getattr(settings.keyword, name) for name in PARTS]
     words = sum(share * part for share, part in zip(shares, parts, strict=True)) / (
         sum(shares) or 1
     )
-    total = np.zeros(len(known))
-    every = (name, vector, words, code, graph)
-    for leg, evidence, rank in zip(LEGS, every, known.T[8:13], strict=True):
-        total += getattr(settings.weights, leg) * evidence**settings.exponent / (settings.k + rank)
-    return total + 10 * known.T[13]
+    ranks = dict(zip(LEGS, known.T[8:13], strict=True))
+    evidence = {"name": name, "vector": vector, "keyword": words, "code": code, "graph": graph}
+    scores = {
+        leg: getattr(settings.weights, leg) * evidence[leg] ** settings.exponent
+        / (settings.k + rank)
+        for leg, rank in ranks.items()
+    }  # fmt: skip
+    total = sum(scores.values())
+    exact, note, place = known.T[13:]
+    # A name counts for the best passage of a note alone.
+    order = np.lexsort((place, -total))
+    best = np.zeros(len(known), bool)
+    best[order[np.unique(note[order], return_index=True)[1]]] = True
+    return total - np.where(best, 0.0, scores["name"]) + 10 * exact
 
 
 def tried() -> list[dict[str, float]]:

@@ -11,10 +11,12 @@ abbreviated, in part, with its folder. The note must come first. Notes without t
 they answer nothing. The questions of
 `questions/garden-typed.jsonl` are asked beside them.
 
-Common words are asked, too: titles of one word that many passages have (`index`, `note`), in the
-plural or with a question around them. There the words mean more than the name. A first result is
-false if it is first by its name alone: without the leg `name` it is not among the first three. A
-query that is exactly one note's name is left out: by rule that note comes first.
+Common words are asked, too: titles of one word that many passages have (`index`, `note`). There the
+words mean more than the name. The word alone, in other forms (`indexes`, `the note`): a first result
+is false if it has that title and is first by it alone, because without the leg `name` it is not
+among the first three. Beside a longer name (`index nash equilibrium`): a first result is false if it
+has the common word as its title. A query that is exactly one note's name is left out: by rule that
+note comes first.
 
 The vaults are indexed to the tier `static`, unless they have full vectors already.
 """
@@ -45,8 +47,8 @@ from ragvault.text.names import initials, plain_words, typed_name
 from ragvault.types import SearchRequest
 from ragvault.vault import Vault
 
-PER_FORM = 40  # probes of each form and vault
-COMMON = 0.03  # share of passages from which on a word is common
+PER_FORM = 25  # probes of each form and vault
+COMMON = 0.05  # share of passages from which on a word is common
 FRAMES = (
     "what is {}?",
     "what is a {}",
@@ -57,7 +59,6 @@ FRAMES = (
     "tell me about {}",
     "explain {}",
 )
-COMMON_FRAMES = ("what is a {}", "notes on {}", "the {}", "{} definition")
 WITHOUT = 'retrieve.legs=["vector","keyword","code","graph"]'
 FORMS = ("frame", "plural", "hyphen", "curly", "misspelt", "abbreviated", "partial", "folder")
 NOT_ASKED = re.compile(r'[":()\[\]{}<>#*|\\/@$%&=~`^]|^-|\b(?:AND|OR|NOT)\b|\d{4}')
@@ -215,16 +216,29 @@ def partial(text: str, words: Mapping[str, set[str]]) -> str:
     return max(own, key=len) if own and len(plain_words(text)) > 1 else ""
 
 
-def common_words(index: LocalCorpus) -> list[Probe]:
-    """Titles of one word that many passages have, in another form."""
-    found = []
+def common_words(index: LocalCorpus, seed: int = 0) -> list[Probe]:
+    """Titles of one word that many passages have: in another form, and beside a longer name.
+
+    `notes` are those that have the title.
+    """
+    titled: dict[str, set[str]] = {}
     for row in index.catalogue.name_rows():
         words = plain_words(row.title)
         if len(words) == 1 and words[0].isalpha() and index.word_share(words[0]) >= COMMON:
-            forms = (row.title, plural(row.title), *(f.format(words[0]) for f in COMMON_FRAMES))
-            found += [Probe("common", query.lower(), ()) for query in forms if query]
-    kept = {each.query: each for each in found if not exact_notes(each.query, index)}
-    return list(kept.values())
+            titled.setdefault(words[0], set()).add(row.path)
+    found: dict[str, Probe] = {}
+    for word, paths in titled.items():
+        for query in (word, plural(word), f"the {word}", f"some {plural(word)}"):
+            if plural(word) and not exact_notes(query, index):
+                found[query] = Probe("common", query, tuple(paths))
+    chance = random.Random(f"{seed}/common")
+    names = [each for each in unique_names(index)[0] if len(plain_words(each.text)) > 1]
+    for word, paths in titled.items() if names else ():
+        name = chance.choice(names)
+        if word not in plain_words(name.text):
+            query = f"{word} {name.text}".lower()
+            found[query] = Probe("beside", query, tuple(paths))
+    return chance.sample(list(found.values()), min(PER_FORM * 2, len(found)))
 
 
 # --- Asking ---
@@ -326,10 +340,11 @@ def _share(answers: Sequence[Asked], count: int) -> float:
 def false_firsts(
     root: Path, words: Sequence[Probe], tree: Path, flags: Sequence[str], *, show: bool
 ) -> int:
-    """How many common words have a first result that is first by its name alone.
+    """How many queries with a common word have a false first result.
 
-    A state without the leg has it from its own rule for exact names, which is then compared with
-    that rule switched off.
+    For the word alone: a note with that title that without names is not among the first three. A
+    state before the leg is compared with itself without its rule for exact names. For the word
+    beside a longer name: a note that has the common word as its title.
     """
     has_leg = (tree / "ragvault" / "index" / "names.py").exists()
     off = (WITHOUT,) if has_leg else ("fuse.exact=0",)
@@ -338,7 +353,7 @@ def false_firsts(
     false = [
         (each.probe.query, each.notes[0], other.notes[:3])
         for each, other in zip(with_names, without, strict=True)
-        if each.notes and each.notes[0] not in other.notes[:3]
+        if each.within(1) and (each.probe.form == "beside" or each.notes[0] not in other.notes[:3])
     ]
     for query, first, others in false if show else ():
         print(f"  false first: {query!r} {first}, without the leg {others}")

@@ -167,6 +167,7 @@ GROUND: list[Row] = [
         LIGHTRAG,
         {
             "fuse.order": ["vector", "graph", "keyword", "code"],
+            "fuse.weights.name": 1.0,
             "fuse.weights.vector": 1.0,
             "fuse.weights.graph": 1.0,
             "fuse.weights.keyword": 1.0,
@@ -187,6 +188,7 @@ GROUND: list[Row] = [
         {
             "query.phrases": "prefer",
             "query.expand.percentile": 0.999,
+            "retrieve.name": 20,
             "retrieve.vector": 50,
             "retrieve.keyword": 50,
             "retrieve.code": 50,

@@ -402,14 +402,14 @@ def _candidates(
     named = found["name"].named if "name" in found else None
     if named is not None:
         _add_names(named, passages, ranks, scores, evidence)
-    exact = named.exact if named else {}
+    called = named.called if named else {}
     return [
         Candidate(
             facts,
             ranks[id_],
             scores[id_],
             evidence[id_],
-            exact.get(facts.note.id) or ("phrase" if holds_phrases(plan, facts, corpus) else ""),
+            called.get(facts.note.id) or ("phrase" if holds_phrases(plan, facts, corpus) else ""),
         )
         for id_, facts in sorted(passages.items())
     ]

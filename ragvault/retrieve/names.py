@@ -203,15 +203,17 @@ class Named:
     def __init__(self, plan: QueryPlan, corpus: Corpus, limit: int) -> None:
         names = corpus.names()
         self._queries = readings(plan.text, names, Rarity(corpus))
-        self.exact = exact_notes(plan.query, corpus)
+        self.exact = exact_notes(plan.query, corpus)  # whatever the filter
+        # Beside operators, the words alone may be a name: `tag:science gluten`.
+        self.called = self.exact or exact_notes(plan.text, corpus)
         found: dict[int, Evidence] = {}
         for query in self._queries:
             for name in names.like(query.keys(), LOOKED_AT):
                 known = query.of_name(name)
                 if name.note not in found or known.value > found[name.note].value:
                     found[name.note] = known
-        graded = {**_shared_parts(found), **dict.fromkeys(self.exact, 1.0)}
-        best = sorted(graded, key=lambda note: (-graded[note], note not in self.exact, note))
+        graded = {**_shared_parts(found), **dict.fromkeys(self.called, 1.0)}
+        best = sorted(graded, key=lambda note: (-graded[note], note not in self.called, note))
         self.notes = {note: graded[note] for note in best if graded[note] >= LEAST}
         self.notes = dict(islice(self.notes.items(), limit))
 
