@@ -12,11 +12,11 @@ they answer nothing. The questions of
 `questions/garden-typed.jsonl` are asked beside them.
 
 Common words are asked, too: titles of one word that many passages have (`index`, `note`). There the
-words mean more than the name. The word alone, in other forms (`indexes`, `the note`): a first result
-is false if it has that title and is first by it alone, because without the leg `name` it is not
-among the first three. Beside a longer name (`index nash equilibrium`): a first result is false if it
-has the common word as its title. A query that is exactly one note's name is left out: by rule that
-note comes first.
+words mean more than the name. The word alone, in other forms (`indexes`, `the note`): a first
+result is false if it has that title and is first by it alone, because without the leg `name` it is
+not among the first three. Beside a longer name (`index nash equilibrium`): a first result is false
+if it has the common word as its title. A query that is exactly one note's name is left out: by rule
+that note comes first.
 
 The vaults are indexed to the tier `static`, unless they have full vectors already.
 """

@@ -135,7 +135,7 @@ _IRREGULAR = {
     "mice": "mouse",
     "geese": "goose",
 }
-_MIN_ODD = 6  # letters: shorter words have these endings for other reasons
+_MIN_ODD = 5  # letters: shorter words have these endings for other reasons
 
 
 def _odd_plurals(word: str) -> Iterator[str]:

@@ -141,7 +141,7 @@ def test_every_part_that_is_on_is_taken_away_in_turn(found):
     assert {"access", "rerank"} <= set(found["off"])
     assert not set(found["off"]) & set(parts)
     assert parts["fuse"]["mean"] > 0
-    assert parts["keyword"]["helps"]
+    assert parts["fuse"]["helps"]
 
 
 def test_every_signal_is_counted_on_the_exam(found):
