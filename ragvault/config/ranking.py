@@ -292,7 +292,7 @@ class Bands(Open, frozen=True):
     excellent: From0To1 = 0.9
     good: From0To1 = 0.7
     moderate: From0To1 = 0.5
-    weak: From0To1 = 0.3
+    weak: From0To1 = 0.2
 
     def name(self, confidence: float) -> str:
         """The highest band whose bound this confidence exceeds."""
@@ -305,8 +305,9 @@ class Bands(Open, frozen=True):
 class EvidenceCurve(Open, frozen=True):
     """The evidence of the legs in one sum, and the S-curve that makes a confidence of it."""
 
-    threshold: AtLeast0 = 0.55
-    steepness: Above0 = 6.0
+    threshold: AtLeast0 = 0.39
+    steepness: Above0 = 8.5
+    others: From0To1 = 0.4
     exponent: AtLeast0 = 1.5
     vector: AtLeast0 = 1.0
     keyword: AtLeast0 = 0.5

@@ -11,7 +11,7 @@ curve holds for models it was not fitted on. This fits it to one vault, its mode
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import exp
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from ragvault.evaluate.metrics import RELEVANT
 from ragvault.evaluate.questions import Question
 from ragvault.evaluate.run import Replay
 from ragvault.evaluate.tune import halves
-from ragvault.rank.calibrate import evidence_parts, evidence_scale, sigmoid
+from ragvault.rank.calibrate import evidence_parts, sigmoid
 from ragvault.rank.pipeline import outcome_of
 
 FIRST = 3  # results of each question that count
@@ -44,7 +44,7 @@ class Curve(NamedTuple):
     threshold: float
     steepness: float
 
-    def __call__(self, evidence: float) -> float:
+    def confidence(self, evidence: float) -> float:
         return sigmoid(evidence, self.threshold, self.steepness)
 
 
@@ -52,12 +52,15 @@ def shown_evidence(replay: Replay, config: Config, relevant: int = RELEVANT) -> 
     """The first results of each question. A query that is an exact name needs no curve."""
     found = []
     for question, prepared, stages in replay.traces(config):
-        scale = evidence_scale(prepared.candidates, prepared.context)
+        if prepared.plan.listing:
+            continue
+        ranked = outcome_of("boost", stages).kept
+        parts = zip(ranked, evidence_parts(ranked, prepared.context), strict=True)
+        evidence = {each.id: sum(of.values()) for each, of in parts}
         for each in outcome_of("budget", stages).kept[:FIRST]:
-            if not each.exact and not prepared.plan.listing:
-                parts = evidence_parts(each, prepared.context, scale)
+            if not each.exact:
                 right = question.grades.get(each.note.path, 0) >= relevant
-                found.append(Shown(sum(parts.values()), right, question.id))
+                found.append(Shown(evidence[each.id], right, question.id))
     return found
 
 
@@ -85,9 +88,10 @@ def fit_curve(shown: Sequence[Shown]) -> Curve:
     return Curve(min(max(-offset / steepness, 0.0), 5.0), steepness)
 
 
-def brier(shown: Sequence[Shown], curve: Callable[[float], float]) -> float:
+def brier(shown: Sequence[Shown], curve: Curve) -> float:
     """The mean square of confidence minus truth."""
-    return sum((curve(each.evidence) - each.right) ** 2 for each in shown) / max(len(shown), 1)
+    errors = [(curve.confidence(each.evidence) - each.right) ** 2 for each in shown]
+    return sum(errors) / max(len(errors), 1)
 
 
 def default_curve(config: Config) -> Curve:

@@ -62,7 +62,7 @@ def _boosted(
     candidate: Candidate, score: float, terms: list[Term], before: int, after: int
 ) -> Candidate:
     """The candidate with its new score, and the move that its boosts made, if they made one."""
-    moved = f"moved from {before + 1} to {after + 1}" if before != after else ""
+    moved = f"boosts moved it from {before + 1} to {after + 1}" if before != after else ""
     return candidate.placed("boost", score, terms, why=moved) if terms else candidate
 
 

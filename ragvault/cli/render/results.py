@@ -114,9 +114,11 @@ def _headings(result: SearchResult) -> list[str]:
 
 
 def _also(candidate: Candidate) -> str:
-    """The other sections of the note that matched, by their last heading or else their lines."""
+    """The other sections of the note that matched, by their own heading or else their lines."""
+    known = {candidate.note.title, *candidate.headings}  # on the row already
     names = [
-        place.headings[-1] if place.headings else f"lines {place.lines[0]}-{place.lines[1]}"
+        next((each for each in reversed(place.headings) if each not in known), "")
+        or f"lines {place.lines[0]}-{place.lines[1]}"
         for place in candidate.also
     ]
     shown = list(dict.fromkeys(names))
