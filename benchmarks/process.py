@@ -3,7 +3,7 @@
     python -m benchmarks.process --notes 2000                        part of the large corpus
     python -m benchmarks.process --vault ~/copy --home ~/.rv         a vault and its index
     python -m benchmarks.process --notes 0 --home /tmp/h --edits 10  all 14,593 notes
-    python -m benchmarks.process … --peer "qmd search -n 5"          and another program beside it
+    python -m benchmarks.process … --peer qmd="qmd search -n 5"      and another program beside it
 
 One run measures wall time and peak memory of processes that answer by themselves ("cold": a warm
 file cache), of the search that starts a resident process, of later ones, which it answers, and of
@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -117,7 +117,7 @@ COLD, FIRST, LATER = "search alone", "search that starts a resident process", "l
 
 
 def in_turns(
-    root: Path, environ: dict[str, str], runs: int, peer: Sequence[str]
+    root: Path, environ: dict[str, str], runs: int, peers: Mapping[str, Sequence[str]]
 ) -> dict[str, list[Ran]]:
     """Searches of every kind, one after the other, `runs` times; the first turn is not counted."""
     found: dict[str, list[Ran]] = {}
@@ -128,8 +128,8 @@ def in_turns(
             (LATER, _search(root, turn + 1)),
             (LATER, _search(root, turn + 2)),
         ]
-        if peer:
-            turns.append((" ".join(peer), [*peer, QUERIES[turn % len(QUERIES)]]))
+        query = QUERIES[turn % len(QUERIES)]
+        turns += [(name, [*command, query]) for name, command in peers.items()]
         for name, command in turns:
             ran = run(command, environ)
             if turn:
@@ -142,13 +142,11 @@ def stop(environ: dict[str, str]) -> None:
     subprocess.run([RAGVAULT, "watch", "--stop", "-q"], env=environ, check=True)
 
 
-def ratios(found: Mapping[str, Sequence[Ran]], peer: Sequence[str]) -> dict[str, float]:
+def ratios(found: Mapping[str, Sequence[Ran]], peers: Iterable[str]) -> dict[str, float]:
     """The bounds that are promised, as ratios of medians of one run."""
     seconds = {name: median(ran.seconds for ran in rans) for name, rans in found.items()}
-    kept = {"first / alone": seconds[FIRST] / seconds[COLD]}
-    if peer:
-        kept["later / peer"] = seconds[LATER] / seconds[" ".join(peer)]
-    return kept
+    later = {f"later / {name}": seconds[LATER] / seconds[name] for name in peers}
+    return {"first / alone": seconds[FIRST] / seconds[COLD], **later}
 
 
 @contextmanager
@@ -291,13 +289,13 @@ def measure(
     runs: int,
     idle: float,
     edits: int,
-    peer: Sequence[str],
+    peers: Mapping[str, Sequence[str]],
 ) -> None:
     command = [RAGVAULT, "index", str(root), "--tier", tier]
     subprocess.run(command, env=environ, check=True, stdout=sys.stderr)
     environ = {**environ, "RAGVAULT_WATCH__TIER": tier}
     stop(environ)
-    turns, cold_steps = in_turns(root, environ, runs, peer), where_cold(root, environ, runs)
+    turns, cold_steps = in_turns(root, environ, runs, peers), where_cold(root, environ, runs)
     with watcher(root, environ) as pid:
         warm, warm_steps = searches(root, environ, runs), where_warm(root, environ, runs)
         before = cpu_seconds(pid)
@@ -311,7 +309,7 @@ def measure(
         after = [Ran(seconds, held, b"") for seconds in edited]
         rows.append(row("edit until found; memory of the watcher", after))
     print(table(rows))
-    compared = ratios(turns, peer)
+    compared = ratios(turns, peers)
     print("\n" + "\n".join(f"{name}: {value:.2f}" for name, value in compared.items()))
     print(steps("steps of a search alone", cold_steps))
     print(steps("steps with a watcher", warm_steps))
@@ -333,9 +331,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--idle", type=float, default=30.0, help="seconds to watch it do nothing")
     parser.add_argument("--edits", type=int, default=0, help="of a note that is written for it")
-    parser.add_argument("--peer", default="", help="a command that gets the query as its last word")
+    parser.add_argument("--peer", metavar="NAME=COMMAND", help="gets the query as its last word")
     args = parser.parse_args()
-    more = (args.tier, args.runs, args.idle, args.edits, shlex.split(args.peer))
+    name, _, command = (args.peer or "").partition("=")
+    peers = {name: shlex.split(command)} if name else {}
+    more = (args.tier, args.runs, args.idle, args.edits, peers)
     with tempfile.TemporaryDirectory() as folder:
         root = args.vault or data.part(args.notes, Path(folder, "notes"))
         home = args.home or Path(folder) / "home"
