@@ -99,7 +99,7 @@ def answered_by_watcher(args: Sequence[str]) -> int | None:
         return _write(reply)
     except WatcherUnavailable as unavailable:
         if unavailable.reason and {"-v", "--verbose"} & set(args):
-            sys.stderr.write(f"the watcher does not answer: {unavailable.reason}\n")
+            sys.stderr.write(f"no answer from the resident process: {unavailable.reason}\n")
         return None
     except KeyboardInterrupt:
         return 130

@@ -315,7 +315,7 @@ def test_a_killed_watcher_is_passed_over_and_replaced(cold):
     assert Path(cold.run, RECORD_FILE).exists()
     assert Path(cold.run, SOCKET_FILE).exists()
 
-    assert b"the watcher does not answer" in alone(cold)
+    assert b"no answer from the resident process" in alone(cold)
     assert b"the watcher" not in cold.search("starter", "--format", "paths").stderr
     with daemon(cold.root, cold.env, "--quiet"):
         assert soon(lambda: cold.answers("starter", "--format", "paths"))
