@@ -111,7 +111,9 @@ def test_status_shows_it_and_stop_ends_it(home):
     [
         ((), {"CI": "true"}),
         ((), {"RAGVAULT_SERVICE__RESIDENT": "off"}),
+        ((), {"RAGVAULT_WATCH__ANSWER": "false"}),
         ((), {"RAGVAULT_ALONE": "1"}),
+        ((), {"RAGVAULT_DEBUG": "1"}),
         (("--no-resident",), {}),
     ],
 )
@@ -134,6 +136,16 @@ def test_the_first_process_of_a_container_starts_none(home, monkeypatch):
     assert may_start(home.env)
     monkeypatch.setattr(os, "getpid", lambda: 1)
     assert not may_start(home.env)
+
+
+@pytest.mark.parametrize("table", ['[service]\nresident = "off"', "[watch]\nanswer = false"])
+def test_the_users_file_decides_whether_one_is_started(home, tmp_path, table):
+    mine = tmp_path / "config.toml"
+    environ = {**home.env, "RAGVAULT_CONFIG": str(mine)}
+    mine.write_text("# the resident does not answer\n")
+    assert may_start(environ)
+    mine.write_text(table)
+    assert not may_start(environ)
 
 
 def test_a_mistake_in_the_settings_is_reported_by_the_search_and_starts_nothing(home):
