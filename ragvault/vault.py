@@ -37,7 +37,6 @@ from ragvault.models.load import ModelPool
 from ragvault.ports import Progress
 from ragvault.store import access, layout
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.lock import BRIEF
 from ragvault.types import SearchRequest
 
 if TYPE_CHECKING:
@@ -163,6 +162,7 @@ class Vault:
         take. Nothing is done if another process writes, and nothing is fetched; what fails is left
         for `index`, which reports it.
         """
+        from ragvault.store.lock import BRIEF
         from ragvault.update.take_in import Changes, OutOfTime, UpdateTime
 
         changes = Changes(self.root, corpus.catalogue, corpus.config)

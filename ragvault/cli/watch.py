@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-# Variables that decide where files are. Others may differ between two login sessions.
-PLACES = ("HOME", "RAGVAULT_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
+# Variables that decide where files are. Others may differ between two login sessions. Those of XDG
+# count only without RAGVAULT_HOME.
+PLACES = ("HOME", "RAGVAULT_HOME")
+XDG_PLACES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 
 
 class Unit(str, Enum):
@@ -167,7 +169,8 @@ def _has_our_folders(environ: Mapping[str, str]) -> bool:
     from ragvault.cli.start import this_caller
 
     ours = this_caller().environ
-    return all(ours.get(name) == environ.get(name) for name in PLACES)
+    places = PLACES if ours.get("RAGVAULT_HOME") else (*PLACES, *XDG_PLACES)
+    return all(ours.get(name) == environ.get(name) for name in places)
 
 
 def _open_vaults(named: Sequence[str]) -> list[Vault]:

@@ -4,7 +4,8 @@
     writer.json    who holds it: pid, host, process start, command, since when
 
 Only the lock decides. The record is for the message: one that a dead owner left, or whose pid now
-belongs to another process, blocks nobody. Readers need no lock.
+belongs to another process, blocks nobody. Readers need no lock. The library of locks imports
+asyncio, so it is imported where a lock is taken: every search imports this file.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import platform
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-
-from filelock import FileLock, Timeout
+from typing import TYPE_CHECKING
 
 from ragvault.errors import IndexLocked, refused
 from ragvault.store.files import make_folder, replace_file
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 LOCK = "writer.lock"
 OWNER = "writer.json"
@@ -63,7 +66,7 @@ class WriterLock:
         self.folder = folder
         self.command = command
         self.timeout = timeout
-        self._lock = FileLock(folder / LOCK, mode=0o600, thread_local=False)
+        self._lock = file_lock(folder / LOCK)
 
     def acquire(self) -> None:
         """Take the lock and record the owner."""
@@ -79,6 +82,8 @@ class WriterLock:
             raise
 
     def _acquire(self, timeout: float) -> None:
+        from filelock import Timeout
+
         try:
             self._lock.acquire(timeout=timeout)
         except Timeout:
@@ -103,6 +108,13 @@ class WriterLock:
 
     def __exit__(self, *failure: object) -> None:
         self.release()
+
+
+def file_lock(path: Path) -> FileLock:
+    """A lock on a private file, which may be released by another thread than took it."""
+    from filelock import FileLock
+
+    return FileLock(path, mode=0o600, thread_local=False)
 
 
 def lock_owner(folder: Path) -> Owner | None:
