@@ -451,9 +451,9 @@ def vaults_to_search(
         wanted = [opened(vault.root) for vault in inside]
     else:
         around = layout.vaults_around(data, here)
-        there = [vault for vault in around if is_searchable(vault)]
+        there = [vault for vault in around if around[1:] and is_searchable(vault)]
         try:
-            wanted = [opened(vault.root) for vault in there] if there[1:] else [opened(None)]
+            wanted = [opened(vault.root) for vault in there] or [opened(None)]
         except RagvaultError as error:  # a mistake in the query is reported first
             raise mistake or error from None
     roots = {vault.root for vault in inside}

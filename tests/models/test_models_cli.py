@@ -139,6 +139,14 @@ def test_a_message_is_shown_while_there_are_bars(capsys):
     assert "done with that\n" in capsys.readouterr().err
 
 
+def test_a_step_without_an_end_vanishes_when_the_next_begins():
+    with BarProgress() as bars:
+        bars.step("looking for notes")
+        bars.step("reading notes", 3, 12)
+        bars.step("indexing keywords", 1, 2)
+        assert list(bars._tasks) == ["reading notes", "indexing keywords"]
+
+
 @pytest.fixture
 def clock(monkeypatch):
     """A clock that a test sets."""

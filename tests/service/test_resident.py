@@ -129,7 +129,7 @@ def test_nothing_found_is_exit_1_with_its_line(warm):
     found = warm.search("tag:nothing-has-this-tag")
 
     assert found.returncode == 1
-    assert b"no results for notes tagged #nothing-has-this-tag" in found.stderr
+    assert b"No notes tagged #nothing-has-this-tag." in found.stderr
 
 
 @pytest.mark.parametrize(
