@@ -92,6 +92,7 @@ def status_json(status: Status, watcher: Mapping[str, Any] | None) -> str:
             "watcher": watcher,
             "writer": status.writer or None,
             "skipped_files": status.skipped,
+            "unread": status.unread,
             "warnings": status.warnings,
             "dangling": [
                 link._asdict() | {"status": LINK_STATES.get(link.status, link.status)}

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from ragvault.candidate import Candidate, Context, Excerpt, Ranked, Removal
 from ragvault.config.ranking import Budget
 from ragvault.text.sentences import sentence_ends
+from ragvault.types import DERIVED_TEXT
 
 _LINES = re.compile(r"\n+")
 _HEADINGS = re.compile(r"(?:\s*#{1,6}(?:[ \t][^\n]*)?(?:\n|$))*\s*")
@@ -105,6 +106,7 @@ def _shortened(candidate: Candidate, part: str) -> Candidate:
     # Comments in a note take up lines but are not shown, and where they are is not known here. So
     # the reported lines include all of the part, and perhaps as many more as there are comments.
     unseen = max(0, last - first - text.count("\n") + text.endswith("\n"))
-    lines = first, min(last, first + part.count("\n") + unseen)
+    derived = candidate.note.path.lower().endswith(DERIVED_TEXT)
+    lines = first, last if derived else min(last, first + part.count("\n") + unseen)
     shown = candidate.shown or Excerpt(candidate.id, "", lines, candidate.headings)
     return replace(candidate, shown=replace(shown, text=part, lines=lines), cut=True)
