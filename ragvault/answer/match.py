@@ -74,12 +74,41 @@ def _match(
     candidate, shown, marks = found
     query = plan.hypothesis or plan.text
     snippet = best_snippet(shown, marks, query, nearness.get(candidate.id))
+    line = _line(candidate, snippet, corpus)
+    matched = {shown.text[a:b].casefold() for a, b in marks}
+    if found_in := _property(candidate, matched, plan, corpus):
+        snippet = snippet.below(*found_in)
+        line = _property_line(candidate, found_in[0], corpus) or line
     return Match(
         snippet,
-        _line(candidate, snippet, corpus),
+        line,
         _headings(candidate, shown, snippet.at),
         bool(_marks(candidate.note.title, plan, corpus)),
     )
+
+
+def _property(
+    candidate: Candidate, matched: set[str], plan: QueryPlan, corpus: Corpus
+) -> tuple[str, Sequence[Span]] | None:
+    """The property of its note with most words of the query that the passage does not have."""
+    if plan.keyword_query is None or plan.listing:
+        return None
+    lines = corpus.property_lines(candidate.note.id)
+    if not lines or not _marks("\n".join(lines), plan, corpus):
+        return None
+    found = [(line, _marks(line, plan, corpus)) for line in lines]
+    new = [len({line[a:b].casefold() for a, b in marks} - matched) for line, marks in found]
+    return found[new.index(max(new))] if any(new) else None
+
+
+def _property_line(candidate: Candidate, shown: str, corpus: Corpus) -> int:
+    """The line of the file in which a property is; 0 if it is not known."""
+    if candidate.passage.origin != "index":
+        return 0
+    name = shown.partition(":")[0]
+    before = corpus.note_text(candidate.note.id).split("\n")[: candidate.passage.lines[1]]
+    starts = [number for number, line in enumerate(before, 1) if line.startswith(f"{name}:")]
+    return starts[0] if starts else 0
 
 
 def _nearness(

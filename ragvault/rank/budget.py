@@ -77,7 +77,8 @@ def _reported(kept: list[Candidate], dropped: Sequence[Candidate], tokens: int) 
     reason = f"does not fit into {tokens} tokens"
     warnings = []
     if dropped:
-        warnings.append(f"{len(dropped)} results left out: a budget of {tokens} tokens is full")
+        results = "1 result" if len(dropped) == 1 else f"{len(dropped)} results"
+        warnings.append(f"{results} left out: a budget of {tokens} tokens is full")
     if kept and kept[-1].cut:
         warnings.append("the last result is cut to fit the budget")
     return Ranked(tuple(kept), tuple(Removal(each, reason) for each in dropped), tuple(warnings))
