@@ -566,6 +566,12 @@ class LocalCorpus:
     def excerpts(self) -> Mapping[int, Excerpt]:
         return LazyExcerpts(self._excerpt)
 
+    def property_lines(self, note: int) -> list[str]:
+        from ragvault.index.keyword.fields import property_lines
+
+        found = self.catalogue.heads([note])
+        return property_lines(found[0].properties) if found else []
+
     def note_text(self, note: int) -> str:
         return self.catalogue.text(note)
 

@@ -717,6 +717,10 @@ class Corpus(Protocol):
         """
         ...
 
+    def property_lines(self, note: int) -> list[str]:
+        """The properties of a note that its words can be found in: `name: value`."""
+        ...
+
     def note_text(self, note: int) -> str:
         """The whole text of a note as it was indexed."""
         ...

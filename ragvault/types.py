@@ -4,7 +4,7 @@ A note is a file. Its body is cut twice: into sections (what is shown) and each 
 passages (what is searched). Offsets count characters of the note's decoded text, in which every
 line ends in one newline; lines and columns count from 1, as editors do.
 
-    File      a Markdown file as the walk saw it, not yet read
+    File      a note's file as the walk saw it, not yet read
     Skipped   a file that was not indexed, and why
     Note      a file that was read: its text, its fields, and everything found in it
     Heading   one heading of a note
@@ -24,6 +24,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+# File types whose text is made from the file: its lines cannot be counted in the text.
+DERIVED_TEXT = (".canvas",)
+PLAIN_TEXT = (".txt",)  # file types that are not Markdown
+
 Kind = Literal["prose", "code", "table", "list", "callout"]
 LinkKind = Literal["link", "embed", "property"]
 LinkForm = Literal["wiki", "markdown"]
@@ -33,7 +37,7 @@ Via = Literal["path", "folder", "name", "alias", "self"]
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A Markdown file as the walk saw it.
+    """A note's file as the walk saw it.
 
     `path` is relative to the vault, with `/`, in NFC: the note's name everywhere. `disk` is the
     same path letter for letter as the file system spells it, which is what can be opened.
@@ -140,12 +144,14 @@ class Held(NamedTuple):
 class Layout:
     """How a body is built: its blocks, end to end, and their content, in order.
 
-    No two of `held` share a character; `marks` are places only.
+    No two of `held` share a character; `marks` are places only. A text that is not the file's own
+    has `places`: where parts of it begin, and the line of the file that each comes from.
     """
 
     blocks: tuple[Block, ...] = ()
     held: tuple[Held, ...] = ()
     marks: tuple[tuple[int, str], ...] = ()  # (offset, one of Passage.has)
+    places: tuple[tuple[int, int], ...] = ()  # (offset, line)
 
 
 @dataclass(frozen=True, slots=True)

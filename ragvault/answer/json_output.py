@@ -99,6 +99,7 @@ def status_json(
             "resident": resident,
             "writer": status.writer or None,
             "skipped_files": status.skipped,
+            "unread": status.unread,
             "warnings": status.warnings,
             "dangling": [
                 link._asdict() | {"status": LINK_STATES.get(link.status, link.status)}

@@ -15,12 +15,13 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ragvault.answer.snippet import Snippet, best_snippet, units_of
-from ragvault.candidate import Candidate, Excerpt
+from ragvault.candidate import Candidate
 from ragvault.plan import QueryPlan
 from ragvault.ports import Corpus
 from ragvault.rank.pipeline import Outcome, outcome_of
-from ragvault.text.readable import Readable, readable
+from ragvault.text.readable import Readable, plain_lines, readable
 from ragvault.text.spans import Span
+from ragvault.types import DERIVED_TEXT, PLAIN_TEXT
 
 MIN_QUOTE = 200  # characters; a shorter quote says too little by itself
 SURE = 0.5  # the confidence from which another passage of a section is quoted too
@@ -55,9 +56,11 @@ def find_matches(results: Sequence[Candidate], plan: QueryPlan, corpus: Corpus) 
 
 
 def _read(candidate: Candidate, plan: QueryPlan, corpus: Corpus) -> _Passage:
-    passage = candidate.passage
-    code = passage.kind == "code"
-    shown = readable(passage.text, code=code, order=corpus.config.links.order)
+    passage, order = candidate.passage, corpus.config.links.order
+    if passage.note.path.lower().endswith(PLAIN_TEXT):
+        shown = plain_lines(passage.text, order=order)
+    else:
+        shown = readable(passage.text, code=passage.kind == "code", order=order)
     return _Passage(candidate, shown, _marks(shown.text, plan, corpus))
 
 
@@ -71,12 +74,41 @@ def _match(
     candidate, shown, marks = found
     query = plan.hypothesis or plan.text
     snippet = best_snippet(shown, marks, query, nearness.get(candidate.id))
+    line = _line(candidate, snippet, corpus)
+    matched = {shown.text[a:b].casefold() for a, b in marks}
+    if found_in := _property(candidate, matched, plan, corpus):
+        snippet = snippet.below(*found_in)
+        line = _property_line(candidate, found_in[0], corpus) or line
     return Match(
         snippet,
-        _line(candidate, snippet, corpus),
+        line,
         _headings(candidate, shown, snippet.at),
         bool(_marks(candidate.note.title, plan, corpus)),
     )
+
+
+def _property(
+    candidate: Candidate, matched: set[str], plan: QueryPlan, corpus: Corpus
+) -> tuple[str, Sequence[Span]] | None:
+    """The property of its note with most words of the query that the passage does not have."""
+    if plan.keyword_query is None or plan.listing:
+        return None
+    lines = corpus.property_lines(candidate.note.id)
+    if not lines or not _marks("\n".join(lines), plan, corpus):
+        return None
+    found = [(line, _marks(line, plan, corpus)) for line in lines]
+    new = [len({line[a:b].casefold() for a, b in marks} - matched) for line, marks in found]
+    return found[new.index(max(new))] if any(new) else None
+
+
+def _property_line(candidate: Candidate, shown: str, corpus: Corpus) -> int:
+    """The line of the file in which a property is; 0 if it is not known."""
+    if candidate.passage.origin != "index":
+        return 0
+    name = shown.partition(":")[0]
+    before = corpus.note_text(candidate.note.id).split("\n")[: candidate.passage.lines[1]]
+    starts = [number for number, line in enumerate(before, 1) if line.startswith(f"{name}:")]
+    return starts[0] if starts else 0
 
 
 def _nearness(
@@ -108,6 +140,8 @@ def _line(candidate: Candidate, snippet: Snippet, corpus: Corpus) -> int:
     (first, last), text = passage.lines, passage.text
     lead = len(text) - len(text.lstrip())
     counted = min(first + text.count("\n", lead, snippet.at), last)
+    if passage.note.path.lower().endswith(DERIVED_TEXT):
+        return first
     exact = last - first == text.strip().count("\n")
     if exact or passage.origin != "index":  # of a changed note the index has another text
         return counted
@@ -144,14 +178,15 @@ def quoted(candidate: Candidate, match: Match, stages: Sequence[Outcome]) -> Can
         return candidate
     heads = readable(shown.text).headings()
     places = list(_matched_places(candidate, match, stages))
-    if len(heads) < 2 or not places or _has_hidden_lines(shown):
+    if len(heads) < 2 or not places or _has_other_lines(candidate):
         return _cited(candidate, match.headings)
     parts = [_under(heads, at, shown.text) for at in places]
     first, last = min(start for start, _ in parts), max(end for _, end in parts)
     text = shown.text[first:last].rstrip()
     if len(text) < MIN_QUOTE:
         return _cited(candidate, match.headings)
-    line = shown.lines[0] + shown.text.count("\n", 0, first)
+    lead = len(shown.text) - len(shown.text.lstrip())
+    line = shown.lines[0] + shown.text.count("\n", lead, first)
     lines = (line, line + text.count("\n"))
     part = replace(shown, text=text, lines=lines, headings=match.headings)
     return replace(candidate, shown=part)
@@ -191,7 +226,8 @@ def _line_start(text: str, at: int) -> int:
     return text.rfind("\n", 0, at) + 1
 
 
-def _has_hidden_lines(shown: Excerpt) -> bool:
-    """Whether the file has lines there that are not in the text: comments."""
-    first, last = shown.lines
-    return last - first > shown.text.rstrip().count("\n")
+def _has_other_lines(candidate: Candidate) -> bool:
+    """Whether the file's lines are not those of the text: it has comments, or is a canvas."""
+    first, last = candidate.lines
+    derived = candidate.note.path.lower().endswith(DERIVED_TEXT)
+    return derived or last - first != candidate.text.strip().count("\n")

@@ -33,6 +33,15 @@ class Snippet(NamedTuple):
     marks: tuple[Span, ...]
     at: int  # offset in the passage: of the first match, else of the sentence that was chosen
 
+    def below(self, line: str, marks: Sequence[Span]) -> Snippet:
+        """The same under another line, which is not in the passage."""
+        first = line if len(line) <= LENGTH else line[: LENGTH - 1] + MORE
+        shown = [(a, b) for a, b in marks if b < LENGTH]
+        body = "\n".join(self.text.split("\n")[: LINES - 1])
+        lead = len(first) + 1
+        kept = [(a + lead, b + lead) for a, b in self.marks if b <= len(body)]
+        return Snippet(f"{first}\n{body}".rstrip(), (*shown, *kept), self.at)
+
     def line_in(self, passage: str) -> str:
         """The line of the passage in which the snippet begins."""
         before, after = passage[: self.at], passage[self.at :]

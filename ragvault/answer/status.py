@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragvault.config import folders
 from ragvault.config.settings import Config, Models
@@ -20,6 +21,9 @@ from ragvault.store.links import Dangling
 from ragvault.store.lock import lock_owner
 from ragvault.types import Skipped
 from ragvault.update.freshness import check_vault, waiting
+
+if TYPE_CHECKING:
+    from ragvault.notes.walk import Walked
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class Status:
     skipped: Sequence[Skipped]
     warnings: Mapping[str, Sequence[str]]
     dangling: Sequence[Dangling]
+    unread: Mapping[str, int]  # documents in the vault that are no notes, by suffix
     removed: int  # deleted passages and notes whose text is still in some index file
 
 
@@ -78,6 +83,7 @@ def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Statu
         counts = catalogue.counts()
         unworded = _unworded(catalogue)
         tiers = by_tier(catalogue, counts.passages, unworded)
+        walked = _walked(root, config)
         return Status(
             name=name,
             root=str(root),
@@ -85,14 +91,25 @@ def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Statu
             counts=counts,
             engine=_engine(catalogue),
             tiers=tiers,
-            pending=pending(root, catalogue, config, counts, tiers, len(unworded)),
+            pending=pending(root, catalogue, config, counts, tiers, len(unworded), walked),
             models=index_models(catalogue, config.models),
             writer=writing.words(time.time()) if writing else "",
             skipped=catalogue.skipped(),
             warnings=dict(catalogue.warnings()),
             dangling=catalogue.dangling(),
+            unread=walked.unread if walked else {},
             removed=catalogue.removal_count(catalogue.compacted_revision),
         )
+
+
+def _walked(root: Path, config: Config) -> Walked | None:
+    """What is in the vault; None if it cannot be listed."""
+    from ragvault.notes.walk import walk
+
+    try:
+        return walk(root, config.walk)
+    except RagvaultError:
+        return None
 
 
 def _engine(catalogue: Catalogue) -> str:
@@ -132,14 +149,18 @@ def pending(
     counts: Counts,
     tiers: Mapping[str, int],
     words: int,
+    walked: Walked | None = None,
 ) -> Pending:
-    """What `index` would do, with the tier this vault was last indexed with."""
+    """What `index` would do, with the tier this vault was last indexed with.
+
+    Pass `walked` if the vault was walked already.
+    """
     wordy = tiers["keyword"] + tiers["none"]
     wanted = {"full": tiers["static"] + wordy, "static": wordy}
     passages = wanted.get(_wanted_tier(catalogue), 0)
     links = counts.links.get("waiting", 0)
     try:
-        files = waiting(root, catalogue, config)
+        files = waiting(root, catalogue, config, walked)
         check_vault(root, catalogue)
     except RagvaultError as error:
         return Pending(passages=passages, links=links, why=str(error), words=words)

@@ -64,7 +64,7 @@ class Walk(Table, frozen=True):
 
     vault: ClassVar[bool] = True
 
-    extensions: list[str] = field(default_factory=lambda: [".md", ".markdown"])
+    extensions: list[str] = field(default_factory=lambda: [".md", ".markdown", ".canvas", ".txt"])
     exclude: list[str] = field(default_factory=lambda: list(DEFAULT_EXCLUDES))
     gitignore: bool = True
     obsidian_ignore: bool = True

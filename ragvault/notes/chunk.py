@@ -26,7 +26,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from ragvault.config import settings as config
-from ragvault.text.spans import Lines, cut
+from ragvault.text.spans import Lines, PlacedLines, cut
 from ragvault.types import Block, Held, Kind, Note, Passage, PassageText, Section
 
 _KINDS: tuple[Kind, ...] = ("prose", "list", "table", "code", "callout")  # ties go to the first
@@ -57,7 +57,8 @@ class _Cutter:
 
     def __init__(self, note: Note, visible: _Visible, settings: config.Chunk) -> None:
         self.note, self.visible, self.settings = note, visible, settings
-        self.lines = Lines(note.text)
+        places = note.layout.places
+        self.lines = PlacedLines(places) if places else Lines(note.text)
         self.heading_starts = [heading.start for heading in note.headings]
         self.block_starts = [block.start for block in note.layout.blocks]
         self.held_starts = [held.start for held in note.layout.held]
@@ -101,7 +102,7 @@ class _Cutter:
             has=self._marks(start, end) | {each.part for each in held},
             start=start,
             end=end,
-            lines=(self.lines.of(first), self.lines.of(last)),
+            lines=self.lines.span(first, last),
             columns=(self.lines.column(first), self.lines.column(last)),
             text=text,
             overlap=overlap,
@@ -126,8 +127,7 @@ class _Cutter:
         return first, last - 1
 
     def _lines(self, start: int, end: int) -> tuple[int, int]:
-        first, last = self._letters(start, end)
-        return self.lines.of(first), self.lines.of(last)
+        return self.lines.span(*self._letters(start, end))
 
     def _paths(self, start: int, end: int) -> list[tuple[str, ...]]:
         """The heading paths of a span, in order; () for text before the first heading."""

@@ -26,10 +26,11 @@ _SHELL_SIGN = re.compile(r"[$=]|&&|\s-(?:eq|ne|lt|gt|le|ge)\s")
 _OTHER_VAULT = re.compile(r"^\s*dendron://[^/]+/")  # Dendron names the vault of a note this way
 
 NOTE_SUFFIX = re.compile(r"\.(?:md|markdown)$", re.I)
+_NOTE_FILE = re.compile(r"\.(?:md|markdown|canvas|txt)$", re.I)  # a link to one keeps its suffix
 _IMAGES = "png|jpe?g|gif|bmp|svg|webp|avif|ico|tiff?|heic"
 _FILES = (
-    "mp3|wav|m4a|ogg|3gp|flac|webm|mp4|ogv|mov|mkv|pdf|canvas|base|zip|tar|gz|7z|docx?|"
-    "xlsx?|pptx?|od[tsp]|epub|csv|tsv|txt|rtf|html?|json|ya?ml|xml"
+    "mp3|wav|m4a|ogg|3gp|flac|webm|mp4|ogv|mov|mkv|pdf|base|zip|tar|gz|7z|docx?|"
+    "xlsx?|pptx?|od[tsp]|epub|csv|tsv|rtf|html?|json|ya?ml|xml"
 )
 _IMAGE_SUFFIX = re.compile(rf"\.(?:{_IMAGES})$", re.I)
 # `[[Node.js]]` is a note: only what applications treat as attachments is one.
@@ -84,7 +85,7 @@ def in_properties(front: str, properties: Iterable[Any], order: Order) -> Iterat
 
 def is_attachment(link: Link) -> bool:
     """Whether a link means a file that is not a note: a picture, a sound, a document."""
-    if not link.target or NOTE_SUFFIX.search(link.target):
+    if not link.target or _NOTE_FILE.search(link.target):
         return False
     # A Markdown link names a file, suffix and all; a wikilink names a note, which may have dots.
     pattern = _ANY_SUFFIX if link.form == "markdown" else _ATTACHMENT

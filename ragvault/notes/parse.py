@@ -1,9 +1,12 @@
 """Parse: the text of a file becomes a Note. A file type is one module that returns a Note.
 
     .md .markdown    markdown.py
+    .canvas          canvas.py
+    .txt             plain.py
 
-To add a file type, write a module with a function like `parse_markdown` and name its suffixes in
-PARSERS. A file whose suffix is only in the setting walk.extensions is read as Markdown.
+To add a file type, write a module with a function like `parse_plain`, name its suffixes in PARSERS,
+and add them to the default of walk.extensions, by which the walk, the watcher and the ignore rules
+know what a note is. A file whose suffix is only in that setting is read as Markdown.
 """
 
 from __future__ import annotations
@@ -13,7 +16,9 @@ from pathlib import PurePosixPath
 from typing import Protocol
 
 from ragvault.config import settings as config
+from ragvault.notes.canvas import parse_canvas
 from ragvault.notes.markdown import parse_markdown, stem
+from ragvault.notes.plain import parse_plain
 from ragvault.types import Block, Layout, Note
 
 
@@ -32,7 +37,12 @@ class Parser(Protocol):
     ) -> Note: ...
 
 
-PARSERS: Mapping[str, Parser] = {".md": parse_markdown, ".markdown": parse_markdown}
+PARSERS: Mapping[str, Parser] = {
+    ".md": parse_markdown,
+    ".markdown": parse_markdown,
+    ".canvas": parse_canvas,
+    ".txt": parse_plain,
+}
 
 
 def parse(

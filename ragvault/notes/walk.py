@@ -19,7 +19,8 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +33,13 @@ from ragvault.notes.ignore import Layers, base_layers, ignore_files, with_file
 from ragvault.text.printable import printable
 from ragvault.types import File, Skipped
 
+# Documents that are not read unless walk.extensions names them, and those that are not text at all.
+TEXT_DOCUMENTS = (
+    *(".adoc", ".csv", ".htm", ".html", ".ipynb", ".log", ".mdown", ".mdx", ".mkd", ".org"),
+    *(".qmd", ".rmd", ".rst", ".tex", ".textile", ".tsv", ".wiki"),
+)
+OTHER_DOCUMENTS = (".doc", ".docx", ".epub", ".odt", ".pages", ".pdf", ".pptx", ".rtf", ".xlsx")
+DOCUMENTS = (*TEXT_DOCUMENTS, *OTHER_DOCUMENTS)
 CONFLICT_MARKS = (".sync-conflict-", "conflicted copy")
 # More than any file system keeps inside its directory entry, where a file needs no block.
 INLINE_BYTES = 4096
@@ -49,6 +57,7 @@ class Walked:
     ignored: int = 0  # notes, and folders with whatever is in them
     unreadable: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
+    unread: Mapping[str, int] = field(default_factory=dict)  # other documents, by suffix
 
 
 class Folder(NamedTuple):
@@ -74,6 +83,7 @@ class WalkState:
     ignored: int = 0
     unreadable: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
+    unread: Counter[str] = field(default_factory=Counter)
     links: int = 0
     shared: set[tuple[int, int]] = field(default_factory=set)  # files with more than one name
 
@@ -147,6 +157,8 @@ def sort_out(state: WalkState, folder: Folder, entries: list[os.DirEntry[str]]) 
                     link(state, path, entry, is_note=False)
             elif name.endswith(".icloud"):
                 stub(state, layers, folder.path, name)
+            elif name.lower().endswith(DOCUMENTS) and not layers.ignore(path, name, folder=False):
+                state.unread["." + name.rpartition(".")[2].lower()] += 1
         except OSError as error:
             lose(state, path, error)
 
@@ -287,6 +299,7 @@ def finish(state: WalkState) -> Walked:
         state.ignored,
         frozenset(state.unreadable),
         tuple(sorted(state.warnings)),
+        dict(sorted(state.unread.items())),
     )
 
 
@@ -305,6 +318,7 @@ class Listing(NamedTuple):
     ignored: int
     unreadable: frozenset[str]
     warnings: tuple[str, ...]
+    unread: Mapping[str, int]
     links: int
     shared: frozenset[tuple[int, int]]
 
@@ -473,6 +487,7 @@ class IncrementalWalk:
             state.ignored += listing.ignored
             state.unreadable.update(listing.unreadable)
             state.warnings.extend(listing.warnings)
+            state.unread.update(listing.unread)
         return state
 
 
@@ -487,6 +502,7 @@ def _listing(folder: Folder, inner: list[Folder], state: WalkState) -> Listing:
         state.ignored,
         frozenset(state.unreadable),
         tuple(state.warnings),
+        dict(state.unread),
         state.links,
         frozenset(state.shared),
     )

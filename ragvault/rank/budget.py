@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from ragvault.candidate import Candidate, Context, Excerpt, Ranked, Removal
 from ragvault.config.ranking import Budget
 from ragvault.text.sentences import sentence_ends
+from ragvault.types import DERIVED_TEXT
 
 _LINES = re.compile(r"\n+")
 _HEADINGS = re.compile(r"(?:\s*#{1,6}(?:[ \t][^\n]*)?(?:\n|$))*\s*")
@@ -76,7 +77,8 @@ def _reported(kept: list[Candidate], dropped: Sequence[Candidate], tokens: int) 
     reason = f"does not fit into {tokens} tokens"
     warnings = []
     if dropped:
-        warnings.append(f"{len(dropped)} results left out: a budget of {tokens} tokens is full")
+        results = "1 result" if len(dropped) == 1 else f"{len(dropped)} results"
+        warnings.append(f"{results} left out: a budget of {tokens} tokens is full")
     if kept and kept[-1].cut:
         warnings.append("the last result is cut to fit the budget")
     return Ranked(tuple(kept), tuple(Removal(each, reason) for each in dropped), tuple(warnings))
@@ -105,6 +107,7 @@ def _shortened(candidate: Candidate, part: str) -> Candidate:
     # Comments in a note take up lines but are not shown, and where they are is not known here. So
     # the reported lines include all of the part, and perhaps as many more as there are comments.
     unseen = max(0, last - first - text.count("\n") + text.endswith("\n"))
-    lines = first, min(last, first + part.count("\n") + unseen)
+    derived = candidate.note.path.lower().endswith(DERIVED_TEXT)
+    lines = first, last if derived else min(last, first + part.count("\n") + unseen)
     shown = candidate.shown or Excerpt(candidate.id, "", lines, candidate.headings)
     return replace(candidate, shown=replace(shown, text=part, lines=lines), cut=True)

@@ -259,9 +259,9 @@ class Notes(Database):
         found = self._db.execute(middle, (total // 2,)).fetchone()
         if found is None or total < 2:
             return None
+        near = "SELECT count(*) FROM notes WHERE abs(mtime_ns - ?) <= ?"
+        count = self._db.execute(near, (found[0], COPY_TIME_NS)).fetchone()[0]
         low, high = found[0] - COPY_TIME_NS, found[0] + COPY_TIME_NS
-        within = "SELECT count(*) FROM notes WHERE mtime_ns BETWEEN ? AND ?"
-        count = self._db.execute(within, (low, high)).fetchone()[0]
         return (low / 1e9, high / 1e9) if 2 * count > total else None
 
     @reading

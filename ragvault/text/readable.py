@@ -25,6 +25,7 @@ Order = Literal["target-first", "label-first"]
 ITEM, OPEN, DONE, CELL = "\u2022 ", "\u2610 ", "\u2611 ", " \u00b7 "
 _PIPE = "\ue000"  # stands for an escaped `|` until a row is cut into cells
 
+_URL = r"(?P<url>\b(?:https?|ftp|obsidian|file)://[^\s<>\[\]|`]+)"
 _FENCE = re.compile(r"^[ \t>]*(?:[-*+]|\d+[.)])?[ \t]*(?:`{3,}|~{3,})([^\n`]*)$", re.M)
 _INLINE = re.compile(
     r"(?P<escape>\\(?!\[\\?\[|\]\\?\])[!-/:-@\[-`{-~])"
@@ -41,7 +42,7 @@ _INLINE = re.compile(
     r"|(?P<field>[\[(](?P<key>[\w -]+)::[ \t]*(?P<value>[^\[\]()\n]*)[\])])"
     r"|(?P<auto><(?P<address>[a-zA-Z][a-zA-Z0-9+.-]*:[^<>\s]*|[^<>\s@]+@[^<>\s@]+)>)"
     r"|(?P<html></?[a-zA-Z][^<>]*>)"
-    r"|(?P<url>\b(?:https?|ftp|obsidian|file)://[^\s<>\[\]|`]+)"
+    rf"|{_URL}"
     r"|(?P<entity>&(?:#\d{1,7}|#x[0-9a-fA-F]{1,6}|[a-zA-Z]{2,31});)"
     r"|(?P<block>(?<=[ \t])\^[A-Za-z0-9-]+[ \t]*$)"
     r"|(?P<mark>\*{2,3}(?=\S)|(?<=\S)\*{2,3}|(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])"
@@ -49,6 +50,7 @@ _INLINE = re.compile(
     r"|(?P<left>\\?\[\\?\[|\\?\]\\?\]|\]\((?:[^()\s]*\))?)",
     re.M | re.S,
 )
+_IN_PLAIN_TEXT = re.compile(rf"(?P<wiki>!?{WIKILINK})|{_URL}|(?P<left>\[\[|\]\])")
 _SITE = re.compile(r"(?:\w+:)?(?://)?(?:www\.)?([^/?#\s]+)")
 _TRAILING = ".,;:!?'\")*_"  # marks after a bare address that belong to the sentence
 _BLOCK_TAG = re.compile(r"</?(?:br|p|div|li|tr|td|th|h[1-6])\b", re.I)
@@ -111,7 +113,14 @@ def readable(text: str, *, code: bool = False, order: Order = "target-first") ->
         if inside:
             writer.code(text, start, end)
         else:
-            writer.prose(*_shown(text, start, end, order))
+            writer.prose(*_shown(text, start, end, order, _INLINE))
+    return writer.finished()
+
+
+def plain_lines(text: str, *, order: Order = "target-first") -> Readable:
+    """Text that is no Markdown, as lines: one for each paragraph and list item."""
+    writer = _Writer()
+    writer.plain(*_shown(text, 0, len(text), order, _IN_PLAIN_TEXT))
     return writer.finished()
 
 
@@ -132,20 +141,24 @@ def _code_parts(text: str, code: bool) -> Iterator[tuple[bool, int, int]]:
 # --- Inside a line: links, emphasis, HTML ---
 
 
-def _shown(text: str, start: int, end: int, order: Order) -> tuple[str, list[int]]:
+def _shown(
+    text: str, start: int, end: int, order: Order, marks: re.Pattern[str]
+) -> tuple[str, list[int]]:
     """The characters of a span that a reader sees, and where each comes from."""
     shown: list[str] = []
     origin: list[int] = []
-    for piece, at, verbatim in _pieces(text, start, end, order):
+    for piece, at, verbatim in _pieces(text, start, end, order, marks):
         shown.append(piece)
         origin.extend(range(at, at + len(piece)) if verbatim else [at] * len(piece))
     return "".join(shown), origin
 
 
-def _pieces(text: str, start: int, end: int, order: Order) -> Iterator[Piece]:
+def _pieces(
+    text: str, start: int, end: int, order: Order, marks: re.Pattern[str]
+) -> Iterator[Piece]:
     """Parts of a text as they are shown."""
     at = start
-    for found in _INLINE.finditer(text, start, end):
+    for found in marks.finditer(text, start, end):
         yield text[at : found.start()], at, True
         at = found.end()
         yield from _token(text, found, order)
@@ -166,10 +179,10 @@ def _token(text: str, found: re.Match[str], order: Order) -> Iterator[Piece]:
         yield _wikilink_label(found[0], order), start, False
     elif kind == "link":
         if not found[0].startswith("!") or found["label"]:
-            yield from _pieces(text, found.start("label"), found.end("label"), order)
+            yield from _pieces(text, found.start("label"), found.end("label"), order, _INLINE)
     elif kind == "field":
         yield f"{found['key'].strip()}: ", start, False
-        yield from _pieces(text, found.start("value"), found.end("value"), order)
+        yield from _pieces(text, found.start("value"), found.end("value"), order, _INLINE)
     elif kind == "auto":
         yield _site(found["address"]), start, False
     elif kind == "url":
@@ -237,6 +250,19 @@ class _Writer:
                 self._add("code", f"`{inner}`", [first, *range(first, first + len(inner)), first])
             at += len(line) + 1
         self._open = False
+
+    def plain(self, text: str, origin: list[int]) -> None:
+        """Paragraphs and list items, whose signs mean nothing else."""
+        at = 0
+        for line in text.split("\n"):
+            places = origin[at : at + len(line)]
+            if not line.strip():
+                self._open = False
+            elif bullet := _BULLET.match(line):
+                self._item(bullet, line, places)
+            else:
+                self._paragraph(line, places)
+            at += len(line) + 1
 
     def prose(self, text: str, origin: list[int]) -> None:
         """Everything else: headings, rows, items and paragraphs."""

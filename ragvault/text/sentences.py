@@ -57,6 +57,8 @@ def _is_end(text: str, found: re.Match[str], start: int) -> bool:
     if word is None:
         return True
     last = word[0].lower()
+    if last.isdigit() and at - len(last) == start:  # the number of a list item
+        return False
     if _DOTTED.fullmatch(last) or last in _ABBREVIATIONS:
         return False
     return not (last in _NUMBERED and rest[:1].isdigit())

@@ -150,12 +150,13 @@ def test_the_name_of_the_file_is_found_whatever_the_title():
     assert words.fields["tags"] == ("x/y",)
 
 
-def test_the_values_of_properties_are_found(shelf):
+def test_the_names_and_values_of_properties_are_found(shelf):
     properties = {"title": "x", "status": "blocked", "due": 2024, "people": ["Ada", {"x": "Bob"}]}
     words = note_words(1, Note(path="a.md", text="", title="x", properties=properties))
-    assert words.fields["properties"] == ("blocked", "2024", "Ada", "Bob")
+    assert words.fields["properties"] == ("status blocked", "due 2024", "people Ada", "Bob")
     shelf.put(words, passage(1, 1, "text"))
     assert shelf.ids(Words("blocked")) == shelf.ids(Words("ada")) == shelf.ids(Words("2024")) == [1]
+    assert shelf.ids(Words("status")) == [1]
     assert shelf.ids(Words("bob", field="properties")) == [1]
 
 

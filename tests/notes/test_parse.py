@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ragvault.config import settings as config
 from ragvault.notes import frontmatter, markdown
 from ragvault.notes.markdown import blank_out, clean_tag, find_tags
-from ragvault.notes.parse import parse
+from ragvault.notes.parse import PARSERS, parse
 from ragvault.text.spans import Lines
 from ragvault.types import Note
 
@@ -166,3 +166,15 @@ def test_fields_met_twice_become_a_list_and_frontmatter_comes_first():
 def test_no_tag_is_missed_by_the_look_for_a_likely_one(text):
     met = (clean_tag(match[1] or "") for match in markdown._TAG.finditer(text))
     assert list(find_tags(text)) == [tag for tag in met if tag]
+
+
+def test_what_can_be_parsed_is_what_the_walk_takes_for_a_note():
+    assert sorted(PARSERS) == sorted(config.Walk().extensions)
+
+
+@given(ODD)
+def test_plain_text_of_any_kind_is_all_of_it_prose(text):
+    note = read(text, "a.txt")
+    blocks = note.layout.blocks
+    assert "".join(text[block.start : block.end] for block in blocks) == text
+    assert (note.headings, note.tags, note.properties, note.excluded) == ((), (), {}, ())

@@ -68,7 +68,7 @@ def denied(monkeypatch):
 
 
 def test_markdown_files_are_found_in_every_folder_in_the_order_of_their_paths(tmp_path):
-    make(tmp_path, "b.md", "a/z.markdown", "a/B.MD", "photo.png", "a/readme.txt", "md")
+    make(tmp_path, "b.md", "a/z.markdown", "a/B.MD", "photo.png", "a/readme.text", "md")
     assert seen(tmp_path) == ["a/B.MD", "a/z.markdown", "b.md"]
 
 

@@ -38,6 +38,21 @@ def test_a_time_centuries_away_is_stored(catalogue):
     assert catalogue.files()["a.md"].mtime_ns == 2**63 - 1
 
 
+def test_files_that_were_written_within_minutes_were_copied(catalogue):
+    assert catalogue.copied() is None
+    minute = 60_000_000_000
+    put(catalogue, note("a.md"), mtime_ns=100 * minute)
+    assert catalogue.copied() is None  # one note says nothing
+    put(catalogue, note("b.md"), mtime_ns=105 * minute)
+    low, high = catalogue.copied()
+    assert low <= 6000 < 6300 <= high
+    put(catalogue, note("c.md"), mtime_ns=9000 * minute)  # edited later
+    low, high = catalogue.copied()
+    assert high < 9000 * 60
+    put(catalogue, note("d.md"), mtime_ns=2**70)
+    assert catalogue.copied() is None  # no longer most of them
+
+
 def test_a_note_that_is_not_there_is_a_key_error(catalogue):
     for ask in (catalogue.note, catalogue.sections, catalogue.stored, catalogue.anchors):
         with pytest.raises(KeyError):

@@ -21,6 +21,7 @@ def split(text: str) -> list[str]:
         ("See fig. 3 and no. 4. He said no. So be it.", None),
         ("Why? e.g. for fun. “Really.” Well", ["Why? e.g. for fun.", "“Really.”", "Well"]),
         ("version 1.2 of x.y is out", ["version 1.2 of x.y is out"]),
+        ("1. One thing. It is 2. Two", ["1. One thing.", "It is 2.", "Two"]),
         ("一。二！三", ["一。", "二！", "三"]),
         ("Wait… What", ["Wait…", "What"]),
     ],

@@ -184,6 +184,8 @@ def status_text(found: Status, watcher: str, resident: str = "", *, full: bool) 
     }
     if resident:
         rows["resident"] = printable(resident)
+    if found.unread:
+        rows["not read"] = _unread(found.unread)
     if found.removed:
         rows["removed"] = (
             "deleted text is still in index files; to erase it: ragvault forget --removed"
@@ -192,6 +194,18 @@ def status_text(found: Status, watcher: str, resident: str = "", *, full: bool) 
         rows["writer"] = printable(found.writer)
     lines = [f"{word:9} {text}" for word, text in rows.items()]
     return "\n".join([*lines, *_details(found)] if full else lines)
+
+
+def _unread(unread: Mapping[str, int]) -> str:
+    """Documents that are no notes, and how to have them read."""
+    from ragvault.notes.walk import TEXT_DOCUMENTS
+
+    counts = ", ".join(f"{number:,} {suffix}" for suffix, number in unread.items())
+    text = [suffix for suffix in unread if suffix in TEXT_DOCUMENTS]
+    other = [suffix for suffix in unread if suffix not in TEXT_DOCUMENTS]
+    ways = [f"to read {', '.join(text)} as text, add it to walk.extensions"] if text else []
+    ways += [f"{', '.join(other)}: convert to Markdown or text first"] if other else []
+    return "; ".join([counts, *ways])
 
 
 def _vectors(found: Status) -> str:

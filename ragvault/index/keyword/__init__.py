@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ragvault.index.keyword.index import Index
     from ragvault.ports import KeywordWriter
 
-FORMAT = 2  # of our documents: fields, kinds and keys
+FORMAT = 3  # of our documents: fields, kinds and keys
 EngineName = Literal["whoosh", "tantivy"]
 # Passages from which a vault gets tantivy, and below which it goes back: not at every edit.
 UP, DOWN = 10_000, 7_000

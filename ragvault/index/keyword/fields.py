@@ -140,10 +140,22 @@ _SKIPPED = {"cssclass", "cssclasses", "publish", "permalink"}  # for Obsidian, n
 
 
 def property_texts(properties: Mapping[str, Any]) -> Iterator[str]:
-    """The values of a note's frontmatter as texts, without those that have their own field."""
+    """The properties of a note as texts, `name value`, without those that have their own field."""
+    for name, values in _searched(properties):
+        first, *others = [*values, ""]
+        yield f"{name} {first}".rstrip()
+        yield from filter(None, others)
+
+
+def property_lines(properties: Mapping[str, Any]) -> list[str]:
+    """The same properties for people: `name: value, value`."""
+    return [f"{name}: {', '.join(values)}" for name, values in _searched(properties) if values]
+
+
+def _searched(properties: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
     for name, value in properties.items():
         if str(name).casefold() not in _OWN | _SKIPPED:
-            yield from _texts(value)
+            yield str(name), list(_texts(value))
 
 
 def _texts(value: Any) -> Iterator[str]:
