@@ -15,7 +15,7 @@ the truth, and everything after it can be rebuilt without embedding a text twice
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -28,6 +28,7 @@ from ragvault.notes.walk import Walked, walk
 from ragvault.ports import Progress
 from ragvault.store.caches import KEYWORD
 from ragvault.store.catalogue import Catalogue
+from ragvault.types import PassageText
 from ragvault.update.compact import compact_if_due
 from ragvault.update.graph import REGROUP, LinkGraph
 from ragvault.update.keyword import (
@@ -38,7 +39,13 @@ from ragvault.update.keyword import (
 )
 from ragvault.update.notes import Report, compare, remember_run, resolve_links, store
 from ragvault.update.prepare import prepare_all
-from ragvault.update.vectors import PAGE, embed, measure_unrelated, refresh_vectors, use_model
+from ragvault.update.vectors import (
+    PAGE,
+    NewTexts,
+    measure_unrelated,
+    refresh_vectors,
+    use_model,
+)
 
 # Pages of full vectors after which superseded static ones are dropped: both tiers of a whole vault
 # at once would make the index half as large again.
@@ -79,7 +86,7 @@ def ingest(
 
     engines.drop_format_1_caches()
     run = _Caches(catalogue, engines, report)
-    run.update_keyword()
+    run.update_keyword(and_static=tier != "keyword")
     if tier != "keyword":
         models = engines.config.models
         run.update_static(more_follows=tier == "full" and models.embedder != models.static)
@@ -131,16 +138,38 @@ class _Caches:
         self.catalogue, self.engines, self.report = catalogue, engines, report
         self.progress = engines.progress
         self.reached: Tier = "keyword"  # the best tier that this run completed
+        self._early_static: NewTexts | None = None
 
-    def update_keyword(self) -> None:
-        """The keyword index; without its engine the run goes on with a warning."""
+    def update_keyword(self, *, and_static: bool) -> None:
+        """The keyword index; without its engine the run goes on with a warning.
+
+        A first index embeds passages while their words are indexed (`and_static`): tantivy writes
+        in a thread of its own, and the texts are read already.
+        """
+        if and_static and self.catalogue.cache(KEYWORD) is None:
+            self._early_static = self._new_static_texts()
         try:
-            refresh_keyword(self.catalogue, self.engines)
+            refresh_keyword(self.catalogue, self.engines, with_page=self._embed_early)
         except EngineMissing as missing:
             self.report.warn(missing)
             return
         if self.report.anything:
             self.progress.info("Ready: keyword search.")
+
+    def _new_static_texts(self) -> NewTexts | None:
+        """None where the model would have to be downloaded first: words do not wait for that."""
+        try:
+            model = self.engines.embedder(self.engines.config.models.static, offline=True)
+        except NO_VECTORS:
+            return None
+        return NewTexts(self.catalogue, model, self.catalogue.tier_model("full"), PAGE)
+
+    def _embed_early(self, passages: Sequence[PassageText]) -> None:
+        try:
+            if self._early_static is not None:
+                self._early_static.embed(passages)
+        except NO_VECTORS:  # `update_static` warns of it
+            self._early_static = None
 
     def update_static(self, *, more_follows: bool) -> None:
         """Quick vectors of the static model, for passages without a full vector."""
@@ -148,8 +177,8 @@ class _Caches:
         full = self.catalogue.tier_model("full")
         try:
             embedder = self.engines.embedder(self.engines.config.models.static)
-            step = "embedding (static)"
-            new = embed(self.catalogue, embedder, self.progress, step, better=full, slab=PAGE)
+            new = self._early_static or NewTexts(self.catalogue, embedder, full, PAGE)
+            new.embed_all(self.progress, "embedding (static)")
             better = full if full != embedder.name else ""
             refresh_vectors(embedder.name, self.catalogue, self.engines, better)
         except NO_VECTORS as missing:
@@ -158,8 +187,8 @@ class _Caches:
         use_model(self.catalogue, "static", embedder.name)
         measure_unrelated(self.catalogue, embedder)
         self.reached = "static"
-        self.report.embedded = new
-        if new:
+        self.report.embedded = new.total
+        if new.total:
             follows = " Full quality follows." if more_follows else ""
             self.progress.info(f"Ready: keyword + quick semantic search.{follows}")
 
@@ -199,13 +228,8 @@ class _Caches:
             embedder = self.engines.embedder(choice.embeds)
             if choice.answers is None:
                 use_model(self.catalogue, "full", embedder.name)
-            new = embed(
-                self.catalogue,
-                embedder,
-                self.progress,
-                slab=self.engines.slab,
-                after_page=self._after_full_page(embedder.name),
-            )
+            new = NewTexts(self.catalogue, embedder, slab=self.engines.slab)
+            new.embed_all(self.progress, after_page=self._after_full_page(embedder.name))
             self.progress.checkpoint()
             refresh_vectors(embedder.name, self.catalogue, self.engines)
         except NO_VECTORS as missing:
@@ -216,8 +240,8 @@ class _Caches:
         self.reached = "full"
         self._drop_superseded_static()
         # Every passage that got a static vector in this run has got a full one as well.
-        self.report.embedded = max(self.report.embedded, new)
-        if new:
+        self.report.embedded = max(self.report.embedded, new.total)
+        if new.total:
             self.progress.info("Ready: keyword + full semantic search.")
 
     def _after_full_page(self, model: str) -> Callable[[], None]:
