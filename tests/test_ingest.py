@@ -29,7 +29,7 @@ from write_kit import (
 
 from ragvault.cli.render.reports import index_report
 from ragvault.engines import Engines
-from ragvault.errors import IndexUnusable, VaultEmptied, VaultUnreadable
+from ragvault.errors import IndexUnusable, ModelUnusable, VaultEmptied, VaultUnreadable
 from ragvault.index import graph
 from ragvault.index.keyword.whoosh import WhooshWriter
 from ragvault.index.tiers import Tiers
@@ -38,7 +38,7 @@ from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import HasPart, Words
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
-from ragvault.update import compact, keyword
+from ragvault.update import compact, keyword, workers
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]
@@ -136,6 +136,44 @@ def test_a_first_run_embeds_every_text_once_in_each_tier(vault, models):
     for model in ("rough", "fine"):
         seen = models[model].seen
         assert len(seen) == len(set(seen)) == passages(vault) + len(TOPICS)
+
+
+@pytest.mark.parametrize("engine", ["whoosh", "tantivy"])
+def test_documents_that_workers_make_answer_like_those_made_here(
+    vault, tmp_path, monkeypatch, engine
+):
+    vault.index("static")
+    monkeypatch.setattr(keyword, "MANY", 1)
+    monkeypatch.setattr(keyword, "JOB", 3)
+    other = opened(vault.root, tmp_path / "other", f"keyword.engine={engine}")
+    other.index("static")
+    alone = opened(vault.root, tmp_path / "alone", f"keyword.engine={engine}")
+    without_processes(monkeypatch)
+    alone.index("static")
+
+    assert answers(other) == answers(alone)
+    with vault.catalogue() as catalogue, other.catalogue() as of_other:
+        assert catalogue.passage_count() == of_other.passage_count()
+
+
+def test_a_passage_whose_worker_fails_is_found_all_the_same(vault, monkeypatch):
+    monkeypatch.setattr(keyword, "MANY", 1)
+    monkeypatch.setattr(keyword, "run_jobs", lambda jobs: (workers.Failure("ended") for _ in jobs))
+    vault.index("keyword")
+    assert vault.search("bread and flour").results
+
+
+def test_a_static_model_that_fails_while_words_are_indexed_costs_no_words(
+    vault, models, monkeypatch
+):
+    def fail(*_):
+        raise ModelUnusable("rough", "it is damaged")
+
+    monkeypatch.setattr(models["rough"], "embed", fail)
+    report = vault.index("static")
+    assert report.tier == "keyword"
+    assert any("it is damaged" in warning for warning in report.warnings)
+    assert vault.search("bread and flour").results
 
 
 def test_a_second_run_does_nothing(vault, models):

@@ -79,6 +79,7 @@ def tantivy_schema(settings: Keyword) -> tantivy.Schema:
 
 _WORD = re.compile(rf"{FORM}|[\x1e\x1f]")
 _SEPARATORS = dict.fromkeys((code for code in range(128) if not _WORD.match(chr(code))), " ")
+_SEPARATORS |= {0x1E: " \x1e ", 0x1F: " \x1f "}  # words of their own
 
 
 @lru_cache(maxsize=2)  # forms and stems mostly have the same text
