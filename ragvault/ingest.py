@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from itertools import count
+from math import inf
 from pathlib import Path
 from typing import Literal
 
@@ -64,15 +65,22 @@ def ingest(
     allow_empty: bool = False,
     regroup: float = 0.0,
     postpone_compact: bool = False,
+    time_limit: float = inf,
 ) -> Report:
     """Bring the index up to date with the vault. The caller holds the writer's lock.
 
     `look` replaces the walk, for a caller that knows what has changed. Communities are computed
-    again when at least the share `regroup` of the links has changed. Raises VaultEmptied where
-    every note would be removed, unless `allow_empty`; and whatever `engines.progress` raises.
+    again when at least the share `regroup` of the links has changed. After `time_limit` seconds no
+    more full vectors are embedded; everything else is finished (`Report.unembedded`).
+
+    Raises VaultEmptied where every note would be removed, unless `allow_empty`; ModelUnknown before
+    anything is done; and whatever `engines.progress` raises.
     """
     began, progress = time.perf_counter(), engines.progress
+    until = time.monotonic() + time_limit
     engines.rebuilt.clear()
+    if tier != "keyword":
+        engines.check_models(catalogue, full=tier == "full")
 
     report = update_catalogue(
         root,
@@ -93,7 +101,7 @@ def ingest(
         run.update_vocabulary()
     run.update_graph(regroup)
     if tier == "full":
-        run.update_full()
+        run.update_full(until)
     else:
         run.refresh_better_tiers()
 
@@ -220,16 +228,26 @@ class _Caches:
                 self.report.warn(missing)
         self.report.communities_due = graph.is_due(REGROUP)
 
-    def update_full(self) -> None:
-        """Vectors of the transformer. A newly chosen model is used when it has embedded all."""
+    def update_full(self, until: float) -> None:
+        """Vectors of the transformer, as many as can be embedded until then.
+
+        A newly chosen model is used when it has embedded all.
+        """
         self.progress.checkpoint()
         choice = self.engines.choice(self.catalogue)
         try:
             embedder = self.engines.embedder(choice.embeds)
             if choice.answers is None:
                 use_model(self.catalogue, "full", embedder.name)
-            new = NewTexts(self.catalogue, embedder, slab=self.engines.slab)
-            new.embed_all(self.progress, after_page=self._after_full_page(embedder.name))
+            new = NewTexts(self.catalogue, embedder, slab=self.engines.slab, first_needed=True)
+            after_page = self._after_full_page(embedder.name)
+            if not new.embed_all(self.progress, after_page=after_page, until=until):
+                self.report.unembedded = len(self.catalogue.unembedded(embedder.name))
+            if self.report.unembedded:
+                self._drop_superseded_static()
+                embedded = new.total - self.report.unembedded
+                self.report.embedded = max(self.report.embedded, embedded)
+                return
             self.progress.checkpoint()
             refresh_vectors(embedder.name, self.catalogue, self.engines)
         except NO_VECTORS as missing:

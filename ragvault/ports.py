@@ -470,6 +470,11 @@ class Corpus(Protocol):
         ...
 
     @property
+    def full_share(self) -> float:
+        """The share of the passages with a vector that have a full one, from 0 to 1."""
+        ...
+
+    @property
     def missing(self) -> Mapping[str, str]:
         """The parts of the index that cannot be used, and why."""
         ...

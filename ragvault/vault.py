@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,12 +95,14 @@ class Vault:
         look: Callable[[], Walked] | None = None,
         regroup: float = 0.0,
         postpone_compact: bool = False,
+        time_limit: float = inf,
     ) -> Report:
         """Bring the index up to date with the files, and remember the vault.
 
         `progress` may raise to cancel: finished work is kept. Communities are computed again when
         at least the share `regroup` of the links changed. With `postpone_compact` the bytes of
-        removed notes stay in the files until a later run (`Report.compact_due`).
+        removed notes stay in the files until a later run (`Report.compact_due`). After `time_limit`
+        seconds no more full vectors are embedded; a later run goes on (`Report.unembedded`).
 
         A caller with many runs passes its own `engines`, which keep their models open; then
         `offline` and `progress` are those of the engines. One that knows what has changed passes
@@ -135,6 +138,7 @@ class Vault:
                     allow_empty=allow_empty,
                     regroup=regroup,
                     postpone_compact=postpone_compact,
+                    time_limit=time_limit,
                 )
 
     def forget(self, note: str | None, *, progress: Progress | None = None) -> Forgotten:

@@ -221,6 +221,48 @@ def test_a_half_finished_upgrade_finds_the_rest_by_its_rough_vectors(vault, mode
     assert models["rough"].seen == []
 
 
+def test_full_vectors_come_first_to_notes_changed_lately_and_to_notes_that_are_linked(
+    tmp_path, models, monkeypatch
+):
+    names = ("apple", "birch", "cedar", "elm")
+    write(tmp_path / "vault", {f"{name}.md": f"About the {name}." for name in names})
+    write(tmp_path / "vault", {f"{at}.md": f"{at} [[cedar]]" for at in range(3)})
+    os.utime(tmp_path / "vault" / "elm.md")
+    monkeypatch.setattr("ragvault.update.vectors.PAGE", 1)
+
+    opened(tmp_path / "vault", tmp_path / "home").index()
+
+    about = [text for text in models["fine"].seen if text.startswith("About")]
+    assert set(about[:2]) == {"About the elm.", "About the cedar."}
+    assert len(about) == len(names)
+
+
+def test_a_run_with_a_time_limit_finishes_the_rest_and_is_continued_by_the_next(
+    vault, models, monkeypatch, tmp_path
+):
+    monkeypatch.setattr("ragvault.update.vectors.PAGE", 8)
+    first = vault.index(time_limit=1e-9)
+
+    assert first.tier == "static"
+    assert 0 < first.unembedded < first.passages
+    assert tier_sizes(vault)["full"] == first.passages - first.unembedded
+    assert "have full vectors" in index_report("vault", first)
+    (line,) = vault.search("bread and flour").warnings
+    assert line.startswith(f"{1 - first.unembedded / first.passages:.0%} of this vault has full")
+
+    runs, report = 0, first
+    while report.unembedded:
+        report, before, runs = vault.index(time_limit=1e-9), report, runs + 1
+        assert report.unembedded < before.unembedded
+    assert (runs > 1, report.tier) == (True, "full")
+    assert vault.search("bread and flour").warnings == ()
+    seen = models["fine"].seen
+    assert len(seen) == len(set(seen)) == passages(vault) + len(TOPICS)
+    at_once = opened(vault.root, tmp_path / "at once")
+    at_once.index()
+    assert answers(vault) == answers(at_once)
+
+
 def test_rough_vectors_make_room_while_good_ones_come(vault, monkeypatch):
     monkeypatch.setattr("ragvault.update.vectors.PAGE", 4)
     monkeypatch.setattr("ragvault.ingest.PAGES", 1)

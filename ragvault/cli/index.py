@@ -42,6 +42,15 @@ def index(
     no_vectors: Annotated[
         bool, typer.Option("--no-vectors", help="Same as --tier keyword.")
     ] = False,
+    time_limit: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            "--for",
+            metavar="TIME",
+            help="Stop embedding full vectors after this time, such as 90s, 5m or 1h. "
+            "Run it again to continue.",
+        ),
+    ] = None,
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Rebuild all indexes, reusing stored embeddings.")
     ] = False,
@@ -73,7 +82,7 @@ def index(
 
     Reads only files that changed and embeds only new text. Never writes to the vault. You can
     search as soon as the first tier is done. Ctrl-C keeps what is done; run the same command again
-    to continue.
+    to continue. Notes that changed lately, or that many others link to, get full vectors first.
 
     ragvault index sample_vault
 
@@ -84,6 +93,7 @@ def index(
     from ragvault.service.process import pause_watcher
     from ragvault.vault import Vault
 
+    seconds = options.seconds(time_limit)
     flags = [*(set_ or ()), *([f"models.embedder={model}"] if model else ())]
     try:
         opened = Vault.open(vault, flags=flags)
@@ -95,6 +105,7 @@ def index(
             if watcher:
                 console.report(f"pausing the watcher (pid {watcher.pid}) during this run")
             how: Any = {"rebuild": rebuild, "allow_empty": allow_empty, "offline": offline}
+            how["time_limit"] = seconds
             report = opened.index(how_far, progress=shown, **how)
     except KeyboardInterrupt:
         console.report("stopped; finished work is kept. Run the same command again to continue")

@@ -11,8 +11,9 @@ replaced, the time is recorded: its vectors are kept for a day (compact.py).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from math import inf
 
 from ragvault.config.settings import Vector
 from ragvault.engines import Engines
@@ -29,15 +30,25 @@ PAGE = 1024  # passages whose texts are read at a time
 class NewTexts:
     """The passages without a vector of a model, or of the model `better`; embeds each text once.
 
-    A slab is what is stored at once, and so what a crash can cost.
+    `first_needed`: those of notes that people are most likely to look for come first. A slab is
+    what is stored at once, and so what a crash can cost.
     """
 
     def __init__(
-        self, catalogue: Catalogue, embedder: Embedder, better: str = "", slab: int = SLAB
+        self,
+        catalogue: Catalogue,
+        embedder: Embedder,
+        better: str = "",
+        slab: int = SLAB,
+        *,
+        first_needed: bool = False,
     ) -> None:
         self._catalogue, self._embedder, self._slab = catalogue, embedder, slab
         _use_again(catalogue, embedder.name)
-        self._waiting = dict.fromkeys(catalogue.unembedded(embedder.name, better))
+        passages = catalogue.unembedded(embedder.name, better)
+        self._waiting = dict.fromkeys(
+            by_need(catalogue, passages) if first_needed and passages else passages
+        )
         self._seen: set[bytes] = set()
         self.total = len(self._waiting)
 
@@ -59,8 +70,9 @@ class NewTexts:
         progress: Progress,
         step: str = "embedding",
         after_page: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Embed all that are left."""
+        until: float = inf,
+    ) -> bool:
+        """Embed all that are left; False if the moment `until` (time.monotonic) came first."""
         passages = list(self._waiting)
         before = self.total - len(passages)
         for start in range(0, len(passages), PAGE):
@@ -68,9 +80,50 @@ class NewTexts:
 
             def after_slab(done: int, _: int, start: int = start) -> None:
                 progress.step(step, before + start + done, self.total)
+                if time.monotonic() >= until:
+                    raise _TimeIsUp
 
-            self.embed(self._catalogue.passage_texts(passages[start : start + PAGE]), after_slab)
+            try:
+                texts = self._catalogue.passage_texts(passages[start : start + PAGE])
+                self.embed(texts, after_slab)
+            except _TimeIsUp:
+                after_page()
+                return False
             after_page()
+        return True
+
+
+class _TimeIsUp(Exception):
+    """Not an error: what was embedded is stored, and a later run goes on."""
+
+
+# --- The order in which people need full vectors ---
+
+K = 60  # as in the fusion of search results: the first ranks count, and none decides alone
+
+
+def by_need(catalogue: Catalogue, passages: Iterable[int]) -> list[int]:
+    """Passages, those of notes changed lately and of notes many others link to first.
+
+    Notes are ranked by each of the two, and the ranks are fused. Equal notes go by their ids.
+    """
+    notes = catalogue.modified_and_backlinks()
+    modified = _ranks({note: when for note, (when, _) in notes.items()})
+    linked = _ranks({note: count for note, (_, count) in notes.items()})
+    need = {note: 1 / (K + modified[note]) + 1 / (K + linked[note]) for note in notes}
+    wanted = list(passages)
+    note_of = catalogue.notes_of_passages(wanted)
+    return sorted(wanted, key=lambda one: (-need[note_of[one]], note_of[one], one))
+
+
+def _ranks(values: Mapping[int, float]) -> dict[int, int]:
+    """The rank of each note, 1 for the highest value; equal values have the same rank."""
+    ranks: dict[int, int] = {}
+    last = None
+    for place, (note, value) in enumerate(sorted(values.items(), key=lambda pair: -pair[1]), 1):
+        ranks[note] = place if last is None or value != values[last] else ranks[last]
+        last = note
+    return ranks
 
 
 def update_vectors(
