@@ -2,6 +2,7 @@
 
     python -m benchmarks.writing [--notes 1000] [--engine tantivy]   static tier, from nothing
     python -m benchmarks.writing size [--notes 1000]                 both tiers on disk, by part
+    python -m benchmarks.writing first --qmd QMD [--turns 3]         beside keyword indexing by qmd
     python -m benchmarks.writing full [--passages 2000]              beside bare embedding
     python -m benchmarks.writing changes [--changed 2000]            many notes change at once
 
@@ -16,7 +17,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -37,7 +40,7 @@ STEPS = (
     ("ragvault.ingest", "update_catalogue", "read, parse, chunk, store"),
     ("ragvault.ingest", "resolve_links", "  of it: resolve links"),
     ("ragvault.update.keyword", "update_keyword", "keyword"),
-    ("ragvault.ingest", "embed", "embed"),
+    ("ragvault.update.vectors.NewTexts", "embed", "embed"),
     ("ragvault.update.vectors", "update_vectors", "vectors"),
     ("ragvault.ingest", "build_vocabulary", "vocabulary"),
     ("ragvault.update.graph.LinkGraph", "update", "links"),
@@ -68,6 +71,45 @@ def static(notes: int, engine: str) -> None:
         note.unlink()
         gone = run(root, home, flag, "static")
         print(f"{note.name} deleted: {_line(gone)}, {gone['wrote'] / 1e6:.2f} MB written")
+
+
+def first(notes: int, qmd: str, turns: int) -> None:
+    """From nothing to hybrid answers, by turns with qmd, from nothing to keyword answers.
+
+    `qmd` is its command, such as "node …/@tobilu/qmd/dist/cli/qmd.js".
+    """
+    ratios = []
+    with scene(notes) as (root, home):
+        for _ in range(turns):
+            shutil.rmtree(home / "vaults", ignore_errors=True)
+            theirs = _qmd_index(qmd, root)
+            ours = run(root, home, "keyword.engine=tantivy", "static")
+            ratios.append((ours["hybrid"] / theirs[0], ours["cpu"] / theirs[1]))
+            print(
+                f"qmd {theirs[0]:.1f} s, {theirs[1]:.1f} s of CPU; hybrid answers after "
+                f"{ours['hybrid']:.1f} s, {ours['cpu']:.1f} s of CPU; x {ratios[-1][0]:.2f}, "
+                f"CPU x {ratios[-1][1]:.2f}, load {os.getloadavg()[0]:.1f}",
+                flush=True,
+            )
+    wall, cpu = (statistics.median(each) for each in zip(*ratios, strict=True))
+    print(f"median: first hybrid answer / qmd's keyword indexing x {wall:.2f}, CPU x {cpu:.2f}")
+
+
+def _qmd_index(qmd: str, root: Path) -> tuple[float, float]:
+    """Seconds and CPU seconds of a keyword index by qmd, in a home of its own."""
+    with tempfile.TemporaryDirectory() as home:
+        places = {
+            "HOME": home,
+            "XDG_CACHE_HOME": f"{home}/cache",
+            "XDG_CONFIG_HOME": f"{home}/config",
+        }
+        command = [*shlex.split(qmd), "collection", "add", str(root), "--name", "notes"]
+        began, cpu = time.perf_counter(), _cpu()
+        quiet = subprocess.DEVNULL
+        subprocess.run(
+            command, check=True, env={**os.environ, **places}, stdout=quiet, stderr=quiet
+        )
+        return time.perf_counter() - began, _cpu() - cpu
 
 
 def changes(notes: int, count: int, engine: str) -> None:
@@ -150,6 +192,7 @@ def one(root: Path, flag: str, how: str) -> None:
         "passages": counts.passages,
         "missed": followed.longest(began),
         "keyword": reporter.since(began, "keyword search."),
+        "ready": reporter.since(began, "quick semantic search."),
         "clock": time.time() - (time.perf_counter() - began),
         "wrote": _written(),
         "cpu": _cpu(),
@@ -315,6 +358,7 @@ def run(root: Path, home: Path, flag: str, how: str) -> dict[str, Any]:
     result["searchable"] = (
         result["clock"] + result["keyword"] - clock
     )  # two processes share no other
+    result["hybrid"] = result["clock"] + result["ready"] - clock
     return result | {"seconds": time.perf_counter() - began}
 
 
@@ -414,16 +458,23 @@ def bytes_of(path: Path) -> int:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument(
-        "what", nargs="?", choices=["static", "size", "full", "changes", "one"], default="static"
+        "what",
+        nargs="?",
+        choices=["static", "first", "size", "full", "changes", "one"],
+        default="static",
     )
     parser.add_argument("run", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--notes", type=int, default=0, help="0 is all of them")
     parser.add_argument("--changed", type=int, default=2000)
     parser.add_argument("--passages", type=int, default=2000)
+    parser.add_argument("--qmd", default="qmd", help="the command that runs qmd")
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--engine", choices=["whoosh", "tantivy"], default="whoosh")
     args = parser.parse_args(arguments)
     if args.what == "one":
         one(Path(args.run[0]), args.run[1], args.run[2])
+    elif args.what == "first":
+        first(args.notes, args.qmd, args.turns)
     elif args.what == "size":
         both(args.notes)
     elif args.what == "full":

@@ -245,6 +245,11 @@ class LocalCorpus:
         return "static" if any(counts.values()) else "keyword"
 
     @property
+    def full_share(self) -> float:
+        counts = self.tiers.counts() if self._vectors else {}
+        return counts.get("full", 0) / max(1, sum(counts.values()))
+
+    @property
     def unrelated_cosine(self) -> float:
         best = next(iter(self._vectors.values()), None)
         known = None if best is None else self.catalogue.unrelated_cosine(best.model)

@@ -11,10 +11,11 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from ragvault.config.load import Loaded
-from ragvault.errors import IndexUnusable
+from ragvault.errors import EngineMissing, IndexUnusable, ModelUnavailable, ModelUnusable
 from ragvault.models.embed import SLAB
 from ragvault.models.load import ModelChoice, ModelPool, choose_model
 from ragvault.ports import (
@@ -165,6 +166,13 @@ class Engines:
         stored = catalogue.tier_model("full") or None
         configured = self.config.models.embedder
         return choose_model(stored=stored, configured=configured, explicit=self._explicit)
+
+    def check_models(self, catalogue: Catalogue, *, full: bool) -> None:
+        """Raise ModelUnknown for a mistyped name, before a run does hours of other work."""
+        names = [self.config.models.static, *([self.choice(catalogue).embeds] if full else [])]
+        for name in names:
+            with suppress(EngineMissing, ModelUnavailable, ModelUnusable):  # the run warns of it
+                self.embedder(name, offline=True)
 
     def embedder(self, name: str, *, offline: bool = False) -> Embedder:
         """A model by name, fetched where that is needed and allowed; opened once."""

@@ -15,9 +15,10 @@ the truth, and everything after it can be rebuilt without embedding a text twice
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from itertools import count
+from math import inf
 from pathlib import Path
 from typing import Literal
 
@@ -28,6 +29,7 @@ from ragvault.notes.walk import Walked, walk
 from ragvault.ports import Progress
 from ragvault.store.caches import KEYWORD
 from ragvault.store.catalogue import Catalogue
+from ragvault.types import PassageText
 from ragvault.update.compact import compact_if_due
 from ragvault.update.graph import REGROUP, LinkGraph
 from ragvault.update.keyword import (
@@ -38,7 +40,13 @@ from ragvault.update.keyword import (
 )
 from ragvault.update.notes import Report, compare, remember_run, resolve_links, store
 from ragvault.update.prepare import prepare_all
-from ragvault.update.vectors import PAGE, embed, measure_unrelated, refresh_vectors, use_model
+from ragvault.update.vectors import (
+    PAGE,
+    NewTexts,
+    measure_unrelated,
+    refresh_vectors,
+    use_model,
+)
 
 # Pages of full vectors after which superseded static ones are dropped: both tiers of a whole vault
 # at once would make the index half as large again.
@@ -57,15 +65,22 @@ def ingest(
     allow_empty: bool = False,
     regroup: float = 0.0,
     postpone_compact: bool = False,
+    time_limit: float = inf,
 ) -> Report:
     """Bring the index up to date with the vault. The caller holds the writer's lock.
 
     `look` replaces the walk, for a caller that knows what has changed. Communities are computed
-    again when at least the share `regroup` of the links has changed. Raises VaultEmptied where
-    every note would be removed, unless `allow_empty`; and whatever `engines.progress` raises.
+    again when at least the share `regroup` of the links has changed. After `time_limit` seconds no
+    more full vectors are embedded; everything else is finished (`Report.unembedded`).
+
+    Raises VaultEmptied where every note would be removed, unless `allow_empty`; ModelUnknown before
+    anything is done; and whatever `engines.progress` raises.
     """
     began, progress = time.perf_counter(), engines.progress
+    until = time.monotonic() + time_limit
     engines.rebuilt.clear()
+    if tier != "keyword":
+        engines.check_models(catalogue, full=tier == "full")
 
     report = update_catalogue(
         root,
@@ -79,14 +94,14 @@ def ingest(
 
     engines.drop_format_1_caches()
     run = _Caches(catalogue, engines, report)
-    run.update_keyword()
+    run.update_keyword(and_static=tier != "keyword")
     if tier != "keyword":
         models = engines.config.models
         run.update_static(more_follows=tier == "full" and models.embedder != models.static)
         run.update_vocabulary()
     run.update_graph(regroup)
     if tier == "full":
-        run.update_full()
+        run.update_full(until)
     else:
         run.refresh_better_tiers()
 
@@ -131,16 +146,38 @@ class _Caches:
         self.catalogue, self.engines, self.report = catalogue, engines, report
         self.progress = engines.progress
         self.reached: Tier = "keyword"  # the best tier that this run completed
+        self._early_static: NewTexts | None = None
 
-    def update_keyword(self) -> None:
-        """The keyword index; without its engine the run goes on with a warning."""
+    def update_keyword(self, *, and_static: bool) -> None:
+        """The keyword index; without its engine the run goes on with a warning.
+
+        A first index embeds passages while their words are indexed (`and_static`): tantivy writes
+        in a thread of its own, and the texts are read already.
+        """
+        if and_static and self.catalogue.cache(KEYWORD) is None:
+            self._early_static = self._new_static_texts()
         try:
-            refresh_keyword(self.catalogue, self.engines)
+            refresh_keyword(self.catalogue, self.engines, with_page=self._embed_early)
         except EngineMissing as missing:
             self.report.warn(missing)
             return
         if self.report.anything:
             self.progress.info("Ready: keyword search.")
+
+    def _new_static_texts(self) -> NewTexts | None:
+        """None where the model would have to be downloaded first: words do not wait for that."""
+        try:
+            model = self.engines.embedder(self.engines.config.models.static, offline=True)
+        except NO_VECTORS:
+            return None
+        return NewTexts(self.catalogue, model, self.catalogue.tier_model("full"), PAGE)
+
+    def _embed_early(self, passages: Sequence[PassageText]) -> None:
+        try:
+            if self._early_static is not None:
+                self._early_static.embed(passages)
+        except NO_VECTORS:  # `update_static` warns of it
+            self._early_static = None
 
     def update_static(self, *, more_follows: bool) -> None:
         """Quick vectors of the static model, for passages without a full vector."""
@@ -148,8 +185,8 @@ class _Caches:
         full = self.catalogue.tier_model("full")
         try:
             embedder = self.engines.embedder(self.engines.config.models.static)
-            step = "embedding (static)"
-            new = embed(self.catalogue, embedder, self.progress, step, better=full, slab=PAGE)
+            new = self._early_static or NewTexts(self.catalogue, embedder, full, PAGE)
+            new.embed_all(self.progress, "embedding (static)")
             better = full if full != embedder.name else ""
             refresh_vectors(embedder.name, self.catalogue, self.engines, better)
         except NO_VECTORS as missing:
@@ -158,8 +195,8 @@ class _Caches:
         use_model(self.catalogue, "static", embedder.name)
         measure_unrelated(self.catalogue, embedder)
         self.reached = "static"
-        self.report.embedded = new
-        if new:
+        self.report.embedded = new.total
+        if new.total:
             follows = " Full quality follows." if more_follows else ""
             self.progress.info(f"Ready: keyword + quick semantic search.{follows}")
 
@@ -191,21 +228,26 @@ class _Caches:
                 self.report.warn(missing)
         self.report.communities_due = graph.is_due(REGROUP)
 
-    def update_full(self) -> None:
-        """Vectors of the transformer. A newly chosen model is used when it has embedded all."""
+    def update_full(self, until: float) -> None:
+        """Vectors of the transformer, as many as can be embedded until then.
+
+        A newly chosen model is used when it has embedded all.
+        """
         self.progress.checkpoint()
         choice = self.engines.choice(self.catalogue)
         try:
             embedder = self.engines.embedder(choice.embeds)
             if choice.answers is None:
                 use_model(self.catalogue, "full", embedder.name)
-            new = embed(
-                self.catalogue,
-                embedder,
-                self.progress,
-                slab=self.engines.slab,
-                after_page=self._after_full_page(embedder.name),
-            )
+            new = NewTexts(self.catalogue, embedder, slab=self.engines.slab, first_needed=True)
+            after_page = self._after_full_page(embedder.name)
+            if not new.embed_all(self.progress, after_page=after_page, until=until):
+                self.report.unembedded = len(self.catalogue.unembedded(embedder.name))
+            if self.report.unembedded:
+                self._drop_superseded_static()
+                embedded = new.total - self.report.unembedded
+                self.report.embedded = max(self.report.embedded, embedded)
+                return
             self.progress.checkpoint()
             refresh_vectors(embedder.name, self.catalogue, self.engines)
         except NO_VECTORS as missing:
@@ -216,8 +258,8 @@ class _Caches:
         self.reached = "full"
         self._drop_superseded_static()
         # Every passage that got a static vector in this run has got a full one as well.
-        self.report.embedded = max(self.report.embedded, new)
-        if new:
+        self.report.embedded = max(self.report.embedded, new.total)
+        if new.total:
             self.progress.info("Ready: keyword + full semantic search.")
 
     def _after_full_page(self, model: str) -> Callable[[], None]:

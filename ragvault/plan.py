@@ -96,6 +96,20 @@ class KeywordPassage:
     fields: Mapping[str, tuple[str, ...]]
 
 
+class EngineDocument(NamedTuple):
+    """A note or a passage as an engine stores it, with the texts of the engine's fields."""
+
+    key: str  # unique: p12 for a passage, n3 for a note
+    kind: str
+    id: int
+    note: int
+    texts: dict[str, str]
+
+    @property
+    def has(self) -> str:
+        return " ".join((self.kind, *self.texts))
+
+
 @dataclass(frozen=True, slots=True)
 class Words:
     """Free text: each of its words adds to the score, and a passage needs only one of them.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ragvault.candidate import Excerpt, NoteFacts, PassageFacts
     from ragvault.config.settings import Config
     from ragvault.plan import (
+        EngineDocument,
         Filter,
         KeywordAnswer,
         KeywordNote,
@@ -224,6 +225,10 @@ class KeywordWriter(Protocol):
 
     def put(self, notes: Iterable[KeywordNote], passages: Iterable[KeywordPassage]) -> None:
         """Add, or replace by id. Nothing is seen by a search before `commit`."""
+        ...
+
+    def add(self, documents: Iterable[EngineDocument]) -> None:
+        """As `put`, for documents that another process has made of notes and passages."""
         ...
 
     def remove(self, notes: Iterable[int], passages: Iterable[int]) -> None:
@@ -508,6 +513,11 @@ class Corpus(Protocol):
     @property
     def tier(self) -> str:
         """The best tier that covers every passage: keyword, static or full."""
+        ...
+
+    @property
+    def full_share(self) -> float:
+        """The share of the passages with a vector that have a full one, from 0 to 1."""
         ...
 
     @property

@@ -15,7 +15,7 @@ and snippets are cut, by answer/respond.py.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -167,15 +167,17 @@ def respond(
 ) -> Response:
     """What was found, what each step returned, and what the reader must know."""
     plan = understood.plan
+    results = outcome_of("budget", verified.stages).kept
+    tiers = {**retrieved.tiers, **verified.tiers(retrieved.tiers)}
     behind = [f"{corpus.behind}; run: ragvault index"] if corpus.behind else []
     legs = {run.leg: run.failed for run in retrieved.runs if run.failed}
     return Response(
         plan=plan,
-        results=outcome_of("budget", verified.stages).kept,
+        results=results,
         likely=is_likely(outcome_of("limit", verified.stages), corpus.config),
         stages=verified.stages,
         runs=tuple(retrieved.runs),
-        tiers={**retrieved.tiers, **verified.tiers(retrieved.tiers)},
+        tiers=tiers,
         tier=corpus.tier,
         revision=corpus.revision,
         failed={
@@ -187,6 +189,7 @@ def respond(
         },
         warnings=(
             *behind,
+            *(() if plan.listing else _partly_full(results, tiers, corpus)),
             *plan.warnings,
             *retrieved.warnings,
             *(line for outcome in verified.stages for line in outcome.ranked.warnings),
@@ -194,3 +197,17 @@ def respond(
         took_ms=(time.perf_counter() - began) * 1000,
         stale=verified.stale,
     )
+
+
+NEARLY_FULL = 0.95  # of the passages have full vectors: the others are edits of today
+
+
+def _partly_full(
+    results: Sequence[Candidate], tiers: Mapping[int, str], corpus: Corpus
+) -> Iterator[str]:
+    """A sentence where results depend on how far the full tier has come: some of them have only
+    quick vectors, in a vault of which others have full ones."""
+    share = corpus.full_share
+    if 0 < share < NEARLY_FULL and any(tiers.get(each.id) == "static" for each in results):
+        far = f"{share:.0%} of this vault has full vectors so far"
+        yield f"{far}; the other notes are ranked by quick ones"

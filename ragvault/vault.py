@@ -103,6 +103,7 @@ class Vault:
         regroup: float = 0.0,
         postpone_compact: bool = False,
         command: str = "ragvault index",
+        time_limit: float = inf,
     ) -> Report:
         """Bring the index up to date with the files, and remember the vault.
 
@@ -110,7 +111,8 @@ class Vault:
 
         `progress` may raise to cancel: finished work is kept. Communities are computed again when
         at least the share `regroup` of the links changed. With `postpone_compact` the bytes of
-        removed notes stay in the files until a later run (`Report.compact_due`).
+        removed notes stay in the files until a later run (`Report.compact_due`). After `time_limit`
+        seconds no more full vectors are embedded; a later run goes on (`Report.unembedded`).
 
         A caller with many runs passes its own `engines`, which keep their models open; then
         `offline` and `progress` are those of the engines. One that knows what has changed passes
@@ -153,6 +155,7 @@ class Vault:
                     allow_empty=allow_empty,
                     regroup=regroup,
                     postpone_compact=postpone_compact,
+                    time_limit=time_limit,
                 )
 
     def take_in_changes(self, corpus: LocalCorpus) -> int:

@@ -29,7 +29,7 @@ from write_kit import (
 
 from ragvault.cli.render.reports import index_report
 from ragvault.engines import Engines
-from ragvault.errors import IndexUnusable, VaultEmptied, VaultUnreadable
+from ragvault.errors import IndexUnusable, ModelUnusable, VaultEmptied, VaultUnreadable
 from ragvault.index import graph
 from ragvault.index.keyword.whoosh import WhooshWriter
 from ragvault.index.tiers import Tiers
@@ -38,7 +38,7 @@ from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import HasPart, Words
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
-from ragvault.update import compact, keyword
+from ragvault.update import compact, keyword, workers
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]
@@ -138,6 +138,44 @@ def test_a_first_run_embeds_every_text_once_in_each_tier(vault, models):
         assert len(seen) == len(set(seen)) == passages(vault) + len(TOPICS)
 
 
+@pytest.mark.parametrize("engine", ["whoosh", "tantivy"])
+def test_documents_that_workers_make_answer_like_those_made_here(
+    vault, tmp_path, monkeypatch, engine
+):
+    vault.index("static")
+    monkeypatch.setattr(keyword, "MANY", 1)
+    monkeypatch.setattr(keyword, "JOB", 3)
+    other = opened(vault.root, tmp_path / "other", f"keyword.engine={engine}")
+    other.index("static")
+    alone = opened(vault.root, tmp_path / "alone", f"keyword.engine={engine}")
+    without_processes(monkeypatch)
+    alone.index("static")
+
+    assert answers(other) == answers(alone)
+    with vault.catalogue() as catalogue, other.catalogue() as of_other:
+        assert catalogue.passage_count() == of_other.passage_count()
+
+
+def test_a_passage_whose_worker_fails_is_found_all_the_same(vault, monkeypatch):
+    monkeypatch.setattr(keyword, "MANY", 1)
+    monkeypatch.setattr(keyword, "run_jobs", lambda jobs: (workers.Failure("ended") for _ in jobs))
+    vault.index("keyword")
+    assert vault.search("bread and flour").results
+
+
+def test_a_static_model_that_fails_while_words_are_indexed_costs_no_words(
+    vault, models, monkeypatch
+):
+    def fail(*_):
+        raise ModelUnusable("rough", "it is damaged")
+
+    monkeypatch.setattr(models["rough"], "embed", fail)
+    report = vault.index("static")
+    assert report.tier == "keyword"
+    assert any("it is damaged" in warning for warning in report.warnings)
+    assert vault.search("bread and flour").results
+
+
 def test_a_second_run_does_nothing(vault, models):
     vault.index()
     models.forget()
@@ -181,6 +219,48 @@ def test_a_half_finished_upgrade_finds_the_rest_by_its_rough_vectors(vault, mode
 
     assert stored.isdisjoint(models["fine"].seen)
     assert models["rough"].seen == []
+
+
+def test_full_vectors_come_first_to_notes_changed_lately_and_to_notes_that_are_linked(
+    tmp_path, models, monkeypatch
+):
+    names = ("apple", "birch", "cedar", "elm")
+    write(tmp_path / "vault", {f"{name}.md": f"About the {name}." for name in names})
+    write(tmp_path / "vault", {f"{at}.md": f"{at} [[cedar]]" for at in range(3)})
+    os.utime(tmp_path / "vault" / "elm.md")
+    monkeypatch.setattr("ragvault.update.vectors.PAGE", 1)
+
+    opened(tmp_path / "vault", tmp_path / "home").index()
+
+    about = [text for text in models["fine"].seen if text.startswith("About")]
+    assert set(about[:2]) == {"About the elm.", "About the cedar."}
+    assert len(about) == len(names)
+
+
+def test_a_run_with_a_time_limit_finishes_the_rest_and_is_continued_by_the_next(
+    vault, models, monkeypatch, tmp_path
+):
+    monkeypatch.setattr("ragvault.update.vectors.PAGE", 8)
+    first = vault.index(time_limit=1e-9)
+
+    assert first.tier == "static"
+    assert 0 < first.unembedded < first.passages
+    assert tier_sizes(vault)["full"] == first.passages - first.unembedded
+    assert "have full vectors" in index_report("vault", first)
+    (line,) = vault.search("bread and flour").warnings
+    assert line.startswith(f"{1 - first.unembedded / first.passages:.0%} of this vault has full")
+
+    runs, report = 0, first
+    while report.unembedded:
+        report, before, runs = vault.index(time_limit=1e-9), report, runs + 1
+        assert report.unembedded < before.unembedded
+    assert (runs > 1, report.tier) == (True, "full")
+    assert vault.search("bread and flour").warnings == ()
+    seen = models["fine"].seen
+    assert len(seen) == len(set(seen)) == passages(vault) + len(TOPICS)
+    at_once = opened(vault.root, tmp_path / "at once")
+    at_once.index()
+    assert answers(vault) == answers(at_once)
 
 
 def test_rough_vectors_make_room_while_good_ones_come(vault, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from enum import Enum
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
@@ -48,6 +49,15 @@ def index(
     no_vectors: Annotated[
         bool, typer.Option("--no-vectors", help="Same as --tier keyword.")
     ] = False,
+    time_limit: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            "--for",
+            metavar="TIME",
+            help="Stop embedding full vectors after this time, such as 90s, 5m or 1h. "
+            "Run it again to continue.",
+        ),
+    ] = None,
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Rebuild all indexes, reusing stored embeddings.")
     ] = False,
@@ -79,7 +89,7 @@ def index(
 
     Reads only files that changed and embeds only new text. Never writes to the vault. You can
     search as soon as the first tier is done. Ctrl-C keeps what is done; run the same command again
-    to continue.
+    to continue. Notes that changed lately, or that many others link to, get full vectors first.
 
     ragvault index sample_vault
 
@@ -92,9 +102,10 @@ def index(
         "allow_empty": allow_empty,
         "offline": offline,
     }
+    until = monotonic() + options.seconds(time_limit)
     named: list[str | None] = [*(vaults or ())] or [None]
     opened = [_opened(vault, flags) for vault in named]  # every mistake before any work
-    reports = [(vault, _indexed(vault, how, json)) for vault in opened]
+    reports = [(vault, _indexed(vault, how, until, json)) for vault in opened]
     if json:
         found = [{"vault": vault.name, **asdict(report)} for vault, report in reports]
         console.out(encode(reports[0][1] if len(reports) == 1 else {"vaults": found}))
@@ -115,8 +126,8 @@ def _opened(vault: str | None, flags: Sequence[str]) -> Vault:
         ) from None
 
 
-def _indexed(vault: Vault, how: Mapping[str, Any], json: bool) -> Report:
-    """Index one vault and print what was done."""
+def _indexed(vault: Vault, how: Mapping[str, Any], until: float, json: bool) -> Report:
+    """Index one vault and print what was done. `until`: the clock at which --for ends."""
     from ragvault.cli.render import reports
     from ragvault.service.process import pause_watcher
 
@@ -124,7 +135,7 @@ def _indexed(vault: Vault, how: Mapping[str, Any], json: bool) -> Report:
     with pause_watcher(vault.root) as watcher, progress(kept) as shown:
         if watcher:
             console.report(f"pausing the watcher (pid {watcher.pid}) during this run")
-        report = vault.index(progress=shown, **how)
+        report = vault.index(progress=shown, time_limit=max(0.0, until - monotonic()), **how)
     looked_for = vault.settings.config.walk.extensions
     if not json:
         console.show(reports.index_report(vault.name, report, looked_for))

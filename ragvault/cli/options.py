@@ -7,6 +7,7 @@ Declaring Quiet and Verbose is enough: console.report and console.detail obey th
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -120,3 +121,18 @@ Set = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--set", metavar="KEY=VALUE", help="Change a setting for this run; repeatable."),
 ]
+
+
+def seconds(duration: str | None) -> float:
+    """The seconds of a time that was typed, such as 5m; infinity without one. Raises UsageError."""
+    from ragvault.config.schema import duration_seconds
+    from ragvault.errors import UsageError
+
+    if duration is None:
+        return math.inf
+    found = duration_seconds(duration)
+    if not found:
+        raise UsageError(
+            f"--for {duration} is not a time", fix="use a number and s, m or h: --for 5m"
+        )
+    return found

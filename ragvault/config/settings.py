@@ -198,6 +198,7 @@ class Watch(Table, frozen=True):
     reconcile: Seconds = 300.0
     polling: Seconds = 2.0
     tier: Literal["keyword", "static", "full"] = "full"
+    backlog: Literal["idle", "always", "off"] = "idle"
     answer: bool = True
     threads: Positive = 3
     log_bytes: Bytes = 1_000_000

@@ -3,12 +3,17 @@
 No network is run, so a whole vault takes seconds and no text is too long. The few lines below do
 what the `model2vec` package does (a test compares with its numbers) on verified bytes, load faster
 (0.35 s against 0.57 s) and need no further package.
+
+Most of the time goes into tokenizing. A BERT tokenizer treats every word by itself, so each word is
+tokenized once and then looked up: the same tokens for a quarter of the work.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -22,9 +27,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    # The tokenizer, the id it gives to unknown tokens, and the vector of each id.
-    _Loaded = tuple[Any, int | None, NDArray[np.float32]]
+    # The tokenizer, how it gets the ids of many texts, and the vector of each id.
+    _Loaded = tuple[Any, "_TokenIds", NDArray[np.float32]]
 
+_TokenIds = Callable[[Sequence[str]], Iterator[Sequence[int]]]
 _BATCH = 1024  # texts tokenized at once: enough to keep every core busy
 
 
@@ -43,10 +49,10 @@ class StaticEmbedder:
         """Queries and passages are treated alike."""
         import numpy as np
 
-        table = self._parts()[2]
+        _, token_ids, table = self._parts()
         rows = np.zeros((len(texts), self.dim), dtype=np.float32)
-        for at, ids in enumerate(self._token_ids(texts)):
-            table.take(ids, axis=0).sum(axis=0, out=rows[at])
+        for at, ids in enumerate(token_ids([valid_unicode(text) for text in texts])):
+            table.take(np.array(ids, np.int64), axis=0).sum(axis=0, out=rows[at])
         length = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
         # A text without a known token gets an arbitrary unit vector, far from everything.
         rows[length[:, 0] == 0, 0] = length[length == 0] = 1.0
@@ -57,17 +63,6 @@ class StaticEmbedder:
         """How many tokens a text has, including those without a vector."""
         tokenizer = self._parts()[0]
         return len(tokenizer.encode(valid_unicode(text), add_special_tokens=False).ids)
-
-    def _token_ids(self, texts: Sequence[str]) -> Iterator[NDArray[np.int64]]:
-        """The ids of the known tokens of each text."""
-        import numpy as np
-
-        tokenizer, unknown, _ = self._parts()
-        for start in range(0, len(texts), _BATCH):
-            batch = [valid_unicode(text) for text in texts[start : start + _BATCH]]
-            for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=False):
-                ids = np.array(encoding.ids, np.int64)
-                yield ids if unknown is None else ids[ids != unknown]
 
     def _parts(self) -> _Loaded:
         with self._lock:
@@ -92,6 +87,68 @@ def _load_parts(definition: bytes, weights: bytes) -> _Loaded:
     tokenizer = Tokenizer.from_buffer(definition)
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    unknown = json.loads(definition)["model"].get("unk_token")
-    table = load(weights)["embeddings"].astype(np.float32, copy=False)
-    return tokenizer, None if unknown is None else tokenizer.token_to_id(unknown), table
+    kind = json.loads(definition)
+    table = load(weights)["embeddings"].astype(np.float32)
+    unknown = kind["model"].get("unk_token")
+    if unknown is not None:
+        table[tokenizer.token_to_id(unknown)] = 0.0  # says nothing about a text
+    token_ids = BertWords(tokenizer) if _is_bert(kind) else _in_batches(tokenizer)
+    return tokenizer, token_ids, table
+
+
+def _in_batches(tokenizer: Any) -> _TokenIds:
+    def token_ids(texts: Sequence[str]) -> Iterator[Sequence[int]]:
+        for start in range(0, len(texts), _BATCH):
+            batch = texts[start : start + _BATCH]
+            for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=False):
+                yield encoding.ids
+
+    return token_ids
+
+
+# --- Tokenizers that treat every word by itself ---
+
+_BERT = {"normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer", "model": "WordPiece"}
+_MARKS = r"!-/:-@\[-`{-~"  # BERT takes every one of them for a word
+_WORD = re.compile(rf"[^ \t\n\r{_MARKS}]+|[{_MARKS}]")
+_WORDS = 1 << 17  # words remembered, about 30 MB
+_LONG = 64  # characters of a word that is rather data, and not remembered
+
+
+def _is_bert(definition: dict[str, Any]) -> bool:
+    """Whether a tokenizer cuts texts as BERT does, without regard to case."""
+    kinds = {part: (definition.get(part) or {}).get("type") for part in _BERT}
+    return kinds == _BERT and bool(definition["normalizer"].get("lowercase"))
+
+
+class BertWords:
+    """The ids of texts by a BERT tokenizer, which is asked about each word once."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self._special = [token.content for token in tokenizer.get_added_tokens_decoder().values()]
+        self._known = _WordIds(self._encode)
+
+    def __call__(self, texts: Sequence[str]) -> Iterator[Sequence[int]]:
+        for text in texts:
+            if any(token in text for token in self._special):  # "[MASK]" is one token
+                yield self._encode(text)
+                continue
+            words = _WORD.findall(text.lower() if text.isascii() else text)
+            yield list(chain.from_iterable(map(self._known.__getitem__, words)))
+
+    def _encode(self, text: str) -> Sequence[int]:
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+class _WordIds(dict[str, Sequence[int]]):
+    def __init__(self, encode: Callable[[str], Sequence[int]]) -> None:
+        self._encode = encode
+
+    def __missing__(self, word: str) -> Sequence[int]:
+        ids = self._encode(word)
+        if len(word) <= _LONG:
+            if len(self) >= _WORDS:
+                self.clear()
+            self[word] = ids
+        return ids

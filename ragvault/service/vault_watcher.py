@@ -3,7 +3,8 @@
     listen          native events, or polling with the reason why
     check           notice what no event reports: a folder that is gone or back, lost events
     update          make all changes searchable: words and static vectors
-    finish          compute communities and full vectors; can be interrupted at any time
+    finish          compute communities and full vectors; can be interrupted at any time. Many
+                    missing vectors, the backlog, wait until the machine is idle
     tidy            compact index files, once nothing has changed for a few seconds
 
 The caller decides when, in one thread. Nothing here knows the other vaults or the socket.
@@ -26,6 +27,7 @@ from ragvault.models.load import ModelPool
 from ragvault.notes.walk import IncrementalWalk, Walked
 from ragvault.ports import NoProgress, Progress
 from ragvault.service.events import NativeEvents, NoNativeEvents, PathFilter, Poller
+from ragvault.service.idle import Machine
 from ragvault.service.log import describe_unexpected
 from ragvault.update.freshness import folder_error, is_empty, recipe, waiting
 from ragvault.update.graph import REGROUP
@@ -36,6 +38,8 @@ RETRY_SOON = 1.0  # seconds until the next try while another process writes, or 
 RETRY_LATER = 30.0  # seconds until the next try after any other error
 EMBED_SLICE = 8  # texts: about 0.2 s, the longest that a search or a change waits
 TIDY_SECONDS = 3.0  # without a change, after which compaction does not hold up an edit
+BACKLOG = 500  # passages without a full vector, half a minute of work: fewer do not wait
+FEW_NOTES = 20  # changed at once: too few to become a backlog
 DRAIN_SECONDS = 0.05  # to wait for events on their way; walking a small vault takes as long
 
 
@@ -91,11 +95,14 @@ class VaultWatcher:
         progress: Progress,
         kit: ModelPool,
         wake: Callable[[], None] = lambda: None,
+        machine: Machine | None = None,
     ) -> None:
+        self._machine = machine or Machine()
         self.vault, self._progress, self._kit, self._wake = vault, progress, kit, wake
         settings = vault.settings.config.watch
         self.batch = ChangeBatch(settings.debounce, settings.patience)
         self.unfinished = False  # communities or full vectors are missing
+        self.has_backlog: bool | None = None  # many full vectors are missing; None: not known yet
         self.untidy = False  # compaction is due
         self.unavailable = ""  # why the vault cannot be read now
         self.polling_reason = ""  # why there are no native events
@@ -109,6 +116,7 @@ class VaultWatcher:
         self._retry_at = 0.0
         self._next_poll = 0.0
         self._last_report = ""
+        self._last_wait = ""
         self._warned: set[str] = set()
         self._updated_at = 0.0
 
@@ -164,6 +172,7 @@ class VaultWatcher:
             self._report_once(describe_unexpected(error))
 
     def _check(self) -> None:
+        self._report_waiting()
         before, self.unavailable = self.unavailable, _why_unavailable(self.root)
         if self.unavailable:
             if not before:
@@ -184,6 +193,13 @@ class VaultWatcher:
                 self.add_change(at_once=True)
             self._next_poll = time.monotonic() + self._poll_interval()
 
+    def _report_waiting(self) -> None:
+        before, self._last_wait = self._last_wait, self.backlog_waits
+        if self._last_wait and not before:
+            self._report(f"full vectors wait until the machine is idle ({self._last_wait})")
+        elif before and self.unfinished and not self._last_wait:
+            self._report("the machine is idle; embedding goes on")
+
     # --- indexing ---
 
     def due(self, now: float) -> float:
@@ -195,11 +211,34 @@ class VaultWatcher:
     @property
     def can_finish(self) -> bool:
         blocked = self.unavailable or self.paused or time.monotonic() < self._retry_at
-        return self.unfinished and not blocked
+        return self.unfinished and not blocked and not self.backlog_waits
+
+    @property
+    def backlog_waits(self) -> str:
+        """Why full vectors of many notes wait, by `watch.backlog`; empty if they do not."""
+        if not (self.unfinished and self.has_backlog):
+            return ""
+        return self._machine.busy() if self._backlog_setting == "idle" else ""
+
+    @property
+    def _backlog_setting(self) -> str:
+        return self.vault.settings.config.watch.backlog
+
+    def _tier(self) -> Tier:
+        """How far to index now: full vectors of a backlog may have to wait."""
+        tier = self.vault.settings.config.watch.tier
+        if tier == "full" and self.has_backlog and self._backlog_setting == "off":
+            return "static"
+        return "static" if tier == "full" and self.backlog_waits else tier
+
+    def _count_unembedded(self) -> int:
+        with self.vault.catalogue() as catalogue:
+            return len(catalogue.unembedded(catalogue.tier_model("full")))
 
     @property
     def can_tidy(self) -> bool:
-        blocked = self.unavailable or self.paused or self.unfinished or self.batch.waiting
+        working = self.unfinished and not self.backlog_waits
+        blocked = self.unavailable or self.paused or working or self.batch.waiting
         return self.untidy and not blocked and time.monotonic() - self._updated_at >= TIDY_SECONDS
 
     def update(self, interrupt: Callable[[], bool]) -> None:
@@ -213,6 +252,11 @@ class VaultWatcher:
             first: Tier = "keyword" if tier == "keyword" else "static"
             report = self._index(first, interrupt, regroup=math.inf, postpone_compact=True)
             lacks_vectors = tier == "full" and report.tier != "full"
+            many = report.added + report.changed + report.recut > FEW_NOTES
+            if self.has_backlog is None or many or not lacks_vectors:
+                self.has_backlog = lacks_vectors and self._count_unembedded() > BACKLOG
+            if self.has_backlog and self._backlog_setting == "off":
+                lacks_vectors = False
             self.unfinished = lacks_vectors or report.communities_due
             self.untidy, self._updated_at = report.compact_due, time.monotonic()
             if report.anything:
@@ -234,9 +278,11 @@ class VaultWatcher:
             if self._is_emptied():
                 self.unfinished = False  # until the vault is back
                 return
-            tier = self.vault.settings.config.watch.tier
-            report = self._index(tier, interrupt, regroup=REGROUP)
+            must_stop = lambda: interrupt() or bool(self.backlog_waits)  # noqa: E731
+            report = self._index(self._tier(), must_stop, regroup=REGROUP)
             self.unfinished = False
+            if report.tier == "full":
+                self.has_backlog = False
             if report.tier == "full" and report.embedded:
                 self._report("all passages are embedded")
             self._warn_once(report)
@@ -251,8 +297,7 @@ class VaultWatcher:
         try:
             if self._is_emptied():
                 return
-            tier = self.vault.settings.config.watch.tier
-            report = self._index(tier, interrupt, regroup=math.inf, postpone_compact=False)
+            report = self._index(self._tier(), interrupt, regroup=math.inf, postpone_compact=False)
             self._warn_once(report)
         except Interrupted:
             self.untidy = True

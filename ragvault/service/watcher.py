@@ -124,6 +124,7 @@ def _status(watcher: Watcher, server: Server) -> dict[str, Any]:
                 "waiting": each.batch.waiting or each.unfinished or watcher.is_writing(each),
                 "indexed": each.last_change or None,
                 "paused": bool(each.paused),
+                "backlog": each.backlog_waits,
             }
             for each in watcher.vaults
         ],

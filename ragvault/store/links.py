@@ -209,6 +209,14 @@ class Links(Database):
             found = select_in(self._db, f"{query} WHERE note_id IN (*)", notes)
         return {row[0]: LinkStats(*row[1:]) for row in found}
 
+    @reading
+    def modified_and_backlinks(self) -> dict[int, tuple[float, int]]:
+        """When each note was modified, and how many others link to it."""
+        query = """
+            SELECT id, modified, coalesce(linking_notes, 0) FROM notes
+            LEFT JOIN link_stats ON note_id = id"""
+        return {note: (modified, linking) for note, modified, linking in self._db.execute(query)}
+
     @writing
     def set_link_stats(self, wanted: Mapping[int, LinkStats]) -> int:
         """Replace the link statistics of all notes; returns how many changed."""

@@ -50,11 +50,6 @@ PART_WEIGHT = 0.5
 SINGLE_WEIGHT = 0.2
 
 _FORM = re.compile(FORM)
-# ASCII text that has a term beside its forms: joints, humps, digits beside letters, names like
-# C++ and .NET, words in capitals (IT is not "it"), and words that are too long to keep.
-_NEEDS_PARTS = re.compile(
-    r"\w[-./+'@&_]\w|[a-z0-9][A-Z]|[A-Z]{2}|[A-Za-z]\d|\d[A-Za-z]|\w[+#]|[.@]\w|__|\w{65}"
-)
 _LONG = re.compile(rf"[0-9A-Za-z]{{{MAX_LENGTH + 1}}}")
 
 
@@ -92,7 +87,10 @@ def _runs(wide: bool) -> re.Pattern[str]:
     return re.compile(rf"[{UNSPACED}]+|[@.]?{word}(?:{joint}{word})*(?:\+\+|[+#])?|{PICTURES}")
 
 
-_ASCII = re.compile(rf"[@.]?\w+(?:{_JOINT}\w+)*(?:\+\+|[+#])?", re.ASCII)
+_ASCII_RUN = rf"[@.]?\w+(?:{_JOINT}\w+)*(?:\+\+|[+#])?"
+_ASCII = re.compile(_ASCII_RUN, re.ASCII)
+# Finds the same runs, and gives "" for a simple word: those are most, and have no parts.
+_ASCII_NOT_SIMPLE = re.compile(rf"[A-Za-z][a-z]*(?![\w+#]|{_JOINT}\w)|({_ASCII_RUN})", re.ASCII)
 _WIDE = rf"(?:{_LETTER}|[{_MARKS}])"  # slower, and needed by few texts
 _HAS_MARKS = re.compile(rf"[{_MARKS}]")
 _NEEDS_WIDE = re.compile(rf"[{_MARKS}{_UNSEEN}{_JOINERS}]")
@@ -286,14 +284,15 @@ class Analyzer:
         parts: list[str] = []
         for text in texts:
             simple = accented = text
-            if not text.isascii() or _NEEDS_PARTS.search(text):
+            if text.isascii() and not _LONG.search(text):
+                cuts = [self.cut(run) for run in _ASCII_NOT_SIMPLE.findall(text) if run]
+            else:
                 runs = run_pattern(text).findall(text)
                 cuts = [self.cut(run) for run in runs]
-                parts += (part for _, others in cuts for part in others)
-                if not text.isascii() or _LONG.search(text):
-                    simple = accented = " ".join(form for own, _ in cuts for form in own)
-                    if not self._is_english:  # its stemmer wants the accents
-                        accented = " ".join(map(marked, runs))
+                simple = accented = " ".join(form for own, _ in cuts for form in own)
+                if not self._is_english:  # its stemmer wants the accents
+                    accented = " ".join(map(marked, runs))
+            parts += (part for _, others in cuts for part in others)
             forms.append(simple)
             to_stem.append(accented)
         return EngineText(between.join(forms), between.join(to_stem), " ".join(parts))

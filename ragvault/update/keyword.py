@@ -14,9 +14,9 @@ changes it, so it is built again only when a share of the passages has changed.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -25,8 +25,9 @@ from ragvault.config.settings import Keyword
 from ragvault.engines import Engines
 from ragvault.errors import refused
 from ragvault.index.keyword import choose_engine, keyword_recipe, lacks_tantivy, open_writer
-from ragvault.index.keyword.fields import note_words, passage_words
+from ragvault.index.keyword.fields import Documents, note_words, passage_words
 from ragvault.index.vocabulary import choose, concepts, term_changes
+from ragvault.plan import EngineDocument
 from ragvault.ports import (
     CacheBroken,
     Embedder,
@@ -41,11 +42,21 @@ from ragvault.store.files import close_files
 from ragvault.store.vectors import Chosen
 from ragvault.text.analyze import Analyzer
 from ragvault.text.fold import STOP_WORDS
+from ragvault.types import PassageText
+from ragvault.update.workers import Failure, run_jobs
 
 PAGE = 2_000  # passages read at a time
+MANY = 20_000  # passages whose words are found by workers: some seconds of work
+JOB = 64  # passages of one job of a worker
+# Called with passages whose words are being indexed: an engine works in a thread of its own, and
+# what else these texts are needed for can be done meanwhile.
+WithPage = Callable[[Sequence[PassageText]], None]
 STEP = "indexing keywords"
 COMMIT = 20_000  # passages between two commits of a rebuild: what the writer holds in memory
 T = TypeVar("T")
+
+
+def _nothing(passages: Sequence[PassageText]) -> None: ...
 
 
 def update_keyword(
@@ -54,6 +65,7 @@ def update_keyword(
     progress: Progress | None = None,
     *,
     rebuild: bool = False,
+    with_page: WithPage = _nothing,
 ) -> bool:
     """Bring the keyword index up to date; returns whether it was rebuilt.
 
@@ -65,14 +77,14 @@ def update_keyword(
     if rebuild or cache is None or not can_update(catalogue, cache, wanted):
 
         def build(home: Path) -> None:
-            _write(home, wanted.engine, settings, catalogue, 0, progress)
+            _write(home, wanted.engine, settings, catalogue, 0, progress, with_page)
 
         catalogue.rebuild_cache(wanted, build)
         return True
     if cache.revision < wanted.revision:
         home = catalogue.cache_folder(cache)
         try:
-            _write(home, cache.engine, settings, catalogue, cache.revision, progress)
+            _write(home, cache.engine, settings, catalogue, cache.revision, progress, with_page)
         except OSError as error:
             raise refused(catalogue.folder, error) from error
         catalogue.stamp_cache(cache._replace(revision=wanted.revision))
@@ -99,28 +111,69 @@ def _write(
     catalogue: Catalogue,
     since: int,
     progress: Progress,
+    with_page: WithPage,
 ) -> None:
     with closing(open_writer(home, engine, settings)) as writer, catalogue.snapshot():
         if since:
             writer.remove(catalogue.removed_notes_since(since), catalogue.removed_since(since))
         for page in _pages([id_ for id_, _ in catalogue.notes_since(since)], PAGE):
             writer.put([note_words(head.id, head) for head in catalogue.heads(page)], [])
-        _put_passages(writer, catalogue, since, progress)
+        _put_passages(writer, catalogue, settings, since, progress, with_page)
         writer.commit()
     close_files(home)
 
 
 def _put_passages(
-    writer: KeywordWriter, catalogue: Catalogue, since: int, progress: Progress
+    writer: KeywordWriter,
+    catalogue: Catalogue,
+    settings: Keyword,
+    since: int,
+    progress: Progress,
+    with_page: WithPage,
 ) -> None:
     wanted = [passage.id for passage in catalogue.passages_since(since)]
+    made = _documents(catalogue, settings, wanted) if len(wanted) >= MANY else None
     done = 0
     for page in _pages(wanted, PAGE):
-        writer.put([], [passage_words(p.id, p.note_id, p) for p in catalogue.passage_texts(page)])
+        texts = catalogue.passage_texts(page)
+        if made is not None:
+            writer.add(islice(made, len(texts)))
+        else:
+            writer.put([], [passage_words(p.id, p.note_id, p) for p in texts])
+        with_page(texts)
         done += len(page)
         if not since and done % COMMIT == 0:
             writer.commit()
         progress.step(STEP, done, len(wanted))
+
+
+# --- Documents made by workers: finding the words of a large vault takes most of the time ---
+
+
+def _documents(
+    catalogue: Catalogue, settings: Keyword, passages: Sequence[int]
+) -> Iterator[EngineDocument]:
+    """The documents of many passages, in their order."""
+    jobs = [
+        partial(_read_documents, catalogue.folder, settings, ids) for ids in _pages(passages, JOB)
+    ]
+    for job, found in zip(jobs, run_jobs(jobs), strict=True):
+        # What ends a worker is no reason to leave a passage out.
+        yield from job() if isinstance(found, Failure) else found
+
+
+def _read_documents(
+    folder: Path, settings: Keyword, passages: Sequence[int]
+) -> list[EngineDocument]:
+    make = _documents_of(settings)
+    with Catalogue.open(folder) as catalogue:
+        texts = catalogue.passage_texts(passages)
+    return [make.of_passage(passage_words(p.id, p.note_id, p)) for p in texts]
+
+
+@lru_cache(maxsize=1)  # it remembers the words it has seen
+def _documents_of(settings: Keyword) -> Documents:
+    return Documents(settings)
 
 
 def _pages(items: Sequence[T], size: int) -> Iterator[list[T]]:
@@ -134,7 +187,13 @@ def _pages(items: Sequence[T], size: int) -> Iterator[list[T]]:
 EVERY = 2.0  # seconds of reading between two updates, so that a changed note is soon found
 
 
-def refresh_keyword(catalogue: Catalogue, engines: Engines, *, rebuild: bool = False) -> None:
+def refresh_keyword(
+    catalogue: Catalogue,
+    engines: Engines,
+    *,
+    rebuild: bool = False,
+    with_page: WithPage = _nothing,
+) -> None:
     """Bring the keyword index up to date, and rebuild it where that is due or it is damaged."""
     settings, progress = engines.config.keyword, engines.progress
     rebuild = engines.must_rebuild(KEYWORD) or rebuild
@@ -142,10 +201,12 @@ def refresh_keyword(catalogue: Catalogue, engines: Engines, *, rebuild: bool = F
     try:
         if not rebuild:
             engines.check_cache(KEYWORD, catalogue)
-        rebuilt = update_keyword(catalogue, settings, progress, rebuild=rebuild)
+        rebuilt = update_keyword(
+            catalogue, settings, progress, rebuild=rebuild, with_page=with_page
+        )
     except CacheBroken as broken:
         progress.info(f"keyword index: {broken}; rebuilding it")
-        rebuilt = update_keyword(catalogue, settings, progress, rebuild=True)
+        rebuilt = update_keyword(catalogue, settings, progress, rebuild=True, with_page=with_page)
     if rebuilt and lacks_tantivy(settings.engine, catalogue.passage_count()):
         progress.info("this vault is large; tantivy would search it faster: pip install tantivy")
     if rebuilt and (was is not None or catalogue.last_run()):

@@ -53,6 +53,7 @@ class Report:
     kept: int = 0
     links: int = 0
     embedded: int = 0  # passages that got a vector, each counted once
+    unembedded: int = 0  # passages still without a full vector, if the time was up before
     notes: int = 0  # in the index now, as are passages
     passages: int = 0
     rebuilt: tuple[str, ...] = ()  # caches that were rebuilt: keyword, vectors

@@ -1,6 +1,6 @@
 """Update vectors: embed new passages, and rewrite vector files when enough has changed.
 
-    embed            every text without a vector of a model gets one, stored in the catalogue
+    NewTexts         every text without a vector of a model gets one, stored in the catalogue
     refresh_vectors  the vector file of a model is rewritten where that is due, or damaged
     use_model        searches use this model in its tier; the one before it is replaced
 
@@ -11,51 +11,119 @@ replaced, the time is recorded: its vectors are kept for a day (compact.py).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from math import inf
 
 from ragvault.config.settings import Vector
 from ragvault.engines import Engines
 from ragvault.models.embed import SLAB, embed_new, unrelated_cosine
 from ragvault.notes.chunk import embedding_text
-from ragvault.ports import CacheBroken, Embedder, NoProgress, Progress
+from ragvault.ports import CacheBroken, Embedder, Progress
 from ragvault.store.caches import Cache, vector_cache
 from ragvault.store.catalogue import Catalogue
+from ragvault.types import PassageText
 
 PAGE = 1024  # passages whose texts are read at a time
 
 
-def embed(
-    catalogue: Catalogue,
-    embedder: Embedder,
-    progress: Progress | None = None,
-    step: str = "embedding",
-    *,
-    better: str = "",
-    slab: int = SLAB,
-    after_page: Callable[[], None] = lambda: None,
-) -> int:
-    """Give every passage a vector of this model; returns how many had none.
+class NewTexts:
+    """The passages without a vector of a model, or of the model `better`; embeds each text once.
 
-    Passages with a vector of the model `better` need none of this one. A slab is what is stored at
-    once, and so what a crash can cost.
+    `first_needed`: those of notes that people are most likely to look for come first. A slab is
+    what is stored at once, and so what a crash can cost.
     """
-    progress = progress or NoProgress()
-    _use_again(catalogue, embedder.name)
-    passages = catalogue.unembedded(embedder.name, better)
-    seen: set[bytes] = set()
-    for start in range(0, len(passages), PAGE):
-        progress.step(step, start, len(passages))
-        found = catalogue.passage_texts(passages[start : start + PAGE])
-        texts = {each.hash: embedding_text(each) for each in found if each.hash not in seen}
-        seen.update(texts)
 
-        def after_slab(done: int, _: int, start: int = start) -> None:
-            progress.step(step, start + done, len(passages))
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        embedder: Embedder,
+        better: str = "",
+        slab: int = SLAB,
+        *,
+        first_needed: bool = False,
+    ) -> None:
+        self._catalogue, self._embedder, self._slab = catalogue, embedder, slab
+        _use_again(catalogue, embedder.name)
+        passages = catalogue.unembedded(embedder.name, better)
+        self._waiting = dict.fromkeys(
+            by_need(catalogue, passages) if first_needed and passages else passages
+        )
+        self._seen: set[bytes] = set()
+        self.total = len(self._waiting)
 
-        embed_new(catalogue, embedder, texts, slab=slab, progress=after_slab)
-        after_page()
-    return len(passages)
+    def embed(
+        self,
+        passages: Iterable[PassageText],
+        after_slab: Callable[[int, int], None] = lambda done, total: None,
+    ) -> None:
+        """Embed those of these passages that are new."""
+        found = [each for each in passages if each.id in self._waiting]
+        texts = {each.hash: embedding_text(each) for each in found if each.hash not in self._seen}
+        self._seen.update(texts)
+        embed_new(self._catalogue, self._embedder, texts, slab=self._slab, progress=after_slab)
+        for each in found:
+            del self._waiting[each.id]
+
+    def embed_all(
+        self,
+        progress: Progress,
+        step: str = "embedding",
+        after_page: Callable[[], None] = lambda: None,
+        until: float = inf,
+    ) -> bool:
+        """Embed all that are left; False if the moment `until` (time.monotonic) came first."""
+        passages = list(self._waiting)
+        before = self.total - len(passages)
+        for start in range(0, len(passages), PAGE):
+            progress.step(step, before + start, self.total)
+
+            def after_slab(done: int, _: int, start: int = start) -> None:
+                progress.step(step, before + start + done, self.total)
+                if time.monotonic() >= until:
+                    raise _TimeIsUp
+
+            try:
+                texts = self._catalogue.passage_texts(passages[start : start + PAGE])
+                self.embed(texts, after_slab)
+            except _TimeIsUp:
+                after_page()
+                return False
+            after_page()
+        return True
+
+
+class _TimeIsUp(Exception):
+    """Not an error: what was embedded is stored, and a later run goes on."""
+
+
+# --- The order in which people need full vectors ---
+
+K = 60  # as in the fusion of search results: the first ranks count, and none decides alone
+
+
+def by_need(catalogue: Catalogue, passages: Iterable[int]) -> list[int]:
+    """Passages, those of notes changed lately and of notes many others link to first.
+
+    Notes are ranked by each of the two, and the ranks are fused. Equal notes go by their ids.
+    """
+    notes = catalogue.modified_and_backlinks()
+    modified = _ranks({note: when for note, (when, _) in notes.items()})
+    linked = _ranks({note: count for note, (_, count) in notes.items()})
+    need = {note: 1 / (K + modified[note]) + 1 / (K + linked[note]) for note in notes}
+    wanted = list(passages)
+    note_of = catalogue.notes_of_passages(wanted)
+    return sorted(wanted, key=lambda one: (-need[note_of[one]], note_of[one], one))
+
+
+def _ranks(values: Mapping[int, float]) -> dict[int, int]:
+    """The rank of each note, 1 for the highest value; equal values have the same rank."""
+    ranks: dict[int, int] = {}
+    last = None
+    for place, (note, value) in enumerate(sorted(values.items(), key=lambda pair: -pair[1]), 1):
+        ranks[note] = place if last is None or value != values[last] else ranks[last]
+        last = note
+    return ranks
 
 
 def update_vectors(

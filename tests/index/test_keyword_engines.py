@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import stat
 import subprocess
 import sys
@@ -10,6 +11,9 @@ import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tantivy import TextAnalyzerBuilder, Tokenizer
 
 import ragvault
 from ragvault.config.settings import Keyword
@@ -23,8 +27,10 @@ from ragvault.index.keyword import (
     open_index,
     open_writer,
 )
+from ragvault.index.keyword.tantivy import spaced
 from ragvault.plan import Phrase, Words
 from ragvault.ports import CacheBroken
+from ragvault.text.analyze import FORM
 from ragvault.vault import Vault
 from tests.keyword_kit import ENGINES, Shelf, note, passage
 
@@ -304,6 +310,12 @@ def test_a_reopened_index_cuts_words_as_before(shelf):
     assert again.ids(Words("configuration")) == again.ids(Words("nodejs")) == [1]
     again.put(passage(2, 1, "configured"))
     assert sorted(again.ids(Words("configuration"))) == [1, 2]
+
+
+@given(st.text(alphabet=st.sampled_from("aB1 ._-'’sTé黑\n\t\x0b\x1e\x1f\u00a0"), max_size=40))
+def test_words_cut_by_spaces_are_those_that_the_expression_cuts(text):
+    words = re.findall(rf"{FORM}|[\x1e\x1f]", text)
+    assert TextAnalyzerBuilder(Tokenizer.whitespace()).build().analyze(spaced(text)) == words
 
 
 def test_equal_scores_go_by_id_however_many_there_are(shelf, monkeypatch):

@@ -11,14 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragvault.engines import Engines
 from ragvault.errors import EngineMissing
 from ragvault.models.load import ModelPool
+from ragvault.service import vault_watcher
+from ragvault.service.idle import Machine
 from ragvault.service.vault_watcher import ChangeBatch, VaultWatcher
 from ragvault.service.watcher import Watcher
 from ragvault.update import compact
 from ragvault.vault import Vault
 from tests.watch_kit import SMALL, Watched, soon
-from tests.write_kit import Heard
+from tests.write_kit import Heard, Models, write
 
 WAITS = (0.3, 5.0)  # debounce and patience, in seconds
 
@@ -289,6 +292,92 @@ def test_a_vault_that_is_away_does_not_keep_another_from_its_vectors(two_vaults)
     finally:
         watcher.stop()
         thread.join()
+
+
+@pytest.fixture
+def backlog(tmp_path, monkeypatch):
+    """A vault whose full vectors are missing, and the load of its machine."""
+    for name, value in {**SMALL, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("RAGVAULT_MODELS__STATIC", "other")
+    monkeypatch.setattr(vault_watcher, "BACKLOG", 1)
+    monkeypatch.setattr(vault_watcher, "EMBED_SLICE", 1)
+    known = Models()
+    monkeypatch.setattr(
+        Engines, "embedder", lambda self, name, offline=False: known.open(self, name)
+    )
+    root = tmp_path / "vault"
+    write(root, {f"{at}.md": f"About {at}." for at in range(4)})
+    load = [9.0]
+    machine = Machine(lambda: load[0], lambda: False, cores=2, own_seconds=lambda: 0.0)
+    watcher = VaultWatcher(Vault.open(root), Heard(), ModelPool(), machine=machine)
+    watcher.listen()
+    watcher.update(lambda: False)
+    yield watcher, load, known["fake"]
+    watcher.stop_listening()
+
+
+def test_a_backlog_waits_for_an_idle_machine_and_says_so(backlog):
+    watcher, load, full = backlog
+    watcher.check()
+    assert watcher.unfinished
+    assert not watcher.can_finish
+    assert watcher._progress.lines[-1].endswith("machine is idle (other programs are busy)")
+
+    load[0] = 0.1
+    watcher.check()
+    assert watcher.can_finish
+    assert watcher._progress.lines[-1].endswith("the machine is idle; embedding goes on")
+    watcher.finish(lambda: False)
+    assert (watcher.unfinished, watcher.has_backlog) == (False, False)
+    assert len(set(full.seen)) == len(full.seen)
+
+
+def test_a_machine_that_becomes_busy_stops_the_backlog_and_nothing_is_embedded_twice(backlog):
+    watcher, load, full = backlog
+    load[0] = 0.1
+    real = full.embed
+
+    def embed(texts, kind):
+        load[0] = 9.0
+        return real(texts, kind)
+
+    full.embed = embed
+    rounds = 0
+    while watcher.unfinished:
+        load[0], rounds = 0.1, rounds + 1
+        try:
+            watcher.finish(lambda: False)
+        except vault_watcher.Interrupted:
+            assert not watcher.can_finish
+    assert rounds > 3
+    about = [text for text in full.seen if text.startswith("About")]
+    assert sorted(about) == [f"About {at}." for at in range(4)]
+
+
+def test_removed_notes_are_compacted_though_the_backlog_waits(backlog, monkeypatch):
+    watcher, _, full = backlog
+    monkeypatch.setattr(vault_watcher, "TIDY_SECONDS", 0.0)
+    watcher.stop_listening()  # no event comes between
+    (watcher.root / "0.md").unlink()
+    watcher.update(lambda: False)
+    assert watcher.untidy
+    assert watcher.can_tidy
+    watcher.tidy(lambda: False)
+    assert full.seen == []
+    assert watcher.unfinished
+
+
+@pytest.mark.parametrize("setting", ["always", "off"])
+def test_the_backlog_can_be_embedded_always_or_not_at_all(backlog, monkeypatch, setting):
+    watcher, _, full = backlog
+    monkeypatch.setenv("RAGVAULT_WATCH__BACKLOG", setting)
+    watcher.update(lambda: False)
+    if watcher.can_finish:
+        watcher.finish(lambda: False)
+    about = [text for text in full.seen if text.startswith("About")]
+    assert len(about) == (4 if setting == "always" else 0)
+    assert not watcher.unfinished
 
 
 @pytest.mark.slow

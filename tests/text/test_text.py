@@ -184,6 +184,13 @@ def test_what_an_engine_cuts_is_what_we_cut(analyzer, text):
         assert cut == forms(text, analyzer)
 
 
+@ANALYZERS
+@given(text=texts)
+def test_an_engine_gets_the_parts_of_every_run(analyzer, text):
+    parts = [part for run in analyzer.runs(text) for part in analyzer.cut(run)[1]]
+    assert analyzer.prepare([text], "").parts == " ".join(parts)
+
+
 SEVERAL = [c for c in map(chr, range(0x10000)) if c.isalpha() and " " in normalize("NFKC", c)]
 
 

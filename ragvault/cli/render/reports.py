@@ -39,6 +39,12 @@ ARROWS = {"out": "->", "in": "<-", "both": "<->"}
 def index_report(name: str, report: Report, extensions: Sequence[str] = ()) -> str:
     """What an index run did, in one line, and what it skipped in a second."""
     lines = [_index_line(printable(name), report, extensions)]
+    if report.unembedded:
+        done = report.passages - report.unembedded
+        lines.append(
+            f"The time is up: {done:,} of {counted(report.passages, 'passage')} have full vectors, "
+            "the others quick ones. To continue, run the same command again."
+        )
     if report.skipped:
         reasons = Counter(skip.reason for skip in report.skipped)
         lines.append(f"skipped {_counts(reasons)}; to list them: ragvault status -v")

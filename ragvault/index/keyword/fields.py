@@ -20,10 +20,10 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 from ragvault.config.settings import Keyword
-from ragvault.plan import KeywordNote, KeywordPassage
+from ragvault.plan import EngineDocument, KeywordNote, KeywordPassage
 from ragvault.text.analyze import Analyzer
 from ragvault.types import Head, Note, Passage, PassageText
 
@@ -34,6 +34,7 @@ MAIN = "body"
 CODE = "code"
 NOTE, PASSAGE = "note", "passage"
 STEM, PART = "_stem", "_part"
+BETWEEN = " \x1f "  # between two texts of a field: a word that is not indexed, only its position
 HAS = "has"  # names the kind of a document and every field it has a text in
 
 
@@ -42,35 +43,16 @@ def kind_of(field: str) -> str:
     return NOTE if field in NOTE_FIELDS else PASSAGE
 
 
-class EngineDocument(NamedTuple):
-    """One document of an engine, with the texts of the engine's fields."""
-
-    key: str  # unique: p12 for a passage, n3 for a note
-    kind: str
-    id: int
-    note: int
-    texts: dict[str, str]
-
-    @property
-    def has(self) -> str:
-        return " ".join((self.kind, *self.texts))
-
-
 def key_of(kind: str, id_: int) -> str:
     return f"{kind[0]}{id_}"
 
 
 class Documents:
-    """Turns notes and passages into documents.
+    """Turns notes and passages into documents."""
 
-    `between` is what an engine needs between two texts of one field, so that no phrase runs from
-    one into the next.
-    """
-
-    def __init__(self, settings: Keyword, between: str) -> None:
+    def __init__(self, settings: Keyword) -> None:
         self._words = Analyzer(settings.stemming)
         self._stemmed = settings.stemming != "none"
-        self._between = between
 
     @cached_property
     def _names(self) -> Analyzer:
@@ -96,7 +78,7 @@ class Documents:
             if not texts:
                 continue
             analyzer = self._names if name == CODE else self._words
-            prepared = analyzer.prepare(texts, self._between)
+            prepared = analyzer.prepare(texts, BETWEEN)
             found[name] = prepared.forms
             if self._stemmed and name != CODE:
                 found[name + STEM] = prepared.to_stem

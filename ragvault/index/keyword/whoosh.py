@@ -31,11 +31,10 @@ from ragvault.index.keyword.fields import (
     PASSAGE,
     STEM,
     Documents,
-    EngineDocument,
     key_of,
 )
 from ragvault.index.keyword.index import NO_IDS, NOTHING, Boosted, Deadline, Leaf, Scored
-from ragvault.plan import KeywordNote, KeywordPassage
+from ragvault.plan import EngineDocument, KeywordNote, KeywordPassage
 from ragvault.ports import CacheBroken
 from ragvault.text.analyze import FORM
 
@@ -54,7 +53,6 @@ try:
 except ImportError as error:
     raise EngineMissing("the keyword index", "whoosh3", str(error)) from error
 
-BETWEEN = " \x1f "  # between two texts of a field: a word that is not indexed, only its position
 RECENT = 8  # queries whose scores are remembered
 DELETED_AT_ONCE = 500
 MEMORY = 128  # MB that the writer may take before it writes to disk
@@ -298,7 +296,7 @@ class WhooshWriter:
             raise
         except Exception as error:
             raise _broken(error) from None
-        self._make = Documents(settings, BETWEEN)
+        self._make = Documents(settings)
         self._put: dict[str, Callable[[], EngineDocument]] = {}
         self._gone: set[str] = set()
 
@@ -307,6 +305,10 @@ class WhooshWriter:
             self._put[key_of(NOTE, note.id)] = lambda note=note: self._make.of_note(note)  # type: ignore[misc]
         for passage in passages:
             self._put[key_of(PASSAGE, passage.id)] = lambda one=passage: self._make.of_passage(one)  # type: ignore[misc]
+
+    def add(self, documents: Iterable[EngineDocument]) -> None:
+        for document in documents:
+            self._put[document.key] = lambda document=document: document  # type: ignore[misc]
 
     def remove(self, notes: Iterable[int], passages: Iterable[int]) -> None:
         keys = {key_of(NOTE, id_) for id_ in notes} | {key_of(PASSAGE, id_) for id_ in passages}
