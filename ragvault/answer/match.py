@@ -38,6 +38,7 @@ class Match(NamedTuple):
     line: int
     headings: tuple[str, ...] = ()
     in_title: bool = False
+    line_text: str = ""  # of that line
 
 
 class _Passage(NamedTuple):
@@ -74,16 +75,18 @@ def _match(
     candidate, shown, marks = found
     query = plan.hypothesis or plan.text
     snippet = best_snippet(shown, marks, query, nearness.get(candidate.id))
-    line = _line(candidate, snippet, corpus)
+    line, line_text = _line(candidate, snippet, corpus), snippet.line_in(candidate.passage.text)
     matched = {shown.text[a:b].casefold() for a, b in marks}
     if found_in := _property(candidate, matched, plan, corpus):
         snippet = snippet.below(*found_in)
-        line = _property_line(candidate, found_in[0], corpus) or line
+        if of_property := _property_line(candidate, found_in[0], corpus):
+            line, line_text = of_property, found_in[0]
     return Match(
         snippet,
         line,
         _headings(candidate, shown, snippet.at),
         bool(_marks(candidate.note.title, plan, corpus)),
+        line_text,
     )
 
 

@@ -53,6 +53,7 @@ SLIPS = (1.0, 0.9, 0.8)  # what a corrected word is worth, by its slips
 COMMONER = 5
 WORD = re.compile(r"\w+")
 _QUOTED = re.compile(r'["\u201c](.*)["\u201d]', re.DOTALL)
+_EXCLUDES = re.compile(r"(?:^|[\s(])-\S")
 
 
 # --- Evidence ---
@@ -255,12 +256,13 @@ def exact_notes(query: str, corpus: Corpus) -> dict[int, Exact]:
     """The note whose name is the query, as typed or without its quotes; none if several are.
 
     A title or file name comes before an alias. Signs count: only if no note has this very name,
-    apostrophes, hyphens and accents are left aside.
+    apostrophes, hyphens and accents are left aside, unless one excludes a word: `rye -loaf` is not
+    the name *Rye Loaf*.
     """
     if not 0 < len(query) <= MAX_LENGTH:
         return {}
     names = corpus.names()
-    for fold in (plain_name, typed_name):
+    for fold in (plain_name,) if _EXCLUDES.search(query) else (plain_name, typed_name):
         wanted = frozenset(map(fold, _as_names(query))) - {""}
         called: dict[Exact, set[int]] = {"title": set(), "alias": set()}
         for each in _possible(query, names):

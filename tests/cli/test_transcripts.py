@@ -206,7 +206,8 @@ def test_no_word_is_cut_on_a_narrow_terminal(room):
             re.sub(r"\x1b(\[[0-9;]*m|\]8;;[^\x1b]*\x1b\\)| +[0-9.]+ to +[0-9.]+ ms", "", text)
             for text in (on_a_terminal(command, room, columns=each)[0] for each in (300, 60))
         )
-        assert narrow.split() == wide.split(), command
+        whole = iter(wide.split())  # a snippet has three lines, so fewer words on a narrow one
+        assert all(word in whole for word in narrow.split() if word != "…"), command
         long = [line for line in narrow.split("\n") if len(line) > 60]
         # A path is never cut, and neither is the line with a title.
         assert all(re.search(r"/pytest-|^ ?\d+  ", line) for line in long), long

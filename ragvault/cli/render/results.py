@@ -213,8 +213,7 @@ def as_grep(page: Page) -> str:
     """`path:line: text`, with the line in which the snippet begins."""
     safe = printable if page.caller.terminal else str
     return "\n".join(
-        f"{safe(page.place(each))}:{each.line}: "
-        f"{printable(each.snippet.line_in(each.candidate.passage.text))}"
+        f"{safe(page.place(each))}:{each.line}: {printable(each.match.line_text)}"
         for each in page.matches
     )
 
