@@ -42,7 +42,10 @@ from ragvault.evaluate.run import Replay
 
 OTHER = {"obsidian-tasks": "jackyzha0-garden", "jackyzha0-garden": "obsidian-tasks"}
 TYPED = {"jackyzha0-garden": "garden-typed.jsonl"}
-COLLECTIONS = ("ir/cranfield", "ir/cacm", "ir/med")
+COLLECTIONS = (
+    *("ir/cranfield", "ir/cacm", "ir/med"),
+    *("ir/mtrag-fiqa-pool@2500", "ir/mtrag-clapnq-pool@2500"),
+)
 QUESTIONS, NAMES = 30, 20  # made of another vault
 BANDS = ("excellent", "good", "moderate", "weak", "unlikely", "noise")
 WORD = re.compile(r"[^\W\d_]{3,}")

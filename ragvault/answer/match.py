@@ -80,7 +80,7 @@ def _match(
     if found_in := _property(candidate, matched, plan, corpus):
         snippet = snippet.below(*found_in)
         if of_property := _property_line(candidate, found_in[0], corpus):
-            line, line_text = of_property, found_in[0]
+            line, line_text = of_property
     return Match(
         snippet,
         line,
@@ -104,14 +104,14 @@ def _property(
     return found[new.index(max(new))] if any(new) else None
 
 
-def _property_line(candidate: Candidate, shown: str, corpus: Corpus) -> int:
-    """The line of the file in which a property is; 0 if it is not known."""
+def _property_line(candidate: Candidate, shown: str, corpus: Corpus) -> tuple[int, str] | None:
+    """The line of the file in which a property is, and its text; None if it is not known."""
     if candidate.passage.origin != "index":
-        return 0
+        return None
     name = shown.partition(":")[0]
     before = corpus.note_text(candidate.note.id).split("\n")[: candidate.passage.lines[1]]
-    starts = [number for number, line in enumerate(before, 1) if line.startswith(f"{name}:")]
-    return starts[0] if starts else 0
+    lines = ((number, line.strip()) for number, line in enumerate(before, 1))
+    return next((each for each in lines if each[1].startswith(f"{name}:")), None)
 
 
 def _nearness(
@@ -175,7 +175,11 @@ def _headings(candidate: Candidate, shown: Readable, at: int) -> tuple[str, ...]
 
 
 def quoted(candidate: Candidate, match: Match, stages: Sequence[Outcome]) -> Candidate:
-    """The result with only those headings of its text under which passages match."""
+    """The result from the heading of its match to the last heading under which a passage matches.
+
+    It never begins before the heading that it cites: a budget cuts at the end. If that is too
+    short to be of use, all of the section is quoted, under the headings of all of it.
+    """
     shown = candidate.shown
     if shown is None:
         return candidate
@@ -184,10 +188,10 @@ def quoted(candidate: Candidate, match: Match, stages: Sequence[Outcome]) -> Can
     if len(heads) < 2 or not places or _has_other_lines(candidate):
         return _cited(candidate, match.headings)
     parts = [_under(heads, at, shown.text) for at in places]
-    first, last = min(start for start, _ in parts), max(end for _, end in parts)
+    first, last = parts[0][0], max(end for _, end in parts)
     text = shown.text[first:last].rstrip()
     if len(text) < MIN_QUOTE:
-        return _cited(candidate, match.headings)
+        return candidate
     lead = len(shown.text) - len(shown.text.lstrip())
     line = shown.lines[0] + shown.text.count("\n", lead, first)
     lines = (line, line + text.count("\n"))

@@ -20,7 +20,7 @@ from ragvault.rank.pipeline import Outcome
 
 def result(each: Candidate, *stages: Outcome, in_title: bool = False) -> SearchResult:
     plan = QueryPlan(query="q", text="q")
-    response = Response(plan, (each,), stages, (), {}, "full", 1, {}, (), 0.0)
+    response = Response(plan, (each,), True, stages, (), {}, "full", 1, {}, (), 0.0)
     matches = {each.id: Match(Snippet("", (), 0), 1, (), in_title)}
     answer = VaultAnswer("v", Path("v"), Config(), response, 0, "", "", matches)
     return SearchResult(answer, each)
