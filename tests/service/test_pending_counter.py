@@ -144,8 +144,8 @@ def exclude(root: Path, *folders: str) -> None:
 
 
 def test_other_settings_count_by_a_walk_of_their_own(watched):
-    (watched.root / "list.txt").write_text("x\n")
-    other = Vault.open(watched.root, flags=['walk.extensions=[".md", ".txt"]'])
+    (watched.root / "list.org").write_text("x\n")
+    other = Vault.open(watched.root, flags=['walk.extensions=[".md", ".org"]'])
 
     assert counted(PendingCounter([watched]), other) == 1
 

@@ -191,11 +191,11 @@ def test_a_folder_that_is_asked_back_is_found_and_heard(watched):
 
 
 def test_a_change_in_the_settings_of_the_vault_is_taken_over(watched):
-    (watched.root / "list.txt").write_text("wombat\n")
-    (watched.root / ".ragvault.toml").write_text('[walk]\nextensions = [".md", ".txt"]\n')
-    assert watched.finds("wombat", "list.txt")
-    (watched.root / "list.txt").write_text("xerus\n")
-    assert watched.finds("xerus", "list.txt")
+    (watched.root / "list.org").write_text("wombat\n")
+    (watched.root / ".ragvault.toml").write_text('[walk]\nextensions = [".md", ".org"]\n')
+    assert watched.finds("wombat", "list.org")
+    (watched.root / "list.org").write_text("xerus\n")
+    assert watched.finds("xerus", "list.org")
     (watched.root / ".ragvault.toml").unlink()
 
     assert watched.finds("xerus")
