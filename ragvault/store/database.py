@@ -152,6 +152,10 @@ class Database:
             found = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
         return "" if found == "ok" else str(found)
 
+    def file_bytes(self) -> int:
+        """The size of the file, without its journal."""
+        return self._pragma("page_count") * self._pragma("page_size")
+
     def is_wasteful(self) -> bool:
         """Whether much of the file is unused, as after deleting all vectors of a model."""
         return self._pragma("freelist_count") > WASTEFUL * self._pragma("page_count")

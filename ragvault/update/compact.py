@@ -29,7 +29,7 @@ from ragvault.update.vectors import refresh_vectors, replaced_models
 
 GRACE = 86_400.0  # seconds for which the vectors of removed text are kept
 MANY_REMOVED = 0.05  # share of removed passages from which edits are compacted too
-SMALL_INDEX = 4_000_000  # bytes of a keyword index that is rebuilt at once after a removal
+SMALL_INDEX = 8_000_000  # bytes of catalogue and keyword index, rewritten at once after a removal
 
 
 def compact_if_due(
@@ -105,13 +105,14 @@ def _caches_due(catalogue: Catalogue, before: float) -> bool:
         return False
     old = max(since, catalogue.removed_before(before))
     is_old = len(catalogue.removed_since(old)) < removed
-    return is_old or _keyword_bytes(catalogue) <= SMALL_INDEX
+    return is_old or _rewritten_bytes(catalogue) <= SMALL_INDEX
 
 
-def _keyword_bytes(catalogue: Catalogue) -> int:
-    """How much rebuilding the keyword index writes."""
+def _rewritten_bytes(catalogue: Catalogue) -> int:
+    """How much compacting writes: the catalogue and the keyword index, about."""
     cache = catalogue.cache(KEYWORD)
-    return sum(size for size, *_ in cache.files.values()) if cache else 0
+    keyword = sum(size for size, *_ in cache.files.values()) if cache else 0
+    return keyword + catalogue.file_bytes()
 
 
 def _drop_old_vectors(catalogue: Catalogue, before: float) -> int:

@@ -300,6 +300,7 @@ def backlog(tmp_path, monkeypatch):
     for name, value in {**SMALL, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("RAGVAULT_MODELS__STATIC", "other")
+    monkeypatch.setenv("RAGVAULT_WATCH__BACKLOG", "idle")
     monkeypatch.setattr(vault_watcher, "BACKLOG", 1)
     monkeypatch.setattr(vault_watcher, "EMBED_SLICE", 1)
     known = Models()

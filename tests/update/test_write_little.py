@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from write_kit import models, note, opened, prose, write
 
-from ragvault.update import compact
 from tests.keyword_kit import ENGINES
 
 pytestmark = [
@@ -64,10 +63,7 @@ def test_an_edit_writes_a_part_of_the_index_and_a_run_without_one_next_to_nothin
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
-def test_one_changed_note_of_a_large_vault_writes_less_than_five_megabytes(
-    tmp_path, engine, monkeypatch
-):
-    monkeypatch.setattr(compact, "SMALL_INDEX", 0)  # tantivy's is small even for so many notes
+def test_one_changed_note_of_a_large_vault_writes_less_than_five_megabytes(tmp_path, engine):
     vault, whole = indexed(tmp_path, engine, 1200)
     assert whole > 2 * MOST
     for change in (edited, renamed, added, deleted):
