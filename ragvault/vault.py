@@ -39,6 +39,7 @@ from ragvault.types import SearchRequest
 
 if TYPE_CHECKING:
     from ragvault.answer.links import LinkPath, Links
+    from ragvault.answer.read import NoteText
     from ragvault.answer.related import Related
     from ragvault.answer.results import Response
     from ragvault.answer.status import Status
@@ -194,6 +195,36 @@ class Vault:
             with self.catalogue() as catalogue:
                 notes = {each.note.id for each in results}
                 access.record_accesses(self.folder, catalogue.identity, notes, now)
+
+    def read(
+        self,
+        note: str,
+        *,
+        heading: str | None = None,
+        lines: str | None = None,
+        budget: int | None = None,
+        numbered: bool = False,
+    ) -> NoteText:
+        """A note as its file is now, or a section, a block (`^id`) or lines (`40-80`) of it.
+
+        With a budget in tokens it ends after the last block that fits. Raises UsageError,
+        NoteUnreadable, IndexMissing.
+        """
+        from ragvault.answer.read import read
+
+        config = self.settings.config
+        with self.catalogue() as catalogue, catalogue.snapshot():
+            return read(
+                self.root,
+                self.name,
+                catalogue,
+                config,
+                note,
+                heading=heading,
+                lines=lines,
+                budget=budget,
+                numbered=numbered,
+            )
 
     def links(self, note: str) -> Links:
         """The links of a note, in both directions. Raises UsageError, IndexMissing."""

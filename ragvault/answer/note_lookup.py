@@ -46,16 +46,18 @@ def find_notes(root: Path, known: Sequence[str], named: str) -> list[str]:
         return same
     if same:
         raise UsageError(f"{named} could be {', '.join(same)}", fix="give the path of one of them")
-    near = _nearest(known, wanted)
-    fix = f"did you mean {near}?" if near else "give the path of a note in the vault"
+    near = nearest_notes(known, wanted, 1)
+    fix = f"did you mean {near[0]}?" if near else "give the path of a note in the vault"
     raise NoSuchNote(f"no note called “{named}”", fix=fix)
 
 
-def _nearest(known: Sequence[str], wanted: str) -> str:
-    """The note with the most similar path or name, where “Daily Notes” is daily-notes.md."""
+def nearest_notes(
+    known: Sequence[str], wanted: str, count: int, similarity: float = 0.6
+) -> list[str]:
+    """The notes with the most similar paths or names, where “Daily Notes” is daily-notes.md."""
     spelt = {_plain(name): note for note in reversed(known) for name in (note, *_names(note))}
-    near = get_close_matches(_plain(wanted), spelt, n=1)
-    return spelt[near[0]] if near else ""
+    near = get_close_matches(_plain(normalize("NFC", wanted)), spelt, 4 * count, similarity)
+    return list(dict.fromkeys(spelt[name] for name in near))[:count]
 
 
 def _plain(name: str) -> str:
@@ -64,7 +66,7 @@ def _plain(name: str) -> str:
 
 def _inside(root: Path, named: str) -> str:
     """The path in the vault of a file named relative to the current folder; empty if outside."""
-    if not named:
+    if not named or "\0" in named:
         return ""  # an empty variable in a script does not mean the current folder
     # Only its folder is resolved: the note itself may be gone.
     path = Path(os.path.normpath(folders.here() / os.path.expanduser(named)))  # noqa: PTH111

@@ -32,6 +32,7 @@ COMMANDS = {
     "watch": "Update the index as files change, and keep searches fast.",
     "status": "Show what is indexed, skipped, broken and pending.",
     "doctor": "Check that every part works, and show how to fix what does not.",
+    "read": "Print a note, or a section, a block or lines of it.",
     "links": "List the links of a note, in both directions.",
     "related": "Find notes near this one: by links, community and vectors.",
     "forget": "Remove a note from the index, with nothing left behind.",

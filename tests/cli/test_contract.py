@@ -14,6 +14,7 @@ CONTRACT = {
     "status": "--json",
     "doctor": "--json",
     "related": "--json",
+    "read": "--heading --lines --budget --json",
     "links": "--json",
     "eval": "--profiles --ablate --json",
     "tune": "--dry-run --revert",
