@@ -176,6 +176,7 @@ class Candidate(Struct, frozen=True):
     shown: Excerpt | None = None  # in place of the passage
     merged: tuple[int, ...] = ()  # ids of passages that are shown with this one
     cut: bool = False  # shown in part, to fit a budget
+    queries: tuple[int, ...] = ()  # places of the queries that found it, if there are several
 
     @property
     def id(self) -> int:

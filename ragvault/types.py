@@ -251,9 +251,10 @@ class PassageText(NamedTuple):
 class SearchRequest:
     """A search as the caller wants it. `now` is the clock, for recency and for human dates.
 
-    With `widen`, a caller who asks for more results than usual gets more candidates of each leg;
-    without it, the first results are the same for every `limit`. With `verify`, results are
-    compared with their files before they are returned.
+    `also` are more queries, which are answered with the first one as one list; `hypothesis` belongs
+    to the first. With `widen`, a caller who asks for more results than usual gets more candidates
+    of each leg; without it, the first results are the same for every `limit`. With `verify`,
+    results are compared with their files before they are returned.
     """
 
     query: str
@@ -262,3 +263,4 @@ class SearchRequest:
     hypothesis: str | None = None
     widen: bool = True
     verify: bool = True
+    also: tuple[str, ...] = ()

@@ -170,7 +170,7 @@ def _vault_answer(
 
 def _snippet(candidate: Candidate, response: Response, corpus: Corpus) -> tuple[Snippet, int]:
     """The snippet of a candidate, and the line of the file in which it begins."""
-    plan, text = response.plan, candidate.passage.text
+    plan, text = response.plan_of(candidate), candidate.passage.text
     marks = [] if plan.keyword_query is None else corpus.highlight(text, plan.keyword_query)
     snippet = best_snippet(text, marks, plan.hypothesis or plan.text)
     return snippet, _snippet_line(candidate, snippet, corpus)

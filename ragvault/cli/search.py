@@ -65,6 +65,7 @@ class SearchArguments:
     query: str
     vaults: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
     limit: int | None = None
     hypothesis: str | None = None
     format: str = "text"
@@ -117,6 +118,14 @@ def arguments(
         Optional[bool],  # noqa: UP045
         typer.Option("--rerank/--no-rerank", help="Rerank the best results with a second model."),
     ] = None,
+    also: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            "--also",
+            metavar="QUERY",
+            help="Another query, such as a rewording; repeatable. All are answered as one list.",
+        ),
+    ] = None,
     hypothesis: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
@@ -168,6 +177,8 @@ def arguments(
 
     ragvault search "rye tag:recipe since:2024" -n 3 --explain
 
+    ragvault search "feeding a starter" --also "refresh the culture" -n 3
+
     ragvault search "feeding a starter" --format context --budget 2000
 
     ragvault search gluten --format paths -0 | xargs -0 wc -w
@@ -185,6 +196,7 @@ def arguments(
     ]
     return SearchArguments(
         query=query,
+        also=tuple(also or ()),
         vaults=tuple(vaults or ()),
         flags=tuple(flags),
         limit=limit,
@@ -268,7 +280,7 @@ def _answer(
     )
     answer = respond(
         vaults,
-        SearchRequest(typed.query, now, typed.limit, typed.hypothesis),
+        SearchRequest(typed.query, now, typed.limit, typed.hypothesis, also=typed.also),
         open_index or open_once(),
         count_pending or count_by_walk,
         compare=_compare(typed),

@@ -49,7 +49,8 @@ def _reason(unit: str, whole: bool) -> str:
 
 
 def _merged(result: Candidate, sibling: Candidate) -> Candidate:
-    merged = replace(result, merged=(*result.merged, sibling.id))
+    queries = tuple(sorted({*result.queries, *sibling.queries}))
+    merged = replace(result, merged=(*result.merged, sibling.id), queries=queries)
     if sibling.score <= result.score:
         return merged
     more = Term("sibling", sibling.score - result.score, why="the best passage of this section")

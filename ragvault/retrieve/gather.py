@@ -55,8 +55,25 @@ class Retrieved:
     more_names: bool = False  # more notes have the query in a name than were looked at
 
 
-def retrieve(plan: QueryPlan, request: SearchRequest, corpus: Corpus) -> Retrieved:
-    """Everything that may answer the query, not yet ranked. Raises RagvaultError."""
+def start_legs(plan: QueryPlan, request: SearchRequest, corpus: Corpus) -> RunningLegs:
+    """Let the legs search while other queries are looked at; `retrieve` waits for them."""
+    if plan.listing:
+        return {}
+    settings = _wide_enough(request, corpus)
+    legs = legs_of(corpus)
+    limits = {leg.name: getattr(settings, leg.name) for leg in legs}
+    return submit_legs(
+        plan, legs, limits, _scopes(plan, settings, corpus), corpus.pool, time.perf_counter
+    )
+
+
+def retrieve(
+    plan: QueryPlan, request: SearchRequest, corpus: Corpus, running: RunningLegs | None = None
+) -> Retrieved:
+    """Everything that may answer the query, not yet ranked. Raises RagvaultError.
+
+    `running` are its legs if they have been started already.
+    """
     if plan.listing:
         found = list_by_date(plan, request.limit or corpus.config.limit.n, corpus)
     else:
@@ -68,6 +85,7 @@ def retrieve(plan: QueryPlan, request: SearchRequest, corpus: Corpus) -> Retriev
             settings,
             scopes=_scopes(plan, settings, corpus),
             seconds=_seconds(settings, corpus),
+            running=running,
         )
     found.candidates, added, warnings = exact_names(
         found.candidates, plan, corpus, all_notes=found.more_names
@@ -96,6 +114,7 @@ def gather(
     scopes: Mapping[str, Scope],
     seconds: Mapping[str, float],
     clock: Clock = time.perf_counter,
+    running: RunningLegs | None = None,
 ) -> Retrieved:
     """Search with every leg, each for so many seconds, and unite what they found."""
     began = clock()
@@ -103,10 +122,14 @@ def gather(
     limits = {leg.name: getattr(settings, leg.name) for leg in legs}
     compared = settings.fill != "off" and {"vector"} & limits.keys() & set(settings.fill_legs)
     read_ahead = partial(corpus.read_ahead, vectors=bool(compared))
-    answers = run_legs(
-        plan, legs, limits, scopes, read_ahead, pool=corpus.pool, seconds=seconds, clock=clock
+    answers = await_legs(
+        running or submit_legs(plan, legs, limits, scopes, corpus.pool, clock),
+        read_ahead,
+        seconds=seconds,
+        clock=clock,
     )
     retrieved.runs = [run for run, _ in answers]
+    began = min([began, *(run.start for run in retrieved.runs)])
     found = {run.leg: hits for run, hits in answers if hits is not None}
     retrieved.more_names = any(len(leg.named) >= MAX_NAMED for leg in found.values())
     if settings.window and settings.outside == "drop":
@@ -175,16 +198,28 @@ def _seconds(settings: Retrieve, corpus: Corpus) -> dict[str, float]:
 # --- Legs in parallel ---
 
 LegAnswer = tuple[LegRun, "LegHits | None"]
+RunningLegs = Mapping["Future[LegAnswer]", str]  # and the leg that each belongs to
 
 
-def run_legs(
+def submit_legs(
     plan: QueryPlan,
     legs: Sequence[Leg],
     limits: Mapping[str, int],
     scopes: Mapping[str, Scope],
+    pool: Executor,
+    clock: Clock,
+) -> RunningLegs:
+    """Let each leg search in a thread of the pool."""
+    return {
+        pool.submit(_run_leg, leg, plan, limits[leg.name], scopes[leg.name], clock): leg.name
+        for leg in legs
+    }
+
+
+def await_legs(
+    running: RunningLegs,
     read_ahead: ReadAhead,
     *,
-    pool: Executor,
     seconds: Mapping[str, float],
     clock: Clock,
 ) -> list[LegAnswer]:
@@ -194,10 +229,6 @@ def run_legs(
     be wanted of the others' hits: searching for vectors takes one core and leaves the other idle.
     """
     began = clock()
-    running = {
-        pool.submit(_run_leg, leg, plan, limits[leg.name], scopes[leg.name], clock): leg.name
-        for leg in legs
-    }
     until = {future: began + seconds[name] for future, name in running.items()}
     late = _wait(until, read_ahead, clock)
     return [

@@ -8,7 +8,7 @@ from test_commands import PROGRAM, options
 # The commands and options that users, scripts and editors can rely on; more may be added.
 CONTRACT = {
     "index": "--tier --no-vectors --rebuild --model --offline --json",
-    "search": "--vault -n --limit --profile --set --rerank --no-rerank --hypothesis --budget"
+    "search": "--vault -n --limit --profile --set --rerank --no-rerank --also --hypothesis --budget"
     " --per-note --passages --sections --neighbours --explain --require-fresh -0 --format --json",
     "watch": "--daemon --stop --status",
     "status": "--json",

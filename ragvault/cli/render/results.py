@@ -100,6 +100,9 @@ def _facts(page: Page, result: SearchResult, style: Style) -> str:
         facts.append(printable(result.answer.vault))
     if result.stale:
         facts.append("changed since it was indexed")
+    if candidate.queries:
+        places = ", ".join(str(place + 1) for place in candidate.queries)
+        facts.append(f"{'query' if len(candidate.queries) == 1 else 'queries'} {places}")
     return "  " + ", ".join(facts) if facts else ""
 
 
@@ -137,7 +140,8 @@ def _term(term: Term) -> str:
 
 def _trace(response: Response) -> Iterator[str]:
     """How the query was understood, what each leg found and when, and what each stage kept."""
-    yield f"understood as: {response.plan.parse}"
+    for plan in response.plans or (response.plan,):
+        yield f"understood as: {plan.parse}"
     for run in response.runs:
         what = run.failed or f"{run.hits} hits"
         yield f"{run.leg:9} {run.start * 1000:6.1f} to {run.end * 1000:6.1f} ms  {what}"
