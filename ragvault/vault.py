@@ -1,8 +1,8 @@
 """A vault, opened: the one door for the command line and for programs.
 
-    vault = Vault.open("~/notes")
-    vault.index()
-    vault.search("how did we size the cache?").results
+    with Vault.open("~/notes") as vault:
+        vault.index()
+        vault.search("how did we size the cache?").results
 
 Opening reads settings and finds the index folder; nothing is written before `index` is called.
 engines.py knows which engines and models there are. A search waits for what this file
@@ -11,8 +11,9 @@ imports, so everything else is imported where it is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -39,9 +40,10 @@ from ragvault.types import SearchRequest
 
 if TYPE_CHECKING:
     from ragvault.answer.links import LinkPath, Links
+    from ragvault.answer.public import Response
     from ragvault.answer.read import NoteText
     from ragvault.answer.related import Related
-    from ragvault.answer.results import Response
+    from ragvault.answer.respond import OpenCorpus
     from ragvault.answer.status import Status
     from ragvault.ingest import Tier
     from ragvault.notes.walk import Walked
@@ -50,12 +52,37 @@ if TYPE_CHECKING:
 
 
 class Vault:
-    """One folder of notes and its index."""
+    """One folder of notes and its index.
+
+    As a context manager it keeps the index and the models open between searches. All methods may
+    be called from several threads.
+    """
 
     def __init__(self, root: Path, folder: Path, settings: Loaded) -> None:
         self.root = root
         self.folder = folder
         self.settings = settings
+        self._kit = ModelPool()
+        # Inside `with`: an open index belongs to one thread, so one thread answers all searches.
+        self._thread: ThreadPoolExecutor | None = None
+        self._kept: tuple[LocalCorpus, tuple[object, ...]] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Vault {self.name} at {self.root}>"
+
+    def __enter__(self) -> Vault:
+        self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="vault")
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close what `with` has kept open. The vault can still be used."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.submit(self._drop_kept)
+            thread.shutdown()
 
     @classmethod
     def open(
@@ -177,17 +204,74 @@ class Vault:
 
     def search(
         self,
-        query: str,
+        query: str = "",
         *,
+        queries: Sequence[str] = (),
         limit: int | None = None,
         hypothesis: str | None = None,
+        explain: bool = False,
+        require_fresh: bool = False,
         now: datetime | None = None,
     ) -> Response:
-        """Answer one query, true of the files as they are. To ask several, use `corpus`."""
-        from ragvault.search import search
+        """Answer a query, or several as one list, true of the files as they are.
 
-        with self.corpus() as corpus:
-            return search(SearchRequest(query, now or datetime.now(), limit, hypothesis), corpus)
+        Inside `with` the index and the models stay open for the next search. Raises UsageError for
+        a query with a mistake, IndexMissing, VaultUnreadable, and with `require_fresh` IndexBehind
+        if a file is not indexed as it is now.
+        """
+        first, *also = [each for each in (query, *queries) if each] or [query]
+        request = SearchRequest(
+            first, now or datetime.now(), limit, hypothesis, also=tuple(dict.fromkeys(also))
+        )
+        if self._thread is None:
+            return self._respond(
+                request, lambda vault: vault.corpus(kit=self._kit), explain, require_fresh
+            )
+        answered = self._thread.submit(
+            self._respond, request, Vault._kept_corpus, explain, require_fresh
+        )
+        return answered.result()
+
+    def _respond(
+        self,
+        request: SearchRequest,
+        open_corpus: OpenCorpus[Vault, LocalCorpus],
+        explain: bool,
+        require_fresh: bool,
+    ) -> Response:
+        from ragvault.answer.public import public_response
+        from ragvault.answer.respond import respond
+
+        answer = respond([self], request, open_corpus, require_fresh=require_fresh)
+        return public_response(answer, explain=explain)
+
+    @contextmanager
+    def _kept_corpus(self) -> Iterator[LocalCorpus]:
+        """The index that stays open; opened again if it was rebuilt, or after an error."""
+        if self._kept and self._kept[1] != self._stamp(self._kept[0].catalogue):
+            self._drop_kept()
+        if not self._kept:
+            corpus = self.corpus(kit=self._kit)
+            self._kept = corpus, self._stamp(corpus.catalogue)
+        try:
+            yield self._kept[0]
+        except BaseException:
+            self._drop_kept()
+            raise
+
+    def _drop_kept(self) -> None:
+        if self._kept:
+            self._kept[0].close()
+            self._kept = None
+
+    def _stamp(self, catalogue: Catalogue) -> tuple[object, ...]:
+        """What must stay the same for an open index to be used again: its file and its models."""
+        try:
+            file = (self.folder / layout.CATALOGUE).stat()
+        except FileNotFoundError:
+            raise IndexMissing(self.root) from None
+        models = catalogue.tier_model("full"), catalogue.tier_model("static")
+        return file.st_dev, file.st_ino, catalogue.identity, *models
 
     def record_access(self, results: Iterable[Candidate], now: float) -> None:
         """Count the notes of results that were opened or given as context, if settings say so."""

@@ -18,12 +18,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from ragvault.answer.json_output import Encodable
 from ragvault.answer.note_lookup import NoSuchNote, find_note, nearest_notes
 from ragvault.config.settings import Config
 from ragvault.errors import RagvaultError, UsageError
@@ -44,7 +45,7 @@ class NoteUnreadable(RagvaultError):
 
 
 @dataclass(frozen=True, slots=True)
-class NoteText:
+class NoteText(Encodable):
     """A note, or a part of it. `lines` count from 1 in the file, both ends included.
 
     `headings` is the path of the heading that was asked for. `rest` are the lines that did not
@@ -66,13 +67,6 @@ class NoteText:
     def __repr__(self) -> str:
         first, last = self.lines
         return f"<NoteText {self.vault}/{self.note}:{first}-{last}>"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The object that `ragvault read --json` prints."""
-        found = asdict(self)
-        for name in ("headings", "lines", "rest"):
-            found[name] = list(found[name]) if found[name] is not None else None
-        return found
 
 
 class _Part(NamedTuple):

@@ -62,7 +62,7 @@ def read_command(
         note, heading=heading, lines=lines, budget=budget, numbered=numbered
     )
     if json:
-        console.out(encode(found.to_dict()))
+        console.out(encode(found))
         return
     if found.text:
         console.out(reports.note_text(found, terminal=sys.stdout.isatty()))
