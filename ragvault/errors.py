@@ -168,15 +168,21 @@ class ModelUnknown(RagvaultError):
         )
 
 
+OFFLINE = "not tried, because of offline mode"
+
+
 class ModelUnavailable(RagvaultError):
     """The weights are not installed. `failures` pairs each source with why it failed."""
 
     def __init__(self, name: str, failures: Sequence[tuple[str, str]]) -> None:
-        tried = "; ".join(f"{source}: {why}" for source, why in failures)
+        tried = "; ".join(f"{source}: {why}" for source, why in failures if why != OFFLINE)
+        why = (
+            f"and could not be fetched ({tried})" if tried else "(offline: nothing was downloaded)"
+        )
         super().__init__(
-            f"the model {name} is not installed and could not be fetched ({tried or 'no source'})",
-            fix=f"go online and run: ragvault models pull {name}; or copy it from a machine that "
-            f"has it and run: ragvault models pull {name} --from FOLDER",
+            f"the model {name} is not installed {why}",
+            fix=f"ragvault models pull {name}; without a network, copy it from a machine that has "
+            f"it: ragvault models pull {name} --from FOLDER",
         )
         self.failures = tuple(failures)
 

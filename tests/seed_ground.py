@@ -124,6 +124,8 @@ GROUND: list[Row] = [
             "diversify.mmr_lambda": 0.7,
             "diversify.relevance": "vector",
             "rerank.n": 10,
+            "rerank.close": 0.0,
+            "rerank.titles": False,
             "rerank.method": "replace",
             "rerank.weight": 1.0,
             "rerank.rest": "drop",

@@ -150,7 +150,8 @@ class SearchAnswer:
         for answer in self.answers:
             label = f"{answer.vault}: " if self.several else ""
             for part, why in answer.response.failed.items():
-                yield f"{label}{part} did not answer: {why}"
+                what = "not reranked" if part == "rerank" else f"{part} did not answer"
+                yield f"{label}{what}: {why}"
             if answer.pending:
                 yield f"{label}{changed_files(answer.pending)}; run: ragvault index"
         yield from self.warnings

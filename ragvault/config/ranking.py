@@ -367,8 +367,10 @@ class Rerank(Open, frozen=True):
 
     enabled: bool = False
     n: Few = 20
-    method: Literal["rank", "score", "replace"] = "rank"
-    weight: From0To1 = 0.5
+    close: From0To1 = 0.8
+    titles: bool = True
+    method: Literal["rank", "score", "replace"] = "score"
+    weight: From0To1 = 0.3
     k: Count = 10
     rest: Literal["keep", "drop"] = "keep"
 

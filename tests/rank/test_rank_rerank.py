@@ -114,8 +114,44 @@ def test_a_reranker_that_fails_changes_nothing_and_is_named():
     )
 
 
-def test_a_reranker_that_is_not_there_or_says_nonsense_changes_nothing_and_that_is_said():
-    assert ranked(None).warnings == ("not reranked: no reranker is loaded",)
+def test_without_a_reranker_the_order_does_not_change():
+    assert ranked(None).kept == tuple(pool())
+
+
+class Remembers(Says):
+    """Gives every text the same score, and knows what it was asked to read."""
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+
+    def score(self, query, passages):
+        self.read += passages
+        return [0.5] * len(passages)
+
+
+def test_it_reads_the_title_and_the_headings_above_each_passage_each_once():
+    reader = Remembers()
+    passage = {"text": "Twice a day.", "headings": ("Rye", "Feeding"), "subheadings": ("When",)}
+    only = [candidate("Rye", score=1.0, passage=passage)]
+
+    rerank(only, context(rerank__enabled=True, rerank__titles=True, reranker=reader))
+    rerank(only, context(rerank__enabled=True, rerank__titles=False, reranker=reader))
+
+    assert reader.read == ["Rye > Feeding > When\nTwice a day.", "Twice a day."]
+
+
+@pytest.mark.parametrize(("close", "reads"), [(0.0, True), (0.9, True), (0.95, False)])
+def test_it_reads_only_where_the_second_score_is_close_to_the_first(close, reads):
+    """The first two of the pool have 1.0 and 0.9."""
+    reader = Remembers()
+
+    found = ranked(reader, rerank__close=close)
+
+    assert bool(reader.read) == reads
+    assert names(found) == ["a", "b", "c", "d"]
+
+
+def test_nonsense_from_a_reranker_changes_nothing_and_is_reported():
     nonsense = ranked(Says(a=float("nan"), b=0.1, c=0.1, d=0.1))
     assert nonsense.kept == tuple(pool())
     assert nonsense.warnings == ("not reranked: says gave no score for some of the passages",)
@@ -137,7 +173,7 @@ def test_every_score_is_the_sum_of_its_terms():
 def test_what_was_asked_for_by_its_very_name_stays_first_and_unread():
     near = [candidate(n, scores={"vector": 0.9}, passage={"text": n}) for n in "ab"]
     named = candidate("named", exact="title", scores={"vector": 0.2})
-    how = {"rerank__enabled": True, "rerank__method": "replace"}
+    how = {"rerank__enabled": True, "rerank__method": "replace", "rerank__titles": False}
     ctx = context("default", **how, reranker=Says(a=0.2, b=0.9))
     found = rerank(fuse([*near, named], ctx), ctx)
     dropping = context("default", **how, rerank__rest="drop", rerank__n=1, reranker=Says(a=0.2))

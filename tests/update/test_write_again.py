@@ -51,6 +51,7 @@ def rebuilt(vault: Vault) -> None:
 def damaged(vault: Vault) -> None:
     held = next((vault.folder / "caches").glob("keyword-*"))
     for path in [path for path in held.iterdir() if "lock" not in path.name.lower()]:
+        path.unlink()  # written in place, it would end a process that still maps it (SIGBUS)
         path.write_bytes(b"boom")
     vault.index()
 
