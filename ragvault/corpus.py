@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
     from ragvault.store.notes import NoteRow
     from ragvault.store.vectors import Chosen, Vocabulary
-    from ragvault.types import Passage, Section
+    from ragvault.types import Head, Passage, Section
     from ragvault.update.prepare import Prepared
 
 # Three legs of a search, and two that then score each other's hits. A leg that is late still has
@@ -268,6 +268,9 @@ class LocalCorpus:
 
     def note_count(self) -> int:
         return self.catalogue.note_count()
+
+    def heads(self) -> Sequence[Head]:
+        return self.catalogue.heads([note for note, _ in self.catalogue.notes_since(0)])
 
     def pending_files(self) -> int:
         """How many files differ from the index, by size and time; reads none of them."""

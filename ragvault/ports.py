@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         QueryTerm,
     )
     from ragvault.text.analyze import Analyzer
+    from ragvault.types import Head
 
 Role = Literal["query", "passage"]
 
@@ -498,6 +499,10 @@ class Corpus(Protocol):
         ...
 
     def note_count(self) -> int: ...
+
+    def heads(self) -> Sequence[Head]:
+        """The names, tags and properties of all notes."""
+        ...
 
     def pending_files(self) -> int:
         """How many files differ from the index, by size and time; reads none of them."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,7 @@ from ragvault.errors import (
     RagvaultError,
     UsageError,
     VaultEmptied,
+    VaultNotFound,
 )
 from ragvault.models.embed import SLAB
 from ragvault.models.load import ModelPool
@@ -39,14 +41,18 @@ from ragvault.store.catalogue import Catalogue
 from ragvault.types import SearchRequest
 
 if TYPE_CHECKING:
+    from ragvault.answer.contents import Contents, Kind
     from ragvault.answer.links import LinkPath, Links
+    from ragvault.answer.note_lookup import NoSuchNote
     from ragvault.answer.public import Response
     from ragvault.answer.read import NoteText
     from ragvault.answer.related import Related
     from ragvault.answer.respond import OpenCorpus
+    from ragvault.answer.results import NotePlace
     from ragvault.answer.status import Status
     from ragvault.ingest import Tier
     from ragvault.notes.walk import Walked
+    from ragvault.plan import QueryPlan
     from ragvault.update.forget import Forgotten
     from ragvault.update.notes import Report
 
@@ -125,6 +131,8 @@ class Vault:
     ) -> Report:
         """Bring the index up to date with the files, and remember the vault.
 
+        A folder without any note gets no index, and is not remembered, unless `allow_empty`.
+
         `progress` may raise to cancel: finished work is kept. Communities are computed again when
         at least the share `regroup` of the links changed. With `postpone_compact` the bytes of
         removed notes stay in the files until a later run (`Report.compact_due`).
@@ -140,9 +148,16 @@ class Vault:
         VaultUnreadable, IndexUnusable.
         """
         from ragvault.ingest import ingest
+        from ragvault.notes.walk import walk
         from ragvault.store.lock import WriterLock
+        from ragvault.update.notes import Report
         from ragvault.update.recover import adopt_index, repair_catalogue
 
+        if look is None and not (self.folder / layout.CATALOGUE).exists() and not allow_empty:
+            walked = walk(self.root, self.settings.config.walk)
+            if not walked.files:
+                return Report(skipped=tuple(walked.skipped))
+            look = lambda: walked  # noqa: E731
         engines = engines or self.engines(offline=offline, progress=progress)
         adopt_index(self.root, self.folder, self.settings.config, engines.progress)
         layout.register_vault(self.root, self.folder.parent.parent)
@@ -310,6 +325,42 @@ class Vault:
                 numbered=numbered,
             )
 
+    def place(self, named: str) -> NotePlace:
+        """Where a note is: the line or heading in its name, else its first line.
+
+        Raises UsageError, IndexMissing.
+        """
+        from ragvault.answer.note_lookup import find_note, heading_of, line_of
+        from ragvault.answer.results import NotePlace
+        from ragvault.text.fold import plain_name
+
+        with self.catalogue() as catalogue, catalogue.snapshot():
+            path = find_note(self.root, catalogue, named)
+            file = self.root / catalogue.stored(path).file.disk
+            heading, line = plain_name(heading_of(named)), line_of(named)
+            headings = catalogue.note(path).headings if heading and not line else ()
+        under = [each.line for each in headings if plain_name(each.text) == heading]
+        return NotePlace(self.name, self.root, path, file, line or (under or [1])[0])
+
+    def miss(self, named: str) -> NoSuchNote | None:
+        """The error for a note that is not here; None if one or several notes have that name."""
+        from ragvault.answer.note_lookup import NoSuchNote
+
+        try:
+            self.place(named)
+        except NoSuchNote as error:
+            return error
+        except UsageError:
+            return None
+        return None
+
+    def record_opened(self, note: str, now: float) -> None:
+        """Count a note that was opened, if settings say so."""
+        if self.settings.config.access.record:
+            with self.catalogue() as catalogue:
+                notes = {catalogue.note_id(note)}
+                access.record_accesses(self.folder, catalogue.identity, notes, now)
+
     def links(self, note: str) -> Links:
         """The links of a note, in both directions. Raises UsageError, IndexMissing."""
         from ragvault.answer.links import links
@@ -334,6 +385,47 @@ class Vault:
         engines = Engines(self.folder, self.settings)
         with self.catalogue() as catalogue, catalogue.snapshot():
             return related(self.root, catalogue, engines, note, limit)
+
+    def list(
+        self,
+        kind: Kind,
+        query: str = "",
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        now: datetime | None = None,
+    ) -> Contents:
+        """The tags, folders, properties or notes of the vault, counted, a page at a time.
+
+        The words of `query` must be in the name of what is listed; its conditions choose the notes
+        that count. Raises UsageError, IndexMissing.
+        """
+        from ragvault.answer.contents import contents
+
+        plan = self._plan(query, now or datetime.now()) if query.strip() else None
+        with self.catalogue() as catalogue, catalogue.snapshot():
+            chosen = (
+                [note for note, _ in catalogue.notes_since(0)]
+                if plan is None or plan.filter is None
+                else catalogue.filtered_notes(plan.filter)
+            )
+            dates = {row.id: row.date.at for row in catalogue.facts(chosen)}
+            words = plan.text if plan else ""
+            notes = catalogue.heads(chosen)
+            page = contents(kind, notes, dates, words=words, limit=limit, cursor=cursor)
+            return replace(page, vault=self.name)
+
+    def _plan(self, query: str, now: datetime) -> QueryPlan:
+        from ragvault.plan import MatchesWords, leaves
+        from ragvault.query.understand import understand
+
+        plan = understand(query, self.settings.config.query, now=now)
+        if plan.filter and any(isinstance(each, MatchesWords) for each in leaves(plan.filter)):
+            raise UsageError(
+                "a list cannot be narrowed by the text of notes",
+                fix="use conditions such as path:journal or #tag; to find text: ragvault search",
+            )
+        return plan
 
     def status(self) -> Status:
         """What is indexed, skipped and pending. Loads no model and writes nothing."""
@@ -373,6 +465,32 @@ def known(environ: Mapping[str, str] | None = None) -> list[layout.KnownVault]:
     return layout.known_vaults(data_folder(environ))
 
 
+def vault_with(note: str, where: str | None = None) -> Vault:
+    """The vault of a named note: the one that is meant anyway, else the only one that has it.
+
+    Raises UsageError if no vault or several have such a note.
+    """
+    from ragvault.answer.note_lookup import NoSuchNote
+
+    data = data_folder()
+    around = [] if where else layout.vaults_around(data, folders.here())
+    if len(around) < 2:
+        return Vault.open(where)
+    vaults = [Vault.open(each.root) for each in around if is_searchable(each)]
+    misses = {vault.root: vault.miss(note) for vault in vaults}
+    found = [vault for vault in vaults if misses[vault.root] is None]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(vault.name for vault in found or around)
+    if found:
+        raise UsageError(f"several vaults have “{note}”: {names}", fix="add --vault NAME")
+    fixes = [miss.fix for miss in misses.values() if miss]
+    near = next((fix for fix in fixes if fix.startswith("did you mean")), "")
+    raise NoSuchNote(
+        f"no note called “{note}” in {names}", fix=near or "ragvault list notes --vault NAME"
+    )
+
+
 def vaults_to_search(
     query: str,
     named: Sequence[str] = (),
@@ -383,10 +501,13 @@ def vaults_to_search(
     environ: Mapping[str, str] | None = None,
     cwd: str | Path | None = None,
 ) -> list[Vault]:
-    """The vaults that a search means, each once: by name, by `in:` in the query, or the default.
+    """The vaults that a search means, each once: by name, by `in:` in the query, or by the folder.
 
-    Raises UsageError if `in:` names none of the named vaults, VaultNotFound, ConfigError.
+    Without a name it is the vault around the current folder, else the default vault, else every
+    vault that can be searched now. Raises UsageError if `in:` names none of the named vaults,
+    VaultNotFound, ConfigError.
     """
+    data, here = data_folder(environ), folders.here() if cwd is None else Path(cwd)
 
     def opened(where: str | Path | None) -> Vault:
         return Vault.open(where, flags=flags, environ=environ, cwd=cwd)
@@ -396,17 +517,18 @@ def vaults_to_search(
     if "in:" in query.casefold():
         try:
             names = _names_after_in(query, now, hypothesis)
-            data, here = data_folder(environ), folders.here() if cwd is None else Path(cwd)
             inside = [layout.known_vault(name, data, here) for name in names]
         except UsageError as error:
             mistake = error
     if named:
-        wanted = [opened(where) for where in named]
+        wanted = [opened(where) for each in named for where in _single_names(each, data, here)]
     elif inside:
         wanted = [opened(vault.root) for vault in inside]
     else:
+        around = layout.vaults_around(data, here)
+        there = [vault for vault in around if is_searchable(vault)]
         try:
-            wanted = [opened(None)]
+            wanted = [opened(vault.root) for vault in there] if there[1:] else [opened(None)]
         except RagvaultError as error:  # a mistake in the query is reported first
             raise mistake or error from None
     roots = {vault.root for vault in inside}
@@ -418,6 +540,33 @@ def vaults_to_search(
             fix="leave out in: or --vault, or name the same vault with both",
         )
     return list(kept.values())
+
+
+def unsearchable(
+    environ: Mapping[str, str] | None = None, cwd: str | Path | None = None
+) -> list[str]:
+    """Vaults that a search of all vaults leaves out; empty where it would search only one."""
+    around = layout.vaults_around(
+        data_folder(environ), folders.here() if cwd is None else Path(cwd)
+    )
+    return [vault.name for vault in around if around[1:] and not is_searchable(vault)]
+
+
+def is_searchable(vault: layout.KnownVault) -> bool:
+    """Whether a vault's folder is there and has an index."""
+    return vault.root.is_dir() and (vault.folder / layout.CATALOGUE).exists()
+
+
+def _single_names(typed: str, data: Path, here: Path) -> list[str]:
+    """`a,b` as its parts, unless a vault or a folder has a comma in its name."""
+    parts = [part.strip() for part in typed.split(",") if part.strip()]
+    if len(parts) < 2:
+        return [typed]
+    try:
+        layout.find_vault(typed, data, here)
+    except VaultNotFound:
+        return parts
+    return [typed]
 
 
 def _names_after_in(query: str, now: datetime, hypothesis: str | None) -> Sequence[str]:

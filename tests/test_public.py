@@ -91,6 +91,7 @@ def test_results_are_frozen_have_short_reprs_and_can_be_pickled(sample):
         (("links", "Steam", "--path", "Home"), lambda vault: vault.link_path("Steam", "Home")),
         (("related", "Steam"), lambda vault: vault.related("Steam")),
         (("read", "Steam", "--lines", "1-3"), lambda vault: vault.read("Steam", lines="1-3")),
+        (("list", "tags"), lambda vault: vault.list("tags")),
         (("status",), lambda vault: vault.status()),
     ],
 )
@@ -165,7 +166,17 @@ def test_several_threads_may_use_one_vault(sample, kept):
 def test_the_page_names_every_public_name_and_method():
     for name in ragvault.__all__:
         assert f"`{name}`" in PAGE or f"`{name}(" in PAGE
-    for method in ("open", "index", "search", "read", "related", "links", "link_path", "status"):
+    for method in (
+        "open",
+        "index",
+        "search",
+        "read",
+        "related",
+        "links",
+        "link_path",
+        "list",
+        "status",
+    ):
         assert f"`{method}(" in PAGE
 
 
@@ -178,3 +189,19 @@ def test_the_first_example_of_the_page_runs(sample, monkeypatch, capsys):
     example = re.findall(r"```python\n(.*?)```", PAGE, re.S)[0]
     exec(example.replace('"~/notes"', repr(str(sample))), {})
     assert "Steam" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("package", ["langchain_core", "llama_index.core"])
+def test_the_retriever_examples_run_where_their_package_is_installed(package, sample):
+    (example,) = (
+        each for each in re.findall(r"```python\n(.*?)```", PAGE, re.S) if f"from {package}" in each
+    )
+    compile(example, package, "exec")
+    assert len(example.splitlines()) <= 14
+    pytest.importorskip(package)
+    names: dict[str, object] = {}
+    exec(example, names)
+    with Vault.open(sample) as opened:
+        retriever = names["VaultRetriever"](vault=opened)
+        found = getattr(retriever, "invoke", None) or retriever.retrieve
+        assert found("steam")

@@ -73,7 +73,7 @@ def search_dict(answer: SearchAnswer, *, explain: bool = False) -> dict[str, Any
         "results": [_result(*pair, explain) for pair in enumerate(answer.results, 1)],
         "legs_failed": failed,
         "left_out": answer.left_out,
-        "warnings": list(answer.warnings),
+        "warnings": [*answer.warnings, *answer.suggestions],
     }
     if first.response.plans:
         found["queries"] = [each.query for each in first.response.plans]

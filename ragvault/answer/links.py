@@ -111,7 +111,7 @@ class LinkPath(Encodable):
 
 def links(root: Path, catalogue: Catalogue, named: str) -> Links:
     """The links of the note that is meant. Raises UsageError."""
-    path = find_note(root, sorted(catalogue.files()), named)
+    path = find_note(root, catalogue, named)
     own = [(_status(target), _outgoing(link, target)) for link, target in catalogue.outgoing(path)]
     return Links(
         note=path,
@@ -130,8 +130,7 @@ def link_path(root: Path, catalogue: Catalogue, named: str, other: str) -> LinkP
     """
     from ragvault.index.graph import link_graph, shortest_path
 
-    known = sorted(catalogue.files())
-    start, end = find_note(root, known, named), find_note(root, known, other)
+    start, end = find_note(root, catalogue, named), find_note(root, catalogue, other)
     ties = dict.fromkeys(catalogue.linked_notes(), 1)
     graph = link_graph(ties, dict(catalogue.notes_since(0)))
     notes = (start,) if start == end else tuple(shortest_path(graph, start, end))

@@ -1,29 +1,49 @@
 """Note lookup: which note a person means by what they typed.
 
-A note can be named by its path in the vault, by a file path relative to the current folder, or by
-its file name with or without the extension, in any case. Where several notes are accepted, a folder
-means all notes in it. A name that fits no note is an error that suggests the nearest one.
+A note can be named by any of these, and the first that fits one decides:
+
+    Technique/Steam.md          its path in the vault, or a file path from the current folder
+    Steam, steam.md             its file name, with or without the extension
+    Vapour in the oven          its title, as `search` prints it, or one of its aliases
+    steam                       a part of its path, its title or an alias
+
+Case never matters, and neither do the link brackets, the heading and the line that `search` prints
+with a name: [[Steam]], Steam > Doing it, Technique/Steam.md:12. Where several notes are accepted, a
+folder means all notes in it. A name that fits several notes lists them, and one that fits none
+suggests the nearest.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 from unicodedata import normalize
 
 from ragvault.config import folders
 from ragvault.errors import UsageError
+from ragvault.text.fold import plain_name
+
+if TYPE_CHECKING:
+    from ragvault.store.catalogue import Catalogue
+    from ragvault.types import Head
+
+CANDIDATES = 8  # notes that an error lists
+_LINE = re.compile(r":(\d+)(?:-\d+)?$")
+_LINK = re.compile(r"\[\[(.+?)(?:\|.*)?\]\]")
+_HEADING = re.compile(r"\s+>\s.*|(?<=[^\s#])#(?=[^\s#]).*", re.DOTALL)
 
 
 class NoSuchNote(UsageError):
     """No note in the index has that name."""
 
 
-def find_note(root: Path, known: Sequence[str], named: str) -> str:
+def find_note(root: Path, catalogue: Catalogue, named: str) -> str:
     """The path of the note. Raises UsageError if there is none, several, or it is a folder."""
-    found = find_notes(root, known, named)
+    found = find_notes(root, catalogue, named)
     if len(found) > 1:
         raise UsageError(
             f"{named} is a folder with {len(found):,} notes",
@@ -32,36 +52,107 @@ def find_note(root: Path, known: Sequence[str], named: str) -> str:
     return found[0]
 
 
-def find_notes(root: Path, known: Sequence[str], named: str) -> list[str]:
+def find_notes(root: Path, catalogue: Catalogue, named: str) -> list[str]:
     """The paths of the notes; all notes of a folder. Raises UsageError."""
-    wanted = normalize("NFC", named)
+    known, forms = sorted(catalogue.files()), list(_forms(named))
+    for form in forms:
+        if found := _by_path(root, known, form):
+            return found
+    notes = catalogue.heads([note for note, _ in catalogue.notes_since(0)])
+    fits: Sequence[Callable[[str, Head], bool]] = (_is_file, _is_title, _is_alias, _has_part)
+    for fit in fits:
+        for form in forms:
+            same = sorted(note.path for note in notes if fit(form, note))
+            if len(same) == 1:
+                return same
+            if same:
+                raise UsageError(
+                    f"{named} could be {listed(same)}", fix="give the path of one of them"
+                )
+    near = nearest_notes(notes, forms[-1], 1)
+    fix = f"did you mean {near[0]}?" if near else "give the path of a note in the vault"
+    raise NoSuchNote(f"no note called “{named}”", fix=fix)
+
+
+def line_of(named: str) -> int | None:
+    """The line in a name such as Technique/Steam.md:12."""
+    found = _LINE.search(named)
+    return int(found[1]) if found else None
+
+
+def heading_of(named: str) -> str:
+    """The last heading in a name such as `Steam > Doing it` or `Steam#Doing it`."""
+    link = _LINK.fullmatch(named.strip())
+    found = _HEADING.search(link[1] if link else named)
+    return re.split(r"\s+>\s+|#", found[0])[-1].strip() if found else ""
+
+
+def listed(paths: Sequence[str]) -> str:
+    """Some names in a sentence, and how many more there are."""
+    more = len(paths) - CANDIDATES
+    shown = ", ".join(paths[:CANDIDATES])
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _forms(named: str) -> Iterator[str]:
+    """The name as typed, and without what is not part of a name."""
+    name = normalize("NFC", named)
+    yield name
+    for less in (_LINE.sub("", name), _LINK.sub(r"\1", name.strip())):
+        if less != name:
+            yield less
+            name = less
+    if (less := _HEADING.sub("", name)) not in ("", name):
+        yield less
+
+
+def _by_path(root: Path, known: Sequence[str], wanted: str) -> list[str]:
+    """The note of this path, or all notes of this folder."""
     for path in (wanted.replace(os.sep, "/"), _inside(root, wanted)):
         if path in known:
             return [path]
         below = [note for note in known if path and note.startswith(f"{path.rstrip('/')}/")]
         if below:
             return below
-    same = [note for note in known if wanted.casefold() in _names(note)]
-    if len(same) == 1:
-        return same
-    if same:
-        raise UsageError(f"{named} could be {', '.join(same)}", fix="give the path of one of them")
-    near = nearest_notes(known, wanted, 1)
-    fix = f"did you mean {near[0]}?" if near else "give the path of a note in the vault"
-    raise NoSuchNote(f"no note called “{named}”", fix=fix)
+    return []
+
+
+def _is_file(wanted: str, note: Head) -> bool:
+    return wanted.casefold() in _file_names(note.path)
+
+
+def _is_title(wanted: str, note: Head) -> bool:
+    return plain_name(wanted) == plain_name(note.title)
+
+
+def _is_alias(wanted: str, note: Head) -> bool:
+    return plain_name(wanted) in map(plain_name, note.aliases)
+
+
+def _has_part(wanted: str, note: Head) -> bool:
+    part = plain_name(wanted)
+    return bool(part) and any(part in plain_name(each) for each in _all_names(note))
+
+
+def _all_names(note: Head) -> Iterable[str]:
+    return (note.path, note.title, *note.aliases)
 
 
 def nearest_notes(
-    known: Sequence[str], wanted: str, count: int, similarity: float = 0.6
+    notes: Sequence[Head], wanted: str, count: int, similarity: float = 0.6
 ) -> list[str]:
     """The notes with the most similar paths or names, where “Daily Notes” is daily-notes.md."""
-    spelt = {_plain(name): note for note in reversed(known) for name in (note, *_names(note))}
-    near = get_close_matches(_plain(normalize("NFC", wanted)), spelt, 4 * count, similarity)
+    spelt = {
+        _spaced(name): note.path
+        for note in sorted(notes, key=lambda note: note.path, reverse=True)
+        for name in (*_all_names(note), *_file_names(note.path))
+    }
+    near = get_close_matches(_spaced(wanted), spelt, 4 * count, similarity)
     return list(dict.fromkeys(spelt[name] for name in near))[:count]
 
 
-def _plain(name: str) -> str:
-    return name.casefold().replace("-", " ").replace("_", " ")
+def _spaced(name: str) -> str:
+    return plain_name(name.replace("-", " ").replace("_", " "))
 
 
 def _inside(root: Path, named: str) -> str:
@@ -74,6 +165,6 @@ def _inside(root: Path, named: str) -> str:
     return folder.relative_to(root).as_posix() if folder.is_relative_to(root) else ""
 
 
-def _names(note: str) -> set[str]:
+def _file_names(note: str) -> set[str]:
     path = PurePosixPath(note)
     return {path.name.casefold(), path.stem.casefold(), str(path.with_suffix("")).casefold()}

@@ -16,16 +16,17 @@ spelled, leads out of the vault or to an ignored file. Loads no model.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
+from unicodedata import normalize
 
 from ragvault.answer.json_output import Encodable
-from ragvault.answer.note_lookup import NoSuchNote, find_note, nearest_notes
+from ragvault.answer.note_lookup import NoSuchNote, find_note, listed, nearest_notes
 from ragvault.config.settings import Config
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.store.catalogue import Catalogue
@@ -135,37 +136,54 @@ class _Place(NamedTuple):
 
 def _find(root: Path, catalogue: Catalogue, config: Config, named: str) -> tuple[File, _Place]:
     """The file that is meant. A note that is not indexed yet is found by a walk."""
-    indexed = sorted(catalogue.files())
-    if found := _named(root, indexed, named):
-        return catalogue.stored(found[0]).file, found[1]
+    with suppress(NoSuchNote):
+        path, place = _named(named, partial(find_note, root, catalogue), catalogue.files())
+        return catalogue.stored(path).file, place
     files = _walked(root, config)
-    if found := _named(root, sorted(files), named):
-        return files[found[0]], found[1]
-    near = nearest_notes(sorted({*indexed, *files}), named, 3, FAR)
+    with suppress(NoSuchNote):
+        path, place = _named(named, partial(_new_note, files), files)
+        return files[path], place
+    notes = catalogue.heads([note for note, _ in catalogue.notes_since(0)])
+    near = nearest_notes(notes, named, 3, FAR)
     fix = f"did you mean {_listed(near)}?" if near else "give the path of a note in the vault"
     raise NoSuchNote(f"no note called “{named}”", fix=fix)
 
 
-def _named(root: Path, known: Sequence[str], named: str) -> tuple[str, _Place] | None:
-    """The note of this name and the part that the name has. Raises UsageError if it is several."""
-    for name, place in _spellings(named):
+def _named(named: str, find: Callable[[str], str], known: Collection[str]) -> tuple[str, _Place]:
+    """The note, and the part that its name has. Raises UsageError if there is none, or several."""
+    if named in known:  # a file name may contain # and :
+        return named, _Place()
+    for name, place in _with_part(named):
         with suppress(NoSuchNote):
-            return find_note(root, known, name), place
-    return None
+            return find(name), place
+    return find(named), _Place()
 
 
-def _spellings(named: str) -> Iterator[tuple[str, _Place]]:
-    """A name as it is; then without the brackets of a link, its heading, or its lines."""
-    yield named, _Place()
+def _with_part(named: str) -> Iterator[tuple[str, _Place]]:
+    """A name without its heading or its lines, and the part they mean."""
     name = named.strip()
     if name.startswith("[[") and name.endswith("]]"):
         name = name[2:-2].partition("|")[0]
-        yield name, _Place()
     note, _, heading = name.partition("#")
     if note and heading:
         yield note, _Place(heading=heading)
     if found := _PLACE.fullmatch(name):
         yield found["note"], _Place(lines=found["lines"])
+
+
+def _new_note(files: Mapping[str, File], named: str) -> str:
+    """A note by its path or its file name. Raises UsageError."""
+    name = normalize("NFC", named)
+    same = [path for path in files if name in (path, *_short_names(path))]
+    if not same:
+        raise NoSuchNote(f"no note called “{named}”")
+    if len(same) > 1 and name not in same:
+        raise UsageError(f"{named} could be {listed(same)}", fix="give the path of one of them")
+    return name if name in same else same[0]
+
+
+def _short_names(path: str) -> tuple[str, str]:
+    return PurePosixPath(path).name, PurePosixPath(path).stem
 
 
 def _walked(root: Path, config: Config) -> dict[str, File]:

@@ -85,7 +85,7 @@ def related(
     root: Path, catalogue: Catalogue, engines: Engines, named: str, limit: int = 10
 ) -> Related:
     """The notes nearest to the one that `named` means. Raises UsageError."""
-    path = find_note(root, sorted(catalogue.files()), named)
+    path = find_note(root, catalogue, named)
     own = catalogue.note_id(path)
     found: dict[int, _Found] = {}
     joined = _by_links(catalogue, own)

@@ -21,6 +21,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from ragvault.answer.results import Response, SearchAnswer, SearchResult, VaultAnswer, changed_files
 from ragvault.answer.snippet import Snippet, best_snippet
+from ragvault.answer.suggest import suggestions, unmet_conditions
 from ragvault.candidate import Candidate, Context, Ranked
 from ragvault.config.settings import Config
 from ragvault.errors import IndexBehind
@@ -105,7 +106,18 @@ def respond(
         text_of if written else None,
     )
     results = _of_vaults(merged.results, answers)
-    return SearchAnswer(results, tuple(answers), merged.left_out, merged.warnings)
+    meant = () if results else tuple(suggestions([each.unmet for each in answers]))
+    warnings = _labelled(merged.warnings, answers)
+    return SearchAnswer(results, tuple(answers), merged.left_out, warnings, meant)
+
+
+def _labelled(warnings: Iterable[str], answers: Sequence[VaultAnswer]) -> tuple[str, ...]:
+    """The warnings of an answer; one that not all vaults have begins with their names."""
+    lines = []
+    for line in warnings:
+        of = [each.vault for each in answers if line in each.response.warnings]
+        lines.append(f"{', '.join(of)}: {line}" if 0 < len(of) < len(answers) else line)
+    return tuple(lines)
 
 
 def record_access(vaults: Sequence[SearchableVault], answer: SearchAnswer, now: float) -> None:
@@ -154,6 +166,8 @@ def _vault_answer(
         # Paths in the index are NFC; names on disk need not be.
         unusual = {each.note.path for each in shown if not each.note.path.isascii()}
         disk_names = {path: corpus.disk_path(path) for path in unusual}
+        found_nothing = not response.results and response.plan.filter is not None
+        unmet = unmet_conditions(response.plan, corpus.heads()) if found_nothing else []
     return VaultAnswer(
         vault=vault.name,
         root=vault.root,
@@ -165,6 +179,7 @@ def _vault_answer(
         snippets=snippets,
         count_tokens=None if response.plan.listing else corpus.count_tokens(),
         disk_names=disk_names,
+        unmet=tuple(unmet),
     )
 
 

@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from ragvault.answer.snippet import Snippet
+from ragvault.answer.suggest import Unmet
 from ragvault.candidate import Candidate, LegRun, Ranked
 from ragvault.config.settings import Config
 from ragvault.plan import QueryPlan
@@ -72,6 +74,7 @@ class VaultAnswer:
     snippets: Mapping[int, tuple[Snippet, int]]  # passage id -> its snippet, and the file's line
     count_tokens: Callable[[str], int] | None = None
     disk_names: Mapping[str, str] = field(default_factory=dict)  # path -> its spelling on disk
+    unmet: tuple[Unmet, ...] = ()  # conditions that no note meets, if nothing was found
 
     @property
     def fresh(self) -> bool | None:
@@ -107,19 +110,37 @@ class SearchResult:
     @property
     def uri(self) -> str:
         """A link that opens the note: output.editor if set, else Obsidian's, else file://."""
-        path = quote(self.path.as_posix())
-        template = self.answer.config.output.editor
-        if template:
-            for name, value in self._template_values(path).items():
-                template = template.replace(f"{{{name}}}", value)
-            return template
-        if (self.answer.root / ".obsidian").is_dir():
-            return f"obsidian://open?path={quote(str(self.path), safe='')}"
-        return f"file://{path}"
+        answer, note = self.answer, self.candidate.note.path
+        place = NotePlace(answer.vault, answer.root, note, self.path, self.line)
+        return note_uri(place, answer.config.output.editor)
 
-    def _template_values(self, path: str) -> dict[str, str]:
-        note, vault = quote(self.candidate.note.path), quote(self.answer.vault, safe="")
-        return {"path": path, "line": str(self.line), "vault": vault, "note": note}
+
+class NotePlace(NamedTuple):
+    """A line of a note: `note` is its path in the vault, `file` its file on disk."""
+
+    vault: str
+    root: Path
+    note: str
+    file: Path
+    line: int = 1
+
+
+def note_uri(place: NotePlace, template: str = "") -> str:
+    """A link that opens a note: by the template if there is one, else Obsidian's, else file://."""
+    path = quote(place.file.as_posix())
+    values = {
+        "path": path,
+        "line": str(place.line),
+        "vault": quote(place.vault, safe=""),
+        "note": quote(place.note),
+    }
+    if template:
+        for name, value in values.items():
+            template = template.replace(f"{{{name}}}", value)
+        return template
+    if (place.root / ".obsidian").is_dir():
+        return f"obsidian://open?path={quote(str(place.file), safe='')}"
+    return f"file://{path}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +151,7 @@ class SearchAnswer:
     answers: tuple[VaultAnswer, ...]
     left_out: int = 0
     warnings: tuple[str, ...] = ()
+    suggestions: tuple[str, ...] = ()  # why nothing was found, and what was probably meant
 
     @property
     def several(self) -> bool:
@@ -156,7 +178,9 @@ class SearchAnswer:
                 yield f"{label}{changed_files(answer.pending)}; run: ragvault index"
         yield from self.warnings
         if not self.results:
-            yield f"no results for {self.answers[0].response.plan.parse}"
+            yield from self.suggestions or (
+                f"no results for {self.answers[0].response.plan.parse}",
+            )
             for answer in self.answers:
                 if answer.unfinished:
                     yield f"{answer.vault}: {answer.unfinished}"

@@ -14,6 +14,7 @@ from ragvault.answer.json_output import encode
 from ragvault.cli import options
 from ragvault.cli.render import console
 from ragvault.cli.render.reports import (
+    changed_settings,
     no_problems,
     problems_json,
     settings_json,
@@ -38,7 +39,22 @@ Vault = Annotated[
 EXAMPLE = "config.toml.example"
 _KEPT = re.compile(r"\s*(\[[\w.]+\]\s*)?(#.*)?")  # blank lines, comments, table headers
 
-app = typer.Typer(help="Manage settings: create a config file, show or check settings.")
+app = typer.Typer(
+    help="Manage settings: create a config file, show or check settings.",
+    invoke_without_command=True,
+)
+
+
+@app.callback()
+def config(ctx: typer.Context) -> None:
+    """Manage settings: create a config file, show or check settings.
+
+    Alone, it lists the settings that are not at their defaults.
+    """
+    if ctx.invoked_subcommand is None:
+        loaded = load_settings()
+        console.out(settings_toml(loaded, _about(loaded, None), changed=True))
+        console.report(f"{changed_settings(loaded)}; to see every setting: ragvault config show")
 
 
 @app.command()

@@ -21,7 +21,7 @@ def forget_command(
         typer.Argument(
             metavar="PATH|NOTE",
             autocompletion=options.note_names,
-            help="Path or name of a note, or a folder.",
+            help="A note: its path, name, title or alias, or a part of one; or a folder.",
             show_default=False,
         ),
     ] = None,
@@ -46,10 +46,11 @@ def forget_command(
 
     ragvault forget --removed
     """
+    from ragvault.answer.note_lookup import listed
     from ragvault.cli.render import reports
     from ragvault.errors import UsageError
     from ragvault.service.process import pause_watcher
-    from ragvault.update.forget import ignore_line
+    from ragvault.update.forget import ignore_lines
     from ragvault.vault import Vault
 
     if (note is None) != removed:
@@ -60,8 +61,9 @@ def forget_command(
     if note is not None and not forgotten.notes:
         console.report(f"{note} is no longer in the index")
     console.out(encode(forgotten) if json else reports.forgotten(opened.name, forgotten))
-    for path in forgotten.still_there:
+    if still := forgotten.still_there:
         console.report(
-            f"{path} is still in the vault, so the next index will add it again; to exclude it, "
-            f"add this line to .ragignore at the top of the vault: {ignore_line(path)}"
+            f"the next index will add again what is still in the vault: {listed(still)}; to "
+            "exclude it, add to .ragignore at the top of the vault: "
+            f"{'  '.join(ignore_lines(still, note))}"
         )

@@ -1,9 +1,11 @@
-"""ragvault index: index a vault, or update its index."""
+"""ragvault index: index vaults, or update their indexes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from enum import Enum
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
@@ -11,6 +13,10 @@ from ragvault.answer.json_output import encode
 from ragvault.cli import options
 from ragvault.cli.progress import progress
 from ragvault.cli.render import console
+
+if TYPE_CHECKING:
+    from ragvault.update.notes import Report
+    from ragvault.vault import Vault
 
 app = typer.Typer()
 
@@ -25,12 +31,12 @@ class Tier(str, Enum):
 
 @app.command()
 def index(
-    vault: Annotated[
-        Optional[str],  # noqa: UP045
+    vaults: Annotated[
+        Optional[list[str]],  # noqa: UP045
         typer.Argument(
-            metavar="[VAULT]",
+            metavar="[VAULT]...",
             autocompletion=options.vault_names,
-            help="Folder with notes. Default: the vault around the current folder.",
+            help="Folders with notes. Default: the vault around the current folder.",
         ),
     ] = None,
     tier: Annotated[
@@ -69,7 +75,7 @@ def index(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Index a vault, or update its index.
+    """Index vaults, or update their indexes.
 
     Reads only files that changed and embeds only new text. Never writes to the vault. You can
     search as soon as the first tier is done. Ctrl-C keeps what is done; run the same command again
@@ -79,30 +85,55 @@ def index(
 
     ragvault index sample_vault --tier static --offline
     """
-    from ragvault.cli.render import reports
+    flags = [*(set_ or ()), *([f"models.embedder={model}"] if model else ())]
+    how: Any = {
+        "tier": "keyword" if no_vectors else tier.value,
+        "rebuild": rebuild,
+        "allow_empty": allow_empty,
+        "offline": offline,
+    }
+    named: list[str | None] = [*(vaults or ())] or [None]
+    opened = [_opened(vault, flags) for vault in named]  # every mistake before any work
+    reports = [(vault, _indexed(vault, how, json)) for vault in opened]
+    if json:
+        found = [{"vault": vault.name, **asdict(report)} for vault, report in reports]
+        console.out(encode(reports[0][1] if len(reports) == 1 else {"vaults": found}))
+    if not any(report.notes for _, report in reports) and not allow_empty:
+        raise typer.Exit(1)
+
+
+def _opened(vault: str | None, flags: Sequence[str]) -> Vault:
     from ragvault.errors import VaultNotFound
-    from ragvault.service.process import pause_watcher
     from ragvault.vault import Vault
 
-    flags = [*(set_ or ()), *([f"models.embedder={model}"] if model else ())]
     try:
-        opened = Vault.open(vault, flags=flags)
-    except VaultNotFound as unknown:  # its fix names --vault, which `index` does not have
-        raise VaultNotFound(str(unknown), fix="ragvault index FOLDER") from None
-    how_far: Any = "keyword" if no_vectors else tier.value
+        return Vault.open(vault, flags=flags)
+    except VaultNotFound as unknown:  # its fix may name --vault, which `index` does not have
+        meant = unknown.fix.startswith("did you mean")
+        raise VaultNotFound(
+            str(unknown), fix=unknown.fix if meant else "ragvault index FOLDER"
+        ) from None
+
+
+def _indexed(vault: Vault, how: Mapping[str, Any], json: bool) -> Report:
+    """Index one vault and print what was done."""
+    from ragvault.cli.render import reports
+    from ragvault.service.process import pause_watcher
+
     try:
-        with pause_watcher(opened.root) as watcher, progress() as shown:
+        with pause_watcher(vault.root) as watcher, progress() as shown:
             if watcher:
                 console.report(f"pausing the watcher (pid {watcher.pid}) during this run")
-            how: Any = {"rebuild": rebuild, "allow_empty": allow_empty, "offline": offline}
-            report = opened.index(how_far, progress=shown, **how)
+            report = vault.index(progress=shown, **how)
     except KeyboardInterrupt:
         console.report("stopped; finished work is kept. Run the same command again to continue")
         raise
-    looked_for = opened.settings.config.walk.extensions
-    console.out(encode(report) if json else reports.index_report(opened.name, report, looked_for))
+    looked_for = vault.settings.config.walk.extensions
+    if not json:
+        console.out(reports.index_report(vault.name, report, looked_for))
     for warning in report.warnings:
         console.report(f"warning: {warning}")
     for skip in report.skipped:
         why = ", ".join(filter(None, (skip.reason, skip.detail)))
         console.detail(f"skipped {skip.path}: {why}")
+    return report

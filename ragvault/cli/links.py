@@ -18,7 +18,12 @@ def links_command(
     note: options.Note,
     path: Annotated[
         str | None,
-        typer.Option("--path", metavar="OTHER", help="Show how the two notes are connected."),
+        typer.Option(
+            "--path",
+            metavar="OTHER",
+            autocompletion=options.note_names,
+            help="Show how the two notes are connected.",
+        ),
     ] = None,
     vault: options.VaultName = None,
     json: options.Json = False,
@@ -39,16 +44,16 @@ def links_command(
     ragvault links Steam --path "Rye Loaf"
     """
     from ragvault.cli.render import reports
-    from ragvault.vault import Vault
+    from ragvault.vault import vault_with
 
     if path is not None:
-        way = Vault.open(vault).link_path(note, path)
+        way = vault_with(note, vault).link_path(note, path)
         console.out(encode(way) if json else reports.link_path_text(way))
         if not way.notes:
             console.report(f"no links connect {way.note} and {way.to}")
             raise typer.Exit(1)
         return
-    found = Vault.open(vault).links(note)
+    found = vault_with(note, vault).links(note)
     console.out(encode(found) if json else reports.links_text(found))
     if not found:
         console.report(f"{found.note} has no links, and no note links to it")

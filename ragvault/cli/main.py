@@ -1,10 +1,10 @@
 """The program: which commands there are, and how each of them ends.
 
-To add a command, write ragvault/cli/NAME.py with a Typer `app` in it and add one line to COMMANDS:
-its name and the first line of its help. A file with one @app.command() becomes a plain command, a
-file with several becomes a group (`ragvault config show`). The file is imported only when its
-command is called, so `ragvault --help` never waits for what a command needs. Shared options are in
-options.py; all text that a command prints is formatted in render/.
+To add a command, write ragvault/cli/NAME.py with a Typer `app` in it and add one line to COMMANDS
+in commands.py: its name and the first line of its help. A file with one @app.command() becomes a
+plain command, a file with several becomes a group (`ragvault config show`). The file is imported
+only when its command is called, so `ragvault --help` never waits for what a command needs. Shared
+options are in options.py; all text that a command prints is formatted in render/.
 
 A command returns when it is done, raises typer.Exit(1) if it found nothing, and raises a
 RagvaultError if it failed. Only `main` catches those and prints an error.
@@ -23,26 +23,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from ragvault import __version__
 from ragvault.cli import options
+from ragvault.cli.commands import COMMANDS, check_command, with_command
 from ragvault.cli.render import console
 from ragvault.errors import RagvaultError
-
-COMMANDS = {
-    "index": "Index a vault, or update its index.",
-    "search": "Search your notes with vectors, keywords and links.",
-    "watch": "Update the index as files change, and keep searches fast.",
-    "status": "Show what is indexed, skipped, broken and pending.",
-    "doctor": "Check that every part works, and show how to fix what does not.",
-    "read": "Print a note, or a section, a block or lines of it.",
-    "links": "List the links of a note, in both directions.",
-    "related": "Find notes near this one: by links, community and vectors.",
-    "forget": "Remove a note from the index, with nothing left behind.",
-    "purge": "Remove everything ragvault has written, after listing it.",
-    "eval": "Measure search quality, on judged or generated questions.",
-    "tune": "Find better ranking weights; keep them only if they help.",
-    "config": "Manage settings: create a config file, show or check settings.",
-    "vaults": "Manage known vaults: list, remove, set the default.",
-    "models": "List, fetch and verify models.",
-}
 
 # The base class of all usage errors that Typer raises; it has no public name.
 _Misuse: type[Any] = typer.BadParameter.__mro__[1]
@@ -54,6 +37,12 @@ class Commands(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = {name: TyperCommand(name, help=line) for name, line in COMMANDS.items()}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:  # completion: somebody is still typing
+            check_command(args)
+        rest: list[str] = super().parse_args(ctx, with_command(args))
+        return rest
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)

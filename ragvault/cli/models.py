@@ -15,7 +15,7 @@ from ragvault.config import folders
 from ragvault.config.load import load_settings
 from ragvault.errors import ModelUnavailable, ModelUnusable
 
-app = typer.Typer(help="List, fetch and verify models.")
+app = typer.Typer(help="List, fetch and verify models.", invoke_without_command=True)
 
 Name = Annotated[
     str,
@@ -25,6 +25,13 @@ Name = Annotated[
         help="A name from models list.",
     ),
 ]
+
+
+@app.callback()
+def models(ctx: typer.Context) -> None:
+    """List, fetch and verify models. Alone, it lists them."""
+    if ctx.invoked_subcommand is None:
+        list_models()
 
 
 @app.command("list")

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Annotated, Optional
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from ragvault.cli.render import console
+
+if TYPE_CHECKING:
+    from ragvault.types import Head
 
 
 def _quiet(wanted: bool) -> bool:
@@ -45,15 +50,29 @@ def vault_names(incomplete: str) -> list[str]:
 
 
 def note_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Completion: notes whose paths begin with the text."""
+    """Completion: paths, file names, titles and aliases of notes that begin with the text."""
     from ragvault.errors import RagvaultError
     from ragvault.vault import Vault
 
     with suppress(RagvaultError, OSError):
         with Vault.open(ctx.params.get("vault")).catalogue() as catalogue:
-            known = sorted(catalogue.files())
-        return _typed([path for path in known if path.startswith(incomplete)])
+            notes = catalogue.heads([note for note, _ in catalogue.notes_since(0)])
+        paths = sorted(note.path for note in notes if note.path.startswith(incomplete))
+        return _typed(paths or sorted(set(_names_from(notes, incomplete))))
     return []
+
+
+def _names_from(notes: Iterable[Head], text: str) -> Iterator[str]:
+    for note in notes:
+        names = (PurePosixPath(note.path).stem, note.title, *note.aliases)
+        yield from (name for name in names if name.startswith(text))
+
+
+def profile_names(incomplete: str) -> list[str]:
+    """Completion: ranking profiles that begin with the text."""
+    from ragvault.config import profiles
+
+    return [name for name in profiles.names() if name.startswith(incomplete)]
 
 
 def _typed(names: list[str]) -> list[str]:
@@ -91,7 +110,11 @@ VaultName = Annotated[
 ]
 Note = Annotated[
     str,
-    typer.Argument(metavar="NOTE", autocompletion=note_names, help="Path or name of a note."),
+    typer.Argument(
+        metavar="NOTE",
+        autocompletion=note_names,
+        help="A note: its path, name, title or alias, or a part of one.",
+    ),
 ]
 Set = Annotated[
     Optional[list[str]],  # noqa: UP045

@@ -33,9 +33,9 @@ def related_command(
     ragvault related Technique/Steam.md --vault sample_vault --json
     """
     from ragvault.cli.render import reports
-    from ragvault.vault import Vault
+    from ragvault.vault import vault_with
 
-    found = Vault.open(vault).related(note, limit)
+    found = vault_with(note, vault).related(note, limit)
     console.out(encode(found) if json else reports.related_text(found))
     for warning in found.warnings:
         console.report(f"warning: {warning}")

@@ -4,19 +4,20 @@
     answer_search    SearchArguments + Caller -> Reply; reads nothing from its own process
     parse_search     for a watcher: the arguments of a search that was typed in another process
 
-A query may begin with a minus, as options do:
+The words of a query need no quotes, and may begin with dashes, as options do:
 
-    ragvault search "-tag:inbox bread"      the query
-    ragvault search -n5 -qv bread           options
+    ragvault search raft leader                 a query
+    ragvault search -tag:inbox --callout-icon   a query
+    ragvault search -n5 -qv bread               options, and a query
 
-An argument with one dash is the query unless it has exactly the form of an option: it is the query
-if it has a space, a letter that no option has, or letters where -n expects a number. What could be
-both is an option; after `--` nothing is.
+An argument with one dash belongs to the query unless it has exactly the form of an option: it does
+if it has a space, a letter that no option has, or letters where -n expects a number. One with two
+dashes belongs to it unless it is an option, or nearly one, which is a mistake. What could be both
+is an option; after `--` nothing is.
 """
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ import typer
 from typer.core import TyperCommand
 
 from ragvault.cli import options
+from ragvault.cli.commands import OWN_OPTIONS, nearest, search_for
 from ragvault.cli.render import console
 from ragvault.cli.start import Caller, Reply, this_caller, write_reply
 from ragvault.errors import RagvaultError, UsageError
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 HELP = {"-h": False, "--help": False}  # options even where help is left to another process
+ONE_WORD = ("tag", "lang", "has")  # operators whose values have no spaces
 # Formats that go to a model as they are: the budget covers everything they write.
 FOR_MODELS = ("context", "markdown")
 
@@ -77,7 +80,7 @@ class SearchArguments:
 
 
 class QueryCommand(TyperCommand):
-    """A command whose one argument is a query, which may begin with a dash."""
+    """A command whose arguments are the words of a query, which may begin with a dash."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         takes_value = HELP | {
@@ -93,7 +96,10 @@ class QueryCommand(TyperCommand):
 
 def arguments(
     query: Annotated[
-        str, typer.Argument(help="A question, some words, or operators such as tag:recipe.")
+        list[str],
+        typer.Argument(
+            metavar="QUERY", help="A question, some words, or operators such as tag:recipe."
+        ),
     ],
     vaults: Annotated[
         Optional[list[str]],  # noqa: UP045
@@ -101,8 +107,8 @@ def arguments(
             "--vault",
             metavar="PATH|NAME",
             autocompletion=options.vault_names,
-            help="Vault to search; repeatable. Default: the vault around the current folder, else "
-            "the only one, else the default vault.",
+            help="Vaults to search: a,b or repeated. Default: the vault around the current "
+            "folder, else the default vault, else all.",
         ),
     ] = None,
     limit: Annotated[
@@ -111,7 +117,12 @@ def arguments(
     ] = None,
     profile: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--profile", metavar="NAME", help="Ranking profile to use."),
+        typer.Option(
+            "--profile",
+            metavar="NAME",
+            autocompletion=options.profile_names,
+            help="Ranking profile to use.",
+        ),
     ] = None,
     set_: options.Set = None,
     rerank: Annotated[
@@ -176,9 +187,9 @@ def arguments(
 ) -> SearchArguments:
     """Search your notes with vectors, keywords and links.
 
-    ragvault search "why is my loaf dense?"
+    ragvault search why is my loaf dense
 
-    ragvault search "rye tag:recipe since:2024" -n 3 --explain
+    ragvault search rye tag:recipe since:2024 -n 3 --explain
 
     ragvault search "feeding a starter" --also "refresh the culture" -n 3
 
@@ -186,7 +197,7 @@ def arguments(
 
     ragvault search gluten --format paths -0 | xargs -0 wc -w
 
-    ragvault search "-tag:recipe rye"
+    ragvault search "#recipe rye OR spelt"
     """
     flags = [
         *([f"search.profile={profile}"] if profile else ()),
@@ -198,7 +209,7 @@ def arguments(
         *(set_ or ()),
     ]
     return SearchArguments(
-        query=query,
+        query=joined(query),
         also=tuple(also or ()),
         vaults=tuple(vaults or ()),
         flags=tuple(flags),
@@ -294,8 +305,17 @@ def _answer(
         record_access(vaults, answer, caller.now)
     page = Page(answer, caller, typed.explain)
     out = nul_paths(page) if typed.nul else formatted(page, typed.format)
-    notices = () if typed.quiet else tuple(map(printable, answer.notices()))
-    return Reply(out, notices, answer.exit_code)
+    notices = () if typed.quiet else (*answer.notices(), *_left_out(typed, answer, caller))
+    return Reply(out, tuple(map(printable, notices)), answer.exit_code)
+
+
+def _left_out(typed: SearchArguments, answer: SearchAnswer, caller: Caller) -> Iterator[str]:
+    """Vaults that a search of all of them could not search."""
+    from ragvault.vault import unsearchable
+
+    if not typed.vaults and not answer.answers[0].response.plan.vaults:
+        for name in unsearchable(caller.environ, caller.cwd):
+            yield f"{name} was not searched: its folder or its index is not there"
 
 
 def _compare(typed: SearchArguments) -> ComparePolicy:
@@ -340,22 +360,30 @@ def _parser() -> Any:
     return command
 
 
-# --- a query that begins with a dash ---
+# --- the words of a query ---
+
+
+def joined(words: Sequence[str]) -> str:
+    """Several arguments as one query. The quotes of a value, which the shell removed, come back:
+    since:"last week" arrives as one argument, `since:last week`.
+    """
+    return " ".join(words if len(words) == 1 else map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    name, colon, value = word.lstrip("-").partition(":")
+    if not colon or name in ONE_WORD or not any(map(str.isspace, value)) or '"' in value:
+        return word
+    from ragvault.query.operators import OPERATORS
+
+    return f'{word[: -len(value)]}"{value}"' if name.lower() in OPERATORS else word
 
 
 def _query_last(args: Sequence[str], takes_value: dict[str, bool]) -> list[str]:
     """The same arguments, with a query that begins with a dash moved behind `--`."""
     options, words = _options_and_words(args, takes_value)
-    dashed = [word for word in words if word.startswith("-")]
-    if not dashed:
-        return list(args)
-    if len(words) > 1:
-        query = shlex.quote(" ".join(words))
-        raise UsageError(
-            f"{dashed[0]} is neither an option nor the query",
-            fix=f"quote the query: ragvault search -- {query}",
-        )
-    return [*options, "--", *words]
+    dashed = any(word.startswith("-") for word in words)
+    return [*options, "--", *words] if dashed else list(args)
 
 
 def _options_and_words(
@@ -377,8 +405,15 @@ def _options_and_words(
 
 
 def _is_option(arg: str, takes_value: dict[str, bool]) -> bool:
-    if arg.startswith("--"):  # an unknown one is a mistake, unless it is a sentence
-        return arg.partition("=")[0] in takes_value or not any(map(str.isspace, arg))
+    if arg.startswith("--"):
+        name = arg.partition("=")[0]
+        known = [each for each in (*takes_value, *OWN_OPTIONS) if each.startswith("--")]
+        if name not in takes_value and (meant := nearest(name, known)):
+            raise UsageError(
+                f"there is no option {name}",
+                fix=f"did you mean {meant}? To search for it: {search_for([arg])}",
+            )
+        return name in takes_value
     if len(arg) < 2 or not arg.startswith("-"):
         return False
     for at, letter in enumerate(arg[1:], 2):

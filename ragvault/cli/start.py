@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from datetime import datetime, tzinfo
 
 HELP = ("-h", "--help")  # answered by the process in which they were typed
-VOLUME = ("-q", "--quiet", "-v", "--verbose")  # also allowed before the command
 LEG_THREADS = "leg"  # prefix of the names of a search's threads
 GRACE = 0.2  # seconds a late leg gets to end
 # Python looks for reference cycles after 700 new containers, and now and then at everything. A
@@ -102,7 +101,15 @@ def _checked_reply(answer: Mapping[str, Any]) -> Reply | None:
 
 
 def _search_first(args: Sequence[str]) -> list[str]:
-    """The arguments with `search` first; empty for any other command."""
+    """The arguments with `search` first; empty for any other command and for a mistyped one."""
+    from ragvault.cli.commands import VOLUME, check_command, with_command
+    from ragvault.errors import UsageError
+
+    try:
+        check_command(args)
+    except UsageError:
+        return []
+    args = with_command(args)
     before = 0
     while args[before : before + 1] and args[before] in VOLUME:
         before += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -12,11 +12,16 @@ from ragvault.answer.json_output import encode
 from ragvault.cli import options
 from ragvault.cli.render import console, reports
 from ragvault.cli.render.console import size
-from ragvault.errors import RagvaultError, UsageError
+from ragvault.errors import UsageError
 from ragvault.text.printable import printable
 from ragvault.update.freshness import folder_error, is_gone
 
-app = typer.Typer(help="Manage known vaults: list, remove, set the default.")
+if TYPE_CHECKING:
+    from ragvault.service.process import WatcherRecord
+
+app = typer.Typer(
+    help="Manage known vaults: list, remove, set the default.", invoke_without_command=True
+)
 
 Name = Annotated[
     str,
@@ -37,6 +42,13 @@ class VaultRow:
     default: bool
     bytes: int
     created: str
+
+
+@app.callback()
+def vaults(ctx: typer.Context) -> None:
+    """Manage known vaults: list, remove, set the default. Alone, it lists them."""
+    if ctx.invoked_subcommand is None:
+        list_vaults()
 
 
 @app.command("list")
@@ -100,18 +112,25 @@ def remove(
     ragvault vaults remove sample_vault
     """
     from ragvault.config import folders
+    from ragvault.service.process import watcher_of
     from ragvault.store import layout
     from ragvault.store.lock import WriterLock
     from ragvault.vault import data_folder
 
     known = layout.known_vault(vault, data_folder(), folders.here())
-    _refuse_watched(known.root)
+    watcher = watcher_of(known.root)
     name, folder = printable(known.name), printable(str(known.folder))
     question = f"delete the index of {name} ({size(_bytes(known.folder))} in {folder})?"
+    if watcher:
+        question = (
+            f"{name} is being watched ({watcher.describe()}). Stop watching it, and {question}"
+        )
     fix = "add --yes, or --keep to keep the index"
     if not keep and not yes and not console.confirm(question, fix=fix):
         console.report("nothing was removed")
         raise typer.Exit(1)
+    if watcher:
+        _stop_watching(known.root, watcher)
     # Held for a moment, to make sure nobody is writing. The lock is deleted with the folder.
     with WriterLock(known.folder, "ragvault vaults remove"):
         pass
@@ -120,15 +139,16 @@ def remove(
     console.out(f"removed {name}; {left}; the notes in {known.root} were not changed")
 
 
-def _refuse_watched(root: Path) -> None:
-    """A watcher would create the index again as soon as a note changes."""
-    from ragvault.service.process import running_watcher
+def _stop_watching(root: Path, watcher: WatcherRecord) -> None:
+    """Stop the watcher, which would create the index again, and start it for the other vaults."""
+    from ragvault.service.process import start_watcher, stop_watcher
 
-    watcher = running_watcher()
-    if watcher and watcher.watches(root):
-        raise RagvaultError(
-            f"the vault {root} is being watched ({watcher.describe()})", fix="ragvault watch --stop"
-        )
+    stop_watcher(watcher)
+    others = [Path(each) for each in watcher.vaults if Path(each) != root.resolve()]
+    if others:
+        console.report(f"watching goes on: {start_watcher(others).describe()}")
+    else:
+        console.report(f"stopped the watcher (pid {watcher.pid})")
 
 
 def _rows() -> list[VaultRow]:

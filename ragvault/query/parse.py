@@ -2,7 +2,7 @@
 
     query  =  part (OR part)*          OR binds less tightly than a space, as in Obsidian
     part   =  item*                    AND may be written and changes nothing
-    item   =  -item | (query) | word | "phrase" | name:value | name:(query) | [property]
+    item   =  -item | (query) | word | "phrase" | name:value | name:(query) | [property] | #tag
 
 Signs have a meaning only at the start of a word: 5" and f(x) and well-known are words. Text that
 looks like an operator and cannot be one (http://x, 12:30, `Re: budget`) is a word too. An OR with
@@ -49,6 +49,8 @@ _OPERATOR = re.compile(r"([^\W\d_][\w-]*):(?!//)")
 _SIGN = re.compile(r"(?:<=|>=|<|>|=)(?=[\"“])")
 _NEGATED = re.compile(r"-(?=[\w\"“(\[#@`.]|[^\x00-\x7f])")  # not --flag, not ->, not a lone dash
 _OPEN_PROPERTY = re.compile(r"\[[\w -]+:(?!:)")
+# As in a note: not #12, which is a number, and not #: alone.
+_HASHTAG = re.compile(r"#(?=[\d/_-]*[^\W\d_])[\w/-]+(?=[\s)]|$)")
 _CONNECTIVES = {"OR": "or", "AND": "and"}
 # What may follow a colon as a value: not a path, not another colon.
 _UNKNOWN_VALUE = re.compile(r'[<>=]*(?:"[^"]*"|[^\s()\[\]"/\\:][^\s()\[\]"]*)')
@@ -117,7 +119,7 @@ class Lexer:
             return phrase
         if char == "[" and (found := self._property()) is not None:
             return found
-        return self._enclosed() or self._operator() or self._word()
+        return self._enclosed() or self._hashtag() or self._operator() or self._word()
 
     def _take(self, length: int, kind: TokenKind, text: str | None = "") -> Token:
         raw = self.query[self._at : self._at + length]
@@ -163,6 +165,14 @@ class Lexer:
         if link := match_wikilink(self.query, self._at):
             return self._take(len(link[0]), "word", re.sub("[#|]", " ", link["inside"]))
         return None
+
+    def _hashtag(self) -> Token | None:
+        """#tag means tag:tag."""
+        found = _HASHTAG.match(self.query, self._at)
+        if found is None:
+            return None
+        self._at = found.end()
+        return Token("operator", found[0], found[0], "tag")
 
     def _operator(self) -> Token | None:
         match = _OPERATOR.match(self.query, self._at)
@@ -410,6 +420,8 @@ class _Parser:
         return tree
 
     def _named(self, token: Token) -> Node:
+        if self._operator and token.raw.startswith("#"):
+            return self._built(self._operator, token.raw, False)
         if self._operator:
             raise UsageError(
                 f"{token.name}: cannot be used inside {self._operator}:( )",

@@ -253,6 +253,9 @@ class _QueryParts:
             self._required.append(Not(unwanted.query))
 
     def _alternatives(self, node: Or[Node]) -> None:
+        if vaults := _only_vaults(node):
+            self.vaults += vaults
+            return
         found = list(_searchable(node))
         query = _keyword_query(node)
         phrases = any(isinstance(each, TypedPhrase) for each in found)
@@ -306,8 +309,8 @@ def _required_filter(node: Node) -> Filter | None:
         return part and Not(part)
     if isinstance(node, VaultName):
         raise UsageError(
-            f"in:{node.name} cannot be excluded or combined with OR",
-            fix=f"write it once, outside parentheses: in:{node.name}",
+            f"in:{node.name} cannot be excluded, or be next to OR with anything but a vault",
+            fix=f"write vaults by themselves: (in:{node.name} OR in:other) words",
         )
     if isinstance(node, Or):
         alternatives = dict.fromkeys(
@@ -355,6 +358,16 @@ def _side_by_side_query(node: And[Node]) -> KeywordQuery | None:
         return None
     together: list[KeywordQuery] = [Words(" ".join(words), every=True)] if words else []
     return _joined([*together, *known], And)
+
+
+def _only_vaults(node: Node) -> list[str]:
+    """The names of a part that is only vaults; empty for any other part."""
+    if isinstance(node, VaultName):
+        return [node.name]
+    if not isinstance(node, (And, Or)):
+        return []
+    parts = [_only_vaults(part) for part in node.parts]
+    return [name for part in parts for name in part] if parts and all(parts) else []
 
 
 def _searchable(node: Node) -> Iterator[TypedWord | TypedPhrase | Condition]:

@@ -37,6 +37,7 @@ CATALOGUE = "catalogue.sqlite"
 VAULT = "vault.json"
 RECEIPTS = "tuned.jsonl"
 DEFAULT = "default"
+ADD_A_VAULT = "ragvault index FOLDER"
 SLUG_LENGTH = 40  # leaves room for the rest of a path on systems that allow 255 bytes a name
 
 
@@ -160,7 +161,9 @@ def find_vault(where: str | Path | None, data: Path, here: Path) -> Path:
         return found[0].root
     if path.exists():
         raise VaultNotFound(f"{where} is a file", fix="name the folder that holds your notes")
-    raise VaultNotFound(f"no folder and no vault is called {where}", fix=_name_one(vaults))
+    raise VaultNotFound(
+        f"no folder and no vault is called {where}", fix=_suggestion(vaults, str(where))
+    )
 
 
 def known_vault(where: str, data: Path, here: Path) -> KnownVault:
@@ -169,8 +172,18 @@ def known_vault(where: str, data: Path, here: Path) -> KnownVault:
     path = (here / _expanded(where)).resolve()
     found = [each for each in vaults if each.root == path] or _with_name(vaults, where)
     if not found:
-        raise VaultNotFound(f"no vault is called {where}", fix="ragvault vaults list")
+        raise VaultNotFound(f"no vault is called {where}", fix=_suggestion(vaults, where))
     return found[0]
+
+
+def vaults_around(data: Path, here: Path) -> list[KnownVault]:
+    """The known vault around `here`; else the default one; else all of them."""
+    vaults = known_vaults(data)
+    inside = [vault for vault in vaults if here.resolve().is_relative_to(vault.root)]
+    if inside:
+        return [max(inside, key=lambda vault: len(vault.root.parts))]
+    chosen = default_vault(data)
+    return [chosen] if chosen else vaults
 
 
 def default_vault(data: Path) -> KnownVault | None:
@@ -191,15 +204,11 @@ def unset_default_vault(data: Path) -> None:
 
 
 def _vault_around(data: Path, here: Path) -> Path:
-    vaults = known_vaults(data)
-    inside = [vault.root for vault in vaults if here.resolve().is_relative_to(vault.root)]
-    if inside:
-        return max(inside, key=lambda root: len(root.parts))
-    chosen = default_vault(data) or (vaults[0] if len(vaults) == 1 else None)
-    if chosen:
-        return chosen.root
+    vaults = vaults_around(data, here)
+    if len(vaults) == 1:
+        return vaults[0].root
     if not vaults:
-        raise VaultNotFound("no vaults yet", fix=_name_one(vaults))
+        raise VaultNotFound("no vaults yet", fix=ADD_A_VAULT)
     names = ", ".join(vault.name for vault in vaults)
     raise VaultNotFound(
         f"the current folder is in none of your {len(vaults)} vaults ({names})",
@@ -218,6 +227,11 @@ def _with_name(vaults: Sequence[KnownVault], name: str) -> list[KnownVault]:
     return exact or [each for each in vaults if each.name.casefold() == name.casefold()]
 
 
-def _name_one(vaults: Sequence[KnownVault]) -> str:
-    names = ", ".join(vault.name for vault in vaults)
-    return f"use --vault with one of: {names}" if names else "ragvault index FOLDER"
+def _suggestion(vaults: Sequence[KnownVault], name: str) -> str:
+    """The vault that was probably meant, or the known ones."""
+    from difflib import get_close_matches  # only a mistake needs it
+
+    names = {vault.name.casefold(): vault.name for vault in vaults}
+    if near := get_close_matches(name.casefold(), names, n=1):
+        return f"did you mean {names[near[0]]}?"
+    return f"use one of: {', '.join(names.values())}" if names else ADD_A_VAULT

@@ -68,11 +68,18 @@ def _notes_named(root: Path, catalogue: Catalogue, named: str | None, removed: i
     if named is None:
         return []
     try:
-        return find_notes(root, sorted(catalogue.files()), named)
+        return find_notes(root, catalogue, named)
     except NoSuchNote:
         if not removed:
             raise
         return []
+
+
+def ignore_lines(notes: Sequence[str], named: str | None) -> list[str]:
+    """The lines of .ragignore that mean these notes: one for a folder, else one a note."""
+    folder = (named or "").strip("/")
+    inside = [note.startswith(f"{folder}/") for note in notes]
+    return [ignore_line(f"{folder}/")] if folder and all(inside) else list(map(ignore_line, notes))
 
 
 def ignore_line(note: str) -> str:

@@ -141,8 +141,8 @@ def test_a_part_that_is_not_there_is_an_error_with_a_fix(opened, part, message, 
 
 
 def test_a_miss_names_the_three_nearest_notes(sample):
-    with pytest.raises(UsageError, match="no note called “Sourdough”") as error:
-        Vault.open(sample).read("Sourdough")
+    with pytest.raises(UsageError, match="no note called “Sourdogh”") as error:
+        Vault.open(sample).read("Sourdogh")
     assert error.value.fix.count(".md") == 3
     assert "Technique/Sourdough Starter.md" in error.value.fix
 

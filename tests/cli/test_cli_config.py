@@ -113,9 +113,18 @@ def test_a_command_that_is_ended_says_so_in_its_exit_code_only(error, code, fail
 @pytest.mark.parametrize(
     ("args", "message", "fix"),
     [
-        (["confg"], "no such command 'confg'. Did you mean 'config'?", "ragvault --help"),
-        (["--nope"], "no such option: --nope", "ragvault --help"),
-        (["config"], "missing command", "ragvault config --help"),
+        (
+            ["confg"],
+            "there is no command confg",
+            "did you mean ragvault config? To search for it: ragvault search confg",
+        ),
+        (
+            ["--versoin"],
+            "there is no option --versoin",
+            "did you mean --version? To search for it: ragvault search -- --versoin",
+        ),
+        (["-V"], "there is no option -V", "ragvault --help"),
+        (["links"], "missing argument 'NOTE'", "ragvault links --help"),
         (["config", "show", "x"], "got unexpected extra argument", "ragvault config show --help"),
     ],
 )

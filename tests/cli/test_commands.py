@@ -16,6 +16,7 @@ import pytest
 from vault_kit import FAKE, SAMPLE, indexed_sample, ragvault, sample
 
 from ragvault.cli import main
+from ragvault.config import profiles
 
 __all__ = ["indexed_sample", "sample"]
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text("utf-8")
@@ -61,7 +62,7 @@ def test_every_option_is_explained_and_the_help_has_an_example(name):
 
 
 # They wait for events, fetch from the network, or take long; their own tests run them.
-ELSEWHERE = ("watch", "doctor", "models pull", "models path", "eval", "tune")
+ELSEWHERE = ("watch", "doctor", "models pull", "models path", "eval", "tune", "open")
 DELETING = ("forget", "vaults remove", "purge")
 
 
@@ -162,6 +163,15 @@ def test_a_shell_completes_notes_and_models(sample):
         r"Technique/Bulk\ Fermentation.md",
     ]
     assert completed("ragvault models verify ms") == ["ms-marco-MiniLM-L-12-v2"]
+    assert completed("ragvault search --profile qu") == [
+        name for name in profiles.names() if name.startswith("qu")
+    ]
+
+
+def test_a_shell_completes_file_names_titles_and_aliases(sample):
+    assert completed("ragvault related Stea") == ["Steam"]
+    assert completed("ragvault related Ray") == [r"Raymond\ Calvel"]
+    assert completed("ragvault links Steam --path Bread") == [r"Bread\ Notebook", r"Bread\ doctor"]
 
 
 def test_a_mistake_in_the_settings_does_not_disturb_completion(tmp_path, monkeypatch):

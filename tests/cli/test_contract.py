@@ -15,6 +15,8 @@ CONTRACT = {
     "doctor": "--json",
     "related": "--json",
     "read": "--heading --lines --budget --json",
+    "list": "--json",
+    "open": "",
     "links": "--json",
     "eval": "--profiles --ablate --json",
     "tune": "--dry-run --revert",

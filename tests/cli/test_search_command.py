@@ -85,7 +85,7 @@ def test_an_error_is_the_same_lines_and_code(vault, monkeypatch, args):
         ["search"],
         ["search", "--help"],
         ["search", "rye", "-h"],
-        ["search", "rye", "--no-such-option"],
+        ["search", "rye", "--vualt", "x"],
         ["search", "rye", "-n", "0"],
         ["-q", "search", "rye"],
     ],
@@ -145,21 +145,30 @@ def test_options_are_options_on_either_side_of_a_query(args, wanted, query):
         assert {name: getattr(ask, name) for name in wanted} == wanted
 
 
-@pytest.mark.parametrize("args", [["-h"], ["-qh"], ["-n=5", "rye"], ["--nosuch", "rye"], ["-n"]])
+@pytest.mark.parametrize("args", [["-h"], ["-qh"], ["-n=5", "rye"], ["--jsno", "rye"], ["-n"]])
 def test_what_could_be_an_option_is_one(args):
     assert parse_search(["search", *args], this_caller()) is None
 
 
-def test_a_query_in_two_arguments_is_told_as_one(vault):
-    said = typed("bread", "-rye", "--vault", str(vault.root))
-    assert said == Reply(
-        "",
-        (
-            "ragvault: -rye is neither an option nor the query",
-            "     fix: quote the query: ragvault search -- 'bread -rye'",
-        ),
-        2,
-    )
+@pytest.mark.parametrize(
+    ("args", "query"),
+    [
+        (["raft", "leader"], "raft leader"),
+        (["bread", "-rye"], "bread -rye"),
+        (["--callout-icon"], "--callout-icon"),
+        (["git", "reset", "--hard"], "git reset --hard"),
+        (["rye", "since:last week"], 'rye since:"last week"'),
+        (["-title:sourdough starter", "rye"], '-title:"sourdough starter" rye'),
+        (["tag:recipe rye", "loaf"], "tag:recipe rye loaf"),
+        (["since:last week"], "since:last week"),
+        (["12:30 lunch", "monday"], "12:30 lunch monday"),
+        (['title:"a b"', "c"], 'title:"a b" c'),
+    ],
+)
+@pytest.mark.parametrize("how", [(), ("-n", "5"), ("--explain",)], ids=" ".join)
+def test_the_words_of_a_query_need_no_quotes(args, query, how):
+    for line in ([*args, *how], [*how, *args]):
+        assert parse_search(["search", *line], this_caller()).query == query
 
 
 def test_a_minus_first_leaves_out_what_it_names(vault):

@@ -270,7 +270,7 @@ def test_what_must_not_be_there_may_be_text_and_conditions_at_once():
         "OR gate",
         "don't",
         "'); DROP TABLE notes; --",
-        "well-known C++ @scope/pkg #tag",
+        "well-known C++ @scope/pkg #12 a#b #, # x",
         "“unclosed curly",
     ],
 )
@@ -278,6 +278,36 @@ def test_ordinary_text_stays_text(query):
     found = plan(query)
 
     assert (found.text, found.filter, found.warnings) == (query, None, ())
+
+
+@pytest.mark.parametrize(
+    ("query", "same"),
+    [
+        ("#inbox", "tag:inbox"),
+        ("bread #inbox/to-read", "bread tag:inbox/to-read"),
+        ("-#inbox bread", "-tag:inbox bread"),
+        ("(#a OR #b) bread", "(tag:a OR tag:b) bread"),
+        ("tag:(#a OR b)", "tag:(a OR b)"),
+        ("#日記", "tag:日記"),
+    ],
+)
+def test_a_hash_is_a_tag(query, same):
+    assert plan(query).filter == plan(same).filter
+    assert plan(query).text == plan(same).text
+
+
+@pytest.mark.parametrize(
+    "query", ["in:a OR in:b", "(in:a OR in:b) bread", "bread in:(a OR b)", "in:a in:b bread"]
+)
+def test_vaults_can_be_alternatives(query):
+    assert plan(query).vaults == ("a", "b")
+    assert plan(query).filter is None
+
+
+@pytest.mark.parametrize("query", ["in:a OR bread", "(in:a tag:x) OR in:b", "-(in:a OR in:b) x"])
+def test_vaults_cannot_be_an_alternative_to_anything_else(query):
+    with pytest.raises(UsageError, match="cannot be excluded"):
+        plan(query)
 
 
 def test_code_and_links_stand_together_as_words():
@@ -379,7 +409,7 @@ def test_an_emoji_is_a_word():
         ("created:2024-02-30", "not a date", "2024-03"),
         ("created:..", "a range needs a date", "2024-01..2024-03"),
         ("created:2024..2023", "ends before it begins", "the earlier date first"),
-        ("-in:notes bread", "cannot be excluded or combined with OR", "in:notes"),
+        ("-in:notes bread", "cannot be excluded", "in:notes"),
         ("tag:(title:x)", "title: cannot be used inside tag:( )", "outside the parentheses"),
         ("link:[[#part]]", "does not name a note", "link:"),
         ("(" * 50 + "a" + ")" * 50, "nested more than 40 deep", "fewer"),

@@ -125,7 +125,7 @@ def test_a_vault_whose_folder_is_gone_is_still_known_by_name_and_by_path(place):
 def test_what_is_nothing_says_what_there_is(place):
     with pytest.raises(VaultNotFound, match="no folder and no vault is called nowhere") as refused:
         find(place, "nowhere")
-    assert refused.value.fix == "use --vault with one of: notes, notes-2"
+    assert refused.value.fix == "use one of: notes, notes-2"
     (place / "file.md").write_text("")
     with pytest.raises(VaultNotFound, match="is a file"):
         find(place, "file.md")

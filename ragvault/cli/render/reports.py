@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ragvault.answer.json_output import LINK_STATES, encode
@@ -14,6 +15,7 @@ from ragvault.cli.render.console import counted, size
 from ragvault.text.printable import harmless, printable
 
 if TYPE_CHECKING:
+    from ragvault.answer.contents import Contents, Counted
     from ragvault.answer.links import Incoming, LinkPath, Links, Outgoing
     from ragvault.answer.read import NoteText
     from ragvault.answer.related import Near, Related
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 
 GONE = " (file deleted; run: ragvault index)"
+LONGEST_VALUE = 30  # characters of a property's value in a list
 ARROWS = {"out": "->", "in": "<-", "both": "<->"}
 
 
@@ -140,6 +143,33 @@ def _near(near: Near) -> Iterator[str]:
     for reason in near.reasons:
         cosine = f"vector {reason.value:.2f}: " if reason.by == "vector" else ""
         yield f"    {cosine}{printable(reason.why)}"
+
+
+def contents_text(found: Contents) -> str:
+    """What a vault holds, one per line: how many notes, and the name."""
+    from ragvault.answer.contents import Counted
+
+    lines = []
+    for each in found.items:
+        if isinstance(each, Counted):
+            sign = "#" if found.kind == "tags" else ""
+            values = ", ".join(map(_property_value, each.values))
+            line = f"{each.notes:6,}  {sign}{each.name}{f': {values}' if values else ''}"
+        else:
+            line = f"{each.date:10}  {each.note}{_other_title(each.note, each.title)}"
+        lines.append(printable(line))
+    return "\n".join(lines)
+
+
+def _property_value(value: Counted) -> str:
+    """A value, cut if it is a sentence, and how many notes have it."""
+    name = value.name if len(value.name) <= LONGEST_VALUE else f"{value.name[:LONGEST_VALUE]}…"
+    return name if value.notes == 1 else f"{name} ({value.notes:,})"
+
+
+def _other_title(path: str, title: str) -> str:
+    """The title, where it is not the file name."""
+    return "" if title == PurePosixPath(path).stem else f"  ({title})"
 
 
 def status_text(found: Status, watcher: str, *, full: bool) -> str:
@@ -313,13 +343,18 @@ def _counts(counts: Mapping[str, int]) -> str:
 # --- config ---
 
 
-def settings_toml(loaded: Loaded, about: Mapping[str, str]) -> str:
-    """Every setting with its origin, as a TOML file with the same meaning."""
+def settings_toml(loaded: Loaded, about: Mapping[str, str], *, changed: bool = False) -> str:
+    """Every setting with its origin, as a TOML file with the same meaning.
+
+    `changed`: only those that are not at their defaults.
+    """
     from ragvault.config import toml
 
     lines = [f"# {name}: {printable(text)}" for name, text in about.items()]
     table = ""
     for key, value in _values(loaded).items():
+        if changed and loaded.origin[key] == "default":
+            continue
         above, _, name = key.rpartition(".")
         if above != table:
             table = above
@@ -354,14 +389,19 @@ def settings_without_effect(config: Config) -> list[str]:
 
 def no_problems(loaded: Loaded) -> str:
     """What `config check` prints if it found no problem."""
-    changed = sum(origin != "default" for origin in loaded.origin.values())
     lines = [f"{printable(str(path))}: no problems found" for path in loaded.files]
+    lines.append(changed_settings(loaded))
+    lines += [f"note: {note}" for note in settings_without_effect(loaded.config)]
+    return "\n".join(lines)
+
+
+def changed_settings(loaded: Loaded) -> str:
+    """How many settings are not at their defaults."""
+    changed = sum(origin != "default" for origin in loaded.origin.values())
     values = (
         f"{counted(changed, 'setting')} changed from" if changed else "no settings changed from"
     )
-    lines.append(f"{values} {'its default' if changed == 1 else 'their defaults'}")
-    lines += [f"note: {note}" for note in settings_without_effect(loaded.config)]
-    return "\n".join(lines)
+    return f"{values} {'its default' if changed == 1 else 'their defaults'}"
 
 
 def _values(loaded: Loaded) -> dict[str, Any]:

@@ -1,0 +1,112 @@
+"""Which commands there are, and which one a command line means.
+
+    COMMANDS       every command, with the first line of its help
+    with_command   a bare query becomes a search: `ragvault raft leader`
+    check_command  refuses a word that is nearly a command
+    nearest        the known name that was probably meant
+
+start.py asks here before every search, so this module imports almost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ragvault.errors import UsageError
+
+COMMANDS = {
+    "index": "Index vaults, or update their indexes.",
+    "search": "Search your notes with vectors, keywords and links.",
+    "open": "Open a note in Obsidian or your editor.",
+    "list": "List the tags, folders, properties or notes of a vault.",
+    "watch": "Update the index as files change, and keep searches fast.",
+    "status": "Show what is indexed, skipped, broken and pending.",
+    "doctor": "Check that every part works, and show how to fix what does not.",
+    "read": "Print a note, or a section, a block or lines of it.",
+    "links": "List the links of a note, in both directions.",
+    "related": "Find notes near this one: by links, community and vectors.",
+    "forget": "Remove a note from the index, with nothing left behind.",
+    "purge": "Remove everything ragvault has written, after listing it.",
+    "eval": "Measure search quality, on judged or generated questions.",
+    "tune": "Find better ranking weights; keep them only if they help.",
+    "config": "Manage settings: create a config file, show or check settings.",
+    "vaults": "Manage known vaults: list, remove, set the default.",
+    "models": "List, fetch and verify models.",
+}
+OTHER_NAMES = {"find": "search", "ls": "list"}  # what people try first
+OWN_OPTIONS = ("-h", "--help", "--version", "--install-completion", "--show-completion")
+VOLUME = ("-q", "--quiet", "-v", "--verbose")  # also allowed before the command
+EDITS = 2  # typing errors in a name; one in a name of up to SHORT letters
+SHORT = 4
+
+
+def with_command(args: Sequence[str]) -> list[str]:
+    """The same arguments with a command: `search` where they begin with a query."""
+    before, rest = _volume_first(args)
+    first = rest[0] if rest else ""
+    if first == "help" and (len(rest) == 1 or rest[1] in COMMANDS):
+        return [*before, *rest[1:], "--help"]
+    if not rest or first in COMMANDS or first.partition("=")[0] in OWN_OPTIONS:
+        return list(args)
+    if first in OTHER_NAMES:
+        return [*before, OTHER_NAMES[first], *rest[1:]]
+    return [*before, "search", *rest]
+
+
+def check_command(args: Sequence[str]) -> None:
+    """Raise UsageError if the first word is no command and was probably meant as one."""
+    rest = _volume_first(args)[1]
+    first = rest[0] if rest else ""
+    if with_command(args) == list(args) or first in ("help", *OTHER_NAMES):
+        return
+    if len(rest) == 1 and len(first) == 2 and first[0] == "-" and first[1].isalpha():
+        raise UsageError(f"there is no option {first}", fix="ragvault --help")
+    if meant := nearest(first, COMMANDS):
+        raise UsageError(
+            f"there is no command {first}",
+            fix=f"did you mean ragvault {meant}? To search for it: {search_for(rest)}",
+        )
+
+
+def search_for(words: Sequence[str]) -> str:
+    """The command that searches for these words, whatever they begin with."""
+    import shlex  # only a mistake needs it
+
+    dashed = any(word.startswith("-") for word in words)
+    return f"ragvault search {'-- ' if dashed else ''}{shlex.join(words)}"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known name with the fewest typing errors; empty if all have too many."""
+    typed = word.lstrip("-").casefold()
+    found = []
+    for name in known:
+        plain = name.lstrip("-")
+        if len(plain) <= SHORT and plain[0] != typed[:1]:  # bread is not meant as read
+            continue
+        allowed = 1 if len(plain) <= SHORT else EDITS
+        if abs(len(plain) - len(typed)) <= allowed and (edits := _edits(typed, plain)) <= allowed:
+            found.append((edits, name))
+    return min(found)[1] if found else ""
+
+
+def _edits(word: str, other: str) -> int:
+    """Letters to add, drop, change or swap with their neighbour."""
+    last: list[int] = []
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(word, 1):
+        last, before, row = row, last, [at]
+        for to, wanted in enumerate(other, 1):
+            cost = min(last[to] + 1, row[-1] + 1, last[to - 1] + (letter != wanted))
+            if at > 1 and to > 1 and (letter, word[at - 2]) == (other[to - 2], wanted):
+                cost = min(cost, before[to - 2] + 1)
+            row.append(cost)
+    return row[-1]
+
+
+def _volume_first(args: Sequence[str]) -> tuple[list[str], list[str]]:
+    """-q and -v before everything else, and the rest."""
+    count = 0
+    while args[count : count + 1] and args[count] in VOLUME:
+        count += 1
+    return list(args[:count]), list(args[count:])

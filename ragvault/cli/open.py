@@ -1,0 +1,117 @@
+"""ragvault open: a note, or a result of the last search, in Obsidian or an editor."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragvault.cli import options
+from ragvault.cli.render import console
+from ragvault.errors import RagvaultError, UsageError
+
+if TYPE_CHECKING:
+    from ragvault.answer.results import NotePlace
+    from ragvault.vault import Vault
+
+app = typer.Typer()
+
+# How editors are told the line: by a +number before the file, or behind the file's name.
+PLUS = {
+    *("vi", "vim", "nvim", "gvim", "view", "nano", "pico", "micro", "kak", "joe", "emacs"),
+    *("emacsclient", "gedit", "geany", "mg", "ne", "jed"),
+}
+GOTO = {"code", "codium", "code-insiders", "cursor", "windsurf"}
+COLON = GOTO | {"subl", "hx", "helix", "zed"}
+DASH = {"kate", "idea", "pycharm", "mate"}
+
+
+@app.command()
+def open_command(
+    note: Annotated[
+        str,
+        typer.Argument(
+            metavar="N|NOTE",
+            autocompletion=options.note_names,
+            help="Number of a result of the last search, or a note: its path, name, title or "
+            "alias, or a part of one. NOTE:12 and NOTE#Heading go there.",
+        ),
+    ],
+    editor: Annotated[
+        bool, typer.Option("--editor", "-e", help="Use $VISUAL or $EDITOR, never Obsidian.")
+    ] = False,
+    vault: options.VaultName = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Open a note in Obsidian or your editor.
+
+    A note of a vault with a .obsidian folder opens in Obsidian; any other in $VISUAL or $EDITOR, at
+    its line. Without an editor, the program that your system has for such files is used.
+
+    ragvault open "Sourdough Starter"
+
+    ragvault open Technique/Steam.md:12 --editor
+    """
+    from ragvault.cli.start import clock
+    from ragvault.vault import vault_with
+
+    opened = vault_with(note, vault)
+    place = opened.place(note)
+    opened.record_opened(place.note, clock())
+    open_place(opened, place, in_editor=editor)
+
+
+def open_place(vault: Vault, place: NotePlace, *, in_editor: bool = False) -> None:
+    """Open a line of a note. Raises UsageError if there is nothing to open it with."""
+    from ragvault.answer.results import note_uri
+
+    if not place.file.is_file():
+        raise RagvaultError(f"{place.file} is no longer there", fix="ragvault index")
+    command = _editor()
+    uri = note_uri(place, vault.settings.config.output.editor)
+    if in_editor and not command:
+        raise UsageError("no editor is set", fix="set VISUAL or EDITOR, for example: EDITOR=vim")
+    if not in_editor and not (command and uri.startswith("file:")):
+        target = str(place.file) if uri.startswith("file:") else uri
+        if typer.launch(target) == 0:
+            console.report(f"opened {place.file}")
+            return
+    if not command:
+        raise UsageError(
+            f"nothing here can open {place.file}",
+            fix="set VISUAL or EDITOR, for example: EDITOR=vim",
+        )
+    _edit([*command, *line_arguments(command[0], place.file, place.line)])
+
+
+def _editor() -> list[str]:
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+    return shlex.split(command, posix=os.name != "nt")
+
+
+def line_arguments(editor: str, file: Path, line: int) -> list[str]:
+    """The arguments that open a file at a line, as far as the editor is known."""
+    name = Path(editor).stem.lower()
+    if name in PLUS:
+        return [f"+{line}", str(file)]
+    if name in COLON:
+        return [*(["--goto"] if name in GOTO else ()), f"{file}:{line}"]
+    return ["--line", str(line), str(file)] if name in DASH else [str(file)]
+
+
+def _edit(command: list[str]) -> None:
+    sys.stdout.flush()
+    try:
+        code = subprocess.run(command, check=False).returncode
+    except OSError as error:
+        raise UsageError(
+            f"{command[0]} cannot be started: {error.strerror}",
+            fix="set VISUAL or EDITOR to an editor that is installed",
+        ) from error
+    if code:
+        raise RagvaultError(f"{command[0]} ended with code {code}")

@@ -1,0 +1,82 @@
+"""Which command a command line means: a command, another name of one, a bare query, a mistake."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragvault.cli.commands import (
+    COMMANDS,
+    OTHER_NAMES,
+    OWN_OPTIONS,
+    check_command,
+    nearest,
+    with_command,
+)
+from ragvault.cli.start import _search_first
+from ragvault.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("typed", "means"),
+    [
+        ("status", "status"),
+        ("-q status -v", "-q status -v"),
+        ("raft leader", "search raft leader"),
+        ("-q raft leader -n 3", "-q search raft leader -n 3"),
+        ("--callout-icon", "search --callout-icon"),
+        ("--json rye", "search --json rye"),
+        ("-- status", "search -- status"),
+        ("find rye", "search rye"),
+        ("ls tags", "list tags"),
+        ("help", "--help"),
+        ("help config show", "config show --help"),
+        ("help me bake", "search help me bake"),
+        ("--version", "--version"),
+        ("--show-completion=zsh", "--show-completion=zsh"),
+        ("", ""),
+    ],
+)
+def test_a_command_line_has_one_meaning(typed, means):
+    assert with_command(typed.split()) == means.split()
+
+
+@given(st.lists(st.text(max_size=8), max_size=4))
+def test_a_meaning_is_final(args):
+    assert with_command(with_command(args)) == with_command(args)
+
+
+@given(st.text(min_size=1, max_size=12))
+def test_a_bare_word_is_a_search_or_a_mistake_and_never_lost(word):
+    if word in (*COMMANDS, *OTHER_NAMES, *OWN_OPTIONS, "help", "-q", "-v", "--quiet", "--verbose"):
+        return
+    assert with_command([word]) == ["search", word]
+    assert _search_first([word]) in (["search", word], [])
+
+
+@given(st.sampled_from([name for name in COMMANDS if len(name) > 4]), st.data())
+def test_a_command_with_two_typing_errors_is_recognised(name, data):
+    letters = list(name)
+    for _ in range(2):
+        at = data.draw(st.integers(0, len(letters) - 1))
+        letters[at] = data.draw(st.sampled_from("aeiouxyz"))
+    word = "".join(letters)
+    if word not in COMMANDS:
+        with pytest.raises(UsageError, match="there is no command") as refused:
+            check_command([word])
+        assert f"ragvault search {word}" in refused.value.fix
+        assert _search_first([word]) == []
+
+
+@pytest.mark.parametrize("word", ["rust", "raft", "rye", "home", "tea", "bread"])
+def test_ordinary_short_words_are_searched(word):
+    check_command([word])
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [("serch", "search"), ("idnex", "index"), ("lsit", "list"), ("evl", "eval"), ("xyzzy", "")],
+)
+def test_the_nearest_command(word, name):
+    assert nearest(word, COMMANDS) == name
