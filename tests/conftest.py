@@ -30,6 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def nobody_else_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """No RAGVAULT_ variable of the developer is seen, and nothing is written outside a temp folder.
 
+    CI is set: no search leaves a resident process behind, unless a test asks for one.
     A session's worth, because a fixture of every test would be one too many for hypothesis.
     """
     home = tmp_path_factory.mktemp("ragvault-home")
@@ -37,4 +38,5 @@ def nobody_else_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
         for name in [name for name in os.environ if name.startswith("RAGVAULT_")]:
             patch.delenv(name)
         patch.setenv("RAGVAULT_HOME", str(home))
+        patch.setenv("CI", "true")
         yield home

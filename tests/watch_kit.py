@@ -14,12 +14,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ragvault.cli.start import Caller, this_caller
+from ragvault.config.folders import runtime_folder
 from ragvault.models.load import ModelPool
+from ragvault.service.protocol import WatcherUnavailable, ask_watcher
 from ragvault.service.vault_watcher import VaultWatcher
 from ragvault.service.watcher import Watcher
 from ragvault.vault import Vault
 from tests.write_kit import Heard
 
+SAMPLE = Path(__file__).parent.parent / "sample_vault"
 # Far more than it takes: two busy cores say nothing about whether it happens.
 DEADLINE = 60.0
 SMALL = {
@@ -120,3 +124,45 @@ def daemon(root: Path, env: dict[str, str], *args: str) -> Iterator[subprocess.P
 
 def remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
+
+
+class Home:
+    """A vault, a home, and the processes that use them."""
+
+    def __init__(self) -> None:
+        self.folder = short_home()
+        self.root = self.folder / "notes"
+        shutil.copytree(SAMPLE, self.root)
+        self.env = environ(self.folder / "home")
+
+    @property
+    def run(self) -> str:
+        return runtime_folder(self.env)
+
+    def search(self, *args: str, **more: str) -> subprocess.CompletedProcess[bytes]:
+        return ragvault({**self.env, **more}, "search", *args, cwd=self.root)
+
+    def asked(self, *args: str, **more: str) -> dict[str, object]:
+        """The watcher's own answer, or WatcherUnavailable; `more` are variables."""
+        around = self.around()._asdict()
+        around["environ"] |= more
+        return ask_watcher(self.run, {"op": "search", "args": ["search", *args], "around": around})
+
+    def answers(self, *args: str) -> bool:
+        """Whether the watcher answers with something; on busy cores it may need several tries."""
+        try:
+            return bool(self.asked(*args)["out"])
+        except WatcherUnavailable:
+            return False
+
+    def vault(self) -> Vault:
+        return Vault.open(self.root, environ=self.env)
+
+    def status(self) -> dict[str, object]:
+        """What the watcher tells of the one vault."""
+        return dict(ask_watcher(self.run, {"op": "status"})["vaults"][0])
+
+    def around(self) -> Caller:
+        kept = ("RAGVAULT_", "XDG_", "HOME")
+        ours = {name: value for name, value in self.env.items() if name.startswith(kept)}
+        return this_caller()._replace(cwd=str(self.root), environ=ours)

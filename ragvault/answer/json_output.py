@@ -91,8 +91,13 @@ def search_jsonl(answer: SearchAnswer, *, explain: bool = False) -> str:
     return "\n".join(encode(_result(*pair, explain)) for pair in pairs)
 
 
-def status_json(status: Status, watcher: Mapping[str, Any] | None) -> str:
-    """The state of an index, with every skipped file, warning and broken link."""
+def status_json(
+    status: Status, watcher: Mapping[str, Any] | None, resident: Mapping[str, Any] | None = None
+) -> str:
+    """The state of an index, with every skipped file, warning and broken link.
+
+    `watcher` watches this vault; `resident` is the process that a search has started.
+    """
     counts = asdict(status.counts)
     files = None if status.pending.why else status.pending.files
     return encode(
@@ -108,6 +113,7 @@ def status_json(status: Status, watcher: Mapping[str, Any] | None) -> str:
             "pending": asdict(status.pending) | {"files": files},
             "models": {each.use: {"name": each.name, "here": each.here} for each in status.models},
             "watcher": watcher,
+            "resident": resident,
             "writer": status.writer or None,
             "skipped_files": status.skipped,
             "warnings": status.warnings,

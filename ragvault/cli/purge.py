@@ -38,7 +38,7 @@ app = typer.Typer()
 # As layout.index_folder names them; other folders are not ours.
 _INDEX = re.compile(r"[a-z0-9-]+-[0-9a-f]{8}")
 _LOG = re.compile(r"watch\.log(\.\d+)?")
-_RUNNING = re.compile(r"watch\.(lock|sock|json)|\.watch\.json\..+")
+_RUNNING = re.compile(r"watch\.(lock|sock|json)|start\.lock|\.watch\.json\..+")
 
 
 @app.command()

@@ -18,7 +18,7 @@ is an option; after `--` nothing is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -177,6 +177,13 @@ def arguments(
         bool,
         typer.Option("--require-fresh", help="Exit with 3 if files changed since the last index."),
     ] = False,
+    no_resident: Annotated[
+        bool,
+        typer.Option(
+            "--no-resident",
+            help="Answer in this process: ask no resident process, and start none.",
+        ),
+    ] = False,  # start.py reads it, before Typer is imported
     format_: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.text,
     nul: Annotated[
         bool, typer.Option("-0", help="Print paths separated by NUL, for xargs -0.")
@@ -260,10 +267,14 @@ def answer_search(
     caller: Caller,
     open_index: OpenCorpus[Vault, LocalCorpus] | None = None,
     count_pending: CountPending[Vault, LocalCorpus] | None = None,
+    remember: Callable[[SearchAnswer], None] = lambda _: None,
 ) -> Reply:
-    """The whole search, its errors included, for any process that answers it."""
+    """The whole search, its errors included, for any process that answers it.
+
+    `remember` gets the answer before it is written.
+    """
     try:
-        return _answer(typed, caller, open_index, count_pending)
+        return _answer(typed, caller, open_index, count_pending, remember)
     except RagvaultError as error:
         return Reply("", tuple(console.error_lines(error)), error.exit_code)
 
@@ -273,6 +284,7 @@ def _answer(
     caller: Caller,
     open_index: OpenCorpus[Vault, LocalCorpus] | None = None,
     count_pending: CountPending[Vault, LocalCorpus] | None = None,
+    remember: Callable[[SearchAnswer], None] = lambda _: None,
 ) -> Reply:
     from ragvault.answer.respond import count_by_walk, record_access, respond
     from ragvault.cli.render.results import Page, formatted, nul_paths
@@ -301,6 +313,7 @@ def _answer(
         require_fresh=typed.require_fresh,
         written=written if typed.format in FOR_MODELS else None,
     )
+    remember(answer)
     if typed.format == "context":
         record_access(vaults, answer, caller.now)
     page = Page(answer, caller, typed.explain)

@@ -4,10 +4,11 @@
     Caller     where a search was typed: folder, environment, clock, terminal
     Reply      what it writes to stdout and stderr, and its exit code
 
-If a watcher runs, it answers `ragvault search`, and this process never imports Typer: a search then
-takes a tenth of a second instead of one or two. Everything the search would read from its own
-process is in the Caller, so both ways write the same bytes. Every other command, and every search
-that no watcher answers, goes on to main.py. RAGVAULT_ALONE=1 asks no watcher.
+`ragvault search` asks the watcher, or a resident process, which it starts if there is none. This
+process then never imports Typer: a search takes a tenth of a second instead of one or two.
+Everything the search would read from its own process is in the Caller, so both ways write the same
+bytes. Every other command, and every search that is not answered, goes on to main.py.
+`--no-resident` and RAGVAULT_ALONE=1 ask nobody.
 
 This module imports almost nothing, because every search waits for it.
 """
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime, tzinfo
 
 HELP = ("-h", "--help")  # answered by the process in which they were typed
+ALONE = "--no-resident"
 LEG_THREADS = "leg"  # prefix of the names of a search's threads
 GRACE = 0.2  # seconds a late leg gets to end
 # Python looks for reference cycles after 700 new containers, and now and then at everything. A
@@ -71,14 +73,14 @@ def _has_late_legs() -> bool:
 def answered_by_watcher(args: Sequence[str]) -> int | None:
     """Let the watcher answer a search and return its exit code; None if it must be done here."""
     args = _search_first(args)
-    if not args or os.environ.get("RAGVAULT_ALONE") or set(HELP) & set(args):
+    if not args or os.environ.get("RAGVAULT_ALONE") or {ALONE, *HELP} & set(args):
         return None
-    from ragvault.config.folders import runtime_folder
-    from ragvault.service.protocol import WatcherUnavailable, ask_watcher
+    from ragvault.service.client import ask_or_start
+    from ragvault.service.protocol import WatcherUnavailable
 
     try:
         caller = this_caller()._asdict()
-        answer = ask_watcher(runtime_folder(), {"op": "search", "args": args, "around": caller})
+        answer = ask_or_start({"op": "search", "args": args, "around": caller})
         reply = _checked_reply(answer)
         if reply is None:
             raise WatcherUnavailable("it sent something that is no answer to a search")
@@ -138,7 +140,7 @@ def _write(reply: Reply) -> int:
 
 
 class Caller(NamedTuple):
-    """Where a search was typed. `terminal`: whether its stdout is one."""
+    """Where a search was typed. `terminal`: whether its stdout is one; `session`: see there."""
 
     cwd: str
     environ: Mapping[str, str]
@@ -146,6 +148,7 @@ class Caller(NamedTuple):
     zone: int  # seconds that local time is ahead of UTC, at `now`
     terminal: bool = False
     columns: int = WIDTH
+    session: int = 0
 
     @property
     def colour(self) -> bool:
@@ -184,7 +187,14 @@ def this_caller() -> Caller:
         zone=time.localtime(now).tm_gmtoff,
         terminal=terminal,
         columns=_columns() if terminal else WIDTH,
+        session=session(),
     )
+
+
+def session() -> int:
+    """A number that all commands of one terminal share: those of another terminal, of an editor or
+    an agent have another one."""
+    return os.getsid(0) if hasattr(os, "getsid") else os.getppid()
 
 
 def _current_folder() -> str:

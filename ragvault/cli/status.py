@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ragvault.cli import options
 from ragvault.cli.render import console
+
+if TYPE_CHECKING:
+    from ragvault.service.process import WatcherRecord
 
 app = typer.Typer()
 
@@ -29,15 +33,22 @@ def status_command(
     """
     from ragvault.answer.json_output import status_json
     from ragvault.cli.render import reports
-    from ragvault.service.process import watcher_of
+    from ragvault.service.process import running_watcher
     from ragvault.vault import Vault
 
     opened = Vault.open(vault)
-    found, watcher = opened.status(), watcher_of(opened.root)
+    found, process = opened.status(), running_watcher()
+    watcher = process if process and process.watches(opened.root) else None
+    resident = process if process and process.resident else None
     if json:
-        hidden = ("token", "started")
-        shown = {k: v for k, v in asdict(watcher).items() if k not in hidden} if watcher else None
-        console.out(status_json(found, shown))
+        console.out(status_json(found, _shown(watcher), _shown(resident)))
     else:
-        words = watcher.describe() if watcher else ""
-        console.out(reports.status_text(found, words, full=console.is_verbose()))
+        words = [each.describe() if each else "" for each in (watcher, resident)]
+        console.out(reports.status_text(found, *words, full=console.is_verbose()))
+
+
+def _shown(process: WatcherRecord | None) -> dict[str, Any] | None:
+    hidden = ("token", "started", "code", "resident")
+    if process is None:
+        return None
+    return {name: value for name, value in asdict(process).items() if name not in hidden}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import Enum
+from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
@@ -13,9 +15,10 @@ from ragvault.cli import options
 from ragvault.cli.render import console
 
 if TYPE_CHECKING:
+    from ragvault.answer.results import SearchAnswer, SearchResult
+    from ragvault.service.log import WatchLog
     from ragvault.service.process import WatcherRecord
-    from ragvault.service.server import ResidentIndexes
-    from ragvault.service.vault_watcher import PendingCounter
+    from ragvault.service.watcher import SearchState
     from ragvault.vault import Vault
 
 app = typer.Typer()
@@ -40,7 +43,18 @@ def watch(
         ),
     ] = None,
     daemon: Annotated[bool, typer.Option("--daemon", help="Run in the background.")] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="Stop the running watcher.")] = False,
+    resident: Annotated[
+        bool,
+        typer.Option(
+            "--resident",
+            hidden=True,  # for a search, which starts it
+            help="Watch nothing; answer searches, and end after service.resident.",
+        ),
+    ] = False,
+    stop: Annotated[
+        bool,
+        typer.Option("--stop", help="Stop the watcher, or the process that a search has started."),
+    ] = False,
     status: Annotated[
         bool,
         typer.Option(
@@ -74,6 +88,8 @@ def watch(
 
         roots = [vault.root for vault in _open_vaults(vaults or ())]
         console.out(LOGIN_UNITS[print_unit.value](roots))
+    elif resident:
+        _run_resident()
     elif daemon:
         _start(_open_vaults(vaults or ()), json)
     else:
@@ -81,22 +97,40 @@ def watch(
 
 
 def _run(vaults: Sequence[Vault]) -> None:
-    from ragvault.service.log import WatchLog, watch_log_path
     from ragvault.service.watcher import run_watcher
 
-    size = vaults[0].settings.config.watch.log_bytes
+    settings = [vault.settings.config.watch for vault in vaults]
+    with _log(settings[0].log_bytes) as log:
+        run_watcher(vaults, _answer, log, threads=max(each.threads for each in settings))
+
+
+def _run_resident() -> None:
+    from ragvault.config.load import load_settings
+    from ragvault.config.schema import duration_seconds
+    from ragvault.errors import UsageError
+    from ragvault.service.watcher import run_watcher
+
+    settings = load_settings().config
+    idle = duration_seconds(settings.service.resident)
+    if not idle:
+        raise UsageError('service.resident is "off"', fix='set it to a time such as "10m"')
+    with _log(settings.watch.log_bytes) as log:
+        run_watcher((), _answer, log, threads=settings.watch.threads, idle=idle)
+
+
+@contextmanager
+def _log(size: int) -> Iterator[WatchLog]:
+    from ragvault.service.log import WatchLog, watch_log_path
+
     log = WatchLog(watch_log_path(), size, echo=not console.is_quiet())
     try:
-        run_watcher(vaults, _answer, log)
+        yield log
     finally:
         log.close_file()
 
 
 def _answer(
-    args: list[str],
-    around: Mapping[str, Any],
-    indexes: ResidentIndexes,
-    pending: PendingCounter,
+    args: list[str], around: Mapping[str, Any], state: SearchState
 ) -> Mapping[str, Any] | None:
     """Answer a search typed in another process; None: that process answers by itself."""
     from ragvault.cli.search import answer_search, parse_search
@@ -104,7 +138,27 @@ def _answer(
 
     caller = Caller(**around)
     typed = parse_search(args, caller) if _has_our_folders(caller.environ) else None
-    return None if typed is None else answer_search(typed, caller, indexes, pending)._asdict()
+    if typed is None:
+        return None
+
+    def remember(answer: SearchAnswer) -> None:
+        state.last.remember(caller.session, list(map(_opened, answer.results)))
+
+    reply = answer_search(typed, caller, state.indexes, state.pending, remember)
+    return reply._asdict()
+
+
+def _opened(result: SearchResult) -> dict[str, Any]:
+    """What `ragvault open` needs to open a result."""
+    return {
+        "vault": result.answer.vault,
+        "root": str(result.answer.root),
+        "note": result.candidate.note.path,
+        "title": result.candidate.note.title,
+        "path": str(result.path),
+        "line": result.line,
+        "uri": result.uri,
+    }
 
 
 def _has_our_folders(environ: Mapping[str, str]) -> bool:
@@ -160,13 +214,14 @@ def _state() -> dict[str, Any]:
     try:
         status = ask_watcher(runtime_folder(), {"op": "status"})
         vaults, answered = status.get("vaults"), status.get("answered")
+        ends_in = status.get("ends_in")
         if not isinstance(vaults, list) or not all(map(_is_state, vaults)):
             raise WatcherUnavailable("it sent something that is no status")
-        if not isinstance(answered, int):
+        if not isinstance(answered, int) or not isinstance(ends_in, (int, float, NoneType)):
             raise WatcherUnavailable("it sent something that is no status")
     except WatcherUnavailable as unavailable:
         return {"vaults": [], "unanswered": unavailable.reason}
-    return {"vaults": vaults, "answered": answered}
+    return {"vaults": vaults, "answered": answered, "ends_in": ends_in}
 
 
 def _is_state(vault: object) -> bool:
@@ -179,6 +234,7 @@ def _card(found: WatcherRecord) -> dict[str, Any]:
 
     return {
         "running": True,
+        "resident": found.resident,
         "pid": found.pid,
         "since": found.since,
         "version": found.version,
@@ -195,6 +251,7 @@ def _stop(json: bool) -> None:
         console.report("no watcher is running")
     else:
         stop_watcher(found)
-        console.report(f"stopped the watcher (pid {found.pid})")
+        what = "resident process" if found.resident else "watcher"
+        console.report(f"stopped the {what} (pid {found.pid})")
     if json:
         console.out(encode({"stopped": found.pid if found else None}))

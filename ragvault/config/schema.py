@@ -14,6 +14,7 @@ a name as its source spells it, so that the fix can be typed where the mistake w
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,29 @@ Above0 = Annotated[float, Meta(gt=0, le=1e9, description="a number above 0, at m
 AtLeast0 = Annotated[float, Meta(ge=0, le=1e6, description="a number from 0 to 1e6")]
 From0To1 = Annotated[float, Meta(ge=0, le=1, description="a number from 0 to 1")]
 Factor = Annotated[float, Meta(gt=0, le=1e6, description="a factor above 0, at most 1e6")]
+
+# "10m", "0.5s": with a unit, so that nobody has to guess it.
+_DURATION = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)(ms|s|m|h)")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+A_DAY = 86_400.0  # seconds: the longest duration
+
+
+def duration_seconds(text: str) -> float | None:
+    """The seconds of a duration such as "10m", "0.5s" or "off", which is 0; None if it is none."""
+    if text == "off":
+        return 0.0
+    found = _DURATION.fullmatch(text)
+    seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
+    return seconds if 0 < seconds <= A_DAY else None
+
+
+Duration = Annotated[
+    str,
+    Meta(
+        description='"off", or a time of at most a day: "500ms", "0.5s", "10m", "1h"',
+        extra={"fits": lambda text: duration_seconds(text) is not None},
+    ),
+]
 
 How = Literal["multiply", "add"]
 DateOf = Literal["note", "modified"]

@@ -21,6 +21,7 @@ from ragvault.config.schema import (
     AtLeast0,
     Bytes,
     Count,
+    Duration,
     Few,
     From0To1,
     Open,
@@ -202,6 +203,12 @@ class Watch(Table, frozen=True):
     log_bytes: Bytes = 1_000_000
 
 
+class Service(Table, frozen=True):
+    """The resident process that a search starts, so that the next ones are fast."""
+
+    resident: Duration = "10m"
+
+
 # --- The read path before ranking ---
 
 Leg = Literal["vector", "keyword", "code", "graph"]
@@ -221,9 +228,10 @@ Legs = Annotated[
 
 
 class Search(Open, frozen=True):
-    """Which profile the other settings override."""
+    """Which profile the other settings override, and how long a search may update the index."""
 
     profile: str = "default"
+    update: Annotated[Duration, user_only("it decides when a search writes")] = "0.5s"
 
 
 class TypeWeights(Open, frozen=True):
@@ -322,3 +330,4 @@ class Config(Table, frozen=True):
     budget: ranking.Budget = ranking.Budget()
     output: Output = Output()
     watch: Watch = Watch()
+    service: Service = Service()

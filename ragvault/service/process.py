@@ -2,12 +2,14 @@
 
     run/watch.lock    locked by the operating system for as long as the watcher lives
     run/watch.json    the watcher's record: process, vaults, address
+    run/start.lock    locked by the client that starts a resident process; the others wait
 
-The lock decides that there is only one; the record says which. A record that a killed watcher left
-behind is recognised by its process, which is gone or started at another time. A watcher is asked to
-stop over its socket. A signal is sent only to a process that is proven to be the watcher, because
-the pid in an old or damaged record may belong to another program by now. One watcher serves
-one runtime folder, so all commands with the same RAGVAULT_HOME see the same watcher.
+A resident process is a watcher without vaults, which a search starts and which ends by itself.
+The lock decides that there is only one of either; the record says which. A record that a killed
+watcher left behind is recognised by its process, which is gone or started at another time. A
+watcher is asked to stop over its socket. A signal is sent only to a process that is proven to be
+the watcher, because the pid in an old or damaged record may belong to another program by now. One
+watcher serves one runtime folder, so all commands with the same RAGVAULT_HOME see the same watcher.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import os
 import shlex
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -30,8 +33,8 @@ from ragvault import __version__
 from ragvault.config import folders
 from ragvault.config.folders import runtime_folder
 from ragvault.errors import RagvaultError
-from ragvault.service import LOCK_FILE, PROTOCOL, RECORD_FILE
-from ragvault.service.protocol import WatcherUnavailable, ask_watcher, watcher_connection
+from ragvault.service import LOCK_FILE, PROTOCOL, RECORD_FILE, START_FILE
+from ragvault.service.protocol import CODE, WatcherUnavailable, ask_watcher, watcher_connection
 from ragvault.store.files import make_folder, replace_file
 from ragvault.store.lock import process_start
 
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
 
 START_SECONDS = 30.0  # a cold disk first reads a few hundred megabytes of libraries
 STOP_SECONDS = 15.0  # the watcher first stores what it is embedding
+LOCK_SECONDS = 5.0  # for a process that holds the lock and has no record: it starts, or ends
+POLL_SECONDS = 0.01  # between two looks at whether a process is ready
 LAUNCHD_LABEL = "ragvault.watch"
 FOLDER_VARIABLES = ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 
@@ -105,6 +110,13 @@ class WatcherRecord:
     address: str  # "unix" or "HOST:PORT"
     token: str = ""
     protocol: int = PROTOCOL
+    code: str = CODE  # the folder of the package
+    resident: bool = False  # started by a search
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is the same release of the same installation."""
+        return (self.protocol, self.version, self.code) == (PROTOCOL, __version__, CODE)
 
     def watches(self, root: Path) -> bool:
         """Whether it keeps the index of this vault up to date."""
@@ -112,6 +124,8 @@ class WatcherRecord:
 
     def describe(self) -> str:
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.since))
+        if self.resident:
+            return f"pid {self.pid} since {since}, started by a search"
         names = ", ".join(Path(root).name for root in self.vaults)
         return f"pid {self.pid} since {since}, watching {names or 'nothing yet'}"
 
@@ -159,7 +173,7 @@ def _read_record(folder: Path) -> WatcherRecord | None:
 
 def _is_sound(watcher: WatcherRecord) -> bool:
     """Whether every field has its type, and the pid is that of one process: -1 means all."""
-    text = (watcher.version, watcher.address, watcher.token, *watcher.vaults)
+    text = (watcher.version, watcher.address, watcher.token, watcher.code, *watcher.vaults)
     started = watcher.started
     return (
         all(isinstance(each, str) for each in text)
@@ -167,6 +181,7 @@ def _is_sound(watcher: WatcherRecord) -> bool:
         and watcher.pid > 0
         and (started is None or type(started) is int)
         and isinstance(watcher.since, (int, float))
+        and isinstance(watcher.resident, bool)
     )
 
 
@@ -174,30 +189,52 @@ def _is_sound(watcher: WatcherRecord) -> bool:
 
 
 class WatcherLock:
-    """The right to be the one watcher, held inside `with`.
+    """The right to be the one watcher or resident process, held inside `with`.
 
-    Raises WatcherRunning and RuntimeFolderUnsafe.
+    A watcher stops a resident process and takes its place. Raises WatcherRunning, WatcherStuck,
+    WatcherUnidentified and RuntimeFolderUnsafe.
     """
 
-    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(self, environ: Mapping[str, str] | None = None, *, resident: bool = False) -> None:
         self.folder = folders.runtime_dir(environ)
+        self._environ, self._resident = environ, resident
         self._since = time.time()
         self._lock = _file_lock(self.folder)
 
     def __enter__(self) -> WatcherLock:
         make_folder(self.folder)
         check_runtime_folder(self.folder)
+        end = time.monotonic() + LOCK_SECONDS
+        while not self._acquire():
+            other = running_watcher(self._environ)
+            if other is not None and other.resident and not self._resident:
+                stop_watcher(other, self._environ)
+            elif other is not None or time.monotonic() > end:
+                raise WatcherRunning(other)
+            time.sleep(POLL_SECONDS)
+        (self.folder / RECORD_FILE).unlink(missing_ok=True)  # left by a killed watcher
+        return self
+
+    def _acquire(self) -> bool:
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
-            raise WatcherRunning(_read_record(self.folder)) from None
-        (self.folder / RECORD_FILE).unlink(missing_ok=True)  # left by a killed watcher
-        return self
+            return False
+        return True
 
     def write_record(self, vaults: Sequence[Path], address: str, token: str = "") -> None:
         """From now on other processes can find this watcher."""
         pid, roots = os.getpid(), tuple(str(root.resolve()) for root in vaults)
-        me = WatcherRecord(pid, process_start(pid), self._since, __version__, roots, address, token)
+        me = WatcherRecord(
+            pid,
+            process_start(pid),
+            self._since,
+            __version__,
+            roots,
+            address,
+            token,
+            resident=self._resident,
+        )
         replace_file(self.folder / RECORD_FILE, json.dumps(asdict(me)).encode())
 
     def __exit__(self, *failure: object) -> None:
@@ -276,54 +313,102 @@ def start_watcher(vaults: Sequence[Path]) -> WatcherRecord:
 
     Raises WatcherNotStarted.
     """
+    return _start(_watch_command(vaults))
+
+
+def start_resident(environ: Mapping[str, str] | None = None) -> None:
+    """Have a resident process started, by this or another client, and wait until it is ready.
+
+    One of another release or installation is replaced. Raises WatcherNotStarted, and RagvaultError
+    if a watcher of another release runs, or does not stop.
+    """
+    folder = folders.runtime_dir(environ)
+    make_folder(folder)
+    check_runtime_folder(folder)
+    lock = FileLock(folder / START_FILE, mode=0o600, thread_local=False)
+    end = time.monotonic() + START_SECONDS
+    waited = False
+    while True:
+        found = running_watcher(environ)
+        if found is not None and found.is_ours:
+            return
+        try:
+            lock.acquire(timeout=0)
+            break
+        except Timeout:
+            waited = True  # for another client, which is starting it
+        if time.monotonic() > end:
+            raise WatcherNotStarted("it did not start in time", fix=_SHOWS_WHY)
+        time.sleep(POLL_SECONDS)
+    try:
+        found = running_watcher(environ)
+        if found is not None and found.is_ours:
+            return
+        if waited:  # what another client could not start, this one could not either
+            raise WatcherNotStarted("it ended while it started", fix=_SHOWS_WHY)
+        if found is not None and not found.resident:
+            raise WatcherRunning(found)
+        if found is not None:
+            stop_watcher(found, environ)
+        _start(_watch_command((), "--resident"), environ)
+    finally:
+        lock.release()
+
+
+_SHOWS_WHY = "ragvault watch shows why"
+
+
+def _watch_command(vaults: Sequence[Path], *options: str) -> list[str]:
+    return [sys.executable, "-m", "ragvault", "watch", "--quiet", *options, *map(str, vaults)]
+
+
+def _start(command: Sequence[str], environ: Mapping[str, str] | None = None) -> WatcherRecord:
     import subprocess
     import tempfile
 
     with tempfile.TemporaryFile() as stderr:
         process = subprocess.Popen(
-            _watch_command(vaults),
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=stderr,
             start_new_session=True,
-            env=folders.settled(),
+            env=folders.settled(environ),
             cwd=Path.home() if Path.home().is_dir() else Path("/"),
         )
-        watcher = _wait_until_ready(process)
+        watcher = _wait_until_ready(process, environ)
         if watcher is None:
             stderr.seek(0)
             raise _not_started(stderr.read().decode(errors="replace"), process)
-    process.returncode = 0  # it outlives us: Popen must not warn about that when we end
+    # It outlives us. If we live longer, somebody must take note of its end.
+    threading.Thread(target=process.wait, name="reap", daemon=True).start()
     return watcher
 
 
-def _watch_command(vaults: Sequence[Path]) -> list[str]:
-    return [sys.executable, "-m", "ragvault", "watch", "--quiet", *map(str, vaults)]
-
-
-def _wait_until_ready(process: subprocess.Popen[bytes]) -> WatcherRecord | None:
+def _wait_until_ready(
+    process: subprocess.Popen[bytes], environ: Mapping[str, str] | None
+) -> WatcherRecord | None:
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end and process.poll() is None:
-        watcher = running_watcher()
+        watcher = running_watcher(environ)
         if watcher is not None and watcher.pid == process.pid:
             return watcher
-        time.sleep(0.02)
+        time.sleep(POLL_SECONDS)
     return None
 
 
 def _not_started(stderr: str, process: subprocess.Popen[bytes]) -> WatcherNotStarted:
     """An error with the message, fix and exit code of the process that failed."""
-    see = "ragvault watch shows why"
     if process.poll() is None:
         process.terminate()
         process.wait()
-        return WatcherNotStarted("the watcher did not start in time", fix=see)
+        return WatcherNotStarted("the watcher did not start in time", fix=_SHOWS_WHY)
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     message = next((line for line in lines if line.startswith("ragvault:")), "")
     fix = next((line for line in lines if line.startswith("fix:")), "")
     error = WatcherNotStarted(
         message.removeprefix("ragvault: ") or f"the watcher ended with code {process.returncode}",
-        fix=fix.removeprefix("fix: ") or see,
+        fix=fix.removeprefix("fix: ") or _SHOWS_WHY,
     )
     error.exit_code = process.returncode if process.returncode in (2, 3, 4) else 4
     return error

@@ -3,7 +3,8 @@
 A message is four bytes of length and that much JSON. The client sends one request. The watcher
 confirms it within ACCEPT_SECONDS, then sends a sign of life every second until the answer is ready.
 In every other case (no watcher runs, it was killed, it hangs, it is another release, it belongs to
-another user) the client raises WatcherUnavailable, and the caller does the work by itself.
+another user) the client raises WatcherUnavailable, and the caller does the work by itself. All of
+this is the same for a resident process.
 
 There are two kinds of socket:
 
@@ -31,12 +32,14 @@ from typing import Any
 from ragvault import __version__
 from ragvault.service import PROTOCOL, RECORD_FILE, SOCKET_FILE
 
-ACCEPT_SECONDS = 0.3  # to confirm the request
+ACCEPT_SECONDS = 1.0  # to confirm the request
 SILENCE_SECONDS = 3.0  # without a sign of life: the watcher hangs
 ANSWER_SECONDS = 60.0  # for the whole answer
 MAX_REQUEST = 1 << 20  # bytes; a search sends a few kilobytes
 MAX_REPLY = 1 << 25  # bytes; a larger answer is left to the client
 MAX_SOCKET_NAME = 100  # bytes that every system accepts; Linux accepts 108
+# The installation. Another one may lack an engine or a model that this one has.
+CODE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
 PEER_CREDENTIALS = getattr(socket, "SO_PEERCRED", None)
 
 
@@ -46,6 +49,10 @@ class WatcherUnavailable(Exception):
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class WatcherMissing(WatcherUnavailable):
+    """None runs, it has just ended, or it is another release: another one may be started."""
 
 
 class PeerRefused(Exception):
@@ -69,6 +76,8 @@ def watcher_connection(folder: str, request: Mapping[str, object]) -> Iterator[d
             connection, proof = _connect(folder)
             stack.enter_context(connection)
             answer = _exchange(connection, {**request, "proof": proof})
+        except (ConnectionError, FileNotFoundError) as ended:
+            raise WatcherMissing(str(ended) or type(ended).__name__) from None
         except (OSError, ValueError, RecursionError) as error:
             raise WatcherUnavailable(str(error) or type(error).__name__) from None
         yield answer
@@ -91,10 +100,12 @@ def _address_and_token(folder: str) -> tuple[str, str]:
             record = json.loads(file.read())
         if record["protocol"] != PROTOCOL or record["version"] != __version__:
             version = record["version"]
-            raise WatcherUnavailable(f"it is ragvault {version}, and this is {__version__}")
+            raise WatcherMissing(f"it is ragvault {version}, and this is {__version__}")
+        if record.get("code", CODE) != CODE:
+            raise WatcherMissing(f"it is another installation ({record['code']})")
         return str(record["address"]), str(record.get("token", ""))
     except (FileNotFoundError, NotADirectoryError):
-        raise WatcherUnavailable from None
+        raise WatcherMissing from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise WatcherUnavailable(f"its record cannot be read ({error})") from None
 

@@ -1,8 +1,9 @@
-"""The resident server: answers searches over the socket, with indexes that stay open.
+"""The server: answers searches and other requests over the socket.
 
     search    {"args": […], "around": {…}}   -> what to print, as the injected function returns it
     pause     {"root": "…"}                  -> the watcher does not write there until we hang up
     status    {}                             -> the state of the watcher
+    last_results {"session": …}              -> what the last search of that session found
     stop      {"pid": …}                     -> the watcher ends, if that is its process
 
 One thread serves all connections. Searches wait in a queue for a few worker threads, and a client
@@ -18,29 +19,21 @@ import os
 import secrets
 import socket
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, TypeVar
-
-import msgspec
+from typing import Any, TypeVar
 
 from ragvault import __version__
-from ragvault.corpus import LocalCorpus
-from ragvault.models.load import ModelPool
 from ragvault.service import PROTOCOL, SOCKET_FILE, protocol
-from ragvault.store import layout
-from ragvault.store.catalogue import Catalogue
-from ragvault.vault import Vault
 
 HEARTBEAT_SECONDS = 1.0  # between two signs of life
 REQUEST_SECONDS = 5.0  # for a request to arrive
 SEND_SECONDS = 5.0  # for a client to read a message; then it is dropped
 IDLE_SECONDS = 30.0  # without work, after which a worker checks its open indexes: 1 ms each
-OPEN_INDEXES = 4  # that each worker keeps: vaults, or settings of one vault
 
 R = TypeVar("R")
 # Arguments and surroundings of a search to what is printed; None: the client answers by itself.
@@ -65,18 +58,20 @@ class Server:
         failed: Callable[[BaseException], None],
         idle: Callable[[], None] = lambda: None,
         stop: Callable[[], None] = lambda: None,
+        last_results: Callable[[int], Sequence[Mapping[str, Any]] | None] = lambda _: None,
         threads: int = 3,
         unix: bool | None = None,
     ) -> None:
         self._folder = folder
         self._answer, self._pause, self._status, self._failed = answer, pause, status, failed
-        self._stop = stop
+        self._stop, self._last_results = stop, last_results
         self._unix = protocol.has_unix_sockets() if unix is None else unix
         self._workers = WorkerThreads(threads, idle, IDLE_SECONDS, failed)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="socket", daemon=True)
         self.token = "" if self._unix else secrets.token_hex(32)
         self._waiting = 0
+        self._used = time.monotonic()  # when a search last began or ended
         self.answered = 0
 
     @property
@@ -91,6 +86,11 @@ class Server:
     def busy(self) -> bool:
         """Whether a client waits for an answer."""
         return self._waiting > 0
+
+    @property
+    def idle_seconds(self) -> float:
+        """How long no search has been waiting for its answer."""
+        return 0.0 if self.busy else time.monotonic() - self._used
 
     def __enter__(self) -> Server:
         bind = protocol.bind_unix
@@ -177,6 +177,9 @@ class Server:
             await self._serve_pause(Path(request["root"]), reader, writer)
         elif operation == "status":
             await _send(writer, {**self._status(), "state": "done"})
+        elif operation == "last_results" and isinstance(request.get("session"), int):
+            found = self._last_results(request["session"])
+            await _send(writer, {"results": found, "state": "done"})
         elif operation == "stop" and request.get("pid") == os.getpid():
             await _send(writer, {"state": "done"})
             self._stop()
@@ -193,6 +196,7 @@ class Server:
             )
         finally:
             self._waiting -= 1
+            self._used = time.monotonic()
         if reply is None:
             await _decline(writer, "it leaves this search to you")
             return
@@ -248,7 +252,7 @@ async def _decline(writer: asyncio.StreamWriter, reason: str) -> None:
     await _send(writer, {"state": "declined", "why": reason})
 
 
-# --- worker threads and their open indexes ---
+# --- worker threads ---
 
 
 class WorkerThreads(Executor):
@@ -318,89 +322,3 @@ class WorkerThreads(Executor):
             if job is None:
                 return
             job()
-
-
-class SearchDeclined(Exception):
-    """`watch.answer` is false for this vault: the client answers by itself."""
-
-
-class ResidentIndexes:
-    """Keeps indexes open between searches. Call it with a vault, as a context manager.
-
-    A LocalCorpus belongs to one thread and to one set of settings. Each thread keeps the few it
-    used last, and reopens one whose index was rebuilt or gained a tier. The kit shares models
-    between all of them.
-    """
-
-    def __init__(self, kit: ModelPool) -> None:
-        self._kit = kit
-        self._local = threading.local()
-
-    @contextmanager
-    def __call__(self, vault: Vault) -> Iterator[LocalCorpus]:
-        if not vault.settings.config.watch.answer:
-            raise SearchDeclined
-        indexes = self._of_this_thread()
-        key = (vault.folder, msgspec.json.encode(vault.settings.config))
-        resident = indexes.pop(key, None)
-        if resident is not None and not _is_current(resident, vault.folder):
-            resident.opened.close()
-            resident = None
-        if resident is None:
-            resident = self._open(vault)
-        try:
-            yield resident.opened
-        except BaseException:
-            resident.opened.close()  # after any error the next search starts afresh
-            raise
-        indexes[key] = resident
-        while len(indexes) > OPEN_INDEXES:
-            indexes.popitem(last=False)[1].opened.close()
-
-    def close_outdated(self) -> None:
-        """Bring this thread's indexes up to date, and close those whose files were deleted.
-
-        An open file keeps its bytes on the disk after its deletion.
-        """
-        indexes = self._of_this_thread()
-        for key, resident in list(indexes.items()):
-            if not _is_current(resident, key[0]):
-                del indexes[key]
-                resident.opened.close()
-
-    def _open(self, vault: Vault) -> _Resident:
-        opened = vault.corpus(kit=self._kit)
-        try:
-            return _Resident(opened, _stamp(vault.folder, opened.catalogue))
-        except BaseException:  # it was deleted this very moment
-            opened.close()
-            raise
-
-    def _of_this_thread(self) -> OrderedDict[tuple[Path, bytes], _Resident]:
-        if not hasattr(self._local, "indexes"):
-            self._local.indexes = OrderedDict()
-        indexes: OrderedDict[tuple[Path, bytes], _Resident] = self._local.indexes
-        return indexes
-
-
-class _Resident(NamedTuple):
-    opened: LocalCorpus
-    stamp: tuple[object, ...]
-
-
-def _is_current(resident: _Resident, folder: Path) -> bool:
-    if resident.opened.missing:
-        return False
-    try:
-        resident.opened.refresh()
-        return resident.stamp == _stamp(folder, resident.opened.catalogue)
-    except Exception:  # opening it again reports the error, if it is still there
-        return False
-
-
-def _stamp(folder: Path, catalogue: Catalogue) -> tuple[object, ...]:
-    """What must stay the same for an open index to be used again: its file and its models."""
-    file = (folder / layout.CATALOGUE).stat()
-    models = (catalogue.tier_model("full"), catalogue.tier_model("static"))
-    dims = catalogue.model_dims()
-    return file.st_dev, file.st_ino, catalogue.identity, *((m, dims.get(m)) for m in models)

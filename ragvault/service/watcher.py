@@ -8,6 +8,7 @@
                            3  otherwise compact one that has been quiet for a few seconds
                            4  otherwise sleep, and check every vault once a second
 
+A resident process is a watcher without vaults, which ends when nobody has searched for a while.
 Only the loop's thread writes. `stop` ends the loop and `pause` lets another process write; both
 take effect within one slice of work, and what was finished is kept. A second signal ends the
 process at once, and nothing is lost by that either.
@@ -15,6 +16,7 @@ process at once, and nothing is lost by that either.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -22,54 +24,76 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ragvault.models.load import ModelPool
 from ragvault.service.log import WatchLog, describe_unexpected
 from ragvault.service.process import WatcherLock
-from ragvault.service.server import ResidentIndexes, SearchDeclined, Server
+from ragvault.service.resident import LastResults, ResidentIndexes, SearchDeclined
+from ragvault.service.server import Server
 from ragvault.service.vault_watcher import Interrupted, PendingCounter, VaultWatcher
 from ragvault.vault import Vault
 
 CHECK_SECONDS = 1.0  # between two checks for what no event reports
 YIELD_SECONDS = 0.5  # that embedding waits for searches, at most, before each slice
 
-# Arguments and surroundings of a search, how to open an index, and how to count pending files, to
-# what is printed; None: the client answers by itself.
-AnswerSearch = Callable[
-    [list[str], Mapping[str, Any], ResidentIndexes, PendingCounter], Mapping[str, Any] | None
-]
+
+class SearchState(NamedTuple):
+    """What a search finds in this process: open indexes, pending files, and the last results."""
+
+    indexes: ResidentIndexes
+    pending: PendingCounter
+    last: LastResults
 
 
-def run_watcher(vaults: Sequence[Vault], answer_search: AnswerSearch, log: WatchLog) -> None:
-    """Watch until a signal arrives. Raises WatcherRunning if another watcher runs."""
+# Arguments and surroundings of a search to what is printed; None: the client answers by itself.
+AnswerSearch = Callable[[list[str], Mapping[str, Any], SearchState], Mapping[str, Any] | None]
+
+
+def run_watcher(
+    vaults: Sequence[Vault],
+    answer_search: AnswerSearch,
+    log: WatchLog,
+    *,
+    threads: int,
+    idle: float | None = None,
+) -> None:
+    """Watch until a signal arrives, or until no search has come for `idle` seconds.
+
+    With `idle` it is a resident process. Raises WatcherRunning if another watcher runs.
+    """
     kit = ModelPool()
-    indexes = ResidentIndexes(kit)
-    with WatcherLock() as lock, ExitStack() as stack:
+    with WatcherLock(resident=idle is not None) as lock, ExitStack() as stack:
         vault_watchers = [VaultWatcher(vault, log, kit, lambda: watcher.wake()) for vault in vaults]
-        pending = PendingCounter(vault_watchers)
+        state = SearchState(ResidentIndexes(kit), PendingCounter(vault_watchers), LastResults())
 
         def answer(args: list[str], around: Mapping[str, Any]) -> Mapping[str, Any] | None:
             try:
-                return answer_search(args, around, indexes, pending)
+                return answer_search(args, around, state)
             except SearchDeclined:
                 return None
 
         server = Server(
             lock.folder,
             answer=answer,
-            idle=indexes.close_outdated,
+            idle=state.indexes.close_outdated,
             pause=lambda root: watcher.pause(root),
             status=lambda: _status(watcher, server),
             stop=lambda: watcher.stop(),
             failed=lambda error: log.info(describe_unexpected(error)),
-            threads=max(vault.settings.config.watch.threads for vault in vaults),
+            last_results=state.last.of,
+            threads=threads,
         )
-        watcher = Watcher(vault_watchers, busy=lambda: server.busy)
+        watcher = Watcher(
+            vault_watchers,
+            busy=lambda: server.busy,
+            seconds_left=lambda: math.inf if idle is None else idle - server.idle_seconds,
+        )
         stack.enter_context(_stopped_by_signals(watcher))
         stack.enter_context(server)
         lock.write_record([vault.root for vault in vaults], server.address, server.token)
-        log.info(f"watching {', '.join(vault.name for vault in vaults)} (pid {os.getpid()})")
+        doing = f"watching {', '.join(vault.name for vault in vaults)}" if vaults else "resident"
+        log.info(f"{doing} (pid {os.getpid()})")
         watcher.run()
         log.info("stopped")
 
@@ -91,6 +115,7 @@ def _status(watcher: Watcher, server: Server) -> dict[str, Any]:
             }
             for each in watcher.vaults
         ],
+        "ends_in": None if math.isinf(left := watcher.seconds_left()) else max(0.0, left),
         "now": time.time(),
     }
 
@@ -118,12 +143,19 @@ def _stopped_by_signals(watcher: Watcher) -> Iterator[None]:
 
 
 class Watcher:
-    """The loop over all vaults. While `busy` returns True, embedding gives way to searches."""
+    """The loop over all vaults. While `busy` returns True, embedding gives way to searches.
+
+    It ends by itself when `seconds_left` returns 0 or less.
+    """
 
     def __init__(
-        self, vaults: Sequence[VaultWatcher], busy: Callable[[], bool] = lambda: False
+        self,
+        vaults: Sequence[VaultWatcher],
+        busy: Callable[[], bool] = lambda: False,
+        seconds_left: Callable[[], float] = lambda: math.inf,
     ) -> None:
         self.vaults = vaults
+        self.seconds_left = seconds_left
         self._busy = busy
         self._condition = threading.Condition()
         self._stopping = False
@@ -134,7 +166,7 @@ class Watcher:
         for vault in self.vaults:
             vault.listen()
         try:
-            while not self._stopping:
+            while not self._stopping and self.seconds_left() > 0:
                 self._step()
         finally:
             for vault in self.vaults:
@@ -231,6 +263,8 @@ class Watcher:
     def _sleep(self) -> None:
         with self._condition:
             now = time.monotonic()
-            soonest = min((vault.due(now) for vault in self.vaults), default=CHECK_SECONDS)
-            if soonest > 0 and not self._stopping:
-                self._condition.wait(min(soonest, CHECK_SECONDS))
+            soonest = min((vault.due(now) for vault in self.vaults), default=math.inf)
+            check = CHECK_SECONDS if self.vaults else math.inf
+            pause = min(soonest, check, self.seconds_left())
+            if pause > 0 and not self._stopping:
+                self._condition.wait(None if math.isinf(pause) else pause)

@@ -64,7 +64,7 @@ class Room:
 
     @property
     def environ(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
+        kept = {name: os.environ[name] for name in ("LANG", "TMPDIR", "CI") if name in os.environ}
         scripts = str(Path(sys.executable).parent)
         path = os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])
         fixed = {"COLUMNS": "100", "TZ": "UTC", "NO_COLOR": "1", "HOME": str(self.here.parent)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -19,58 +18,12 @@ from pathlib import Path
 import pytest
 
 from ragvault.cli.search import answer_search, parse_search
-from ragvault.cli.start import Caller, this_caller
-from ragvault.config.folders import runtime_folder
 from ragvault.service import PROTOCOL, RECORD_FILE, SOCKET_FILE, protocol
 from ragvault.service.process import pause_watcher, running_watcher, stop_watcher
 from ragvault.service.protocol import WatcherUnavailable, ask_watcher
-from ragvault.vault import Vault
-from tests.watch_kit import daemon, environ, ragvault, remove, short_home, soon
+from tests.watch_kit import Home, daemon, environ, ragvault, remove, soon
 
-SAMPLE = Path(__file__).parent.parent.parent / "sample_vault"
 FORMATS = ("text", "json", "jsonl", "paths", "grep", "markdown", "context")
-
-
-class Home:
-    """A vault, a home, and the processes that use them."""
-
-    def __init__(self) -> None:
-        self.folder = short_home()
-        self.root = self.folder / "notes"
-        shutil.copytree(SAMPLE, self.root)
-        self.env = environ(self.folder / "home")
-
-    @property
-    def run(self) -> str:
-        return runtime_folder(self.env)
-
-    def search(self, *args: str, **more: str) -> subprocess.CompletedProcess[bytes]:
-        return ragvault({**self.env, **more}, "search", *args, cwd=self.root)
-
-    def asked(self, *args: str, **more: str) -> dict[str, object]:
-        """The watcher's own answer, or WatcherUnavailable; `more` are variables."""
-        around = self.around()._asdict()
-        around["environ"] |= more
-        return ask_watcher(self.run, {"op": "search", "args": ["search", *args], "around": around})
-
-    def answers(self, *args: str) -> bool:
-        """Whether the watcher answers with something; on busy cores it may need several tries."""
-        try:
-            return bool(self.asked(*args)["out"])
-        except WatcherUnavailable:
-            return False
-
-    def vault(self) -> Vault:
-        return Vault.open(self.root, environ=self.env)
-
-    def status(self) -> dict[str, object]:
-        """What the watcher tells of the one vault."""
-        return dict(ask_watcher(self.run, {"op": "status"})["vaults"][0])
-
-    def around(self) -> Caller:
-        kept = ("RAGVAULT_", "XDG_", "HOME")
-        ours = {name: value for name, value in self.env.items() if name.startswith(kept)}
-        return this_caller()._replace(cwd=str(self.root), environ=ours)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ from vault_kit import vault
 from ragvault.corpus import LocalCorpus
 from ragvault.errors import IndexUnusable
 from ragvault.models.load import ModelPool
-from ragvault.service.server import ResidentIndexes, SearchDeclined, WorkerThreads
+from ragvault.service.resident import ResidentIndexes, SearchDeclined
+from ragvault.service.server import WorkerThreads
 from ragvault.vault import Vault
 from tests.watch_kit import soon
 

@@ -172,7 +172,7 @@ def _other_title(path: str, title: str) -> str:
     return "" if title == PurePosixPath(path).stem else f"  ({title})"
 
 
-def status_text(found: Status, watcher: str, *, full: bool) -> str:
+def status_text(found: Status, watcher: str, resident: str = "", *, full: bool) -> str:
     """An index in a dozen lines; with `full` also every skipped file and broken link."""
     held = found.counts
     rows = {
@@ -193,6 +193,8 @@ def status_text(found: Status, watcher: str, *, full: bool) -> str:
         "last run": _last_run(held.last_run),
         "watcher": printable(watcher) or "none",
     }
+    if resident:
+        rows["resident"] = printable(resident)
     if found.removed:
         rows["removed"] = (
             "deleted text is still in index files; to erase it: ragvault forget --removed"
@@ -291,12 +293,15 @@ def purge_list(found: Sequence[WrittenItem]) -> str:
 
 
 def watcher(found: WatcherRecord, state: Mapping[str, Any]) -> str:
-    """The state of the watcher, one line per vault."""
-    lines = [f"watching: {printable(found.describe())}"]
+    """The state of the watcher or the resident process, one line per watched vault."""
+    doing = "resident" if found.resident else "watching"
+    lines = [f"{doing}: {printable(found.describe())}"]
     if "unanswered" in state:
         lines.append(f"it does not answer: {printable(state['unanswered'])}")
     else:
         lines.append(f"searches answered: {state['answered']:,}")
+        if state["ends_in"] is not None:
+            lines.append(f"ends by itself in {state['ends_in'] / 60:.0f} min without a search")
     for vault in state["vaults"]:
         doing = vault["away"] or ("working" if vault["waiting"] else "up to date")
         heard = f"polling: {vault['why']}" if vault["why"] else "native events"
