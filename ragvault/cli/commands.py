@@ -31,6 +31,7 @@ COMMANDS = {
     "tune": "Find better ranking weights; keep them only if they help.",
     "config": "Manage settings: create a config file, show or check settings.",
     "vaults": "Manage known vaults: list, remove, set the default.",
+    "mcp": "Serve your notes to agents (MCP).",
     "models": "List, fetch and verify models.",
 }
 OTHER_NAMES = {"find": "search", "ls": "list"}  # what people try first

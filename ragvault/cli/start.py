@@ -81,7 +81,7 @@ def answered_by_watcher(args: Sequence[str]) -> int | None:
     try:
         caller = this_caller()._asdict()
         answer = ask_or_start({"op": "search", "args": args, "around": caller})
-        reply = _checked_reply(answer)
+        reply = checked_reply(answer)
         if reply is None:
             raise WatcherUnavailable("it sent something that is no answer to a search")
         return _write(reply)
@@ -93,7 +93,7 @@ def answered_by_watcher(args: Sequence[str]) -> int | None:
         return 130
 
 
-def _checked_reply(answer: Mapping[str, Any]) -> Reply | None:
+def checked_reply(answer: Mapping[str, Any]) -> Reply | None:
     """The answer as a Reply; None if it is not one."""
     out, err, code = answer.get("out"), answer.get("err"), answer.get("code")
     lines = err if isinstance(err, list) and all(isinstance(line, str) for line in err) else None
