@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from vault_kit import indexed_sample, ragvault, sample, vault
+from vault_kit import SECRET, indexed_sample, ragvault, sample, trap, vault
 
 from ragvault.answer.read import NoteUnreadable
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.vault import Vault
 
-__all__ = ["indexed_sample", "sample", "vault"]
+__all__ = ["indexed_sample", "sample", "trap", "vault"]
 
 NOTE = """---
 tags: [x]
@@ -153,7 +153,6 @@ def test_json_is_what_the_api_returns(sample):
 
 # --- nothing outside the vault ---
 
-SECRET = "the secret of another folder"
 # fmt: off
 PARTS = st.sampled_from(
     (
@@ -164,33 +163,6 @@ PARTS = st.sampled_from(
     )
 )
 # fmt: on
-
-
-@pytest.fixture(scope="module")
-def trap(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A vault with links that lead out of it, made of a note too after it was indexed."""
-    top = tmp_path_factory.mktemp("trap")
-    for folder in ("vault/sub", "vault/gone", "outside"):
-        (top / folder).mkdir(parents=True)
-    (top / "outside" / "secret.md").write_text(SECRET)
-    for name in ("a.md", "b.md", "sub/c.md", "gone/secret.md"):
-        (top / "vault" / name).write_text(f"# {name}\n")
-    (top / "vault" / "private.md").write_text(SECRET)
-    (top / "vault" / ".ragignore").write_text("private.md\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAGVAULT_HOME", str(top / "home"))
-        assert ragvault("index", top / "vault", "--no-vectors", "-q").code == 0
-    vault = top / "vault"
-    (vault / "link.md").symlink_to(top / "outside" / "secret.md")
-    (vault / "folder").symlink_to(top / "outside")
-    for indexed, outside in (("b.md", "secret.md"), ("gone", "")):
-        if (vault / indexed).is_dir():
-            (vault / indexed / "secret.md").unlink()
-            (vault / indexed).rmdir()
-        else:
-            (vault / indexed).unlink()
-        (vault / indexed).symlink_to(top / "outside" / outside)
-    return top
 
 
 @given(names=st.lists(PARTS, max_size=6), joint=st.sampled_from(["", "/", "\\"]))
