@@ -119,7 +119,7 @@ def _behind(name: str, index: Mapping[str, Any]) -> Iterator[str]:
     if index["tier"] != "full":
         parts.append(f"indexed by {index['tier']} so far")
     if index["pending"]:
-        parts.append(f"{index['pending']:,} files changed and not indexed yet")
+        parts.append(f"{index['pending']:,} files not indexed as they are now")
     elif index["fresh"] is False:
         parts.append("not complete")
     if parts:

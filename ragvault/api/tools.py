@@ -27,8 +27,11 @@ from ragvault.text.printable import one_line
 from ragvault.vault import Vault, known
 
 SCHEME = "ragvault"
+MAX_PATH_LINKS = 3  # between two notes of a path
 MAX_LINKS = 100  # of each list, so that an answer stays small
-MAX_WARNINGS = 20
+MAX_WARNINGS = 5  # of a vault
+MAX_VAULTS = 30  # in one status
+MAX_JSON = 10_000  # tokens of an answer that is sent both ways; a client may read it twice
 MAX_WORDS = 100  # of a hypothesis that are also searched as keywords
 RESOURCE_TOKENS = 20_000
 MAX_INSTRUCTIONS = 500  # characters
@@ -239,7 +242,10 @@ class Tools:
     def _links(self, note: str, direction: str, to: str | None) -> ToolAnswer:
         def path(vault: Vault, name: str) -> dict[str, Any]:
             other = (to or "").removeprefix(f"{vault.name}/")
-            return {"vault": vault.name, **vault.link_path(name, other).to_dict()}
+            found = vault.link_path(name, other).to_dict()
+            for step in found["steps"]:
+                step["links"] = [_short(link) for link in step["links"][:MAX_PATH_LINKS]]
+            return {"vault": vault.name, **found}
 
         def links(vault: Vault, name: str) -> dict[str, Any]:
             found = vault.links(name).to_dict()
@@ -260,9 +266,25 @@ class Tools:
         limit: int,
         cursor: str | None,
     ) -> ToolAnswer:
+        """A page, with fewer items than the limit if they are long."""
+        from ragvault.answer.json_output import encode
+
+        while True:
+            found = self._page(filter, what, limit, cursor)
+            if limit == 1 or tokens(encode(found)) <= MAX_JSON:
+                return _both(found)
+            limit //= 2
+
+    def _page(
+        self,
+        filter: str | None,  # noqa: A002
+        what: str | None,
+        limit: int,
+        cursor: str | None,
+    ) -> dict[str, Any]:
         kind: Any = what or ("notes" if filter else "vaults")
         if kind == "vaults":
-            return _both({"vaults": [_vault_row(vault) for vault in self.vaults()]})
+            return {"vaults": [_vault_row(vault) for vault in self.vaults()]}
         ready, left_out = self._ready(_vaults_in(filter))
         at, start = _cursor(cursor, len(ready))
         items: list[dict[str, Any]] = []
@@ -283,10 +305,11 @@ class Tools:
             items += [{"vault": vault.name, **each} for each in page.to_dict()["items"]]
             following = f"{number}:{page.next}" if page.next else None
         found = {"what": kind, "items": items, "total": total, "next": following}
-        return _both(found | ({"warnings": left_out} if left_out else {}))
+        return found | ({"warnings": left_out} if left_out else {})
 
     def _status(self) -> ToolAnswer:
-        return _both({"vaults": [_status_row(vault) for vault in self.vaults()]})
+        rows = [_status_row(vault) for vault in self.vaults()[:MAX_VAULTS]]
+        return _both({"vaults": rows, "left_out": len(self.vaults()) - len(rows)})
 
 
 _USUAL = (("kind", "link"), ("heading_found", True))
@@ -308,9 +331,15 @@ def _words(hypothesis: str | None) -> str:
 
 
 def _both(data: dict[str, Any]) -> ToolAnswer:
+    """The same JSON as text and as data. Raises UsageError if it is too much to read."""
     from ragvault.answer.json_output import encode
 
-    return ToolAnswer(encode(data), data)
+    text = encode(data)
+    if (size := tokens(text)) > MAX_JSON:
+        raise UsageError(
+            f"the answer would have {size:,} tokens", fix="ask for less: a lower limit, or one note"
+        )
+    return ToolAnswer(text, data)
 
 
 def _within(make: Callable[[int], str], budget: int) -> str:

@@ -121,7 +121,7 @@ def test_an_index_that_is_behind_is_named_or_refused(vault, search):
     for number in range(30):  # more than a search takes in by itself
         (vault / f"n{number}.md").write_text("# N\n")
 
-    assert "vault: 31 files changed and not indexed yet." in text(tools, "search", query="bread")
+    assert "vault: 31 files not indexed as they are now." in text(tools, "search", query="bread")
     with pytest.raises(RagvaultError, match="out of date") as error:
         text(tools, "search", query="bread", require_fresh=True)
     assert "ragvault index" in error.value.fix

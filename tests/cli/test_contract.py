@@ -20,6 +20,8 @@ CONTRACT = {
     "links": "--json",
     "eval": "--profiles --ablate --json",
     "tune": "--dry-run --revert",
+    "mcp": "--vault --http --no-resident",
+    "mcp install": "--print --yes",
     "models list": "--json",
     "models pull": "-q",
     "models verify": "-q",
