@@ -18,7 +18,7 @@ from ragvault.errors import EngineMissing, RagvaultError, UsageError
 if TYPE_CHECKING:
     from ragvault.api.tools import Search, SearchReply
 
-app = typer.Typer(help="Serve your notes to agents (MCP).", invoke_without_command=True)
+app = typer.Typer(invoke_without_command=True)
 
 PORT = 8765
 TOKEN = "RAGVAULT_MCP_TOKEN"
@@ -53,9 +53,10 @@ def mcp(
     ] = True,
     quiet: options.Quiet = False,
 ) -> None:
-    """Serve your notes to agents over MCP: search, read, related, links, list, status.
+    """Serve your notes to agents (MCP).
 
-    Reads only: no tool writes anything. Speaks over stdin and stdout, as agents start it;
+    The tools are search, search_with_hypothesis, read, related, links, list and status. They only
+    read. Speaks over stdin and stdout, as agents start it;
     ragvault mcp install sets one up. With --http, serves on 127.0.0.1 for clients that have the
     token, which is shown at the start.
 
