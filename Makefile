@@ -26,6 +26,7 @@ demo: $(STAMP)
 	$(BIN)/ragvault status --vault sample_vault
 	$(BIN)/ragvault search "why does the oven need steam?" --vault sample_vault -n 2
 	$(BIN)/ragvault search "rye tag:recipe" --vault sample_vault --format paths -n 3
+	$(BIN)/ragvault watch --stop
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2

@@ -1,12 +1,15 @@
-"""A whole `ragvault search`, from the keyboard to the last byte, without and with a watcher.
+"""A whole `ragvault search`, from the keyboard to the last byte, in every way it can be answered.
 
     python -m benchmarks.process --notes 2000                        part of the large corpus
     python -m benchmarks.process --vault ~/copy --home ~/.rv         a vault and its index
     python -m benchmarks.process --notes 0 --home /tmp/h --edits 10  all 14,593 notes
+    python -m benchmarks.process … --peer qmd="qmd search -n 5"      and another program beside it
 
-One run measures wall time and peak memory of processes that answer by themselves ("cold": no
-watcher, a warm file cache) and of processes that a watcher answers ("warm"); the steps of both;
-the memory of the watcher, and its CPU while nothing happens. With --home an index that is there is
+One run measures wall time and peak memory of processes that answer by themselves ("cold": a warm
+file cache), of the search that starts a resident process, of later ones, which it answers, and of
+another program that gets the same query. They take turns, so that a busy machine slows all of them.
+Then, with a watcher: its searches, the steps of both ways, its memory, its CPU while nothing
+happens. With --home an index that is there is
 used as it is; without it one is made in a temporary folder. With --edits a note is written into the
 vault, edited and removed in the end: how long until a search finds each edit. Stored as `process`.
 """
@@ -16,11 +19,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -101,11 +105,48 @@ def run(command: Sequence[str], environ: dict[str, str]) -> Ran:
 
 def searches(root: Path, environ: dict[str, str], runs: int) -> list[Ran]:
     """One unmeasured, so that files are in memory, and then `runs`."""
-    commands = [
-        [RAGVAULT, "search", QUERIES[turn % len(QUERIES)], "--vault", str(root), "-n", "5"]
-        for turn in range(runs + 1)
-    ]
-    return [run(command, environ) for command in commands][1:]
+    return [run(_search(root, turn), environ) for turn in range(runs + 1)][1:]
+
+
+def _search(root: Path, turn: int, *more: str) -> list[str]:
+    query = QUERIES[turn % len(QUERIES)]
+    return [RAGVAULT, "search", query, "--vault", str(root), "-n", "5", *more]
+
+
+COLD, FIRST, LATER = "search alone", "search that starts a resident process", "later searches"
+
+
+def in_turns(
+    root: Path, environ: dict[str, str], runs: int, peers: Mapping[str, Sequence[str]]
+) -> dict[str, list[Ran]]:
+    """Searches of every kind, one after the other, `runs` times; the first turn is not counted."""
+    found: dict[str, list[Ran]] = {}
+    for turn in range(runs + 1):
+        turns = [
+            (COLD, _search(root, turn, "--no-resident")),
+            (FIRST, _search(root, turn)),
+            (LATER, _search(root, turn + 1)),
+            (LATER, _search(root, turn + 2)),
+        ]
+        query = QUERIES[turn % len(QUERIES)]
+        turns += [(name, [*command, query]) for name, command in peers.items()]
+        for name, command in turns:
+            ran = run(command, environ)
+            if turn:
+                found.setdefault(name, []).append(ran)
+        stop(environ)
+    return found
+
+
+def stop(environ: dict[str, str]) -> None:
+    subprocess.run([RAGVAULT, "watch", "--stop", "-q"], env=environ, check=True)
+
+
+def ratios(found: Mapping[str, Sequence[Ran]], peers: Iterable[str]) -> dict[str, float]:
+    """The bounds that are promised, as ratios of medians of one run."""
+    seconds = {name: median(ran.seconds for ran in rans) for name, rans in found.items()}
+    later = {f"later / {name}": seconds[LATER] / seconds[name] for name in peers}
+    return {"first / alone": seconds[FIRST] / seconds[COLD], **later}
 
 
 @contextmanager
@@ -121,7 +162,7 @@ def watcher(root: Path, environ: dict[str, str]) -> Iterator[int]:
             time.sleep(0.5)
         yield state["pid"]
     finally:
-        subprocess.run([RAGVAULT, "watch", "--stop", "-q"], env=environ, check=True)
+        stop(environ)
 
 
 def cpu_seconds(pid: int) -> float:
@@ -152,11 +193,12 @@ def where_cold(root: Path, environ: dict[str, str], runs: int) -> list[tuple[str
 
 def where_warm(root: Path, environ: dict[str, str], runs: int) -> list[tuple[str, float]]:
     bare = median(run([PYTHON, "-c", "pass"], environ).seconds for _ in range(runs))
-    client = "import ragvault.cli.start, ragvault.service.protocol"
+    client = "import ragvault.cli.start, ragvault.service.client"
     loaded = median(run([PYTHON, "-c", client], environ).seconds for _ in range(runs))
     whole = searches(root, environ, runs)
     took = [
-        json.loads(run([*_json_search(root, turn)], environ).out)["took_ms"] for turn in range(runs)
+        json.loads(run(_search(root, turn, "--json"), environ).out)["took_ms"]
+        for turn in range(runs)
     ]
     total, search = median(ran.seconds for ran in whole) * 1000, median(took)
     rest = total - loaded * 1000 - search
@@ -166,11 +208,6 @@ def where_warm(root: Path, environ: dict[str, str], runs: int) -> list[tuple[str
         ("the search itself, in the watcher", search),
         ("settings, freshness, rendering, socket, writing", rest),
     ]
-
-
-def _json_search(root: Path, turn: int) -> list[str]:
-    query = QUERIES[turn % len(QUERIES)]
-    return [RAGVAULT, "search", query, "--vault", str(root), "-n", "5", "--json"]
 
 
 def edited_notes(root: Path, environ: dict[str, str], count: int) -> list[float]:
@@ -201,7 +238,9 @@ def _found(root: Path, note: Path, environ: dict[str, str], word: str) -> float:
     """Ask until the note is found by its word; a moment's rest between two edits."""
     began = time.perf_counter()
     args = ["search", f'"{word}"', "--vault", str(root), "--format", "paths"]
-    ours = {key: value for key, value in environ.items() if key.startswith(("RAGVAULT", "HOME"))}
+    ours = {
+        key: value for key, value in environ.items() if key.startswith(("RAGVAULT", "HOME", "XDG"))
+    }
     while time.perf_counter() - began < PATIENCE:
         around = {"cwd": str(root), "environ": ours, "now": time.time(), "zone": 0}
         folder = os.path.join(environ["RAGVAULT_HOME"], "run")  # noqa: PTH118
@@ -236,18 +275,27 @@ def steps(name: str, rows: Sequence[tuple[str, float]]) -> str:
 
 
 def environ_of(home: Path, models: Path | None) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAGVAULT_")}
+    """Of this shell, with this home; without CI, under which no resident process is started."""
+    ours = ("RAGVAULT_", "CI")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     more = {"RAGVAULT_MODELS__FOLDER": str(models)} if models else {}
     return {**kept, **more, "RAGVAULT_HOME": str(home)}
 
 
 def measure(
-    root: Path, environ: dict[str, str], tier: str, runs: int, idle: float, edits: int
+    root: Path,
+    environ: dict[str, str],
+    tier: str,
+    runs: int,
+    idle: float,
+    edits: int,
+    peers: Mapping[str, Sequence[str]],
 ) -> None:
     command = [RAGVAULT, "index", str(root), "--tier", tier]
     subprocess.run(command, env=environ, check=True, stdout=sys.stderr)
     environ = {**environ, "RAGVAULT_WATCH__TIER": tier}
-    cold, cold_steps = searches(root, environ, runs), where_cold(root, environ, runs)
+    stop(environ)
+    turns, cold_steps = in_turns(root, environ, runs, peers), where_cold(root, environ, runs)
     with watcher(root, environ) as pid:
         warm, warm_steps = searches(root, environ, runs), where_warm(root, environ, runs)
         before = cpu_seconds(pid)
@@ -255,16 +303,20 @@ def measure(
         share = (cpu_seconds(pid) - before) / idle
         edited = edited_notes(root, environ, edits) if edits else []
         held = peak_megabytes(pid)
-    rows = [row("search without a watcher", cold), row("search with a watcher", warm)]
+    rows = [row(name, ran) for name, ran in turns.items()]
+    rows.append(row("search with a watcher", warm))
     if edits:
         after = [Ran(seconds, held, b"") for seconds in edited]
         rows.append(row("edit until found; memory of the watcher", after))
     print(table(rows))
-    print(steps("steps without a watcher", cold_steps))
+    compared = ratios(turns, peers)
+    print("\n" + "\n".join(f"{name}: {value:.2f}" for name, value in compared.items()))
+    print(steps("steps of a search alone", cold_steps))
     print(steps("steps with a watcher", warm_steps))
     print(f"\nthe watcher: at most {held:.0f} MB; idle {share:.2%} of a core over {idle:.0f} s")
     where = {"cold_ms": dict(cold_steps), "warm_ms": dict(warm_steps)}
-    record.save("process", rows, **where, tier=tier, watcher_mb=held, idle_share=share)
+    more = {"tier": tier, "watcher_mb": held, "idle_share": share, "ratios": compared}
+    record.save("process", rows, **where, **more)
 
 
 def main() -> None:
@@ -279,8 +331,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--idle", type=float, default=30.0, help="seconds to watch it do nothing")
     parser.add_argument("--edits", type=int, default=0, help="of a note that is written for it")
+    parser.add_argument("--peer", metavar="NAME=COMMAND", help="gets the query as its last word")
     args = parser.parse_args()
-    more = (args.tier, args.runs, args.idle, args.edits)
+    name, _, command = (args.peer or "").partition("=")
+    peers = {name: shlex.split(command)} if name else {}
+    more = (args.tier, args.runs, args.idle, args.edits, peers)
     with tempfile.TemporaryDirectory() as folder:
         root = args.vault or data.part(args.notes, Path(folder, "notes"))
         home = args.home or Path(folder) / "home"

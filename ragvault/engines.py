@@ -61,7 +61,7 @@ class Engines:
         self.progress: Progress = progress or NoProgress()
         self._explicit = settings.origin["models.embedder"] != "default"
         self.slab = slab
-        self._kit = kit or ModelPool()
+        self.kit = kit or ModelPool()
         self.rebuilt: set[str] = set()  # caches that this run has rebuilt
         self._rebuilt: set[str] | None = None  # caches rebuilt since `rebuild_all`
         self._verified: dict[str, float] = {}  # when every byte of a cache was as written
@@ -171,7 +171,7 @@ class Engines:
         from ragvault.models.load import load_options
 
         how = load_options(self.config.models, self.progress, offline=offline or self.offline)
-        return self._kit.embedder(name, self.config.models, how)
+        return self.kit.embedder(name, self.config.models, how)
 
     def reranker(self) -> Reranker:
         """The model that reads results again. Only searches ask for it, and a search fetches
@@ -180,7 +180,7 @@ class Engines:
 
         settings = self.config.models
         how = load_options(settings, self.progress, offline=True)
-        return self._kit.reranker(settings.reranker, settings, how)
+        return self.kit.reranker(settings.reranker, settings, how)
 
 
 class Embedders(Mapping[str, Embedder]):

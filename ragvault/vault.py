@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,9 @@ if TYPE_CHECKING:
     from ragvault.plan import QueryPlan
     from ragvault.update.forget import Forgotten
     from ragvault.update.notes import Report
+
+# Settings that decide what is in an index, by the beginning of their names.
+WRITE_SETTINGS = ("walk.", "parse.", "links.", "chunk.", "models.", "keyword.")
 
 
 class Vault:
@@ -128,6 +132,7 @@ class Vault:
         look: Callable[[], Walked] | None = None,
         regroup: float = 0.0,
         postpone_compact: bool = False,
+        command: str = "ragvault index",
     ) -> Report:
         """Bring the index up to date with the files, and remember the vault.
 
@@ -139,7 +144,7 @@ class Vault:
 
         A caller with many runs passes its own `engines`, which keep their models open; then
         `offline` and `progress` are those of the engines. One that knows what has changed passes
-        `look` in place of a walk.
+        `look` in place of a walk. `command` is who has the lock, for the message of another one.
 
         `rebuild` rebuilds all caches from the catalogue, reusing stored vectors; a damaged
         catalogue is rebuilt from the vault, with the vectors that can still be read. A vault
@@ -161,7 +166,7 @@ class Vault:
         engines = engines or self.engines(offline=offline, progress=progress)
         adopt_index(self.root, self.folder, self.settings.config, engines.progress)
         layout.register_vault(self.root, self.folder.parent.parent)
-        with WriterLock(self.folder, "ragvault index"):
+        with WriterLock(self.folder, command):
             if rebuild:
                 self._demand_notes(allow_empty)  # before anything is deleted
                 engines.demand_room()
@@ -179,6 +184,44 @@ class Vault:
                     regroup=regroup,
                     postpone_compact=postpone_compact,
                 )
+
+    def take_in_changes(self, corpus: LocalCorpus) -> int:
+        """Index the files that have changed, if they are few; return how many files still wait.
+
+        `corpus` is this vault's, and is brought up to date. `search.update` is the time this may
+        take. Nothing is done if another process writes, and nothing is fetched; what fails is left
+        for `index`, which reports it.
+        """
+        from ragvault.store.lock import BRIEF
+        from ragvault.update.take_in import Changes, OutOfTime, UpdateTime
+
+        changes = Changes(self.root, corpus.catalogue, corpus.config)
+        time_left = UpdateTime(corpus.config.search.update)
+        if not changes.are_few(time_left) or self._has_write_flags():
+            return changes.waiting
+        engines = self.engines(offline=True, progress=time_left, kit=corpus.engines.kit)
+        with suppress(RagvaultError, OSError, OutOfTime):
+            self.index(
+                changes.tier,
+                engines=engines,
+                look=lambda: changes.walked,
+                regroup=inf,
+                postpone_compact=True,
+                command=BRIEF,
+            )
+        corpus.refresh()
+        return changes.count()
+
+    def _has_write_flags(self) -> bool:
+        """Whether a flag of this command decides what is indexed: it is meant for this search."""
+        origin = self.settings.origin
+        kinds = ["flag"]
+        if origin["search.profile"].startswith("flag"):
+            kinds.append("profile")
+        return any(
+            key.startswith(WRITE_SETTINGS) and origin[key].startswith(tuple(kinds))
+            for key in origin
+        )
 
     def forget(self, note: str | None, *, progress: Progress | None = None) -> Forgotten:
         """Remove a note, or all notes of a folder, from the index, with every byte of it.
@@ -526,9 +569,9 @@ def vaults_to_search(
         wanted = [opened(vault.root) for vault in inside]
     else:
         around = layout.vaults_around(data, here)
-        there = [vault for vault in around if is_searchable(vault)]
+        there = [vault for vault in around if around[1:] and is_searchable(vault)]
         try:
-            wanted = [opened(vault.root) for vault in there] if there[1:] else [opened(None)]
+            wanted = [opened(vault.root) for vault in there] or [opened(None)]
         except RagvaultError as error:  # a mistake in the query is reported first
             raise mistake or error from None
     roots = {vault.root for vault in inside}

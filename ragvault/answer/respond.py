@@ -60,7 +60,8 @@ C = TypeVar("C", bound=Corpus)
 
 # Opens the index of a vault for one search, or returns one that stays open.
 OpenCorpus = Callable[[V], AbstractContextManager[C]]
-# Counts the files that wait to be indexed: by a walk, or from what a watcher knows.
+# Counts the files that wait to be indexed: by a walk, or from what a watcher knows. It may take in
+# a few of them first.
 CountPending = Callable[[V, C], int]
 
 
@@ -135,9 +136,14 @@ def _of_vaults(
 def _freshness(
     vault: V, corpus: C, count_pending: CountPending[V, C], policy: ComparePolicy
 ) -> tuple[int | None, str]:
-    """How many files wait to be indexed, and which part of the index does not cover all notes."""
+    """How many files wait to be indexed, and which part of the index does not cover all notes.
+
+    A few of them may be taken in first: results must not depend on what is shown beside them, so
+    a small vault is compared for that even if nobody asks how fresh its index is.
+    """
     corpus.check_files()
-    small = policy == "small" and corpus.note_count() <= SMALL_VAULT
+    wanted = policy == "small" or corpus.config.search.update != "off"
+    small = wanted and corpus.note_count() <= SMALL_VAULT
     if policy != "always" and not small:
         return None, ""
     corpus.refresh()

@@ -10,7 +10,7 @@ Values only: respond.py has read whatever needs an open index or a file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -167,15 +167,19 @@ class SearchAnswer:
         failed = (leg for answer in self.answers for leg in answer.response.failed)
         return 3 if any(leg != "graph" for leg in failed) else 1
 
-    def notices(self) -> Iterator[str]:
-        """What the reader must know beside the results, one line each."""
+    def notices(self, watched: Collection[Path] = ()) -> Iterator[str]:
+        """What the reader must know beside the results, one line each.
+
+        `watched` are the roots of vaults whose changes are being indexed already.
+        """
         for answer in self.answers:
             label = f"{answer.vault}: " if self.several else ""
             for part, why in answer.response.failed.items():
                 what = "not reranked" if part == "rerank" else f"{part} did not answer"
                 yield f"{label}{what}: {why}"
             if answer.pending:
-                yield f"{label}{changed_files(answer.pending)}; run: ragvault index"
+                remedy = "indexing now" if answer.root in watched else "run: ragvault index"
+                yield f"{label}{changed_files(answer.pending)}; {remedy}"
         yield from self.warnings
         if not self.results:
             yield from self.suggestions or (

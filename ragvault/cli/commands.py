@@ -62,11 +62,18 @@ def check_command(args: Sequence[str]) -> None:
         return
     if len(rest) == 1 and len(first) == 2 and first[0] == "-" and first[1].isalpha():
         raise UsageError(f"there is no option {first}", fix="ragvault --help")
-    if meant := nearest(first, COMMANDS):
+    if (meant := nearest(first, COMMANDS)) and not _is_common(first):
         raise UsageError(
             f"there is no command {first}",
             fix=f"did you mean ragvault {meant}? To search for it: {search_for(rest)}",
         )
+
+
+def _is_common(word: str) -> bool:
+    """Whether a word begins many questions, and is no typing error: which, the, is."""
+    from ragvault.text.fold import STOP_WORDS  # only a word that is nearly a command needs it
+
+    return word.casefold() in STOP_WORDS
 
 
 def search_for(words: Sequence[str]) -> str:

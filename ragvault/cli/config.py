@@ -125,7 +125,7 @@ def check(
         notes = settings_without_effect(loaded.config)
         console.out(encode({"files": loaded.files, "problems": [], "notes": notes}))
     elif not quiet:
-        console.out(no_problems(loaded))
+        console.show(no_problems(loaded))
 
 
 def _folder(vault: str | None) -> Path | None:

@@ -6,6 +6,7 @@ import typer
 
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
+from ragvault.cli.progress import progress
 from ragvault.cli.render import console
 
 app = typer.Typer()
@@ -34,11 +35,12 @@ def doctor(
     from ragvault.cli.render import reports
     from ragvault.evaluate.doctor import diagnose, exit_code
 
-    name, found = diagnose(vault, datetime.now().astimezone())
+    with progress("nothing was changed") as shown:
+        name, found = diagnose(vault, datetime.now().astimezone(), shown)
     code = exit_code(found)
     if json:
         console.out(encode({"vault": name, "exit": code, "findings": found}))
     else:
-        console.out(reports.findings(found, quiet=console.is_quiet(), full=console.is_verbose()))
+        console.show(reports.findings(found, quiet=console.is_quiet(), full=console.is_verbose()))
     if code:
         raise typer.Exit(code)

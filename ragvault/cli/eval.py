@@ -10,6 +10,7 @@ import typer
 
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
+from ragvault.cli.progress import progress
 from ragvault.cli.render import console
 from ragvault.errors import UsageError
 
@@ -77,14 +78,15 @@ def evaluate(
         console.report("the vault has no title, heading or sentence to make questions from")
         raise typer.Exit(1)
     now = datetime.now().astimezone()
-    evaluator = Evaluator(
-        lambda more: Vault.open(opened.root, flags=[*flags, *more]).corpus(), asked, now
-    )
     source = {"file": str(questions)} if questions else {"probes": len(asked), "seed": seed}
     about = {"vault": opened.name, "now": now.isoformat(timespec="seconds"), "questions": source}
-    found = about | evaluate_profiles(
-        evaluator, names, ablate=ablate, signals=questions is None, progress=console.detail
-    )
+    with progress("there is no report, and nothing was changed") as shown:
+        evaluator = Evaluator(
+            lambda more: Vault.open(opened.root, flags=[*flags, *more]).corpus(), asked, now, shown
+        )
+        found = about | evaluate_profiles(
+            evaluator, names, ablate=ablate, signals=questions is None
+        )
     _show(found, plot, json)
 
 

@@ -56,11 +56,14 @@ def forget_command(
     if (note is None) != removed:
         raise UsageError("name a note, or use --removed", fix="ragvault forget --help")
     opened = Vault.open(vault)
-    with pause_watcher(opened.root), progress() as shown:
+    kept = "something may be left. Run the same command again to erase it"
+    with pause_watcher(opened.root), progress(kept) as shown:
         forgotten = opened.forget(note, progress=shown)
     if note is not None and not forgotten.notes:
         console.report(f"{note} is no longer in the index")
-    console.out(encode(forgotten) if json else reports.forgotten(opened.name, forgotten))
+    console.out(encode(forgotten)) if json else console.show(
+        reports.forgotten(opened.name, forgotten)
+    )
     if still := forgotten.still_there:
         console.report(
             f"the next index will add again what is still in the vault: {listed(still)}; to "

@@ -120,17 +120,14 @@ def _indexed(vault: Vault, how: Mapping[str, Any], json: bool) -> Report:
     from ragvault.cli.render import reports
     from ragvault.service.process import pause_watcher
 
-    try:
-        with pause_watcher(vault.root) as watcher, progress() as shown:
-            if watcher:
-                console.report(f"pausing the watcher (pid {watcher.pid}) during this run")
-            report = vault.index(progress=shown, **how)
-    except KeyboardInterrupt:
-        console.report("stopped; finished work is kept. Run the same command again to continue")
-        raise
+    kept = "finished work is kept. Run the same command again to continue"
+    with pause_watcher(vault.root) as watcher, progress(kept) as shown:
+        if watcher:
+            console.report(f"pausing the watcher (pid {watcher.pid}) during this run")
+        report = vault.index(progress=shown, **how)
     looked_for = vault.settings.config.walk.extensions
     if not json:
-        console.out(reports.index_report(vault.name, report, looked_for))
+        console.show(reports.index_report(vault.name, report, looked_for))
     for warning in report.warnings:
         console.report(f"warning: {warning}")
     for skip in report.skipped:

@@ -48,13 +48,19 @@ def links_command(
 
     if path is not None:
         way = vault_with(note, vault).link_path(note, path)
-        console.out(encode(way) if json else reports.link_path_text(way))
+        if json:
+            console.out(encode(way))
+        else:
+            console.show(reports.link_path_text(way))
         if not way.notes:
             console.report(f"no links connect {way.note} and {way.to}")
             raise typer.Exit(1)
         return
     found = vault_with(note, vault).links(note)
-    console.out(encode(found) if json else reports.links_text(found))
+    if json:
+        console.out(encode(found))
+    else:
+        console.show(reports.links_text(found))
     if not found:
         console.report(f"{found.note} has no links, and no note links to it")
         raise typer.Exit(1)

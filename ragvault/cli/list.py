@@ -82,7 +82,7 @@ def list_command(
     if json:
         console.out(encode(found.to_dict()))
     else:
-        console.out(reports.contents_text(found))
+        console.show(reports.contents_text(found))
     if not found.items:
         fit = f" fit {joined(words)}" if words else ""
         console.report(f"no {kind.value}{fit}")

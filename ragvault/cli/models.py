@@ -11,6 +11,7 @@ from ragvault.answer.json_output import encode
 from ragvault.cli import options
 from ragvault.cli.progress import progress
 from ragvault.cli.render import console, reports
+from ragvault.cli.waiting import waiting
 from ragvault.config import folders
 from ragvault.config.load import load_settings
 from ragvault.errors import ModelUnavailable, ModelUnusable
@@ -42,9 +43,10 @@ def list_models(json: options.Json = False) -> None:
     """
     models_dir = folders.models_dir()
     rows = [_row(name, models_dir) for name in _registry().known_models()]
-    console.out(
-        encode({"folder": str(models_dir), "models": rows}) if json else reports.models_text(rows)
-    )
+    if json:
+        console.out(encode({"folder": str(models_dir), "models": rows}))
+    else:
+        console.show(reports.models_text(rows))
 
 
 @app.command("pull")
@@ -77,7 +79,7 @@ def pull_models(
     copies = [path.expanduser() for path in (source, Path(settings.folder)) if path and path.name]
     wanted = names or [settings.embedder, settings.static, settings.reranker]
     pulled = []
-    with progress() as shown:
+    with progress("models that were fetched are kept") as shown:
         how = InstallOptions(offline or settings.offline, copies, shown)
         for name in wanted:
             pulled.append({"name": name, "path": _pulled(name, how)})
@@ -111,7 +113,8 @@ def verify(
     found = [(each, _installed(each, models_dir)) for each in known]
     if name and found[0][1] is None:
         raise ModelUnavailable(name, [(str(models_dir), "it is not installed")])
-    faults = {each: registry.faults(build, models_dir) for each, build in found if build}
+    with waiting("verifying every file", quiet=console.is_quiet()):
+        faults = {each: registry.faults(build, models_dir) for each, build in found if build}
     if json:
         rows = [{"name": each, "faults": wrong} for each, wrong in faults.items()]
         console.out(encode({"models": rows}))

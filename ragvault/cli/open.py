@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
+DIGITS = 3  # of the number of a result; a longer one is the name of a note, such as a year
 # How editors are told the line: by a +number before the file, or behind the file's name.
 PLUS = {
     *("vi", "vim", "nvim", "gvim", "view", "nano", "pico", "micro", "kak", "joe", "emacs"),
@@ -50,6 +51,9 @@ def open_command(
 ) -> None:
     """Open a note in Obsidian or your editor.
 
+    N is the number of a result: the process that answers searches remembers the last one that was
+    typed in this terminal.
+
     A note of a vault with a .obsidian folder opens in Obsidian; any other in $VISUAL or $EDITOR, at
     its line. Without an editor, the program that your system has for such files is used.
 
@@ -58,12 +62,40 @@ def open_command(
     ragvault open Technique/Steam.md:12 --editor
     """
     from ragvault.cli.start import clock
-    from ragvault.vault import vault_with
+    from ragvault.vault import Vault, vault_with
 
-    opened = vault_with(note, vault)
-    place = opened.place(note)
+    if note.isdecimal() and len(note) <= DIGITS:
+        place = _last_result(int(note))
+        opened = Vault.open(place.root)
+    else:
+        opened = vault_with(note, vault)
+        place = opened.place(note)
     opened.record_opened(place.note, clock())
     open_place(opened, place, in_editor=editor)
+
+
+def _last_result(number: int) -> NotePlace:
+    """Result N of the last search in this terminal, which the resident process remembers."""
+    from ragvault.answer.results import NotePlace
+    from ragvault.cli.start import session
+    from ragvault.config.folders import runtime_folder
+    from ragvault.service.protocol import WatcherUnavailable, ask_watcher
+
+    fix = "search first, or name the note: ragvault open NOTE"
+    try:
+        answer = ask_watcher(runtime_folder(), {"op": "last_results", "session": session()})
+    except WatcherUnavailable:
+        raise UsageError("no process remembers the last search", fix=fix) from None
+    results = answer.get("results")
+    if not isinstance(results, list):
+        raise UsageError("nothing was searched in this terminal lately", fix=fix)
+    if not 1 <= number <= len(results):
+        found = console.counted(len(results), "result")
+        raise UsageError(f"there is no result {number}: the last search found {found}", fix=fix)
+    each = results[number - 1]
+    return NotePlace(
+        each["vault"], Path(each["root"]), each["note"], Path(each["path"]), each["line"]
+    )
 
 
 def open_place(vault: Vault, place: NotePlace, *, in_editor: bool = False) -> None:

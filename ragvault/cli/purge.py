@@ -65,7 +65,7 @@ def purge(
         for line in reports.purge_list(found).splitlines():
             console.report(line)
     elif not yes:
-        console.out(reports.purge_list(found))
+        console.show(reports.purge_list(found))
     for each in found:
         if each.path.is_symlink():
             console.report(
@@ -83,7 +83,7 @@ def purge(
     if json:
         console.out(encode({"removed": found}))
     elif yes and not quiet:
-        console.out(reports.purge_list(found))
+        console.show(reports.purge_list(found))
     if found:
         console.report("removed; to remove the program itself: pip uninstall ragvault")
 

@@ -9,6 +9,7 @@ import typer
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
 from ragvault.cli.render import console
+from ragvault.cli.waiting import waiting
 
 app = typer.Typer()
 
@@ -35,8 +36,13 @@ def related_command(
     from ragvault.cli.render import reports
     from ragvault.vault import vault_with
 
-    found = vault_with(note, vault).related(note, limit)
-    console.out(encode(found) if json else reports.related_text(found))
+    opened = vault_with(note, vault)
+    with waiting("looking for related notes", quiet=console.is_quiet()):
+        found = opened.related(note, limit)
+    if json:
+        console.out(encode(found))
+    else:
+        console.show(reports.related_text(found, opened.root))
     for warning in found.warnings:
         console.report(f"warning: {warning}")
     if not found.related:

@@ -32,10 +32,13 @@ from ragvault.cli import options
 from ragvault.cli.commands import OWN_OPTIONS, nearest, search_for
 from ragvault.cli.render import console
 from ragvault.cli.start import Caller, Reply, this_caller, write_reply
+from ragvault.cli.waiting import waiting
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.text.printable import printable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ragvault.answer.respond import ComparePolicy, CountPending, OpenCorpus
     from ragvault.answer.results import SearchAnswer
     from ragvault.corpus import LocalCorpus
@@ -256,7 +259,8 @@ def _format(named: Format, json: bool, nul: bool) -> str:
 @app.command(cls=QueryCommand)
 @wraps(arguments)
 def search_command(**typed: Any) -> None:
-    reply = _answer(_with_volume(arguments(**typed)), this_caller())
+    with waiting("searching", quiet=console.is_quiet()):
+        reply = _answer(_with_volume(arguments(**typed)), this_caller())
     write_reply(reply)
     if reply.code:
         raise typer.Exit(reply.code)
@@ -286,10 +290,10 @@ def _answer(
     count_pending: CountPending[Vault, LocalCorpus] | None = None,
     remember: Callable[[SearchAnswer], None] = lambda _: None,
 ) -> Reply:
-    from ragvault.answer.respond import count_by_walk, record_access, respond
+    from ragvault.answer.respond import record_access, respond
     from ragvault.cli.render.results import Page, formatted, nul_paths
     from ragvault.types import SearchRequest
-    from ragvault.vault import open_once, vaults_to_search
+    from ragvault.vault import Vault, open_once, vaults_to_search
 
     def written(answer: SearchAnswer) -> str:
         return formatted(Page(answer, caller), typed.format)
@@ -308,7 +312,7 @@ def _answer(
         vaults,
         SearchRequest(typed.query, now, typed.limit, typed.hypothesis, also=typed.also),
         open_index or open_once(),
-        count_pending or count_by_walk,
+        count_pending or Vault.take_in_changes,
         compare=_compare(typed),
         require_fresh=typed.require_fresh,
         written=written if typed.format in FOR_MODELS else None,
@@ -318,17 +322,28 @@ def _answer(
         record_access(vaults, answer, caller.now)
     page = Page(answer, caller, typed.explain)
     out = nul_paths(page) if typed.nul else formatted(page, typed.format)
-    notices = () if typed.quiet else (*answer.notices(), *_left_out(typed, answer, caller))
-    return Reply(out, tuple(map(printable, notices)), answer.exit_code)
+    notices = () if typed.quiet else tuple(map(printable, _notices(typed, answer, caller)))
+    return Reply(out, notices, answer.exit_code)
 
 
-def _left_out(typed: SearchArguments, answer: SearchAnswer, caller: Caller) -> Iterator[str]:
-    """Vaults that a search of all of them could not search."""
+def _notices(typed: SearchArguments, answer: SearchAnswer, caller: Caller) -> Iterator[str]:
+    """What the reader must know, and the vaults that a search of all vaults left out."""
     from ragvault.vault import unsearchable
 
+    yield from answer.notices(_watched(answer, caller))
     if not typed.vaults and not answer.answers[0].response.plan.vaults:
         for name in unsearchable(caller.environ, caller.cwd):
             yield f"{name} was not searched: its folder or its index is not there"
+
+
+def _watched(answer: SearchAnswer, caller: Caller) -> list[Path]:
+    """The vaults with changed files that a watcher is indexing."""
+    changed = [each.root for each in answer.answers if each.pending]
+    if not changed:
+        return []
+    from ragvault.service.process import watcher_of
+
+    return [root for root in changed if watcher_of(root, caller.environ)]
 
 
 def _compare(typed: SearchArguments) -> ComparePolicy:

@@ -46,6 +46,8 @@ def run() -> None:
     code = answered_by_watcher(sys.argv[1:])
     if code is None:
         collect_garbage_less_often()  # before the imports: they create most objects
+        if {"search", "watch"} & set(sys.argv[1:]):
+            use_one_blas_thread()
         from ragvault.cli.main import main
 
         code = main(sys.argv[1:])
@@ -58,6 +60,15 @@ def run() -> None:
 def collect_garbage_less_often() -> None:
     """Make Python's cycle collector run less often; for processes that are ours alone."""
     gc.set_threshold(GC_THRESHOLD, 20, 20)
+
+
+def use_one_blas_thread() -> None:
+    """Let NumPy multiply in one thread, unless the user decides; before it is imported.
+
+    A search multiplies small matrices. The library's threads wait for each other in a busy loop:
+    on two busy cores a search took 130 ms with two of them, and 80 ms with one.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def _has_late_legs() -> bool:
@@ -75,19 +86,21 @@ def answered_by_watcher(args: Sequence[str]) -> int | None:
     args = _search_first(args)
     if not args or os.environ.get("RAGVAULT_ALONE") or {ALONE, *HELP} & set(args):
         return None
+    from ragvault.cli.waiting import waiting
     from ragvault.service.client import ask_or_start
     from ragvault.service.protocol import WatcherUnavailable
 
     try:
         caller = this_caller()._asdict()
-        answer = ask_or_start({"op": "search", "args": args, "around": caller})
+        with waiting("searching", quiet=bool({"-q", "--quiet"} & set(args))):
+            answer = ask_or_start({"op": "search", "args": args, "around": caller})
         reply = checked_reply(answer)
         if reply is None:
             raise WatcherUnavailable("it sent something that is no answer to a search")
         return _write(reply)
     except WatcherUnavailable as unavailable:
         if unavailable.reason and {"-v", "--verbose"} & set(args):
-            sys.stderr.write(f"the watcher does not answer: {unavailable.reason}\n")
+            sys.stderr.write(f"no answer from the resident process: {unavailable.reason}\n")
         return None
     except KeyboardInterrupt:
         return 130
@@ -186,7 +199,7 @@ def this_caller() -> Caller:
         now=now,
         zone=time.localtime(now).tm_gmtoff,
         terminal=terminal,
-        columns=_columns() if terminal else WIDTH,
+        columns=columns(sys.stdout) if terminal else WIDTH,
         session=session(),
     )
 
@@ -215,13 +228,16 @@ def _relevant(environ: Mapping[str, str]) -> list[tuple[str, str]]:
     ]
 
 
-def _columns() -> int:
+def columns(stream: Any) -> int:
+    """How wide the terminal of a stream is; 0 for a stream that is none."""
+    if not stream or not stream.isatty():
+        return 0
     try:
         return int(os.environ.get("COLUMNS", "")) or WIDTH
     except ValueError:
         pass
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH
+        return os.get_terminal_size(stream.fileno()).columns or WIDTH
     except (OSError, ValueError):
         return WIDTH
 
@@ -260,7 +276,12 @@ def write_reply(reply: Reply) -> None:
             buffer.write(encoded(reply.out, sys.stdout.encoding))
             buffer.flush()
     if reply.err and sys.stderr:
-        sys.stderr.write("".join(f"{line}\n" for line in reply.err))
+        text, width = "\n".join(reply.err), columns(sys.stderr)
+        if width:
+            from ragvault.text.wrap import wrapped
+
+            text = wrapped(text, width)
+        sys.stderr.write(f"{text}\n")
 
 
 def encoded(text: str, encoding: Any) -> bytes:

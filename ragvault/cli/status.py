@@ -9,6 +9,7 @@ import typer
 
 from ragvault.cli import options
 from ragvault.cli.render import console
+from ragvault.cli.waiting import waiting
 
 if TYPE_CHECKING:
     from ragvault.service.process import WatcherRecord
@@ -37,14 +38,15 @@ def status_command(
     from ragvault.vault import Vault
 
     opened = Vault.open(vault)
-    found, process = opened.status(), running_watcher()
+    with waiting("comparing the index with the files", quiet=console.is_quiet()):
+        found, process = opened.status(), running_watcher()
     watcher = process if process and process.watches(opened.root) else None
     resident = process if process and process.resident else None
     if json:
         console.out(status_json(found, _shown(watcher), _shown(resident)))
     else:
         words = [each.describe() if each else "" for each in (watcher, resident)]
-        console.out(reports.status_text(found, *words, full=console.is_verbose()))
+        console.show(reports.status_text(found, *words, full=console.is_verbose()))
 
 
 def _shown(process: WatcherRecord | None) -> dict[str, Any] | None:

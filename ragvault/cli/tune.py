@@ -10,6 +10,7 @@ import typer
 
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
+from ragvault.cli.progress import progress
 from ragvault.cli.render import console
 from ragvault.errors import UsageError
 
@@ -75,12 +76,11 @@ def _tuned(
     asked = read_questions(path)
     check_questions(asked, opened.settings.config)
     now = datetime.now(timezone.utc)
-    console.detail(f"asking {len(asked)} questions of {opened.name}")
-    with opened.corpus() as index:
+    with progress("your settings are unchanged") as shown, opened.corpus() as index:
         revision = index.catalogue.revision
-        ranking = Replay(asked, index, now)
+        ranking = Replay(asked, index, now, progress=shown)
         found: Tuning = tune(
-            asked, ranking, index.config, seed=seed, fixed=_fixed(opened), progress=console.detail
+            asked, ranking, index.config, seed=seed, fixed=_fixed(opened), progress=shown
         )
     about = {
         "vault": opened.name,

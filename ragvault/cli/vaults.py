@@ -58,7 +58,10 @@ def list_vaults(json: options.Json = False) -> None:
     ragvault vaults list
     """
     rows = _rows()
-    console.out(encode({"vaults": rows}) if json else reports.vaults_text(rows))
+    if json:
+        console.out(encode({"vaults": rows}))
+    else:
+        console.show(reports.vaults_text(rows))
     if not rows:
         console.report("no vaults yet; to add one: ragvault index FOLDER")
 
@@ -136,7 +139,7 @@ def remove(
         pass
     layout.remove_vault(known, keep=keep)
     left = f"its index is still in {folder}" if keep else "its index was deleted"
-    console.out(f"removed {name}; {left}; the notes in {known.root} were not changed")
+    console.show(f"removed {name}; {left}; the notes in {known.root} were not changed")
 
 
 def _stop_watching(root: Path, watcher: WatcherRecord) -> None:

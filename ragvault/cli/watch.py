@@ -13,6 +13,7 @@ import typer
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
 from ragvault.cli.render import console
+from ragvault.cli.waiting import waiting
 
 if TYPE_CHECKING:
     from ragvault.answer.results import SearchAnswer, SearchResult
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-# Variables that decide where files are. Others may differ between two login sessions.
-PLACES = ("HOME", "RAGVAULT_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
+# Variables that decide where files are. Others may differ between two login sessions. Those of XDG
+# count only without RAGVAULT_HOME.
+PLACES = ("HOME", "RAGVAULT_HOME")
+XDG_PLACES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 
 
 class Unit(str, Enum):
@@ -166,7 +169,8 @@ def _has_our_folders(environ: Mapping[str, str]) -> bool:
     from ragvault.cli.start import this_caller
 
     ours = this_caller().environ
-    return all(ours.get(name) == environ.get(name) for name in PLACES)
+    places = PLACES if ours.get("RAGVAULT_HOME") else (*PLACES, *XDG_PLACES)
+    return all(ours.get(name) == environ.get(name) for name in places)
 
 
 def _open_vaults(named: Sequence[str]) -> list[Vault]:
@@ -188,7 +192,8 @@ def _start(vaults: Sequence[Vault], json: bool) -> None:
     from ragvault.service.log import watch_log_path
     from ragvault.service.process import start_watcher
 
-    found = start_watcher([vault.root for vault in vaults])
+    with waiting("starting the watcher", quiet=console.is_quiet()):
+        found = start_watcher([vault.root for vault in vaults])
     console.out(encode(_card(found)) if json else f"watching: {found.describe()}")
     console.report(f"log: {watch_log_path()}")
 
@@ -203,7 +208,9 @@ def _show_status(json: bool) -> None:
         console.report("no watcher is running")
         raise typer.Exit(1)
     state = _state()
-    console.out(encode(_card(found) | state) if json else reports.watcher(found, state))
+    console.out(encode(_card(found) | state)) if json else console.show(
+        reports.watcher(found, state)
+    )
 
 
 def _state() -> dict[str, Any]:

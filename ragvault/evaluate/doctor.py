@@ -35,7 +35,7 @@ from ragvault.errors import EngineMissing, IndexMissing, RagvaultError, VaultNot
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.signals import Signal, count_signals
 from ragvault.notes.walk import IncrementalWalk
-from ragvault.ports import CacheBroken
+from ragvault.ports import CacheBroken, NoProgress, Progress
 from ragvault.store.caches import KEYWORD, vector_cache
 from ragvault.store.catalogue import Catalogue
 from ragvault.vault import Vault
@@ -89,7 +89,9 @@ def exit_code(findings: Iterable[Finding]) -> int:
     return max((EXIT_CODES[each.state] for each in findings), default=0)
 
 
-def diagnose(where: str | None, now: datetime) -> tuple[str | None, list[Finding]]:
+def diagnose(
+    where: str | None, now: datetime, progress: Progress | None = None
+) -> tuple[str | None, list[Finding]]:
     """The name of the vault and all findings; without any vault, those of the machine.
 
     Raises VaultNotFound for a vault that was named, and ConfigError.
@@ -101,10 +103,10 @@ def diagnose(where: str | None, now: datetime) -> tuple[str | None, list[Finding
             raise
         config = load_settings().config
         return None, [*check_machine(config), Finding("vault", "behind", str(unknown), unknown.fix)]
-    return vault.name, list(_diagnose_vault(vault, now))
+    return vault.name, list(_diagnose_vault(vault, now, progress or NoProgress()))
 
 
-def _diagnose_vault(vault: Vault, now: datetime) -> Iterator[Finding]:
+def _diagnose_vault(vault: Vault, now: datetime, progress: Progress) -> Iterator[Finding]:
     config = vault.settings.config
     try:
         catalogue = vault.catalogue()
@@ -120,11 +122,13 @@ def _diagnose_vault(vault: Vault, now: datetime) -> Iterator[Finding]:
         needed = frozenset(
             name for tier in ("full", "static") if (name := catalogue.tier_model(tier))
         )
+    progress.step("checking libraries and models")
     yield from check_machine(config, needed)
-    yield from _diagnose_index(vault, now)
+    progress.step("checking the index")
+    yield from _diagnose_index(vault, now, progress)
 
 
-def _diagnose_index(vault: Vault, now: datetime) -> Iterator[Finding]:
+def _diagnose_index(vault: Vault, now: datetime, progress: Progress) -> Iterator[Finding]:
     engines = Engines(vault.folder, vault.settings)
     status = vault.status()
     if not status.pending.why:
@@ -137,7 +141,8 @@ def _diagnose_index(vault: Vault, now: datetime) -> Iterator[Finding]:
     # A leg whose index is broken finds nothing; its finding is already there.
     known = {each.part.removesuffix(" index") for each in found if each.state == "broken"}
     with vault.corpus() as index:
-        yield from (each for each in check_signals(index, now) if each.part not in known)
+        signals = check_signals(index, now, progress=progress)
+        yield from (each for each in signals if each.part not in known)
 
 
 # --- The machine ---
@@ -403,7 +408,9 @@ def _compare_passages(
 # --- Signals ---
 
 
-def check_signals(index: LocalCorpus, now: datetime, count: int = PROBES) -> Iterator[Finding]:
+def check_signals(
+    index: LocalCorpus, now: datetime, count: int = PROBES, progress: Progress | None = None
+) -> Iterator[Finding]:
     """Search for probes of the vault and count every signal that the settings enable.
 
     A signal that changed the order of an answer works. One that runs and changes no order, and one
@@ -413,7 +420,7 @@ def check_signals(index: LocalCorpus, now: datetime, count: int = PROBES) -> Ite
     if not questions:
         yield fine("search", "the vault has nothing to search for yet")
         return
-    signals = count_signals(index, questions, now, moves=0)
+    signals = count_signals(index, questions, now, moves=0, progress=progress)
     yield from (_signal(each) for each in signals if each.group not in ("stage", "filter"))
     yield from _filters([each for each in signals if each.group == "filter"])
 

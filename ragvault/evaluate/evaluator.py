@@ -24,27 +24,34 @@ from ragvault.evaluate.questions import Question
 from ragvault.evaluate.run import Replay, ScoredAnswer, run_questions
 from ragvault.evaluate.signals import BOOSTS, OPTIONAL_STAGES, count_signals
 from ragvault.plan import LEGS
+from ragvault.ports import NoProgress, Progress
 
 OpenIndex = Callable[[Sequence[str]], LocalCorpus]
-Progress = Callable[[str], None]
 
 
 class Evaluator:
     """Runs the questions, and stores what is needed to run them again."""
 
-    def __init__(self, open_index: OpenIndex, questions: Sequence[Question], now: datetime) -> None:
+    def __init__(
+        self,
+        open_index: OpenIndex,
+        questions: Sequence[Question],
+        now: datetime,
+        progress: Progress | None = None,
+    ) -> None:
         self.questions = questions
+        self.progress = progress or NoProgress()
         self._open_index, self.now = open_index, now
         self._models: Embedders | None = None
 
     def run(self, *flags: str) -> list[ScoredAnswer]:
         """Ask every question, with these settings changed."""
         with self.opened(*flags) as index:
-            return list(run_questions(self.questions, index, self.now))
+            return list(run_questions(self.questions, index, self.now, progress=self.progress))
 
     def replay(self, *flags: str) -> Replay:
         """The questions with their candidates, to be ranked again and again."""
-        return Replay(self.questions, self.opened(*flags), self.now)
+        return Replay(self.questions, self.opened(*flags), self.now, progress=self.progress)
 
     def settings(self, *flags: str) -> Config:
         """The settings in effect, with these changed."""
@@ -66,7 +73,6 @@ def evaluate_profiles(
     *,
     ablate: bool = False,
     signals: bool = False,
-    progress: Progress = lambda line: None,
 ) -> dict[str, Any]:
     """Run every profile and compare each with the first; the others come by score, the best first.
 
@@ -74,8 +80,9 @@ def evaluate_profiles(
     `signals` counts how often each of its signals fires and changes an answer.
     """
     answers: dict[str, list[ScoredAnswer]] = {}
-    for name in profiles:
-        progress(f"{name}: asking {len(evaluator.questions)} questions")
+    for done, name in enumerate(profiles, 1):
+        if len(profiles) > 1:
+            evaluator.progress.step("comparing profiles", done, len(profiles))
         answers[name] = evaluator.run(_profile(name))
     first, base = next(iter(answers.items()))
     reports = _by_score({name: report.overall_and_kinds(of) for name, of in answers.items()})
@@ -91,9 +98,9 @@ def evaluate_profiles(
         "comparisons": [
             report.comparison(name, answers[name], first, base) for name in reports if name != first
         ],
-        "ablations": _ablations(evaluator, first, base, progress) if ablate else [],
-        "legs": _legs_alone(evaluator, first, base, progress) if ablate else [],
-        "signals": _signals(evaluator, first, progress) if signals else [],
+        "ablations": _ablations(evaluator, first, base) if ablate else [],
+        "legs": _legs_alone(evaluator, first, base) if ablate else [],
+        "signals": _signals(evaluator, first) if signals else [],
         "off": off,
         "unknown_notes": unknown,
     }
@@ -107,13 +114,14 @@ def _by_score(reports: Mapping[str, report.Summary]) -> dict[str, report.Summary
 
 
 def _ablations(
-    evaluator: Evaluator, profile: str, base: Sequence[ScoredAnswer], progress: Progress
+    evaluator: Evaluator, profile: str, base: Sequence[ScoredAnswer]
 ) -> list[Mapping[str, Any]]:
     """What each part is worth: the base minus what remains without it."""
     with evaluator.replay(_profile(profile)) as replay:
         rows: list[Mapping[str, Any]] = []
-        for variant in variants(replay.config):
-            progress(f"{profile} without {variant.name}")
+        every = list(variants(replay.config))
+        for variant in every:
+            evaluator.progress.step("switching parts off", len(rows) + 1, len(every))
             flags = (_profile(profile), *variant.flags)
             config = evaluator.settings(*flags)
             again = replay.answers(config) if replay.can_rank(config) else evaluator.run(*flags)
@@ -138,23 +146,23 @@ def _worth(
 
 
 def _legs_alone(
-    evaluator: Evaluator, profile: str, base: Sequence[ScoredAnswer], progress: Progress
+    evaluator: Evaluator, profile: str, base: Sequence[ScoredAnswer]
 ) -> list[Mapping[str, Any]]:
     """What the whole ranking is worth over each leg that can find something alone."""
     rows: list[Mapping[str, Any]] = []
     for leg in evaluator.settings(_profile(profile)).retrieve.legs:
         if leg in LEGS_ALONE:
-            progress(f"{profile}: the {leg} leg alone")
             alone = evaluator.run(_profile(profile), *leg_alone(leg))
             found = report.comparison(profile, base, f"{leg} leg alone", alone)
             rows.append({"leg": leg, "alone": report.overall_and_kinds(alone), **found})
     return rows
 
 
-def _signals(evaluator: Evaluator, profile: str, progress: Progress) -> list[Mapping[str, Any]]:
-    progress(f"{profile}: counting signals")
+def _signals(evaluator: Evaluator, profile: str) -> list[Mapping[str, Any]]:
     with evaluator.opened(_profile(profile)) as index:
-        found = count_signals(index, evaluator.questions, evaluator.now)
+        found = count_signals(
+            index, evaluator.questions, evaluator.now, progress=evaluator.progress
+        )
     return [{**asdict(each), "state": each.state} for each in found]
 
 

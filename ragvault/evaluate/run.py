@@ -29,6 +29,7 @@ from ragvault.errors import UsageError
 from ragvault.evaluate.metrics import RELEVANT, Scores, context_scores, score, unique_notes
 from ragvault.evaluate.questions import Question
 from ragvault.plan import QueryPlan
+from ragvault.ports import NoProgress, Progress
 from ragvault.query.understand import understand
 from ragvault.rank.budget import token_counter
 from ragvault.rank.limit import result_count
@@ -37,6 +38,7 @@ from ragvault.retrieve.gather import retrieve
 from ragvault.search import ranking_context, search, stages_of, understand_query
 from ragvault.types import SearchRequest
 
+ASKING, FINDING = "asking questions", "finding candidates"  # steps of their progress
 MIN_DEPTH = 30  # results: ten notes, with at most three sections of each
 # Tables of settings that only the ranking reads.
 RANKING_TABLES = (
@@ -119,11 +121,18 @@ def is_held_back(results: Sequence[Candidate], config: Config) -> bool:
 
 
 def run_questions(
-    questions: Sequence[Question], index: LocalCorpus, now: datetime, *, relevant: int = RELEVANT
+    questions: Sequence[Question],
+    index: LocalCorpus,
+    now: datetime,
+    *,
+    relevant: int = RELEVANT,
+    progress: Progress | None = None,
 ) -> Iterator[ScoredAnswer]:
     """Search for every question in turn."""
+    progress = progress or NoProgress()
     scorer = AnswerScorer(index.config, index.catalogue.median_length(), relevant)
     for place, question in enumerate(questions):
+        progress.step(ASKING, place + 1, len(questions))
         if place == 0:
             _search(question, index, now, scorer)  # loads the models, which must not be timed
         yield _search(question, index, now, scorer)
@@ -173,6 +182,7 @@ class Replay:
         index: LocalCorpus,
         now: datetime,
         relevant: int = RELEVANT,
+        progress: Progress | None = None,
     ) -> None:
         self.config = index.config
         self._relevant = relevant
@@ -180,7 +190,10 @@ class Replay:
         self._length = index.catalogue.median_length()
         self._depth = AnswerScorer(self.config, self._length).depth
         self._shared = _SharedPassages(index)
-        self._searches = [(each, self._prepared(each, now)) for each in questions]
+        self._searches: list[tuple[Question, PreparedSearch | str]] = []
+        for each in questions:
+            self._searches.append((each, self._prepared(each, now)))
+            (progress or NoProgress()).step(FINDING, len(self._searches), len(questions))
 
     def can_rank(self, config: Config) -> bool:
         """Whether a search with these settings would find the same candidates."""

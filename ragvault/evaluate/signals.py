@@ -47,6 +47,7 @@ from ragvault.evaluate.probes import (
 from ragvault.evaluate.questions import Question
 from ragvault.evaluate.run import PreparedSearch, Replay
 from ragvault.plan import LEGS
+from ragvault.ports import NoProgress, Progress
 from ragvault.query.understand import understand
 from ragvault.rank.boost import note_age, template_folder, tier_factor
 from ragvault.rank.pipeline import Outcome, outcome_of
@@ -115,7 +116,12 @@ class Signal:
 
 
 def count_signals(
-    index: LocalCorpus, questions: Sequence[Question], now: datetime, *, moves: int = MAX_MOVES
+    index: LocalCorpus,
+    questions: Sequence[Question],
+    now: datetime,
+    *,
+    moves: int = MAX_MOVES,
+    progress: Progress | None = None,
 ) -> list[Signal]:
     """Count every signal on these questions, and on a few that give each of them cause.
 
@@ -125,7 +131,10 @@ def count_signals(
     config = index.config
     causes = find_causes(index.catalogue, config, now)
     more = [Question(f"cause-{n}", query, (), "cause") for n, query in enumerate(causes.queries)]
-    counts = _Counts(Replay([*questions, *more], index, now), config, now, moves)
+    progress = progress or NoProgress()
+    asked = [*questions, *more]
+    replay = Replay(asked, index, now, progress=progress)
+    counts = _Counts(replay, config, now, moves, progress, len(asked))
     return [
         *_legs(counts, index, causes),
         *_by_script(counts, config),
@@ -139,7 +148,15 @@ def count_signals(
 class _Counts:
     """How often each signal fired and moved an answer."""
 
-    def __init__(self, replay: Replay, config: Config, now: datetime, moves: int) -> None:
+    def __init__(
+        self,
+        replay: Replay,
+        config: Config,
+        now: datetime,
+        moves: int,
+        progress: Progress,
+        total: int,
+    ) -> None:
         self.asked = 0
         self.fired: Counter[str] = Counter()
         self.moved: Counter[str] = Counter()
@@ -152,6 +169,7 @@ class _Counts:
         self._replay, self._config, self._now = replay, config, now
         for question, prepared, stages in replay.traces(config):
             self.asked += 1
+            progress.step("counting signals", self.asked, total)
             fired = set(_fired(prepared, stages))
             self.fired.update(fired)
             self.failed |= {leg.leg: leg.failed for leg in prepared.runs if leg.failed}

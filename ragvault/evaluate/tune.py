@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -34,6 +34,7 @@ from ragvault.evaluate.metrics import average
 from ragvault.evaluate.questions import Question
 from ragvault.evaluate.report import METRIC, Difference, by_kind, difference
 from ragvault.evaluate.run import ScoredAnswer
+from ragvault.ports import NoProgress, Progress
 from ragvault.store.files import replace_file
 from ragvault.store.layout import RECEIPTS, tuned_file
 
@@ -83,7 +84,7 @@ def tune(
     *,
     seed: int = 0,
     fixed: Collection[str] = (),
-    progress: Callable[[str], None] = lambda line: None,
+    progress: Progress | None = None,
 ) -> Tuning:
     """Search on one half and judge on the other; `fixed` settings are not changed.
 
@@ -92,7 +93,7 @@ def tune(
     check_questions(questions, config)
     first, second = halves(questions, seed)
     free = [knob for knob in knobs(config) if knob.key not in fixed]
-    values, gain, tried = _search(ranking, config, free, first, seed, progress)
+    values, gain, tried = _search(ranking, config, free, first, seed, progress or NoProgress())
     changes = {key: (setting_value(config, key), number) for key, number in values.items()}
     base = ranking.answers(config, second)
     now = ranking.answers(with_values(config, values), second) if values else base
@@ -133,17 +134,18 @@ def _search(
     free: Sequence[Knob],
     places: Sequence[int],
     seed: int,
-    progress: Callable[[str], None],
+    progress: Progress,
 ) -> tuple[Values, float, int]:
     """Change one weight at a time while the mean rises: the values, their gain, rankings tried."""
     chance = random.Random(seed)
     start = best = _mean(ranking.answers(config, places))
     values: dict[str, float] = {}
     tried = 0
-    for _ in range(ROUNDS):
+    for rounds in range(ROUNDS):
         before = best
         order = chance.sample(free, len(free))
-        for knob in order:
+        for done, knob in enumerate(order, rounds * len(free) + 1):
+            progress.step("trying weights", done, ROUNDS * len(free))
             here = values.get(knob.key, setting_value(config, knob.key))
             for number in knob.near(here):
                 tried += 1
@@ -152,7 +154,6 @@ def _search(
                 )
                 if mean > best + MIN_GAIN:
                     best, values[knob.key] = mean, number
-            progress(f"{knob.key}: {best:.4f} after {tried} rankings")
         if best == before:
             break
     kept = {key: number for key, number in values.items() if number != setting_value(config, key)}

@@ -58,10 +58,24 @@ def may_start(environ: Mapping[str, str]) -> bool:
     """Whether a search may leave a process behind."""
     if environ.get("CI", "").lower() not in FALSE or os.getpid() == 1 or not sys.executable:
         return False
+    return _resident_setting(environ) != "off"
+
+
+def _resident_setting(environ: Mapping[str, str]) -> str:
+    """`service.resident`, as text. All settings are read only if a file may have this one."""
+    if named := environ.get("RAGVAULT_SERVICE__RESIDENT"):
+        return named
+    from ragvault.config.folders import user_file
+
+    try:
+        if b"resident" not in user_file(environ).read_bytes():
+            return ""
+    except OSError:
+        return ""
     from ragvault.config.load import load_settings
     from ragvault.errors import ConfigError
 
     try:
-        return load_settings(environ=environ).config.service.resident != "off"
+        return load_settings(environ=environ).config.service.resident
     except ConfigError:
-        return False  # the search itself reports it
+        return "off"  # the search itself reports it

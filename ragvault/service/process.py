@@ -27,8 +27,6 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
-
 from ragvault import __version__
 from ragvault.config import folders
 from ragvault.config.folders import runtime_folder
@@ -36,10 +34,12 @@ from ragvault.errors import RagvaultError
 from ragvault.service import LOCK_FILE, PROTOCOL, RECORD_FILE, START_FILE
 from ragvault.service.protocol import CODE, WatcherUnavailable, ask_watcher, watcher_connection
 from ragvault.store.files import make_folder, replace_file
-from ragvault.store.lock import process_start
+from ragvault.store.lock import file_lock, process_start
 
 if TYPE_CHECKING:
     import subprocess
+
+    from filelock import FileLock
 
 START_SECONDS = 30.0  # a cold disk first reads a few hundred megabytes of libraries
 STOP_SECONDS = 15.0  # the watcher first stores what it is embedding
@@ -199,13 +199,13 @@ class WatcherLock:
         self.folder = folders.runtime_dir(environ)
         self._environ, self._resident = environ, resident
         self._since = time.time()
-        self._lock = _file_lock(self.folder)
+        self._lock = file_lock(self.folder / LOCK_FILE)
 
     def __enter__(self) -> WatcherLock:
         make_folder(self.folder)
         check_runtime_folder(self.folder)
         end = time.monotonic() + LOCK_SECONDS
-        while not self._acquire():
+        while not _take(self._lock):
             other = running_watcher(self._environ)
             if other is not None and other.resident and not self._resident:
                 stop_watcher(other, self._environ)
@@ -214,13 +214,6 @@ class WatcherLock:
             time.sleep(POLL_SECONDS)
         (self.folder / RECORD_FILE).unlink(missing_ok=True)  # left by a killed watcher
         return self
-
-    def _acquire(self) -> bool:
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            return False
-        return True
 
     def write_record(self, vaults: Sequence[Path], address: str, token: str = "") -> None:
         """From now on other processes can find this watcher."""
@@ -244,15 +237,22 @@ class WatcherLock:
 
 def _is_lock_held(folder: Path) -> bool:
     """Whether some process holds the lock in this runtime folder."""
-    try:
-        with _file_lock(folder).acquire(timeout=0):
-            return False
-    except Timeout:
+    lock = file_lock(folder / LOCK_FILE)
+    if not _take(lock):
         return True
+    lock.release()
+    return False
 
 
-def _file_lock(folder: Path) -> FileLock:
-    return FileLock(folder / LOCK_FILE, mode=0o600, thread_local=False)
+def _take(lock: FileLock) -> bool:
+    """Take a lock if it is free."""
+    from filelock import Timeout
+
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return False
+    return True
 
 
 def check_runtime_folder(folder: Path) -> None:
@@ -325,18 +325,14 @@ def start_resident(environ: Mapping[str, str] | None = None) -> None:
     folder = folders.runtime_dir(environ)
     make_folder(folder)
     check_runtime_folder(folder)
-    lock = FileLock(folder / START_FILE, mode=0o600, thread_local=False)
+    lock = file_lock(folder / START_FILE)
     end = time.monotonic() + START_SECONDS
     waited = False
-    while True:
+    while not _take(lock):  # another client is starting it
+        waited = True
         found = running_watcher(environ)
         if found is not None and found.is_ours:
             return
-        try:
-            lock.acquire(timeout=0)
-            break
-        except Timeout:
-            waited = True  # for another client, which is starting it
         if time.monotonic() > end:
             raise WatcherNotStarted("it did not start in time", fix=_SHOWS_WHY)
         time.sleep(POLL_SECONDS)

@@ -20,6 +20,7 @@ import secrets
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager
@@ -36,6 +37,7 @@ SEND_SECONDS = 5.0  # for a client to read a message; then it is dropped
 IDLE_SECONDS = 30.0  # without work, after which a worker checks its open indexes: 1 ms each
 
 R = TypeVar("R")
+Job = Callable[[], None]
 # Arguments and surroundings of a search to what is printed; None: the client answers by itself.
 Answer = Callable[[list[str], Mapping[str, Any]], Mapping[str, Any] | None]
 Pause = Callable[[Path], AbstractContextManager[None]]
@@ -256,10 +258,11 @@ async def _decline(writer: asyncio.StreamWriter, reason: str) -> None:
 
 
 class WorkerThreads(Executor):
-    """A thread pool that calls `idle` in each thread about every `every` seconds without work.
+    """A thread pool that prefers the thread that worked last: it has open what the job needs.
 
-    ThreadPoolExecutor cannot do that, and an open index can only be closed by its own thread.
-    The threads start with the first job. `failed` gets the errors of `idle`.
+    It calls `idle` in each thread about every `every` seconds without work, because an open index
+    can only be closed by its own thread. ThreadPoolExecutor does neither. A thread starts when a
+    job finds none free. `failed` gets the errors of `idle`.
     """
 
     def __init__(
@@ -269,12 +272,10 @@ class WorkerThreads(Executor):
         every: float,
         failed: Callable[[BaseException], None],
     ) -> None:
-        self._idle, self._every, self._failed = idle, every, failed
-        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()  # None: end
-        self._threads = [
-            threading.Thread(target=self._work, name=f"answer_{number}", daemon=True)
-            for number in range(count)
-        ]
+        self._most, self._idle, self._every, self._failed = count, idle, every, failed
+        self._threads: list[threading.Thread] = []
+        self._free: list[SimpleQueue[Job | None]] = []  # the last one worked last; None: end
+        self._waiting: deque[Job] = deque()
         self._lock = threading.Lock()
         self._is_ending = False
 
@@ -292,33 +293,48 @@ class WorkerThreads(Executor):
         with self._lock:
             if self._is_ending:
                 raise RuntimeError("the pool is shut down")
-            if not any(thread.ident for thread in self._threads):
-                for thread in self._threads:
-                    thread.start()
-            self._jobs.put(job)
+            if self._free:
+                self._free.pop().put(job)
+            elif len(self._threads) < self._most:
+                self._start(job)
+            else:
+                self._waiting.append(job)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Accept no more work, and end when the jobs are done; none is cancelled."""
         with self._lock:
-            started = [thread for thread in self._threads if thread.ident]
-            if not self._is_ending:
-                self._is_ending = True
-                for _ in started:
-                    self._jobs.put(None)
-        for thread in started if wait else ():
+            self._is_ending = True
+            while self._free:
+                self._free.pop().put(None)
+        for thread in self._threads if wait else ():
             thread.join()
 
-    def _work(self) -> None:
+    def _start(self, job: Job) -> None:
+        name = f"answer_{len(self._threads)}"
+        thread = threading.Thread(target=self._work, args=(job,), name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _work(self, job: Job | None) -> None:
+        jobs: SimpleQueue[Job | None] = SimpleQueue()
+        while job is not None:
+            job()
+            job = self._next_job(jobs)
+
+    def _next_job(self, jobs: SimpleQueue[Job | None]) -> Job | None:
+        with self._lock:
+            if self._waiting:
+                return self._waiting.popleft()
+            if self._is_ending:
+                return None
+            self._free.append(jobs)
         while True:
             try:
-                job = self._jobs.get(timeout=self._every)
+                return jobs.get(timeout=self._every)
             except Empty:
-                try:
-                    self._idle()
-                except Exception as error:
-                    self._failed(error)
-                continue
-            if job is None:
-                return
-            job()
+                pass
+            try:
+                self._idle()
+            except Exception as error:
+                self._failed(error)

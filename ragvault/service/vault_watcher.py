@@ -383,7 +383,8 @@ class PendingCounter:
 
     The number is the one that a walk would give at that moment: it waits for events on their way,
     looks at what they name, and keeps the count until the files or the catalogue change. A vault
-    that is not watched, or whose events may be lost, is walked.
+    whose events may be lost is walked, and so is one that is not watched: there the search takes
+    in a few changed files, which in a watched vault is left to the watcher.
     """
 
     def __init__(self, vaults: Sequence[VaultWatcher]) -> None:
@@ -395,6 +396,8 @@ class PendingCounter:
         # Read before the walk: a run that ends meanwhile must make this count outdated.
         runs = watcher.runs if watcher else 0
         walked = watcher.current_files(index.config.walk) if watcher else None
+        if watcher is None:
+            return vault.take_in_changes(index)
         if walked is None:
             return sum(waiting(vault.root, index.catalogue, index.config))
         catalogue = index.catalogue

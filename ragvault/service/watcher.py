@@ -24,15 +24,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragvault.models.load import ModelPool
 from ragvault.service.log import WatchLog, describe_unexpected
 from ragvault.service.process import WatcherLock
 from ragvault.service.resident import LastResults, ResidentIndexes, SearchDeclined
 from ragvault.service.server import Server
-from ragvault.service.vault_watcher import Interrupted, PendingCounter, VaultWatcher
 from ragvault.vault import Vault
+
+if TYPE_CHECKING:
+    from ragvault.answer.respond import CountPending
+    from ragvault.corpus import LocalCorpus
+    from ragvault.service.vault_watcher import VaultWatcher
 
 CHECK_SECONDS = 1.0  # between two checks for what no event reports
 YIELD_SECONDS = 0.5  # that embedding waits for searches, at most, before each slice
@@ -42,7 +46,7 @@ class SearchState(NamedTuple):
     """What a search finds in this process: open indexes, pending files, and the last results."""
 
     indexes: ResidentIndexes
-    pending: PendingCounter
+    pending: CountPending[Vault, LocalCorpus]
     last: LastResults
 
 
@@ -64,8 +68,16 @@ def run_watcher(
     """
     kit = ModelPool()
     with WatcherLock(resident=idle is not None) as lock, ExitStack() as stack:
-        vault_watchers = [VaultWatcher(vault, log, kit, lambda: watcher.wake()) for vault in vaults]
-        state = SearchState(ResidentIndexes(kit), PendingCounter(vault_watchers), LastResults())
+        vault_watchers: list[VaultWatcher] = []
+        pending: CountPending[Vault, LocalCorpus] = Vault.take_in_changes
+        if vaults:  # a resident process starts faster without what keeps vaults up to date
+            from ragvault.service.vault_watcher import PendingCounter, VaultWatcher
+
+            vault_watchers = [
+                VaultWatcher(each, log, kit, lambda: watcher.wake()) for each in vaults
+            ]
+            pending = PendingCounter(vault_watchers)
+        state = SearchState(ResidentIndexes(kit), pending, LastResults())
 
         def answer(args: list[str], around: Mapping[str, Any]) -> Mapping[str, Any] | None:
             try:
@@ -208,6 +220,11 @@ class Watcher:
             vault.add_change(at_once=True)
 
     def _step(self) -> None:
+        if not self.vaults:
+            self._sleep()
+            return
+        from ragvault.service.vault_watcher import Interrupted
+
         for vault in self.vaults:
             vault.check()
         now = time.monotonic()

@@ -4,7 +4,8 @@
     writer.json    who holds it: pid, host, process start, command, since when
 
 Only the lock decides. The record is for the message: one that a dead owner left, or whose pid now
-belongs to another process, blocks nobody. Readers need no lock.
+belongs to another process, blocks nobody. Readers need no lock. The library of locks imports
+asyncio, so it is imported where a lock is taken: every search imports this file.
 """
 
 from __future__ import annotations
@@ -15,14 +16,18 @@ import platform
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-
-from filelock import FileLock, Timeout
+from typing import TYPE_CHECKING
 
 from ragvault.errors import IndexLocked, refused
 from ragvault.store.files import make_folder, replace_file
 
+if TYPE_CHECKING:
+    from filelock import FileLock
+
 LOCK = "writer.lock"
 OWNER = "writer.json"
+BRIEF = "ragvault search"  # the command of an owner that has the lock for a moment only
+BRIEF_SECONDS = 10.0  # that others wait for it: many times what it takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +57,22 @@ class Owner:
 class WriterLock:
     """The right to write one index, held from `acquire` (or `with`) to `release`.
 
-    `timeout` is how many seconds to wait for another writer; 0 asks once. Raises IndexLocked,
-    with the owner, when another process holds it, and IndexUnusable when the folder allows no lock.
+    `timeout` is how many seconds to wait for another writer; 0 asks once. A search that takes in
+    a few changed files is always waited for, unless this is another one. Raises IndexLocked, with
+    the owner, when another process holds it, and IndexUnusable when the folder allows no lock.
     """
 
     def __init__(self, folder: Path, command: str, timeout: float = 0.0) -> None:
         self.folder = folder
         self.command = command
         self.timeout = timeout
-        self._lock = FileLock(folder / LOCK, mode=0o600, thread_local=False)
+        self._lock = file_lock(folder / LOCK)
 
     def acquire(self) -> None:
         """Take the lock and record the owner."""
         make_folder(self.folder)
         try:
-            self._lock.acquire(timeout=max(self.timeout, 0.0))
-        except Timeout:
-            raise IndexLocked(self.folder, owner=_holder(self.folder)) from None
+            self._acquire(max(self.timeout, 0.0))
         except OSError as error:
             raise refused(self.folder, error) from error
         try:
@@ -76,6 +80,18 @@ class WriterLock:
         except BaseException:
             self._lock.release()
             raise
+
+    def _acquire(self, timeout: float) -> None:
+        from filelock import Timeout
+
+        try:
+            self._lock.acquire(timeout=timeout)
+        except Timeout:
+            owner = lock_owner(self.folder)
+            brief = owner is not None and owner.command == BRIEF != self.command
+            if brief and timeout < BRIEF_SECONDS:
+                return self._acquire(BRIEF_SECONDS)
+            raise IndexLocked(self.folder, owner=_holder(self.folder)) from None
 
     def release(self) -> None:
         """Release. The record goes first: once the lock is free it would name the wrong process."""
@@ -92,6 +108,13 @@ class WriterLock:
 
     def __exit__(self, *failure: object) -> None:
         self.release()
+
+
+def file_lock(path: Path) -> FileLock:
+    """A lock on a private file, which may be released by another thread than took it."""
+    from filelock import FileLock
+
+    return FileLock(path, mode=0o600, thread_local=False)
 
 
 def lock_owner(folder: Path) -> Owner | None:

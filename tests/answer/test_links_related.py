@@ -212,7 +212,7 @@ def test_without_vectors_it_answers_by_links_and_says_so(vault, monkeypatch, tmp
 
     said = ragvault("related", "a")
 
-    assert said.out.startswith("b.md\n    they link to each other\n")
+    assert said.out.startswith(f"B\n    {vault / 'b.md'}\n    they link to each other\n")
     assert said.err == ("warning: vectors were not used: this note has none; run: ragvault index\n")
 
 

@@ -34,11 +34,15 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture
 def vault(indexed, monkeypatch):
-    """The vault as it was indexed; what a test does to it is undone."""
+    """The vault as it was indexed; what a test does to it is undone.
+
+    A search takes in no changes here: what it shows of them is what these tests are about.
+    """
     root, home = indexed
     kept = root.parent / "kept"
     shutil.copytree(root, kept)
     monkeypatch.setenv("RAGVAULT_HOME", str(home))
+    monkeypatch.setenv("RAGVAULT_SEARCH__UPDATE", "off")
     yield root
     shutil.rmtree(root)
     kept.rename(root)

@@ -69,7 +69,9 @@ def test_a_command_with_two_typing_errors_is_recognised(name, data):
         assert _search_first([word]) == []
 
 
-@pytest.mark.parametrize("word", ["rust", "raft", "rye", "home", "tea", "bread"])
+@pytest.mark.parametrize(
+    "word", ["rust", "raft", "rye", "home", "tea", "bread", "which", "Is", "the"]
+)
 def test_ordinary_short_words_are_searched(word):
     check_command([word])
 

@@ -12,9 +12,10 @@ RAGVAULT_HOME beside it; `<here>` and `<home>` stand for the two. Notes were wri
 that could be mistaken for something else is shown behind `| `. Lines that are not a plain ragvault
 command go to the shell. `pytest --update-transcripts` rewrites the files with what is printed now.
 
-In a file whose name ends in `-terminal` commands run on a terminal of 100 columns, in colour and
-with the real clock. What stands there at the end is shown, both streams in one: a bar that was
-drawn and wiped away is not. A line `> y` under such a command is typed when it asks.
+In a file whose name ends in `-terminal` commands run on a wide terminal, in colour and with the
+real clock: how lines are wrapped would depend on the length of paths. What stands there at the end
+is shown, both streams in one: a bar that was drawn and wiped away is not. A line `> y` under such a
+command is typed when it asks.
 """
 
 from __future__ import annotations
@@ -143,7 +144,9 @@ def run(command: str, room: Room, typed: str = "") -> tuple[str, str, int]:
     return out.getvalue(), err.getvalue(), code
 
 
-def on_a_terminal(command: str, room: Room, typed: str = "") -> tuple[str, str, int]:
+def on_a_terminal(
+    command: str, room: Room, typed: str = "", columns: int = 300
+) -> tuple[str, str, int]:
     """Run a command in a shell whose three streams are one terminal."""
     import fcntl
     import pty
@@ -151,8 +154,9 @@ def on_a_terminal(command: str, room: Room, typed: str = "") -> tuple[str, str, 
     import termios
 
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 100, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     environ = {**room.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    environ["COLUMNS"] = str(columns)
     del environ["NO_COLOR"]
     with subprocess.Popen(
         command, shell=True, stdin=theirs, stdout=theirs, stderr=theirs, env=environ
@@ -183,6 +187,29 @@ def at_the_end(said: str) -> str:
         elif not CURSOR.fullmatch(part):
             lines[row] += part
     return "\n".join(lines).rstrip("\n")
+
+
+NARROW = [
+    "ragvault status -v",
+    "ragvault related Steam -n 3",
+    "ragvault search rye -n 2 --explain",
+    "ragvault list properties -n 5",
+    "ragvault search rye --vault a-vault-that-nobody-has-ever-heard-of",
+    "ragvault search rye --set boost.recency.tiers=[[60,1.1],[14,1.2]]",
+]
+
+
+def test_no_word_is_cut_on_a_narrow_terminal(room):
+    run("ragvault index sample_vault --no-vectors -q", room)
+    for command in NARROW:
+        wide, narrow = (
+            re.sub(r"\x1b(\[[0-9;]*m|\]8;;[^\x1b]*\x1b\\)| +[0-9.]+ to +[0-9.]+ ms", "", text)
+            for text in (on_a_terminal(command, room, columns=each)[0] for each in (300, 60))
+        )
+        assert narrow.split() == wide.split(), command
+        long = [line for line in narrow.split("\n") if len(line) > 60]
+        # A path is never cut, and neither is the line with a title.
+        assert all(re.search(r"/pytest-|^ ?\d+  ", line) for line in long), long
 
 
 def test_a_transcript_notices_when_the_output_changes(room):

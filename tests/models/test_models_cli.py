@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 
 import pytest
 from model_kit import FILES, hub_source, make_model
 
 from ragvault.cli.main import main
-from ragvault.cli.progress import BarProgress, LineProgress, progress
+from ragvault.cli.progress import BarProgress, LineProgress, Pace, duration, progress
 from ragvault.cli.render import console
+from ragvault.cli.waiting import waiting
 from ragvault.models import registry
 from ragvault.ports import NoProgress
 
@@ -137,11 +139,64 @@ def test_a_message_is_shown_while_there_are_bars(capsys):
     assert "done with that\n" in capsys.readouterr().err
 
 
-def test_a_log_gets_a_line_about_a_long_step_every_half_minute(monkeypatch, capsys):
-    clock = iter([0.0, 5.0, 31.0, 31.0, 40.0])
-    monkeypatch.setattr("ragvault.cli.progress.time.monotonic", lambda: next(clock))
-    shown = LineProgress()
-    for done in (64, 1024, 2048):
-        shown.step("embedding", done, 4427)
+def test_a_step_without_an_end_vanishes_when_the_next_begins():
+    with BarProgress() as bars:
+        bars.step("looking for notes")
+        bars.step("reading notes", 3, 12)
+        bars.step("indexing keywords", 1, 2)
+        assert list(bars._tasks) == ["reading notes", "indexing keywords"]
 
-    assert capsys.readouterr().err == "embedding: 1,024 of 4,427\n"
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that a test sets."""
+    now = [0.0]
+    monkeypatch.setattr("ragvault.cli.progress.time.monotonic", lambda: now[0])
+    return now
+
+
+def test_a_log_gets_a_line_about_a_long_step_every_half_minute(clock, capsys):
+    shown = LineProgress()
+    for clock[0], done in ((0.0, 64), (20.0, 500), (32.0, 1024), (40.0, 2048)):
+        shown.step("embedding", done, 4427)
+    clock[0] = 63.0
+    shown.step("resolving links")
+
+    lines = ["embedding: 1,024 of 4,427 (30/s, 2 min left)", "resolving links …"]
+    assert capsys.readouterr().err.splitlines() == lines
+
+
+def test_the_pace_is_of_what_this_run_did(clock):
+    pace = Pace(1000)
+    assert (pace.rate(1000), pace.left(1000, 2000)) == (0.0, "")
+    clock[0] = 10.0
+    assert (pace.rate(1050), pace.left(1050, 2000)) == (5.0, "3 min left")
+    assert pace.left(2000, 2000) == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "1 s"), (59, "59 s"), (90, "2 min"), (3600, "1 h"), (7500, "2 h 5 min")],
+)
+def test_a_duration_in_words(seconds, words):
+    assert duration(seconds) == words
+
+
+def test_ctrl_c_says_what_was_kept(capsys):
+    with pytest.raises(KeyboardInterrupt), progress("your settings are unchanged"):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err == "stopped; your settings are unchanged\n"
+
+
+def test_waiting_is_shown_on_a_terminal_and_wiped(monkeypatch, capsys):
+    monkeypatch.setattr("ragvault.cli.waiting.PATIENCE", 0.0)
+    with waiting("searching"):
+        pass
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    shown = threading.Event()
+    write = sys.stderr.write
+    monkeypatch.setattr(sys.stderr, "write", lambda text: (write(text), shown.set())[0])
+    with waiting("searching"):
+        assert shown.wait(30)
+    assert capsys.readouterr().err == "searching …\r\x1b[2K"

@@ -150,10 +150,13 @@ def test_other_settings_count_by_a_walk_of_their_own(watched):
     assert counted(PendingCounter([watched]), other) == 1
 
 
-def test_a_vault_that_nobody_watches_is_walked(watched):
+def test_a_vault_that_nobody_watches_is_walked_and_its_changes_are_taken_in(watched):
     (watched.root / "new.md").write_text("x\n")
+    off = Vault.open(watched.root, flags=["search.update=off"])
 
-    assert counted(PendingCounter([]), watched.vault) == 1
+    assert counted(PendingCounter([]), off) == 1
+    assert counted(PendingCounter([]), watched.vault) == 0
+    assert counted(PendingCounter([]), off) == 0
 
 
 def test_several_threads_count_what_a_walk_counts_whenever_nothing_moves(watched):

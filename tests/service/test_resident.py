@@ -129,7 +129,7 @@ def test_nothing_found_is_exit_1_with_its_line(warm):
     found = warm.search("tag:nothing-has-this-tag")
 
     assert found.returncode == 1
-    assert b"no results for notes tagged #nothing-has-this-tag" in found.stderr
+    assert b"No notes tagged #nothing-has-this-tag." in found.stderr
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_settings_of_the_asking_process_count(warm):
 def test_a_search_of_another_session_is_answered_and_one_of_another_home_is_not(warm):
     assert warm.asked("starter", "--format", "paths", XDG_SESSION_ID="77")["out"]
     with pytest.raises(WatcherUnavailable, match="leaves this search to you"):
-        warm.asked("starter", "--format", "paths", XDG_DATA_HOME="/elsewhere")
+        warm.asked("starter", "--format", "paths", HOME="/elsewhere")
 
 
 def test_a_note_that_is_written_is_found_through_the_watcher(warm):
@@ -315,7 +315,7 @@ def test_a_killed_watcher_is_passed_over_and_replaced(cold):
     assert Path(cold.run, RECORD_FILE).exists()
     assert Path(cold.run, SOCKET_FILE).exists()
 
-    assert b"the watcher does not answer" in alone(cold)
+    assert b"no answer from the resident process" in alone(cold)
     assert b"the watcher" not in cold.search("starter", "--format", "paths").stderr
     with daemon(cold.root, cold.env, "--quiet"):
         assert soon(lambda: cold.answers("starter", "--format", "paths"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from concurrent.futures import wait
 from pathlib import Path
 
@@ -156,3 +157,26 @@ def test_what_was_handed_over_before_the_end_is_done_and_nothing_after_it():
     assert last.result() == 1
     with pytest.raises(RuntimeError):
         workers.submit(sum, [1])
+
+
+def test_the_thread_that_worked_last_works_next():
+    """It has the index open: another thread would have to open it once more."""
+    workers = WorkerThreads(3, lambda: None, 10.0, fail)
+    barrier = threading.Barrier(3)
+    wait([workers.submit(barrier.wait) for _ in range(3)])
+    assert soon(lambda: len(workers._free) == 3)
+    used = set()
+    for _ in range(20):
+        used.add(workers.submit(threading.get_ident).result())
+        assert soon(lambda: len(workers._free) == 3)
+
+    assert len(used) == 1
+    workers.shutdown()
+
+
+def test_more_jobs_than_threads_are_all_done_by_no_more_threads():
+    workers = WorkerThreads(3, lambda: None, 10.0, fail)
+    done = [workers.submit(lambda: (time.sleep(0.001), threading.get_ident())) for _ in range(60)]
+
+    assert len({future.result()[1] for future in done}) <= 3
+    workers.shutdown()

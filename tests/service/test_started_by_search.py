@@ -173,7 +173,7 @@ def test_a_killed_one_is_replaced_by_the_next_search(home):
 
 def test_searches_answer_while_it_is_killed_again_and_again(home):
     with ThreadPoolExecutor(3) as pool:
-        searches = [pool.submit(home.search, *TYPED) for _ in range(9)]
+        searches = [pool.submit(home.search, *TYPED) for _ in range(6)]
         while not all(each.done() for each in searches):
             if found := running_watcher(home.env):
                 os.kill(found.pid, signal.SIGKILL)
@@ -181,6 +181,24 @@ def test_searches_answer_while_it_is_killed_again_and_again(home):
 
     assert {each.result().returncode for each in searches} == {0}
     assert all(each.result().stdout for each in searches)
+
+
+def test_many_searches_leave_no_file_open_and_no_thread_behind(home):
+    """A hundred searches that each left one would show; a thread or an index more is no leak."""
+    pid = started(home)
+
+    def held(what: str) -> int:
+        return len(list(Path(f"/proc/{pid}/{what}").iterdir()))
+
+    def search(count: int) -> None:
+        with ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(lambda _: soon(lambda: home.answers(*TYPED)), range(count)))
+
+    search(20)  # every worker has opened its index
+    few = {what: held(what) for what in ("fd", "task")}
+    search(100)
+
+    assert soon(lambda: all(held(what) < number + 50 for what, number in few.items()))
 
 
 def test_one_of_another_release_is_replaced(home):
@@ -219,7 +237,7 @@ def test_a_home_in_which_nothing_can_be_started_still_answers(home):
 
     assert found.returncode == 0
     assert found.stdout
-    assert b"the watcher does not answer: it could not be started" in found.stderr
+    assert b"no answer from the resident process: it could not be started" in found.stderr
 
 
 def test_settings_of_the_asking_process_count_and_not_those_of_the_starting_one(home, tmp_path):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragvault.cli.main import main
 from ragvault.errors import VaultNotFound
-from ragvault.service.process import WatcherRecord
 from ragvault.store import layout
 from ragvault.store.layout import known_vaults, register_vault
 
@@ -101,18 +99,6 @@ def test_removing_deletes_the_index_or_keeps_it_and_never_the_notes(place):
     assert not first.folder.exists()
     assert second.folder.exists()
     assert (place / "work" / "notes" / "a.md").read_text() == "# A\n"
-
-
-def test_a_vault_that_is_being_watched_is_not_removed(place, monkeypatch, capsys):
-    root = place / "work" / "notes"
-    watcher = WatcherRecord(1, None, 0.0, "0", (str(root),), "unix")
-    monkeypatch.setattr("ragvault.service.process.running_watcher", lambda: watcher)
-    monkeypatch.setenv("RAGVAULT_HOME", str(place / "data"))
-    monkeypatch.chdir(place)
-    assert main(["vaults", "remove", "notes", "--yes"]) == 4
-    assert "ragvault watch --stop" in capsys.readouterr().err
-    assert len(known_vaults(place / "data")) == 2
-    assert main(["vaults", "remove", "notes-2", "--yes"]) == 0
 
 
 def test_a_vault_whose_folder_is_gone_is_still_known_by_name_and_by_path(place):

@@ -1,10 +1,10 @@
 """The terminal: what commands write to it, and text made safe for it.
 
-    out         data, to stdout
+    out         data, to stdout, as it is
+    show        text for people, to stdout, in lines that fit the terminal
     report      a line about what is going on, to stderr; silent with --quiet
     detail      the same, only with --verbose
     error       what went wrong and how to fix it, to stderr
-    progress    bars on a terminal, nothing anywhere else
     printable   text of unknown origin, with every character escaped that a terminal would obey
 
 Every command imports this file, so what only one of them needs is imported inside its function.
@@ -20,8 +20,10 @@ from typing import Any
 
 import typer
 
+from ragvault.cli.start import columns
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.text.printable import printable
+from ragvault.text.wrap import wrapped
 
 # 0 with --quiet, 2 with --verbose. A thread that answers another process has its own value.
 _volume: ContextVar[int] = ContextVar("volume", default=1)
@@ -56,14 +58,23 @@ def out(text: str) -> None:
         typer.echo(text)
 
 
+def show(text: str) -> None:
+    if text:
+        typer.echo(wrapped(text, columns(sys.stdout)))
+
+
 def report(text: str) -> None:
     if _volume.get() >= 1:
-        typer.echo(printable(text), err=True)
+        _complain(printable(text))
 
 
 def detail(text: str) -> None:
     if _volume.get() >= 2:
-        typer.echo(printable(text), err=True)
+        _complain(printable(text))
+
+
+def _complain(line: str) -> None:
+    typer.echo(wrapped(line, columns(sys.stderr)), err=True)
 
 
 def confirm(question: str, *, fix: str) -> bool:
@@ -84,7 +95,7 @@ def error(error: RagvaultError) -> None:
     """Two lines for each problem; with RAGVAULT_DEBUG=1 the traceback above them."""
     _traceback()
     for line in error_lines(error):
-        typer.echo(line, err=True)
+        _complain(line)
 
 
 def error_lines(error: RagvaultError) -> Iterator[str]:
@@ -98,7 +109,7 @@ def misuse(error: Any) -> None:
     words = " ".join(error.format_message().split()).rstrip(".")
     path = error.ctx.command_path if error.ctx else "ragvault"
     for line in _two_lines(words[:1].lower() + words[1:], f"{path} --help"):
-        typer.echo(line, err=True)
+        _complain(line)
 
 
 def unexpected(error: Exception) -> None:
@@ -107,7 +118,7 @@ def unexpected(error: Exception) -> None:
     message = " ".join(str(error).split())
     fix = "please report this, with the output of RAGVAULT_DEBUG=1; your vault was not changed"
     for line in _two_lines(f"unexpected {type(error).__name__}: {message}", fix):
-        typer.echo(line, err=True)
+        _complain(line)
 
 
 def _two_lines(message: str, fix: str) -> Iterator[str]:

@@ -29,7 +29,7 @@ ROW = 0.32  # inches per bar
 def evaluation(found: Mapping[str, Any], *, full: bool) -> str:
     """The whole report: profiles, kinds of question, differences, ablations, signals."""
     profiles = found["profiles"]
-    parts = [_overall(profiles), _kinds(found["kinds"])]
+    parts = [_sentence(found["overall"]), _overall(profiles), _kinds(found["kinds"])]
     parts += [_compared(found["comparisons"], full)] if found["comparisons"] else []
     parts += [_ablated(found["ablations"], found["off"])] if found["ablations"] else []
     parts += [_ablated_kinds(found["ablations"])] if found["ablations"] else []
@@ -60,8 +60,8 @@ def tuning(receipt: Mapping[str, Any]) -> str:
     lines = [
         f"searched on {searched['n']} questions: {searched['rankings']} rankings tried, "
         f"{searched['gain']:+.3f}",
-        f"judged on {judged['n']} others: {judged['metric']} {judged['mean']:+.3f} "
-        f"{_interval(judged)}",
+        f"judged on {judged['n']} others{_unanswerable(receipt)}: "
+        f"{judged['metric']} {judged['mean']:+.3f} {_interval(judged)}",
     ]
     lines += [f"  {key}: {old:g} -> {new:g}" for key, (old, new) in receipt["settings"].items()]
     lines += [f"  {kind or '(none)'}: {shift:+.3f}" for kind, shift in judged["kinds"].items()]
@@ -72,6 +72,28 @@ def tuning(receipt: Mapping[str, Any]) -> str:
     else:
         lines.append(f"saved in {printable(receipt['file'])}; to remove it: ragvault tune --revert")
     return "\n".join(lines)
+
+
+def _unanswerable(receipt: Mapping[str, Any]) -> str:
+    """The questions without an answer, which have no score of their own."""
+    rest = receipt["questions"] - receipt["searched"]["n"] - receipt["judged"]["n"]
+    return f" (and {rest} without an answer)" if rest > 0 else ""
+
+
+def _sentence(overall: Mapping[str, Any]) -> str:
+    """How many questions were answered as they should be, of the first profile."""
+    nothing = overall.get("unanswerable", {"n": 0, "held_back": 0.0})
+    answerable = overall["n"] - nothing["n"]
+    parts = []
+    if answerable:
+        first = round(overall["success@1"] * answerable)
+        parts.append(f"The right note came first for {first:,} of {answerable:,} questions.")
+    if nothing["n"]:
+        held = round(nothing["held_back"] * nothing["n"])
+        parts.append(
+            f"{held:,} of {nothing['n']:,} questions without an answer found no good match."
+        )
+    return " ".join(parts)
 
 
 def _overall(profiles: Mapping[str, Any]) -> str:

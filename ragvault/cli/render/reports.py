@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ragvault.answer.json_output import LINK_STATES, encode
 from ragvault.cli.render.console import counted, size
+from ragvault.config import folders
 from ragvault.text.printable import harmless, printable
 
 if TYPE_CHECKING:
@@ -133,13 +134,14 @@ def _could_be(others: Sequence[str]) -> str:
     return f" (could be {', '.join(map(printable, others))})" if others else ""
 
 
-def related_text(found: Related) -> str:
-    """Notes near a note: each path, and its reasons below it."""
-    return "\n".join(line for near in found.related for line in _near(near))
+def related_text(found: Related, root: Path) -> str:
+    """Notes near a note: each title, its path from the current folder, and its reasons."""
+    return "\n".join(line for near in found.related for line in _near(near, root))
 
 
-def _near(near: Near) -> Iterator[str]:
-    yield printable(near.note)
+def _near(near: Near, root: Path) -> Iterator[str]:
+    yield printable(near.title)
+    yield f"    {printable(place_from(folders.here(), root / near.note))}"
     for reason in near.reasons:
         cosine = f"vector {reason.value:.2f}: " if reason.by == "vector" else ""
         yield f"    {cosine}{printable(reason.why)}"
@@ -170,6 +172,11 @@ def _property_value(value: Counted) -> str:
 def _other_title(path: str, title: str) -> str:
     """The title, where it is not the file name."""
     return "" if title == PurePosixPath(path).stem else f"  ({title})"
+
+
+def place_from(here: Path, path: Path) -> str:
+    """A path that works in the folder `here`."""
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def status_text(found: Status, watcher: str, resident: str = "", *, full: bool) -> str:

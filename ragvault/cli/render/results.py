@@ -16,6 +16,7 @@ from ragvault.answer.results import Response, SearchAnswer, SearchResult
 from ragvault.candidate import Candidate, Term
 from ragvault.cli.start import Caller
 from ragvault.text.printable import harmless, one_line, printable
+from ragvault.text.wrap import wrapped
 
 INDENT = "    "
 DAY = 86400  # seconds
@@ -64,7 +65,7 @@ def as_text(page: Page) -> str:
     if page.explain:
         for each in answer.answers:
             lines += [f"{each.vault}:"] if answer.several else []
-            lines += map(printable, _trace(each.response))
+            lines += (wrapped(printable(line), style.width) for line in _trace(each.response))
     return "\n".join(lines).rstrip()
 
 
@@ -79,7 +80,8 @@ def _result(page: Page, rank: int, result: SearchResult, style: Style) -> Iterat
     if result.snippet.text:  # a note that is all frontmatter has none
         yield from style.marked(same_length(result.snippet.text), result.snippet.marks, INDENT)
     if page.explain:
-        yield from (f"      {printable(line)}" for line in _reasons(result.candidate))
+        reasons = (f"      {printable(line)}" for line in _reasons(result.candidate))
+        yield from (wrapped(line, style.width) for line in reasons)
 
 
 def _headings(candidate: Candidate) -> list[str]:

@@ -1,0 +1,68 @@
+"""Fixes can be followed: every command and option that one names exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_commands import PROGRAM, options
+
+import ragvault
+from ragvault.cli.commands import OWN_OPTIONS
+
+PACKAGE = Path(ragvault.__file__).parent
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+COMMAND = re.compile(r"(?<!what )ragvault ((?:[a-z]+)(?: [a-z]+)?)((?: [^;,.()]*)?)")
+EVERY = {name for command in PROGRAM.values() for name in options(command)} | set(OWN_OPTIONS)
+# Options of other programs that fixes name.
+FOREIGN = {"--force-reinstall", "--upgrade"}
+
+
+def texts(node: ast.AST) -> Iterator[str]:
+    """The literal texts in an expression; a value in the middle of one becomes X."""
+    if isinstance(node, ast.JoinedStr):
+        parts = (each.value if isinstance(each, ast.Constant) else "X" for each in node.values)
+        yield "".join(map(str, parts))
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from texts(child)
+
+
+def fixes() -> Iterator[tuple[str, str]]:
+    """Every fix in the source: keyword arguments, and names that end in FIX or hold a fix."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "fix":
+                yield from ((path.name, text) for text in texts(node.value))
+            elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Finding":
+                yield from ((path.name, text) for each in node.args[3:] for text in texts(each))
+
+
+FIXES = sorted(set(fixes()))
+
+
+def test_there_are_many_fixes():
+    assert len(FIXES) > 100
+
+
+@pytest.mark.parametrize("option", sorted({o for _, text in FIXES for o in OPTION.findall(text)}))
+def test_an_option_in_a_fix_exists(option):
+    assert option in EVERY | FOREIGN
+
+
+NAMED = [(text, *found) for _, text in FIXES for found in COMMAND.findall(text)]
+
+
+@pytest.mark.parametrize(("text", "words", "rest"), NAMED)
+def test_a_command_in_a_fix_exists_and_has_the_options_it_is_given(text, words, rest):
+    first = words.split()[0]
+    names = [name for name in (words, first) if name in PROGRAM]
+    groups = {name.split()[0] for name in PROGRAM}
+    assert names or first in groups, text
+    if names:
+        assert set(OPTION.findall(rest)) <= options(PROGRAM[names[0]]) | {"--help"}, text

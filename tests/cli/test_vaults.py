@@ -1,0 +1,87 @@
+"""Vaults that are watched: removing one, and what a search says of changed files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from vault_kit import FAKE, ragvault
+
+from ragvault.service.process import WatcherRecord
+
+
+@pytest.fixture
+def two(tmp_path, monkeypatch):
+    for name, value in {**FAKE, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("RAGVAULT_SEARCH__UPDATE", "off")
+    roots = [tmp_path / "a", tmp_path / "b"]
+    for root in roots:
+        root.mkdir()
+        (root / "note.md").write_text("# Note\n\nA gnu.\n")
+    assert ragvault("index", *roots, "--no-vectors", "-q").code == 0
+    return roots
+
+
+@pytest.fixture
+def watched(two, monkeypatch):
+    """Both vaults are watched; a list of what was done to the watcher."""
+    done: list[tuple[str, object]] = []
+    record = WatcherRecord(4711, None, 0.0, "0", tuple(map(str, two)), "unix")
+
+    def start(roots: list[Path]) -> WatcherRecord:
+        done.append(("start", roots))
+        return record
+
+    monkeypatch.setattr("ragvault.service.process.watcher_of", lambda *of: record)
+    monkeypatch.setattr(
+        "ragvault.service.process.stop_watcher", lambda w: done.append(("stop", w.pid))
+    )
+    monkeypatch.setattr("ragvault.service.process.start_watcher", start)
+    return done
+
+
+def test_removing_a_watched_vault_asks_and_goes_on_watching_the_others(two, watched):
+    said = ragvault("vaults", "remove", "a")
+    assert (said.code, watched) == (2, [])
+
+    said = ragvault("vaults", "remove", "a", "--yes")
+
+    assert said.code == 0
+    assert watched == [("stop", 4711), ("start", [two[1]])]
+    assert "watching goes on" in said.err
+    assert [line.split()[0] for line in ragvault("vaults").out.splitlines()] == ["b"]
+
+
+def test_a_search_says_that_a_watcher_is_indexing_what_changed(two, watched):
+    (two[0] / "new.md").write_text("# New\n")
+    assert (
+        "1 file has changed since the last index; indexing now"
+        in ragvault("search", "gnu", "--vault", "a").err
+    )
+
+
+def test_all_vaults_are_searched_and_one_that_is_gone_is_named(two, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert ragvault("gnu", "--format", "paths").out.splitlines() == ["a/note.md", "b/note.md"]
+    (tmp_path / "b").rename(tmp_path / "c")
+
+    said = ragvault("gnu", "--format", "paths")
+
+    assert said.out.splitlines() == ["a/note.md"]
+    assert "b was not searched: its folder or its index is not there" in said.err
+
+
+def test_a_default_vault_wins_over_all_vaults(two, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert ragvault("vaults", "default", "b").code == 0
+    assert ragvault("gnu", "--format", "paths").out.splitlines() == ["b/note.md"]
+    assert ragvault("gnu", "--vault", "a,b", "--format", "paths").out.count("\n") == 2
+
+
+def test_a_vault_with_a_comma_in_its_name_is_one_vault(two, tmp_path):
+    root = tmp_path / "x,y"
+    root.mkdir()
+    (root / "note.md").write_text("# Note\n\nA gnu.\n")
+    assert ragvault("index", root, "--no-vectors", "-q").code == 0
+    assert ragvault("search", "gnu", "--vault", "x,y", "--format", "paths").out.count("\n") == 1
