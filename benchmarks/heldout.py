@@ -5,9 +5,8 @@
 
 The default's weights were chosen on the questions that its quality is reported on. Here each corpus
 is left out in turn: of a grid of weights, the one with the best mean nDCG@10 on the other corpora
-answers it. Confidence in the same way: its curves are
-fitted to the first three answers of one vault and judged by the Brier score on the other. Weights
-are chosen by the sum of evidence alone, in numpy, which is fast; answers go through every stage.
+answers it. Weights are chosen by the sum of evidence alone, in numpy, which is fast; answers go
+through every stage. `benchmarks.confidence --fit` does the same for the confidence.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace as changed
 from typing import Any
 
@@ -24,17 +23,14 @@ from msgspec.structs import replace
 
 from benchmarks import corpora, quality, record
 from benchmarks.corpora import Corpus
-from ragvault.candidate import Candidate, Context, cosine_evidence
+from ragvault.candidate import Candidate, cosine_evidence, key
 from ragvault.config.ranking import Fuse
-from ragvault.config.settings import Config
 from ragvault.evaluate import report
-from ragvault.evaluate.metrics import RELEVANT, score
+from ragvault.evaluate.metrics import score
 from ragvault.evaluate.run import Replay, ScoredAnswer
 from ragvault.evaluate.tune import Values, with_values
 from ragvault.plan import LEGS
-from ragvault.rank.calibrate import calibrate
 from ragvault.rank.fuse import cosine
-from ragvault.rank.pipeline import outcome_of
 
 COLLECTIONS = ("ir/cranfield", "ir/cacm", "ir/med")
 CHOICES = {
@@ -45,12 +41,6 @@ CHOICES = {
     "fuse.keyword.coverage": (0.4, 0.6, 0.8),  # `note` has the rest
 }
 PARTS = ("coverage", "passage", "note", "title")
-CURVES = {
-    "calibrate.vector.threshold": (0.62, 0.65, 0.68, 0.71, 0.74),
-    "calibrate.vector.steepness": (8.0, 12.0, 16.0, 24.0),
-    "calibrate.keyword.threshold": (0.5, 0.6, 0.7, 0.8),
-    "calibrate.keyword.steepness": (4.0, 6.0, 9.0, 14.0),
-}
 
 
 class Left:
@@ -85,42 +75,50 @@ class Left:
             changed(a, question=replace(a.question, id=f"{name}:{a.question.id}")) for a in found
         ]
 
-    def firsts(self) -> Iterator[tuple[Candidate, bool]]:
-        """The first three answers to each question, and whether a judge agrees."""
-        for question, _, stages in self.replay.traces(self.config):
-            for each in outcome_of("budget", stages).kept[:3]:
-                yield each, question.grades.get(each.note.path, 0) >= RELEVANT
-
 
 def known(candidates: Sequence[Candidate], unrelated: float) -> tuple[Any, list[str]]:
     """What the legs know of each candidate, and its note.
 
-    Columns: evidence of vector, PARTS, code, graph; ranks of LEGS (infinite: not found); exact.
+    Columns: evidence of vector, PARTS, and the other legs; ranks of LEGS (infinite: not found);
+    exact; the note; and its place among equal scores.
     """
+    places = {each.id: at for at, each in enumerate(sorted(candidates, key=lambda c: key(c, 0.0)))}
     rows = [
         [
             cosine_evidence(cosine(each), unrelated),
             *(each.evidence.get(name, 0.0) for name in PARTS),
-            *(each.evidence.get(name, 1.0) for name in ("code", "graph")),
+            *(each.evidence.get(name, 1.0) for name in ("name", "code", "graph")),
             *(each.ranks.get(leg, np.inf) for leg in LEGS),
             bool(each.exact),
+            each.note.id,
+            places[each.id],
         ]
         for each in candidates
     ]
-    return np.array(rows).reshape(-1, 12), [each.note.path for each in candidates]
+    return np.array(rows).reshape(-1, 16), [each.note.path for each in candidates]
 
 
 def summed(known: Any, settings: Fuse) -> Any:
     """The score that `fuse` makes of them, exact hits first (a test compares both)."""
-    vector, *parts, code, graph = known.T[:7]
+    vector, *parts, name, code, graph = known.T[:8]
     shares = [getattr(settings.keyword, name) for name in PARTS]
     words = sum(share * part for share, part in zip(shares, parts, strict=True)) / (
         sum(shares) or 1
     )
-    total = np.zeros(len(known))
-    for leg, evidence, rank in zip(LEGS, (vector, words, code, graph), known.T[7:11], strict=True):
-        total += getattr(settings.weights, leg) * evidence**settings.exponent / (settings.k + rank)
-    return total + 10 * known.T[11]
+    ranks = dict(zip(LEGS, known.T[8:13], strict=True))
+    evidence = {"name": name, "vector": vector, "keyword": words, "code": code, "graph": graph}
+    scores = {
+        leg: getattr(settings.weights, leg) * evidence[leg] ** settings.exponent
+        / (settings.k + rank)
+        for leg, rank in ranks.items()
+    }  # fmt: skip
+    total = sum(scores.values())
+    exact, note, place = known.T[13:]
+    # A name counts for the best passage of a note alone.
+    order = np.lexsort((place, -total))
+    best = np.zeros(len(known), bool)
+    best[order[np.unique(note[order], return_index=True)[1]]] = True
+    return total - np.where(best, 0.0, scores["name"]) + 10 * exact
 
 
 def tried() -> list[dict[str, float]]:
@@ -173,48 +171,6 @@ def _row(name: str, answers_by: Mapping[str, Sequence[ScoredAnswer]]) -> dict[st
     }
 
 
-def confidence(some: Sequence[Left]) -> list[dict[str, Any]]:
-    """One row a vault: curves fitted to the other vaults' answers, judged on its own."""
-    firsts = {each.corpus.name: list(each.firsts()) for each in some}
-    curves = [dict(zip(CURVES, of, strict=True)) for of in itertools.product(*CURVES.values())]
-    config = some[0].config
-    costs = {
-        name: [brier(of, with_values(config, each)) for each in curves]
-        for name, of in firsts.items()
-    }
-    rows = []
-    for name, of in firsts.items():
-        others = [costs[other] for other in firsts if other != name]
-        at = min(range(len(curves)), key=lambda i: sum(each[i] for each in others))
-        rows.append(
-            {
-                "corpus": name,
-                "answers": len(of),
-                "chosen": costs[name][at],
-                "default": brier(of, config),
-                "best_here": min(costs[name]),
-                "base_rate": _base(of),
-                "values": curves[at],
-            }
-        )
-    return rows
-
-
-def brier(firsts: Sequence[tuple[Candidate, bool]], config: Config) -> float:
-    """The mean square of confidence less truth."""
-    sure = calibrate([each for each, _ in firsts], Context(settings=config)).kept
-    return sum(
-        ((each.confidence or 0.0) - right) ** 2
-        for each, (_, right) in zip(sure, firsts, strict=True)
-    ) / len(firsts)
-
-
-def _base(firsts: Sequence[tuple[Candidate, bool]]) -> float:
-    """What it would cost to say the share of right answers every time."""
-    share = sum(right for _, right in firsts) / len(firsts)
-    return share * (1 - share)
-
-
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     lines = [
         "| left out | chosen on the others: nDCG@10, MRR@10 | default | better leg "
@@ -232,19 +188,6 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def confidence_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    lines = [
-        "| Brier score on | answers | fitted on the other vault | default | fitted here "
-        "| always the mean |",
-        "|---|---:|---:|---:|---:|---:|",
-    ]
-    names = ("chosen", "default", "best_here", "base_rate")
-    for row in rows:
-        cells = " | ".join(f"{row[name]:.3f}" for name in names)
-        lines.append(f"| {row['corpus']} | {row['answers']} | {cells} |")
-    return "\n".join(lines)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--corpora", default=",".join((*corpora.JUDGED, *COLLECTIONS)))
@@ -258,12 +201,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = weights(left, tried())
     print(table(found), flush=True)
     record.save("heldout", found, **about)
-    vaults = [each for each in left if not each.corpus.name.startswith("ir/")]
-    if len(vaults) > 1:
-        sure = confidence(vaults)
-        print(confidence_table(sure), flush=True)
-        asked_of = {each.corpus.name: len(each.corpus.questions) for each in vaults}
-        record.save("heldout-confidence", sure, corpora=asked_of)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,18 @@ def answer(query, index, search):
         search.run_stages(found, context, search.stages_of(plan))
         stages = time.perf_counter() - began
     found = [(each.id, round(each.score, 9)) for each in response.results]
-    return {"search": 1000 * took, "stages": 1000 * stages, "found": found}
+    notes = list(dict.fromkeys(each.note.path for each in response.results))
+    rows = [(each.note.path, each.confidence, each.band) for each in response.results]
+    # Before answers said so themselves, a notice was shown if every result was called noise.
+    likely = getattr(response, "likely", any(band != "noise" for _, _, band in rows))
+    return {
+        "search": 1000 * took,
+        "stages": 1000 * stages,
+        "found": found,
+        "notes": notes,
+        "rows": rows,
+        "likely": likely,
+    }
 
 
 def main() -> None:

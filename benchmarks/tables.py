@@ -18,6 +18,7 @@ from typing import Any
 
 from benchmarks import (
     components,
+    confidence,
     heldout,
     peers,
     process,
@@ -55,7 +56,8 @@ TABLES: Mapping[str, Callable[[Any], str]] = {
     "peers-beir": peers.table,
     "components": components.table,
     "heldout": heldout.table,
-    "heldout-confidence": heldout.confidence_table,
+    "confidence": confidence.table,
+    "confidence-fit": confidence.fit_table,
     "related": related.table,
     "speed-static": growth,
     "speed-full": growth,

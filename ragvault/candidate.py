@@ -5,6 +5,7 @@
     NoteFacts      what ranking needs of a note, whatever the query
     PassageFacts   the passage that was matched
     Excerpt        text that can be shown: a section, or a passage, with the ids of its neighbours
+    SectionPlace   a section that is named and not shown
     Candidate      a passage on its way to becoming a result
     Term           one reason for a score; a Step has all reasons of one stage
     Ranked         what a stage returned: the candidates it kept, in order, and those it removed
@@ -120,6 +121,13 @@ class Excerpt(Struct, frozen=True, gc=False):
     after: int | None = None
 
 
+class SectionPlace(Struct, frozen=True, gc=False):
+    """A section that is named and not shown: its headings and its lines."""
+
+    headings: tuple[str, ...]
+    lines: tuple[int, int]
+
+
 class Term(Struct, frozen=True, gc=False):
     """One reason for a score. `multiply` adds amount times its size, `add` adds amount.
 
@@ -175,6 +183,7 @@ class Candidate(Struct, frozen=True):
     steps: tuple[Step, ...] = ()
     shown: Excerpt | None = None  # in place of the passage
     merged: tuple[int, ...] = ()  # ids of passages that are shown with this one
+    also: tuple[SectionPlace, ...] = ()  # other sections of its note that matched
     cut: bool = False  # shown in part, to fit a budget
     queries: tuple[int, ...] = ()  # places of the queries that found it, if there are several
 
@@ -271,6 +280,7 @@ class Context(Struct, frozen=True):
     use_case: UseCase = ""  # names the weights of the features
     now: float = 0.0  # seconds since 1970
     limit: int | None = None  # the caller's n
+    all_matches: bool = False  # show n results even if none is likely to answer
     note_length: float | None = None  # the vault's median, in characters
     unrelated: float = 0.0  # the cosine that unrelated texts stay below, of this model
     vectors: Mapping[int, Any] = field(default_factory=dict)  # passage -> its unit vector

@@ -183,7 +183,7 @@ Part = Literal["code", "table", "task", "image"]
 DateField = Literal["created", "modified", "date"]
 Comparison = Literal["there", "empty", "=", "<", "<=", ">", ">=", ".."]
 
-LEGS = ("vector", "keyword", "code", "graph")
+LEGS = ("name", "vector", "keyword", "code", "graph")
 PARTS: tuple[Part, ...] = ("code", "table", "task", "image")
 
 

@@ -206,6 +206,10 @@ class KeywordIndex(Protocol):
         """The same for one word; 0 if no passage contains it."""
         ...
 
+    def share(self, word: str) -> float:
+        """The share of all passages that contain a word in any of its forms, 0..1."""
+        ...
+
     def refresh(self) -> None:
         """See the newest commit from now on."""
         ...
@@ -391,11 +395,52 @@ RankedPassages = tuple["NDArray[np.int64]", "NDArray[np.float64]"]  # ids and co
 NoteSection = tuple[int, "int | None"]  # a note and one of its sections; None is the whole note
 
 
-class NoteNames(NamedTuple):
-    """What a note is called, in the form in which names are compared (text/fold.py)."""
+class NameRow(NamedTuple):
+    """What a note is called, as the catalogue has it."""
 
-    own: frozenset[str]  # its title and its file name
-    aliases: frozenset[str]
+    id: int
+    path: str
+    title: str
+    aliases: tuple[str, ...]
+
+
+# `folder`: a title together with its folder; `initials`: made of a name's words.
+NameKind = Literal["title", "file", "alias", "folder", "initials"]
+
+
+class NoteName(NamedTuple):
+    """One name of a note: as written, its words, and the keys by which they are compared."""
+
+    note: int
+    text: str
+    kind: NameKind
+    words: tuple[str, ...]
+    keys: tuple[str, ...]
+
+
+class NameLookup(Protocol):
+    """The names of all notes at one revision; words and keys are those of text/names.py."""
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of the vault, the first of them for stems."""
+        ...
+
+    def keys(self, word: str) -> Mapping[str, float]:
+        """The keys of names that a word matches, and how well: 1 is the same word."""
+        ...
+
+    def near(self, word: str) -> Mapping[str, tuple[str, int]]:
+        """Keys of names that are spelt almost like a word, each with its word and the slips."""
+        ...
+
+    def like(self, weights: Mapping[str, float], limit: int) -> Sequence[NoteName]:
+        """Names that have one of these keys: first those that have most of them and little else."""
+        ...
+
+    def called(self, name: str) -> Sequence[NoteName]:
+        """Names without any word, such as `???`, that are this one but for case and spaces."""
+        ...
 
 
 class NoteList(NamedTuple):
@@ -500,6 +545,8 @@ class Corpus(Protocol):
 
     def note_count(self) -> int: ...
 
+    def passage_count(self) -> int: ...
+
     def heads(self) -> Sequence[Head]:
         """The names, tags and properties of all notes."""
         ...
@@ -577,6 +624,10 @@ class Corpus(Protocol):
         """The share of the query's terms that each passage and its note contain, 0..1."""
         ...
 
+    def word_share(self, word: str) -> float:
+        """The share of passages that contain a word in any of its forms; 0 if that is unknown."""
+        ...
+
     def highlight(self, text: str, query: KeywordQuery) -> list[tuple[int, int]]:
         """The spans of a text that match a query, in order and apart."""
         ...
@@ -592,16 +643,12 @@ class Corpus(Protocol):
 
     # By name and by link
 
-    def note_names(self, note: int) -> NoteNames:
-        """The names of a note whose passages were read."""
+    def names(self) -> NameLookup:
+        """The names of all notes."""
         ...
 
-    def notes_named(self, typed: str, names: frozenset[str]) -> list[int]:
-        """Every note that has one of these names, which `typed` was read as."""
-        ...
-
-    def blank_notes_named(self, names: frozenset[str]) -> list[int]:
-        """Those of them that have no passage."""
+    def note_names(self, note: int) -> frozenset[str]:
+        """The names of a note whose passages were read, without case (text/fold.py)."""
         ...
 
     def neighbours(self, seeds: Mapping[int, int], depth: int) -> list[Neighbour]:

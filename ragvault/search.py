@@ -3,7 +3,7 @@
     understand -> retrieve -> rank -> verify -> respond
 
     understand   operators, dates, the kind of question; near words if enabled   query/
-    retrieve     vector, keyword, code and graph legs; exact names; lists        retrieve/
+    retrieve     name, vector, keyword, code and graph legs; lists               retrieve/
     rank         fuse, boost, calibrate, dedup, diversify, rerank, ...           rank/
     verify       every file behind a result is compared with the index           answer/verify.py
     respond      what was found, and what each step returned, for --explain      answer/results.py
@@ -27,7 +27,7 @@ from ragvault.plan import QueryPlan
 from ragvault.ports import Corpus, Reranker
 from ragvault.query.understand import understand
 from ragvault.rank.dedup import dedup
-from ragvault.rank.limit import result_count
+from ragvault.rank.limit import is_likely, result_count
 from ragvault.rank.pipeline import (
     RANKING_STAGES,
     SHOWING_STAGES,
@@ -39,7 +39,7 @@ from ragvault.rank.pipeline import (
 )
 from ragvault.rank.queries import fuse_queries
 from ragvault.retrieve.gather import Retrieved, retrieve, start_legs
-from ragvault.retrieve.names import WORD, notes_named
+from ragvault.retrieve.names import WORD, exact_notes
 from ragvault.types import SearchRequest
 
 MAX_QUERIES = 8  # in one search
@@ -100,7 +100,7 @@ def _plan_or_name(request: SearchRequest, corpus: Corpus) -> QueryPlan:
         return read(request.query)
     except UsageError:
         words = " ".join(WORD.findall(request.query))
-        if not words or not notes_named(request.query, corpus):
+        if not words or not exact_notes(request.query, corpus):
             raise
     plan = read(words)
     warning = f"“{request.query}” cannot be a query, and is the name of a note"
@@ -155,6 +155,7 @@ def ranking_context(
         use_case=plan.use_case,
         now=request.now.timestamp(),
         limit=request.limit,
+        all_matches=request.all_matches,
         note_length=corpus.median_length(),
         unrelated=corpus.unrelated_cosine,
         vectors=vectors,
@@ -194,6 +195,7 @@ def respond(
     return Response(
         plan=plan,
         results=outcome_of("budget", verified.stages).kept,
+        likely=is_likely(outcome_of("limit", verified.stages), corpus.config),
         stages=verified.stages,
         runs=tuple(retrieved.runs),
         tiers={**retrieved.tiers, **verified.tiers(retrieved.tiers)},

@@ -97,7 +97,8 @@ def pools(draw: Any, most: int = 10, scored: bool = False) -> list[Candidate]:
     """Candidates of a few notes, each leg a proper list: no rank twice."""
     count = draw(st.integers(0, most))
     ranks = {
-        leg: draw(st.permutations(range(1, count + 1))) for leg in ("vector", "keyword", "graph")
+        leg: draw(st.permutations(range(1, count + 1)))
+        for leg in ("name", "vector", "keyword", "graph")
     }
     return [
         _drawn(draw, at, {leg: of[at] for leg, of in ranks.items()}, scored) for at in range(count)
@@ -121,7 +122,7 @@ def _drawn(draw: Any, at: int, ranks: dict[str, int], scored: bool) -> Candidate
     )
     found = {leg: rank for leg, rank in ranks.items() if draw(st.booleans())}
     scores = {"vector": draw(unit), "keyword": 20 * draw(unit)}
-    evidence = {name: draw(unit) for name in ("coverage", "passage", "note", "title")}
+    evidence = {name: draw(unit) for name in ("name", "coverage", "passage", "note", "title")}
     exact = draw(st.sampled_from(["", "", "", "title", "alias", "phrase"]))
     passage = PassageFacts(
         at, facts, at, at // 2, ("Overview",), "prose", draw(_texts), (at + 1, at + 1)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from msgspec.structs import replace
-from rank_kit import candidate, context, ids, pools
+from rank_kit import context, ids, pools
 
 from benchmarks import heldout, related
 from ragvault.answer.related import Reason
@@ -64,15 +64,6 @@ def test_the_settings_that_are_tried_are_always_the_same():
     assert heldout.tried() == heldout.tried()
     note = {"fuse.keyword.note"}
     assert all(each.keys() == heldout.CHOICES.keys() | note for each in heldout.tried())
-
-
-def test_who_is_sure_and_right_costs_nothing():
-    settings = context("default").settings
-    sure = candidate(scores={"vector": 5.0})
-    unsure = candidate("b", scores={"vector": -5.0})
-
-    assert heldout.brier([(sure, True), (unsure, False)], settings) == pytest.approx(0, abs=1e-3)
-    assert heldout.brier([(sure, False), (unsure, True)], settings) > 0.95
 
 
 def test_a_hidden_link_is_hidden_both_ways_and_no_other():

@@ -229,7 +229,7 @@ def test_embedding_overlaps_keyword_search(index, monkeypatch):
     real = VectorLeg.search
     monkeypatch.setattr(VectorLeg, "search", lambda *a: time.sleep(0.2) or real(*a))
     runs = {run.leg: run for run in ask(index, "sourdough starter").runs}
-    assert set(runs) == {"vector", "keyword", "code", "graph"}
+    assert set(runs) == {"name", "vector", "keyword", "code", "graph"}
     assert runs["graph"].start >= max(runs["vector"].end, runs["keyword"].end)
     assert runs["keyword"].start < runs["vector"].end
 

@@ -71,6 +71,7 @@ def search_dict(answer: SearchAnswer, *, explain: bool = False) -> dict[str, Any
         "plan": _plan(answer, plan),
         "index": _index_of_all(answer),
         "results": [_result(*pair, explain) for pair in enumerate(answer.results, 1)],
+        "likely": answer.likely,
         "legs_failed": failed,
         "left_out": answer.left_out,
         "warnings": [*answer.warnings, *answer.suggestions],
@@ -86,9 +87,9 @@ def search_dict(answer: SearchAnswer, *, explain: bool = False) -> dict[str, Any
 
 
 def search_jsonl(answer: SearchAnswer, *, explain: bool = False) -> str:
-    """The objects of `results`, one per line."""
-    pairs = enumerate(answer.results, 1)
-    return "\n".join(encode(_result(*pair, explain)) for pair in pairs)
+    """The objects of `results`, one per line, each with `likely` of the answer."""
+    rows = [_result(*pair, explain) for pair in enumerate(answer.results, 1)]
+    return "\n".join(encode({**row, "likely": answer.likely}) for row in rows)
 
 
 def status_json(
@@ -152,6 +153,10 @@ def _result(rank: int, result: SearchResult, explain: bool) -> dict[str, Any]:
     }
     if each.queries:
         found["queries"] = list(result.answer.response.queries_of(each))
+    if each.also:
+        found["also"] = [
+            {"headings": list(place.headings), "lines": list(place.lines)} for place in each.also
+        ]
     if explain:
         found["steps"] = [_step(step) for step in each.steps]
     return found

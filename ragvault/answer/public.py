@@ -27,7 +27,7 @@ class Result:
     `text` is what is shown (by default the section), `passage` the part of it that matched, and
     `snippet` a line or two of that. `score` orders one answer; `confidence` (0 to 1) can be
     compared between answers, and `band` is its word. `queries` are those that found it, if several
-    were asked.
+    were asked. `also` are other sections of its note that matched, with `headings` and `lines`.
     """
 
     rank: int
@@ -51,6 +51,7 @@ class Result:
     modified: str
     legs: Mapping[str, Mapping[str, Any]]
     queries: tuple[str, ...]
+    also: tuple[Mapping[str, Any], ...]
     _json: Mapping[str, Any] = field(compare=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,15 +69,17 @@ class Result:
 class Response:
     """The answer to a search. It is also a sequence of its results.
 
-    `parse` says in words how the query was understood. `fresh` is whether the index covers the
-    files as they are now, `pending` how many it does not; both are None if they were not compared.
-    `failed` has the legs that could not answer, with the reason.
+    `likely` is false if nothing here is likely to answer: then these are the closest few. `parse`
+    says in words how the query was understood. `fresh` is whether the index covers the files as
+    they are now, `pending` how many it does not; both are None if they were not compared. `failed`
+    has the legs that could not answer, with the reason.
     """
 
     query: str
     queries: tuple[str, ...]
     vaults: tuple[str, ...]
     results: tuple[Result, ...]
+    likely: bool
     parse: str
     tier: str
     fresh: bool | None
@@ -120,6 +123,7 @@ def public_response(answer: SearchAnswer, *, explain: bool = False) -> Response:
         queries=tuple(found.get("queries", (found["query"],))),
         vaults=tuple(found["vaults"]),
         results=tuple(_result(shown, each.path) for shown, each in pairs),
+        likely=found["likely"],
         parse=found["plan"]["parse"],
         tier=found["index"]["tier"],
         fresh=found["index"]["fresh"],
@@ -143,6 +147,7 @@ def _result(found: Mapping[str, Any], path: Path) -> Result:
         headings=tuple(found["headings"]),
         lines=(first, last),
         queries=tuple(found.get("queries", ())),
+        also=tuple(found.get("also", ())),
         _json=found,
         **{name: found[name] for name in same.split()},
     )

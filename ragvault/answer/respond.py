@@ -105,6 +105,7 @@ def respond(
         request.limit,
         answers[0].count_tokens,
         text_of if written else None,
+        all_matches=request.all_matches,
     )
     results = _of_vaults(merged.results, answers)
     meant = () if results else tuple(suggestions([each.unmet for each in answers]))
@@ -230,8 +231,12 @@ def merge_responses(
     limit: int | None,
     count_tokens: Callable[[str], int] | None = None,
     text_of: TextOf | None = None,
+    *,
+    all_matches: bool = False,
 ) -> Merged:
     """The results of all responses in one order, cut to the limit and the budget.
+
+    If no response is likely to answer, only the closest few are kept, unless `all_matches`.
 
     `text_of` gives the text that results will be written as; then citations count as tokens too.
     """
@@ -243,7 +248,10 @@ def merge_responses(
     join = by_date if listed else interleaved
     order = join([response.stage("limit").kept for response in responses])
     context = Context(settings=config, limit=limit, count_tokens=count_tokens)
-    first = order[: result_count(context)] if config.limit.enabled else order
+    most = result_count(context) if config.limit.enabled else len(order)
+    if not all_matches and not any(response.likely for response in responses):
+        most = min(most, config.limit.closest)
+    first = order[:most]
     fits = _fitting(first, context, text_of)
     kept = [(of, each) for (of, _), each in zip(first, fits.kept, strict=False)]
     unlisted = sum(len(response.stage("limit").removed) for response in responses)

@@ -30,12 +30,14 @@ class Response:
 
     `failed` names the legs and parts that failed, with the reason; `warnings` are sentences for
     the reader. `stages` is what each stage of the ranking returned. `tiers` are those of passages.
-    `stale` are passages whose file has changed since it was indexed. `plans` has the plan of each
-    query if there are several; `plan` is the first.
+    `stale` are passages whose file has changed since it was indexed. `likely` is false if nothing
+    here is likely to answer: then `results` has at most the closest three. `plans` has the plan of
+    each query if there are several; `plan` is the first.
     """
 
     plan: QueryPlan
     results: tuple[Candidate, ...]
+    likely: bool
     stages: tuple[Outcome, ...]
     runs: tuple[LegRun, ...]
     tiers: Mapping[int, str]
@@ -154,14 +156,19 @@ class SearchAnswer:
     suggestions: tuple[str, ...] = ()  # why nothing was found, and what was probably meant
 
     @property
+    def likely(self) -> bool:
+        """Whether something here is likely to answer; if not, these are the closest notes."""
+        return any(answer.response.likely for answer in self.answers)
+
+    @property
     def several(self) -> bool:
         """Whether more than one vault was searched."""
         return len(self.answers) > 1
 
     @property
     def exit_code(self) -> int:
-        """0 for results, 1 for none, 3 if there are none and a leg could not answer."""
-        if self.results:
+        """0 for a good match, 1 for none, 3 if there is none and a leg could not answer."""
+        if self.results and self.likely:
             return 0
         # The graph leg does not count: it only adds neighbours of what other legs found.
         failed = (leg for answer in self.answers for leg in answer.response.failed)
@@ -188,8 +195,6 @@ class SearchAnswer:
             for answer in self.answers:
                 if answer.unfinished:
                     yield f"{answer.vault}: {answer.unfinished}"
-        elif all(result.candidate.band == "noise" for result in self.results):
-            yield "no good match; these are the closest notes"
 
 
 def changed_files(number: int) -> str:

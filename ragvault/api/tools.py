@@ -182,12 +182,10 @@ class Tools:
         args += [f"--also={each}" for each in asked[1:]]
         args += [f"--hypothesis={hypothesis}"] if hypothesis else []
         args += ["--require-fresh"] if require_fresh else []
+        args += [] if min_confidence is None else [f"--min-confidence={min_confidence}"]
         found = self._found([*args, "--", asked[0]])
         notices = [*left_out, *found["warnings"], *_failures(found)]
-        least = min_confidence or 0.0
-        return ToolAnswer(
-            search_text(found, budget=budget, detail=detail, least=least, notices=notices)
-        )
+        return ToolAnswer(search_text(found, budget=budget, detail=detail, notices=notices))
 
     def _search_with_hypothesis(self, hypothesis: str, top_n: int) -> ToolAnswer:
         return self.call("search", {"hypothesis": hypothesis, "limit": top_n})

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from ragvault.answer.respond import ComparePolicy, CountPending, OpenCorpus
     from ragvault.answer.results import SearchAnswer
+    from ragvault.cli.render.results import Page
     from ragvault.corpus import LocalCorpus
     from ragvault.vault import Vault
 
@@ -50,6 +51,8 @@ HELP = {"-h": False, "--help": False}  # options even where help is left to anot
 ONE_WORD = ("tag", "lang", "has")  # operators whose values have no spaces
 # Formats that go to a model as they are: the budget covers everything they write.
 FOR_MODELS = ("context", "markdown")
+# Formats in which every line counts as a match: they list nothing that is not likely to answer.
+FOR_PIPES = ("paths", "grep")
 
 
 class Format(str, Enum):
@@ -74,6 +77,7 @@ class SearchArguments:
     also: tuple[str, ...] = ()
     limit: int | None = None
     hypothesis: str | None = None
+    all_matches: bool = False
     format: str = "text"
     explain: bool = False
     nul: bool = False
@@ -157,9 +161,25 @@ def arguments(
             "--budget", metavar="TOKENS", min=1, help="Return only what fits into this many tokens."
         ),
     ] = None,
+    min_confidence: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(
+            "--min-confidence",
+            metavar="X",
+            min=0,
+            max=1,
+            help="Show only results with at least this confidence, from 0 to 1.",
+        ),
+    ] = None,
+    all_matches: Annotated[
+        bool,
+        typer.Option("--all-matches", help="Show results even if none is a good match."),
+    ] = False,
     per_note: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option("--per-note", metavar="N", min=1, help="At most N passages per note."),
+        typer.Option(
+            "--per-note", metavar="N", min=1, help="Show up to N sections of a note, not only one."
+        ),
     ] = None,
     passages: Annotated[
         Optional[bool],  # noqa: UP045
@@ -213,6 +233,7 @@ def arguments(
         *([f"search.profile={profile}"] if profile else ()),
         *([f"rerank.enabled={str(rerank).lower()}"] if rerank is not None else ()),
         *(["budget.enabled=true", f"budget.tokens={budget}"] if budget else ()),
+        *([f"limit.min_confidence={min_confidence}"] if min_confidence is not None else ()),
         *(_per_note_flags(per_note) if per_note else ()),
         *(_stage_flags("parents", unit=_UNITS[passages]) if passages is not None else ()),
         *(_stage_flags("parents", neighbours=neighbours) if neighbours is not None else ()),
@@ -225,6 +246,7 @@ def arguments(
         flags=tuple(flags),
         limit=limit,
         hypothesis=hypothesis,
+        all_matches=all_matches,
         format=_format(format_, json, nul),
         explain=explain,
         nul=nul,
@@ -238,7 +260,11 @@ _UNITS = {True: "passage", False: "section"}
 
 
 def _per_note_flags(most: int) -> list[str]:
-    return _stage_flags("diversify", method="per-note", per_note=most, relax="false")
+    """Rows of a note, from as many passages at least."""
+    from ragvault.config.ranking import Diversify
+
+    rows = _stage_flags("parents", per_note=most)
+    return [*rows, f"diversify.per_note={most}"] if most > Diversify().per_note else rows
 
 
 def _stage_flags(stage: str, **settings: Any) -> list[str]:
@@ -310,7 +336,14 @@ def _answer(
     )
     answer = respond(
         vaults,
-        SearchRequest(typed.query, now, typed.limit, typed.hypothesis, also=typed.also),
+        SearchRequest(
+            typed.query,
+            now,
+            typed.limit,
+            typed.hypothesis,
+            all_matches=typed.all_matches,
+            also=typed.also,
+        ),
         open_index or open_once(),
         count_pending or Vault.take_in_changes,
         compare=_compare(typed),
@@ -320,20 +353,23 @@ def _answer(
     remember(answer)
     if typed.format == "context":
         record_access(vaults, answer, caller.now)
-    page = Page(answer, caller, typed.explain)
+    page = Page(answer, caller, typed.explain, typed.all_matches)
     out = nul_paths(page) if typed.nul else formatted(page, typed.format)
-    notices = () if typed.quiet else tuple(map(printable, _notices(typed, answer, caller)))
+    notices = () if typed.quiet else tuple(map(printable, _notices(typed, page, caller)))
     return Reply(out, notices, answer.exit_code)
 
 
-def _notices(typed: SearchArguments, answer: SearchAnswer, caller: Caller) -> Iterator[str]:
+def _notices(typed: SearchArguments, page: Page, caller: Caller) -> Iterator[str]:
     """What the reader must know, and the vaults that a search of all vaults left out."""
     from ragvault.vault import unsearchable
 
+    answer = page.answer
     yield from answer.notices(_watched(answer, caller))
     if not typed.vaults and not answer.answers[0].response.plan.vaults:
         for name in unsearchable(caller.environ, caller.cwd):
             yield f"{name} was not searched: its folder or its index is not there"
+    if typed.format in FOR_PIPES and answer.results and not page.matches:
+        yield "no good match; to list the closest notes, add --all-matches"
 
 
 def _watched(answer: SearchAnswer, caller: Caller) -> list[Path]:

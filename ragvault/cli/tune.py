@@ -15,7 +15,6 @@ from ragvault.cli.render import console
 from ragvault.errors import UsageError
 
 if TYPE_CHECKING:
-    from ragvault.evaluate.tune import Tuning
     from ragvault.vault import Vault
 
 app = typer.Typer()
@@ -31,6 +30,12 @@ def tune_command(
     seed: Annotated[
         int, typer.Option("--seed", help="Another seed splits the questions differently.")
     ] = 0,
+    confidence: Annotated[
+        bool,
+        typer.Option(
+            "--confidence", help="Fit the confidence to the vault and its model, not the weights."
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would change; change nothing.")
     ] = False,
@@ -47,7 +52,12 @@ def tune_command(
     are stored beside the index; they override your config.toml, and the vault's own file overrides
     them. Exits with 1 if nothing better was found.
 
+    With --confidence it fits which evidence means how likely an answer, judged in the same way.
+    Questions that nothing in the vault answers belong into the file, too.
+
     ragvault tune questions.jsonl --dry-run
+
+    ragvault tune questions.jsonl --confidence
 
     ragvault tune --revert
     """
@@ -56,17 +66,19 @@ def tune_command(
         return
     if questions is None:
         raise UsageError("no questions were given", fix="ragvault tune QUESTIONS.jsonl")
-    receipt = _tuned(questions, vault, seed, dry_run, set_ or [])
+    receipt = _tuned(questions, vault, seed, dry_run, set_ or [], confidence=confidence)
     from ragvault.cli.render import evaluation
 
-    console.out(encode(receipt) if json else evaluation.tuning(receipt))
+    text = evaluation.confidence if confidence else evaluation.tuning
+    console.out(encode(receipt) if json else text(receipt))
     if not receipt["accepted"]:
         raise typer.Exit(1)
 
 
 def _tuned(
-    path: Path, vault: str | None, seed: int, dry_run: bool, flags: list[str]
+    path: Path, vault: str | None, seed: int, dry_run: bool, flags: list[str], *, confidence: bool
 ) -> dict[str, Any]:
+    from ragvault.evaluate.confidence import fit_confidence
     from ragvault.evaluate.questions import read_questions
     from ragvault.evaluate.run import Replay
     from ragvault.evaluate.tune import check_questions, keep_tuning, receipt, tune
@@ -74,14 +86,18 @@ def _tuned(
 
     opened = Vault.open(vault, flags=flags)
     asked = read_questions(path)
-    check_questions(asked, opened.settings.config)
+    if not confidence:
+        check_questions(asked, opened.settings.config)
     now = datetime.now(timezone.utc)
     with progress("your settings are unchanged") as shown, opened.corpus() as index:
         revision = index.catalogue.revision
         ranking = Replay(asked, index, now, progress=shown)
-        found: Tuning = tune(
-            asked, ranking, index.config, seed=seed, fixed=_fixed(opened), progress=shown
-        )
+        if confidence:
+            found = fit_confidence(asked, ranking, index.config, seed=seed)
+        else:
+            fixed = _fixed(opened)
+            tuning = tune(asked, ranking, index.config, seed=seed, fixed=fixed, progress=shown)
+            found = receipt(tuning)
     about = {
         "vault": opened.name,
         "profile": opened.settings.config.search.profile,
@@ -91,8 +107,8 @@ def _tuned(
         "dry_run": dry_run,
         "file": "",
     }
-    result = receipt(found, about)
-    if found.accepted and not dry_run:
+    result = {**about, **found}
+    if result["accepted"] and not dry_run:
         result["file"] = str(keep_tuning(opened.folder, result))
     return result
 

@@ -41,12 +41,13 @@ Tiers = Annotated[
 
 # --- fuse ---
 
-Listed = Literal["vector", "keyword", "code", "graph", "recency", "access"]
+Listed = Literal["name", "vector", "keyword", "code", "graph", "recency", "access"]
 
 
 class Weights(Open, frozen=True):
     """How much each list counts in `rrf` and `weighted`."""
 
+    name: AtLeast0 = 1.0
     vector: AtLeast0 = 1.0
     keyword: AtLeast0 = 0.8
     code: AtLeast0 = 0.1
@@ -184,7 +185,9 @@ class Fuse(Open, frozen=True):
     k: Positive = 60
     exponent: AtLeast0 = 1.5
     mode: Literal["off", "speed", "balanced", "quality", "auto"] = "off"
-    order: list[Listed] = field(default_factory=lambda: ["vector", "graph", "keyword", "code"])
+    order: list[Listed] = field(
+        default_factory=lambda: ["name", "vector", "graph", "keyword", "code"]
+    )
     weights: Weights = Weights()
     aware: Aware = Aware()
     modes: Modes = Modes()
@@ -282,34 +285,37 @@ class Boost(Open, frozen=True):
 
 
 class Bands(Open, frozen=True):
-    """Above which confidence a match has which name; below all of them it is noise."""
+    """Above which confidence a match has which name; below all of them it is unlikely."""
 
     rules = (("weak", "<", "moderate"), ("moderate", "<", "good"), ("good", "<", "excellent"))
 
     excellent: From0To1 = 0.9
     good: From0To1 = 0.7
     moderate: From0To1 = 0.5
-    weak: From0To1 = 0.3
+    weak: From0To1 = 0.2
+
+    def name(self, confidence: float) -> str:
+        """The highest band whose bound this confidence exceeds."""
+        for name in ("excellent", "good", "moderate", "weak"):
+            if confidence > getattr(self, name):
+                return name
+        return "unlikely"
 
 
-class Curve(Open, frozen=True):
-    """An S: 0.5 at the threshold, and the steeper the faster away from it."""
+class EvidenceCurve(Open, frozen=True):
+    """The evidence of the legs in one sum, and the S-curve that makes a confidence of it."""
 
-    threshold: AtLeast0 = 0.71
-    steepness: Above0 = 16.0
-
-
-class KeywordCurve(Curve, frozen=True):
-    """The same for words: a share of coverage and a share of the score against its bound."""
-
-    threshold: AtLeast0 = 0.6
-    steepness: Above0 = 6.0
-    coverage: From0To1 = 0.6
-    passage: From0To1 = 0.4
+    threshold: AtLeast0 = 0.39
+    steepness: Above0 = 8.5
+    others: From0To1 = 0.4
+    exponent: AtLeast0 = 1.5
+    vector: AtLeast0 = 1.0
+    keyword: AtLeast0 = 0.5
+    name: AtLeast0 = 0.4
 
 
 class Calibrate(Open, frozen=True):
-    """How sure we are of a match: a number that may be compared between answers."""
+    """How likely a result answers, on a scale that can be compared between answers."""
 
     enabled: bool = True
     source: Literal["evidence", "score"] = "evidence"
@@ -317,8 +323,9 @@ class Calibrate(Open, frozen=True):
     steepness: Above0 = 150.0
     exact: From0To1 = 0.95
     floor: From0To1 = 0.0
-    vector: Curve = Curve()
-    keyword: KeywordCurve = KeywordCurve()
+    likely: From0To1 = 0.2
+    reranker: From0To1 = 0.2
+    evidence: EvidenceCurve = EvidenceCurve()
     bands: Bands = Bands()
 
 
@@ -383,6 +390,8 @@ class Parents(Open, frozen=True):
     neighbours: Annotated[
         int, Meta(ge=0, le=1000, description="a whole number from 0 to 1,000")
     ] = 0
+    per_note: Count = 1
+    alike: From0To1 = 0.4
 
 
 class Limit(Open, frozen=True):
@@ -390,6 +399,8 @@ class Limit(Open, frozen=True):
 
     enabled: bool = True
     n: Positive = 10
+    closest: Positive = 3
+    min_confidence: From0To1 = 0.0
 
 
 class Budget(Open, frozen=True):

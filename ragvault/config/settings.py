@@ -211,7 +211,7 @@ class Service(Table, frozen=True):
 
 # --- The read path before ranking ---
 
-Leg = Literal["vector", "keyword", "code", "graph"]
+Leg = Literal["name", "vector", "keyword", "code", "graph"]
 
 
 def _finding(legs: Sequence[str]) -> bool:
@@ -221,9 +221,7 @@ def _finding(legs: Sequence[str]) -> bool:
 
 Legs = Annotated[
     list[Leg],
-    checked(
-        'a list of "vector", "keyword", "code", "graph", one of the first three in it', _finding
-    ),
+    checked('a list of "name", "vector", "keyword", "code", "graph", not "graph" alone', _finding),
 ]
 
 
@@ -267,8 +265,9 @@ class Query(Open, frozen=True):
 class Retrieve(Open, frozen=True):
     """How many candidates each leg finds, and what happens to those a leg missed."""
 
-    legs: Legs = field(default_factory=lambda: ["vector", "keyword", "code", "graph"])
+    legs: Legs = field(default_factory=lambda: ["name", "vector", "keyword", "code", "graph"])
     lists: list[Literal["recency", "access"]] = field(default_factory=list)
+    name: Positive = 20
     vector: Positive = 70
     keyword: Positive = 70
     code: Positive = 50

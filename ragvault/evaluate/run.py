@@ -4,8 +4,9 @@
     Replay          search once for every question, then rank again with other settings
 
 A note counts at the rank of its best section, so a search returns enough sections to cover ten
-notes. A user sees the first n of them; context and tokens are counted on those. An answer is held
-back if it is empty, or if the confidence of its first result is in the band `moderate` or below.
+notes. A user sees the first n of them; context and tokens are counted on those. Every answer is
+ranked in full. Whether a user would read "No good match" instead is counted apart: an answer is
+held back if it is empty, or if nothing in it is likely to answer (`calibrate.likely`).
 
 A replay works because a ranking depends only on the candidates and the context, and neither depends
 on the settings of the stages. Ranking again takes a few milliseconds. Settings that change which
@@ -32,7 +33,7 @@ from ragvault.plan import QueryPlan
 from ragvault.ports import NoProgress, Progress
 from ragvault.query.understand import understand
 from ragvault.rank.budget import token_counter
-from ragvault.rank.limit import result_count
+from ragvault.rank.limit import is_likely, result_count
 from ragvault.rank.pipeline import Outcome, outcome_of, run_stages
 from ragvault.retrieve.gather import retrieve
 from ragvault.search import ranking_context, search, stages_of, understand_query
@@ -114,10 +115,7 @@ class AnswerScorer:
 
 def is_held_back(results: Sequence[Candidate], config: Config) -> bool:
     """Whether the user would read that nothing matches the question."""
-    if not results:
-        return True
-    confidence = results[0].confidence
-    return confidence is not None and confidence <= config.calibrate.bands.moderate
+    return not is_likely(results, config)
 
 
 def run_questions(
@@ -142,7 +140,9 @@ def _search(
     question: Question, index: LocalCorpus, now: datetime, scorer: AnswerScorer
 ) -> ScoredAnswer:
     try:
-        request = SearchRequest(question.query, now, scorer.depth, widen=False, verify=False)
+        request = SearchRequest(
+            question.query, now, scorer.depth, widen=False, verify=False, all_matches=True
+        )
         response = search(request, index)
     except UsageError as error:
         return scorer.refused(question, str(error))
@@ -226,8 +226,11 @@ class Replay:
         """The same question without words that were added to it. Raises UsageError."""
         plan = understand(question.query, self.config.query, now=now)
         with self._index.snapshot():
-            request = SearchRequest(question.query, now, self._depth, widen=False)
+            request = self._request(question, now)
             return self._shared.share(_prepare(request, self._index, plan))
+
+    def _request(self, question: Question, now: datetime) -> SearchRequest:
+        return SearchRequest(question.query, now, self._depth, widen=False, all_matches=True)
 
     def _answer(
         self, question: Question, prepared: PreparedSearch | str, scorer: AnswerScorer
@@ -242,7 +245,7 @@ class Replay:
         """The candidates of a question, or why it cannot be asked."""
         try:
             with self._index.snapshot():  # notes may change before they are ranked
-                request = SearchRequest(question.query, now, self._depth, widen=False)
+                request = self._request(question, now)
                 return self._shared.share(_prepare(request, self._index))
         except UsageError as error:
             return str(error)

@@ -65,7 +65,11 @@ MAX_MOVES = 100  # questions: 500 take minutes, and tell no more
 SignalState = Literal["alive", "same order", "idle", "dead", "failed", "off"]
 MIN_LINKS = 10  # fewer links make no community
 # Evidence that belongs to one leg.
-_EVIDENCE = {"keyword": ("coverage", "passage", "note", "title"), "code": ("code",)}
+_EVIDENCE = {
+    "name": ("name",),
+    "keyword": ("coverage", "passage", "note", "title"),
+    "code": ("code",),
+}
 _NAMED = ("title", "alias", "heading", "sentence")  # kinds of probes that use words of their note
 PER_SIGNAL = 3  # probes: one note may be unusual, three hardly
 _FENCE = re.compile(r"^(?:```|~~~) *([A-Za-z+#]+)?[^\n]*\n(.*?)^(?:```|~~~)", re.M | re.S)
@@ -261,7 +265,8 @@ def _stripped(candidates: Sequence[Candidate], leg: str) -> Iterator[Candidate]:
         if ranks:
             scores = {name: score for name, score in each.scores.items() if name != leg}
             evidence = {name: part for name, part in each.evidence.items() if name not in own}
-            yield replace(each, ranks=ranks, scores=scores, evidence=evidence)
+            exact = "" if leg == "name" and each.exact in ("title", "alias") else each.exact
+            yield replace(each, ranks=ranks, scores=scores, evidence=evidence, exact=exact)
 
 
 def _without_aliases(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
@@ -283,6 +288,7 @@ def _first(stages: tuple[Outcome, ...]) -> list[str]:
 def _legs(counts: _Counts, index: LocalCorpus, causes: Causes) -> Iterator[Signal]:
     vectors = index.catalogue.model_dims()
     lacks = {
+        "name": "" if causes.names else "no note has a title of three letters or more",
         "vector": "" if vectors else "no passage has a vector yet",
         "keyword": "" if causes.notes else "there is no note",
         "code": "" if causes.code else "no code block contains a name of several words",
@@ -384,6 +390,7 @@ class Causes:
     """What the notes contain that should make each signal fire."""
 
     notes: int = 0
+    names: list[str] = field(default_factory=list)
     links: list[tuple[str, str, str]] = field(default_factory=list)  # source, target, written name
     code: list[str] = field(default_factory=list)
     aliases: list[str] = field(default_factory=list)
@@ -397,6 +404,7 @@ class Causes:
     def queries(self) -> list[str]:
         """A few queries for each signal that ordinary probes may miss."""
         found = (
+            self.names,
             *(self.code, self.aliases, self.important, self.recent),
             *(self.superseding, self.templates),
         )
@@ -421,6 +429,8 @@ def find_causes(catalogue: Catalogue, config: Config, now: datetime, *, seed: in
         found.links += [(path, target, name) for target, name in links]
         found.code += _names_in_code(note)
         found.aliases += note.aliases
+        if is_searchable(typed_query(note.title)):
+            found.names.append(note.title)
         if note.importance in config.boost.importance.levels:
             found.important.append(note.title)
         if note.supersedes:

@@ -199,10 +199,9 @@ def check_questions(questions: Sequence[Question], config: Config) -> None:
         )
 
 
-def receipt(tuning: Tuning, about: Mapping[str, Any]) -> dict[str, Any]:
+def receipt(tuning: Tuning) -> dict[str, Any]:
     """Everything needed to check a tuning. It has numbers only, and no text of a note."""
     return {
-        **about,
         "seed": tuning.seed,
         "accepted": tuning.accepted,
         "refusal": tuning.refusal,
@@ -306,17 +305,22 @@ def keep_tuning(folder: Path, receipt: Mapping[str, Any]) -> Path:
     path = tuned_file(folder, receipt["profile"])
     changed = {key: pair[1] for key, pair in receipt["settings"].items()}
     settings = {**_read_tuned(path), **changed}
-    judged = receipt["judged"]
     lines = [
         _HEAD,
-        f"# {judged['metric']} {judged['mean']:+.4f} [{judged['low']:+.4f}, {judged['high']:+.4f}] "
-        f"on {judged['n']} questions that the search did not see;",
+        f"# {_gain(receipt['judged'])} that the search did not see;",
         f"# seed {receipt['seed']}, revision {receipt['revision']}, {receipt['when']}",
         *(f"{key} = {toml.literal(number)}" for key, number in sorted(settings.items())),
     ]
     _append_receipt(folder, receipt)
     replace_file(path, ("\n".join(lines) + "\n").encode())
     return path
+
+
+def _gain(judged: Mapping[str, Any]) -> str:
+    if judged["metric"] == "brier":
+        return f"brier {judged['before']:.4f} to {judged['after']:.4f} on {judged['n']} results"
+    interval = f"[{judged['low']:+.4f}, {judged['high']:+.4f}]"
+    return f"{judged['metric']} {judged['mean']:+.4f} {interval} on {judged['n']} questions"
 
 
 def revert_tuning(folder: Path, when: str) -> dict[str, Any]:

@@ -287,14 +287,10 @@ def _unknown_operators(values: dict[str, str]) -> str:
 
 def _nearest_name(name: str, known: Iterable[str]) -> str:
     """The known name with one typing error (two in a long name); empty if there is none."""
-    from ragvault.text.spelling import edit_distances  # brings numpy, and only a mistake needs it
+    from ragvault.text.spelling import near_words
 
-    allowed = 1 if len(name) < 7 else 2
-    alike = [each for each in known if abs(len(each) - len(name)) <= allowed]
-    if not alike:
-        return ""
-    distances = zip(edit_distances(name.lower(), alike).tolist(), alike, strict=True)
-    return min((pair for pair in distances if pair[0] <= allowed), default=(0, ""))[1]
+    alike = near_words(name.lower(), list(known), 1 if len(name) < 7 else 2)
+    return min(alike, key=lambda each: (each[1], each[0]), default=("", 0))[0]
 
 
 # --- The tree ---

@@ -52,11 +52,18 @@ def boost(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     if settings.superseded.enabled:
         inherits = settings.superseded.place == "replaced"
         demote_superseded(order, terms, scores, inherits=inherits)
-    return Ranked(tuple(best_first(map(_boosted, order, scores, terms))))
+    ranked = sorted(range(len(order)), key=lambda at: key(order[at], scores[at]))
+    return Ranked(
+        tuple(_boosted(order[at], scores[at], terms[at], at, to) for to, at in enumerate(ranked))
+    )
 
 
-def _boosted(candidate: Candidate, score: float, terms: list[Term]) -> Candidate:
-    return candidate.placed("boost", score, terms) if terms else candidate
+def _boosted(
+    candidate: Candidate, score: float, terms: list[Term], before: int, after: int
+) -> Candidate:
+    """The candidate with its new score, and the move that its boosts made, if they made one."""
+    moved = f"boosts moved it from {before + 1} to {after + 1}" if before != after else ""
+    return candidate.placed("boost", score, terms, why=moved) if terms else candidate
 
 
 def _boost_terms(order: Sequence[Candidate], ctx: Context) -> list[list[Term]]:

@@ -1,23 +1,33 @@
 """Calibrate: set each candidate's confidence, from 0 to 1, and its band.
 
     score       1 / (1 + exp(-steepness * (score - threshold))), ragdocs' sigmoid of a fused score
-    evidence    1 - (1 - vector) * (1 - keyword), each a sigmoid of what that leg knows
+    evidence    the same curve of the evidence that `fuse` ranks by: how likely a judge would call
+                this result an answer
 
 The sigmoid of an RRF score gives 0.06 to rank 1 of one leg. With a floor of 0.3, hybrid search
-would then return only what several legs agree on. Evidence is absolute, and one leg is enough.
-Scores and order do not change. Candidates below the floor are removed.
+would then return only what several legs agree on. Evidence is absolute, and one leg is enough: it
+is summed over the legs without their ranks. A share of what the other results of this query have
+is subtracted (`others`), because a query that everything matches a little is answered by nothing.
+
+The evidence of a vector is measured from the cosine that unrelated texts have by the same model, so
+one curve holds for different models (docs/decisions.md); `ragvault tune --confidence` fits it to a
+vault. Scores and order do not change. Candidates below the floor are removed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import exp
 
 from msgspec.structs import replace
 
 from ragvault.candidate import Candidate, Context, Ranked, Removal, Step
-from ragvault.config.ranking import Bands, Calibrate, KeywordCurve
-from ragvault.rank.fuse import EXACT_MATCHES, cosine
+from ragvault.config.ranking import Bands
+from ragvault.rank.fuse import EXACT_MATCHES, leg_evidence
+
+LEGS = ("vector", "keyword", "name")  # whose evidence depends on the query alone
+OTHERS = slice(3, 12)  # the notes that stand for the other results: they rarely answer
+USUAL = 0.3  # their evidence where fewer notes were found: the mean over judged questions
 
 
 def calibrate(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
@@ -25,7 +35,12 @@ def calibrate(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     settings = ctx.settings.calibrate
     if not settings.enabled:
         return Ranked(tuple(candidates))
-    calibrated = [_calibrated(each, settings) for each in candidates]
+    sure = _by_score if settings.source == "score" else _by_evidence
+    bands = settings.bands
+    calibrated = [
+        _calibrated(each, *found, bands)
+        for each, found in zip(candidates, sure(candidates, ctx), strict=True)
+    ]
     below = [each for each in calibrated if (each.confidence or 0.0) < settings.floor]
     if not below:
         return Ranked(tuple(calibrated))
@@ -45,45 +60,61 @@ def sigmoid(x: float, threshold: float, steepness: float) -> float:
     return exp(max(power, -700.0)) / (1 + exp(max(power, -700.0)))
 
 
-def band(confidence: float, bands: Bands) -> str:
-    """The highest band whose bound this confidence exceeds."""
-    for name in ("excellent", "good", "moderate", "weak"):
-        if confidence > getattr(bands, name):
-            return name
-    return "noise"
+def evidence_parts(candidates: Sequence[Candidate], ctx: Context) -> list[dict[str, float]]:
+    """What each leg adds to the evidence of each candidate, best first, and what is subtracted."""
+    scale = _scale(candidates, ctx)
+    every = [_leg_parts(each, ctx, scale) for each in candidates]
+    best: dict[int, float] = {}  # note -> the evidence of its best passage
+    for each, parts in zip(candidates, every, strict=True):
+        best.setdefault(each.note.id, sum(parts.values()))
+    others = list(best.values())[OTHERS] or [USUAL]
+    less = ctx.settings.calibrate.evidence.others * sum(others) / len(others)
+    return [{**parts, "others": -less} for parts in every]
 
 
-def _calibrated(candidate: Candidate, settings: Calibrate) -> Candidate:
-    confidence, why = _confidence(candidate, settings)
-    name = band(confidence, settings.bands)
+def _leg_parts(candidate: Candidate, ctx: Context, scale: float) -> dict[str, float]:
+    curve, parts = ctx.settings.calibrate.evidence, {}
+    for leg in LEGS:
+        known = leg != "name" or "name" in candidate.evidence
+        found = leg_evidence(candidate, leg, ctx) if known else 0.0
+        weight = getattr(curve, leg) * (1.0 if leg == "name" else scale)
+        parts[leg] = weight * found**curve.exponent
+    return parts
+
+
+def _scale(candidates: Sequence[Candidate], ctx: Context) -> float:
+    """Without vectors, or without words, the other of these legs has to carry the evidence."""
+    curve = ctx.settings.calibrate.evidence
+    asked = {
+        "vector": any("vector" in each.scores for each in candidates),
+        "keyword": "keyword" in ctx.settings.retrieve.legs,
+    }
+    known = sum(getattr(curve, leg) for leg, answered in asked.items() if answered)
+    return (curve.vector + curve.keyword) / known if known else 1.0
+
+
+def _calibrated(candidate: Candidate, confidence: float, why: str, bands: Bands) -> Candidate:
     step = Step("calibrate", candidate.score, candidate.score, why=f"{confidence:.3f}: {why}")
+    name = bands.name(confidence)
     return replace(candidate, confidence=confidence, band=name, steps=(*candidate.steps, step))
 
 
-def _confidence(candidate: Candidate, settings: Calibrate) -> tuple[float, str]:
-    if settings.source == "score":
-        confidence = sigmoid(candidate.score, settings.threshold, settings.steepness)
-        return confidence, f"score {candidate.score:.4f}, threshold {settings.threshold}"
-    vector = _vector_confidence(candidate, settings)
-    keyword = _keyword_confidence(candidate, settings.keyword)
-    confidence = 1 - (1 - vector) * (1 - keyword)
-    why = f"vector {vector:.3f}, keyword {keyword:.3f}"
-    if candidate.exact and confidence < settings.exact:
-        return settings.exact, f"{why}, raised: {EXACT_MATCHES[candidate.exact]}"
-    return confidence, why
+def _by_score(candidates: Sequence[Candidate], ctx: Context) -> Iterator[tuple[float, str]]:
+    settings = ctx.settings.calibrate
+    for each in candidates:
+        confidence = sigmoid(each.score, settings.threshold, settings.steepness)
+        yield confidence, f"score {each.score:.4f}, threshold {settings.threshold}"
 
 
-def _vector_confidence(candidate: Candidate, settings: Calibrate) -> float:
-    if "vector" not in candidate.scores:
-        return 0.0
-    curve = settings.vector
-    return sigmoid(cosine(candidate), curve.threshold, curve.steepness)
-
-
-def _keyword_confidence(candidate: Candidate, curve: KeywordCurve) -> float:
-    known = candidate.evidence
-    found = curve.coverage * known.get("coverage", 0.0) + curve.passage * known.get("passage", 0.0)
-    return sigmoid(found, curve.threshold, curve.steepness)
+def _by_evidence(candidates: Sequence[Candidate], ctx: Context) -> Iterator[tuple[float, str]]:
+    settings, curve = ctx.settings.calibrate, ctx.settings.calibrate.evidence
+    for each, parts in zip(candidates, evidence_parts(candidates, ctx), strict=True):
+        confidence = sigmoid(sum(parts.values()), curve.threshold, curve.steepness)
+        why = "evidence " + ", ".join(f"{name} {value:.2f}" for name, value in parts.items())
+        if each.exact and confidence < settings.exact:
+            yield settings.exact, f"{why}, raised: {EXACT_MATCHES[each.exact]}"
+        else:
+            yield confidence, why
 
 
 def _all_too_low(count: int, floor: float) -> tuple[str, ...]:

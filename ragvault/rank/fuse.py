@@ -47,7 +47,7 @@ from ragvault.rank.limit import rank_mode, result_count
 Terms = list[list[Term]]  # of each candidate
 Method = Callable[[Sequence[Candidate], Context], Terms]
 KEYWORD_PARTS = ("coverage", "passage", "note", "title")  # of Candidate.evidence
-LISTS = ("vector", "keyword", "code", "graph", "recency", "access")
+LISTS = ("name", "vector", "keyword", "code", "graph", "recency", "access")
 JUDGED = ("vector", "keyword")  # legs whose scores show how certain they are
 EXACT_MATCHES = {
     "title": "the query is its title",
@@ -203,8 +203,18 @@ def rrf(candidates: Sequence[Candidate], ctx: Context) -> Terms:
         value = evidence**settings.exponent / (k + rank)
         return Term(leg, value, weights.get(leg, 1.0), why=f"rank {rank}, evidence {evidence:.2f}")
 
-    return [
+    terms = [
         [term(each, leg, rank) for leg, rank in sorted(each.ranks.items())] for each in candidates
+    ]
+    return _names_once(candidates, terms)
+
+
+def _names_once(candidates: Sequence[Candidate], terms: Terms) -> Terms:
+    """A name is that of a note, so it counts for the note's best passage alone."""
+    best = set(_best_of_notes(candidates, terms).values())
+    return [
+        own if at in best else [term for term in own if term.name != "name"]
+        for at, own in enumerate(terms)
     ]
 
 

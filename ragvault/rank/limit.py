@@ -1,7 +1,14 @@
-"""Limit: keep the first n results.
+"""Limit: which results are shown, and how sure they may look.
 
-result_count   n: the caller's, else that of `fuse.mode`, else `limit.n`
-rank_mode      what `fuse.mode` sets: k of rank fusion, and a number of results
+    n                the first n: the caller's n, else that of `fuse.mode`, else `limit.n`
+    falling numbers  no result is shown as more likely than the one above it
+    min_confidence   results below it are not shown
+    closest          if not even the first is likely to answer, only so many are shown
+
+The rank is evidence too: where evidence and order disagree, the lower number is nearer to what
+judges say (docs/decisions.md). A list by a filter alone has no confidence and is never cut short.
+Nor is an answer with an exact name, a quoted phrase or all words of the query in one of its first
+results: whoever types a word that is in the vault must find it.
 """
 
 from __future__ import annotations
@@ -9,18 +16,59 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ragvault.candidate import Candidate, Context, Ranked, Removal
-from ragvault.config.ranking import Fuse
+from msgspec.structs import replace
+
+from ragvault.candidate import Candidate, Context, Ranked, Removal, Step
+from ragvault.config.ranking import Bands, Fuse
+from ragvault.config.settings import Config
 
 
 def limit(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
-    """Keep the first n."""
-    if not ctx.settings.limit.enabled:
-        return Ranked(tuple(candidates))
-    n = result_count(ctx)
+    """Keep the first n that are likely enough, with numbers that fall."""
+    settings = ctx.settings.limit
+    falling = falling_confidence(candidates, ctx.settings.calibrate.bands)
+    least = settings.min_confidence
+    kept = [each for each in falling if each.confidence is None or each.confidence >= least]
+    low = [each for each in falling if each.confidence is not None and each.confidence < least]
+    n = result_count(ctx) if settings.enabled else len(kept)
     reason = f"not among the first {n}"
-    removed = tuple(Removal(each, reason) for each in candidates[n:])
-    return Ranked(tuple(candidates[:n]), removed)
+    if not ctx.all_matches and not is_likely(kept, ctx.settings):
+        n, reason = min(n, settings.closest), "not among the closest, and none is likely to answer"
+    removed = [Removal(each, reason) for each in kept[n:]]
+    removed += [Removal(each, f"its confidence is below {least:g}") for each in low]
+    warnings = _none_sure_enough(low, least) if not kept else ()
+    return Ranked(tuple(kept[:n]), tuple(removed), warnings)
+
+
+def is_likely(results: Sequence[Candidate], settings: Config) -> bool:
+    """Whether something here is likely to answer."""
+    first = results[0].confidence if results else 0.0
+    if first is None or first >= settings.calibrate.likely:
+        return True
+    closest = results[: settings.limit.closest]
+    return any(each.exact or each.evidence.get("coverage", 0.0) >= 1 for each in closest)
+
+
+def falling_confidence(candidates: Sequence[Candidate], bands: Bands) -> list[Candidate]:
+    """The candidates, none with a higher confidence than the one before it."""
+    falling: list[Candidate] = []
+    least = 1.0
+    for each in candidates:
+        if each.confidence is not None and each.confidence > least:
+            why = f"{least:.3f}: no more likely than the result above ({each.confidence:.3f})"
+            step = Step("limit", each.score, each.score, why=why)
+            each = replace(
+                each, confidence=least, band=bands.name(least), steps=(*each.steps, step)
+            )
+        least = least if each.confidence is None else each.confidence
+        falling.append(each)
+    return falling
+
+
+def _none_sure_enough(low: Sequence[Candidate], least: float) -> tuple[str, ...]:
+    if not low:
+        return ()
+    return (f"no result has a confidence of {least:g}; the highest is {low[0].confidence:.2f}",)
 
 
 def result_count(ctx: Context) -> int:

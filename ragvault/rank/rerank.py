@@ -11,13 +11,13 @@ if the second score is below that share of the first.
 
 Exact hits that `fuse` put first stay first, unread. The other passages it did not read stay behind,
 or are dropped. If the model fails, the order does not change and a warning says so. If its scores
-are from 0 to 1, they become the confidence.
+are from 0 to 1, they take part in the confidence: `calibrate.reranker` is their share, as log odds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
+from math import isfinite, log
 
 from msgspec.structs import replace
 
@@ -33,7 +33,10 @@ from ragvault.candidate import (
 from ragvault.config.ranking import Rerank
 from ragvault.errors import RagvaultError
 from ragvault.ports import Reranker
-from ragvault.rank.calibrate import band
+from ragvault.rank.calibrate import sigmoid
+
+# Scores are bounded here before they count: of what our reranker scores below 0.02, 5 % is right.
+LEAST_ODDS = 0.05
 
 
 def rerank(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
@@ -124,11 +127,25 @@ def _unit(scores: Sequence[float]) -> list[float]:
 def _confident(
     order: list[Candidate], read: Sequence[Candidate], given: Sequence[float], ctx: Context
 ) -> list[Candidate]:
+    """The candidates with the confidence that both readings give, where scores are from 0 to 1."""
     if not all(0 <= score <= 1 for score in given):
         return order
     scores = {each.id: score for each, score in zip(read, given, strict=True)}
-    bands = ctx.settings.calibrate.bands
-    return [replace(c, confidence=scores[c.id], band=band(scores[c.id], bands)) for c in order]
+    return [_recalibrated(each, scores[each.id], ctx) for each in order]
+
+
+def _recalibrated(candidate: Candidate, score: float, ctx: Context) -> Candidate:
+    """The confidence so far and the reranker's, averaged as log odds; a share of 1 replaces it."""
+    settings, before = ctx.settings.calibrate, candidate.confidence
+    share, now = settings.reranker, score
+    if before is not None and share < 1:
+        now = sigmoid(share * _log_odds(score) + (1 - share) * _log_odds(before), 0.0, 1.0)
+    return replace(candidate, confidence=now, band=settings.bands.name(now))
+
+
+def _log_odds(confidence: float) -> float:
+    bounded = min(max(confidence, LEAST_ODDS), 1 - LEAST_ODDS)
+    return log(bounded / (1 - bounded))
 
 
 def _behind(rest: Sequence[Candidate], lowest: float, settings: Rerank) -> list[Candidate]:

@@ -3,7 +3,8 @@
     a filter alone     its notes by date
     otherwise          legs in parallel, each with a deadline -> graph neighbours of their hits
                        -> missing scores filled in -> union by passage
-    then               notes whose exact name is the query; recency and access as lists
+    then               a note whose name is the query, whatever its filter; recency and access as
+                       lists
 
 A leg that fails or is late is named and left out. The order in which legs answer does not matter.
 """
@@ -22,13 +23,13 @@ from typing import Literal
 
 import msgspec
 
-from ragvault.candidate import Candidate, Hit, LegRun
+from ragvault.candidate import Candidate, Exact, Hit, LegRun, PassageFacts
 from ragvault.config.ranking import Limit
 from ragvault.config.settings import Retrieve
 from ragvault.plan import LEGS, QueryPlan
 from ragvault.ports import CacheBroken, Corpus, Scope
-from ragvault.retrieve.legs import MAX_NAMED, Leg, LegHits, graph_hits, legs_of
-from ragvault.retrieve.names import exact_match, exact_names
+from ragvault.retrieve.legs import Leg, LegHits, graph_hits, legs_of, ranked_by
+from ragvault.retrieve.names import Named, exact_notes, holds_phrases
 from ragvault.types import SearchRequest
 
 MODEL_LOADING = 20.0  # seconds that the first search may wait for its model
@@ -37,6 +38,7 @@ MIN_SECONDS = 0.5  # for scores of each other's hits, however late the legs were
 # many as the user sees, which is 30 of 70.
 READ_SHARE = 0.5
 SPARE = 3  # times the limit of a list by date: a note whose file is gone is replaced by the next
+FIRST = 2.0  # score of a named note in a list by date, in which the newest note has 1
 DAY = 86_400.0  # seconds
 
 Clock = Callable[[], float]
@@ -52,7 +54,7 @@ class Retrieved:
     tiers: dict[int, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)  # legs that answered in part, and why
-    more_names: bool = False  # more notes have the query in a name than were looked at
+    exact: dict[int, Exact] = field(default_factory=dict)  # the note whose name is the query
 
 
 def start_legs(plan: QueryPlan, request: SearchRequest, corpus: Corpus) -> RunningLegs:
@@ -76,6 +78,8 @@ def retrieve(
     """
     if plan.listing:
         found = list_by_date(plan, request.limit or corpus.config.limit.n, corpus)
+        if "name" in corpus.config.retrieve.legs:
+            found.exact = exact_notes(plan.query, corpus)
     else:
         settings = _wide_enough(request, corpus)
         found = gather(
@@ -87,14 +91,37 @@ def retrieve(
             seconds=_seconds(settings, corpus),
             running=running,
         )
-    found.candidates, added, warnings = exact_names(
-        found.candidates, plan, corpus, all_notes=found.more_names
-    )
-    if added:
-        found.tiers.update(corpus.tiers_of([each.passage for each in added]))
-    found.warnings += warnings
+    if found.exact:
+        _add_exact(found, plan, corpus)
     found.candidates = add_lists(found.candidates, corpus.config.retrieve.lists)
     return found
+
+
+def _add_exact(found: Retrieved, plan: QueryPlan, corpus: Corpus) -> None:
+    """Add the note whose name is the query if the filter left it out, or it has no passage."""
+    known = {each.note.id for each in found.candidates}
+    new = corpus.first_passages([note for note in found.exact if note not in known])
+    found.tiers.update(corpus.tiers_of(new))
+    found.candidates += [
+        Candidate(each, {"name": 1}, {"name": 1.0}, {"name": 1.0}, found.exact[each.note.id])
+        for each in new
+    ]
+    if plan.listing:
+        found.candidates = _first_in_list(found.candidates, found.exact)
+    if plan.listing or (new and plan.filter is not None):
+        named = {each.note.path for each in found.candidates if each.note.id in found.exact}
+        paths = ", ".join(sorted(named))
+        found.warnings.append(f"“{plan.query}” is also the name of a note: {paths}")
+
+
+def _first_in_list(candidates: Sequence[Candidate], exact: Mapping[int, Exact]) -> list[Candidate]:
+    """The note that is called so before a list by date."""
+    first = [
+        msgspec.structs.replace(each, exact=exact[each.note.id], score=FIRST)
+        for each in candidates
+        if each.note.id in exact
+    ]
+    return [*first, *(each for each in candidates if each.note.id not in exact)]
 
 
 def list_by_date(plan: QueryPlan, limit: int, corpus: Corpus) -> Retrieved:
@@ -123,15 +150,20 @@ def gather(
     compared = settings.fill != "off" and {"vector"} & limits.keys() & set(settings.fill_legs)
     read_ahead = partial(corpus.read_ahead, vectors=bool(compared))
     answers = await_legs(
-        running or submit_legs(plan, legs, limits, scopes, corpus.pool, clock),
+        plan,
+        legs,
+        limits,
+        scopes,
         read_ahead,
+        running=running or submit_legs(plan, legs, limits, scopes, corpus.pool, clock),
         seconds=seconds,
         clock=clock,
     )
     retrieved.runs = [run for run, _ in answers]
     began = min([began, *(run.start for run in retrieved.runs)])
     found = {run.leg: hits for run, hits in answers if hits is not None}
-    retrieved.more_names = any(len(leg.named) >= MAX_NAMED for leg in found.values())
+    named = found["name"].named if "name" in found else None
+    retrieved.exact = named.exact if named else {}
     if settings.window and settings.outside == "drop":
         found = {name: _within(leg, scopes["vector"], corpus) for name, leg in found.items()}
     if "graph" in settings.legs and settings.graph:
@@ -198,7 +230,7 @@ def _seconds(settings: Retrieve, corpus: Corpus) -> dict[str, float]:
 # --- Legs in parallel ---
 
 LegAnswer = tuple[LegRun, "LegHits | None"]
-RunningLegs = Mapping["Future[LegAnswer]", str]  # and the leg that each belongs to
+RunningLegs = Mapping[str, "Future[LegAnswer]"]  # by the name of the leg
 
 
 def submit_legs(
@@ -209,34 +241,46 @@ def submit_legs(
     pool: Executor,
     clock: Clock,
 ) -> RunningLegs:
-    """Let each leg search in a thread of the pool."""
+    """Let each leg that need not run in this thread search in a thread of the pool."""
     return {
-        pool.submit(_run_leg, leg, plan, limits[leg.name], scopes[leg.name], clock): leg.name
+        leg.name: pool.submit(_run_leg, leg, plan, limits[leg.name], scopes[leg.name], clock)
         for leg in legs
+        if not leg.in_caller
     }
 
 
 def await_legs(
-    running: RunningLegs,
+    plan: QueryPlan,
+    legs: Sequence[Leg],
+    limits: Mapping[str, int],
+    scopes: Mapping[str, Scope],
     read_ahead: ReadAhead,
     *,
+    running: RunningLegs,
     seconds: Mapping[str, float],
     clock: Clock,
 ) -> list[LegAnswer]:
     """What each leg found, in the order of the legs, whichever was first.
 
-    `seconds` are each leg's own. While the last legs are waited for, `read_ahead` reads what will
-    be wanted of the others' hits: searching for vectors takes one core and leaves the other idle.
+    `running` are the legs that search in other threads already; the others search here. `seconds`
+    are each leg's own. While the last legs are waited for, `read_ahead` reads what will be wanted
+    of the others' hits: searching for vectors takes one core and leaves the other idle.
     """
     began = clock()
-    until = {future: began + seconds[name] for future, name in running.items()}
+    answers = {
+        leg.name: _run_leg(leg, plan, limits[leg.name], scopes[leg.name], clock)
+        for leg in legs
+        if leg.in_caller
+    }
+    until = {future: began + seconds[name] for name, future in running.items()}
     late = _wait(until, read_ahead, clock)
-    return [
-        (LegRun(name, began, clock(), failed=f"no answer within {seconds[name]:g} s"), None)
-        if future in late
-        else future.result()
-        for future, name in running.items()
-    ]
+    for name, future in running.items():
+        if future in late:
+            why = f"no answer within {seconds[name]:g} s"
+            answers[name] = LegRun(name, began, clock(), failed=why), None
+        else:
+            answers[name] = future.result()
+    return [answers[leg.name] for leg in legs]
 
 
 def _wait(
@@ -271,12 +315,8 @@ def _run_leg(leg: Leg, plan: QueryPlan, limit: int, scope: Scope, clock: Clock) 
 
 def _within(leg: LegHits, window: Scope, corpus: Corpus) -> LegHits:
     """The hits in the window. Ranks stay as they are: what the list loses leaves a gap."""
-    inside = corpus.within((*(hit.passage for hit in leg.hits), *leg.named), window)
-    return replace(
-        leg,
-        hits=tuple(hit for hit in leg.hits if hit.passage in inside),
-        named=tuple(passage for passage in leg.named if passage in inside),
-    )
+    inside = corpus.within((hit.passage for hit in leg.hits), window)
+    return replace(leg, hits=tuple(hit for hit in leg.hits if hit.passage in inside))
 
 
 def _cosines(
@@ -305,7 +345,6 @@ def fill(
     if how == "off":
         return dict(found)
     every = {hit.passage for leg in found.values() for hit in leg.hits}
-    every.update(passage for leg in found.values() for passage in leg.named)
     missing = {
         name: sorted(every - {hit.passage for hit in leg.hits}) if name in legs else []
         for name, leg in found.items()
@@ -385,8 +424,6 @@ def _candidates(
     for name, leg in found.items():
         for hit in leg.hits:
             ranks.setdefault(hit.passage, {})[name] = hit.rank
-        for passage in leg.named:
-            ranks.setdefault(passage, {})
     scores: dict[int, dict[str, float]] = {passage: {} for passage in ranks}
     evidence: dict[int, dict[str, float]] = {passage: {} for passage in ranks}
     for name, leg in found.items():
@@ -402,10 +439,34 @@ def _candidates(
         known = [passages[passage] for passage in worded if passage in passages]
         for passage, share in corpus.coverage(terms, known).items():
             evidence[passage]["coverage"] = share
+    named = found["name"].named if "name" in found else None
+    if named is not None:
+        _add_names(named, passages, ranks, scores, evidence)
+    called = named.called if named else {}
     return [
-        Candidate(facts, ranks[id_], scores[id_], evidence[id_], exact_match(plan, facts, corpus))
+        Candidate(
+            facts,
+            ranks[id_],
+            scores[id_],
+            evidence[id_],
+            called.get(facts.note.id) or ("phrase" if holds_phrases(plan, facts, corpus) else ""),
+        )
         for id_, facts in sorted(passages.items())
     ]
+
+
+def _add_names(
+    named: Named,
+    passages: Mapping[int, PassageFacts],
+    ranks: dict[int, dict[str, int]],
+    scores: dict[int, dict[str, float]],
+    evidence: dict[int, dict[str, float]],
+) -> None:
+    """Every passage of a named note, and every one below a named heading, is a hit of the leg."""
+    found = {id_: value for id_, facts in passages.items() if (value := named.evidence(facts))}
+    for id_, rank, value in ranked_by(found):
+        ranks[id_]["name"] = rank
+        scores[id_]["name"] = evidence[id_]["name"] = value
 
 
 def _nearest_first(scores: Mapping[int, Mapping[str, float]], count: int) -> list[int]:

@@ -1,5 +1,6 @@
 """Legs: the ways of finding passages, none knowing the others.
 
+    name      notes that are called what the query says: retrieve/names.py
     vector    the plan's text, embedded, among the vectors of all tiers
     keyword   its words and phrases, by BM25
     code      its identifiers, in blocks of code
@@ -24,17 +25,13 @@ from ragvault.config.settings import Retrieve
 from ragvault.plan import (
     KeywordAnswer,
     KeywordHit,
-    KeywordQuery,
-    Or,
-    Phrase,
     QueryPlan,
     QueryTerm,
     Words,
 )
 from ragvault.ports import Corpus, Neighbour, QueryVectors, RankedPassages, Scope
-from ragvault.retrieve.names import MAX_WORDS
+from ragvault.retrieve.names import Named
 
-MAX_NAMED = 20  # notes that may have the query as their title or alias
 Scale = Callable[[float], float]  # a cosine of one tier, in the unit of the best tier
 
 
@@ -44,13 +41,14 @@ class LegHits:
 
     `evidence` is what the leg knows of a hit beside its score, each part 0..1; `tiers` the tier of
     each passage. `score` gives the leg's true scores of other passages, if it can. `filled` are
-    such scores, of passages that this leg missed.
+    such scores, of passages that this leg missed. `named` says what the query names: each passage
+    of such a note is a hit, and one of them is in `hits`.
     """
 
     hits: tuple[Hit, ...] = ()
     evidence: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     tiers: Mapping[int, str] = field(default_factory=dict)
-    named: tuple[int, ...] = ()  # passages of notes with the query in a name; they are no hits
+    named: Named | None = None
     filled: tuple[Hit, ...] = ()
     score: Callable[[Sequence[int]], LegHits] | None = None
     warnings: tuple[str, ...] = ()
@@ -65,6 +63,11 @@ class Leg(Protocol):
         """Lower case, one word: the key in config, in `ranks` and in --explain."""
         ...
 
+    @property
+    def in_caller(self) -> bool:
+        """Whether it reads the catalogue, and so runs in the caller's thread beside the others."""
+        ...
+
     def search(self, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
         """Best first, at most `limit`, no passage twice. Any error fails this leg alone."""
         ...
@@ -74,6 +77,8 @@ def legs_of(corpus: Corpus) -> list[Leg]:
     """The legs that the settings ask for and the corpus can search; without the graph leg."""
     wanted, searchable = corpus.config.retrieve.legs, corpus.searchable
     legs: list[Leg] = []
+    if "name" in wanted:
+        legs.append(NameLeg(corpus))
     if "vector" in wanted and "vector" in searchable:
         legs.append(VectorLeg(corpus))
     if "keyword" in wanted and "keyword" in searchable:
@@ -83,6 +88,42 @@ def legs_of(corpus: Corpus) -> list[Leg]:
     return legs
 
 
+# --- Name ---
+
+
+class NameLeg:
+    """Searches the names of notes; a note is found as its first passage in the scope."""
+
+    name = "name"
+    in_caller = True
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+
+    def search(self, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
+        named = Named(plan, self._corpus, limit)
+        parts = self._corpus.passages_of([(note, None) for note in named.notes])
+        inside = self._corpus.within(chain.from_iterable(parts), scope)
+        firsts = [next((each for each in ids if each in inside), None) for ids in parts]
+        found = {
+            passage: evidence
+            for passage, evidence in zip(firsts, named.notes.values(), strict=True)
+            if passage is not None
+        }
+        return LegHits(
+            tuple(Hit(*each) for each in ranked_by(found)),
+            {passage: {"name": evidence} for passage, evidence in found.items()},
+            named=named,
+        )
+
+
+def ranked_by(scores: Mapping[int, float]) -> list[tuple[int, int, float]]:
+    """Ids with their ranks and scores, best first; equal scores share a rank."""
+    ranks = {score: at for at, score in enumerate(sorted(set(scores.values()), reverse=True), 1)}
+    order = sorted(scores, key=lambda id_: (-scores[id_], id_))
+    return [(id_, ranks[scores[id_]], scores[id_]) for id_ in order]
+
+
 # --- Vector ---
 
 
@@ -90,6 +131,7 @@ class VectorLeg:
     """Searches every tier that has passages, each with the model of its vectors."""
 
     name = "vector"
+    in_caller = False
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
@@ -166,9 +208,10 @@ def _interleaved(hits: Sequence[Hit], ids: NDArray[np.int64]) -> list[Hit]:
 
 
 class KeywordLeg:
-    """Searches for the query's words, and for notes with the query in a name."""
+    """Searches for the query's words."""
 
     name = "keyword"
+    in_caller = False
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
@@ -182,27 +225,17 @@ class KeywordLeg:
         return LegHits(
             found.hits,
             found.evidence,
-            named=self._named(plan, scope),
             score=lambda passages: _keyword_hits(self._corpus.keyword_scores(query, passages)),
             warnings=_keyword_warnings(answer),
             terms=answer.terms,
         )
-
-    def _named(self, plan: QueryPlan, scope: Scope) -> tuple[int, ...]:
-        """Passages of notes that have the query in a name, though others score higher."""
-        if not plan.text or len(plan.text.split()) > MAX_WORDS:
-            return ()
-        names: KeywordQuery = Or((Phrase(plan.text, "title"), Phrase(plan.text, "aliases")))
-        answer = self._corpus.keyword_search(
-            names, limit=MAX_NAMED, scope=scope, per_note=1, fuzzy=False
-        )
-        return tuple(hit.passage for hit in answer.hits)
 
 
 class CodeLeg:
     """Searches for the query's identifiers in the code of passages."""
 
     name = "code"
+    in_caller = False
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus

@@ -1,119 +1,303 @@
-"""Exact names: notes whose name is the query itself, whatever else the query could mean.
+"""The leg `name`: notes that are called what the query says, however it is typed.
 
-`Foo (bar)`, `[WIP] Build` and `Kettle -rye` contain operators and may still be names. If the whole
-query as typed, or the text in its quotes, is the title, an alias or the file name of a note, that
-note comes first, even if it does not pass the query's filter. All other results obey the query as
-it was understood. Names are compared without case, with every run of white space as one space.
+    readings    the query as typed, and without its question (`what is a …`)     text/names.py
+    keys        its words by stem, plural and corrected spelling                 NameLookup
+    names       those that share a word: titles, aliases, file names, with their folder
+    evidence    0..1 for each note, from its best name
+
+The evidence of a name is the product of three numbers:
+
+    telling     how rare the words are that name and query share: near 0 for `Notes` and `Index`
+    of query    how much of the query the name covers, by rarity
+    of name     how much of the name the query has; a part that several notes have counts less
+
+A hit names a note, so every candidate of the note has its rank and evidence, and fusion counts it
+for the best of them. Headings are names of passages: `git undo commit` is the heading "Undo a
+commit" of the note "git".
+
+If the whole query as typed, or the text in its quotes, is the name of exactly one note, that note
+comes first, even if the query has operators (`Foo (bar)`, `Kettle -rye`) and even if it does not
+pass the query's filter. All other results obey the query as it was understood.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
+from math import fsum, log
+from operator import mul
+from typing import NamedTuple
 
-from msgspec.structs import replace
-
-from ragvault.candidate import Candidate, Exact, PassageFacts
+from ragvault.candidate import Exact, PassageFacts
 from ragvault.plan import QueryPlan
-from ragvault.ports import Corpus
-from ragvault.text.fold import plain_name
+from ragvault.ports import Corpus, NameLookup, NoteName
+from ragvault.text.fold import STOP_WORDS, plain_name
+from ragvault.text.names import NameFolder, joined, plain_words, typed_name, without_frame
 
 MAX_LENGTH = 300  # characters: no name is longer
-MAX_WORDS = 12  # no title has more
-FIRST = 2.0  # score of a named note in a list by date, in which the newest note has 1
+MAX_WORDS = 24  # of a query that may name something
+LOOKED_AT = 60  # names whose evidence is computed
+TELLING = 0.4  # the rarity of shared words that is half of what there can be
+OF_QUERY, OF_NAME = 1.5, 0.5  # exponents of the two shares
+SHARED = 0.5  # exponent of the number of notes that have the same part of a name
+LEAST = 0.1  # evidence below which a name is no hit
+RARITY_OF_STOP_WORDS = 0.03
+OTHER_ORDER = 0.95  # what a name is worth if the query has other words or another order
+HEADING = 0.5  # what a heading is worth
+INITIALS = 0.9  # what a name is worth by its initials
+SLIPS = (1.0, 0.9, 0.8)  # what a corrected word is worth, by its slips
+# A word that is in the vault is corrected only to one that is in so many times more passages.
+COMMONER = 5
 WORD = re.compile(r"\w+")
-_LETTER = re.compile(r"[^\W_]")  # a name without one is in no index
 _QUOTED = re.compile(r'["\u201c](.*)["\u201d]', re.DOTALL)
 
 
-def exact_match(plan: QueryPlan, passage: PassageFacts, corpus: Corpus) -> Exact:
-    """Whether the query is a name of the passage's note, or all its phrases are in the passage."""
-    names, wanted = corpus.note_names(passage.note.id), _query_names(plan.query, plan.text)
-    if not wanted.isdisjoint(names.own):
-        return "title"
-    if not wanted.isdisjoint(names.aliases):
-        return "alias"
-    if not plan.phrases:
-        return ""
-    text, known = plain_name(passage.text), names.own | names.aliases
-    phrases = map(_plain_phrase, plan.phrases)
-    return "phrase" if all(each in text or each in known for each in phrases) else ""
+# --- Evidence ---
 
 
-def notes_named(query: str, corpus: Corpus) -> list[int]:
-    """Every note whose name is the query, as typed or without its quotes."""
-    return corpus.notes_named(query, names_in(query)) if 0 < len(query) <= MAX_LENGTH else []
+class NameQuery:
+    """The words of one reading of a query, with the keys they match and how rare they are."""
+
+    def __init__(self, words: Sequence[str], names: NameLookup, rarity: Rarity) -> None:
+        self.words = tuple(words)
+        self.weights = [rarity(word) for word in words]
+        self._rarity, self._folder = rarity, _folder(names.languages)
+        self._order = tuple(self._folder.keys(word).own for word in words)
+        self._matches = [_matches(word, names, rarity) for word in words]
+        # Words that may be written as one: `cheat sheet` is Cheatsheet.
+        self._joined = [
+            (range(at, at + size), keys)
+            for at, size, word in joined(words)
+            if (keys := names.keys(word))
+        ]
+
+    def keys(self) -> dict[str, float]:
+        """All keys that may be in a name, with the rarity of the words they stand for."""
+        found: dict[str, float] = {}
+        for weight, matches in zip(self.weights, self._matches, strict=True):
+            for key, quality in matches.items():
+                found[key] = max(found.get(key, 0.0), weight * quality)
+        for places, keys in self._joined:
+            for key in keys:
+                found[key] = max(found.get(key, 0.0), fsum(self.weights[at] for at in places))
+        return found
+
+    def of_name(self, name: NoteName) -> Evidence:
+        """The evidence of a note's name."""
+        words = dict(zip(name.keys, name.words, strict=True))  # a word counts once
+        of_query, of_name = self._covered(tuple(words))
+        found = self._evidence(of_query, of_name, [self._rarity(each) for each in words.values()])
+        value = found.value if name.keys == self._order else OTHER_ORDER * found.value
+        return found._replace(value=INITIALS * value if name.kind == "initials" else value)
+
+    def of_heading(self, heading: str, title: str) -> float:
+        """The evidence of a heading, whose note's title may be part of the query as well."""
+        words, own = _words(heading), _words(title)
+        if not words or words == own:
+            return 0.0
+        of_query, of_name = self._in_common(words)
+        if not any(of_name):
+            return 0.0
+        both = map(max, of_query, self._in_common(own)[0])
+        found = self._evidence(list(both), of_name, [self._rarity(word) for word in words])
+        return HEADING * found.value
+
+    def _evidence(
+        self, of_query: Sequence[float], of_name: Sequence[float], weights: Sequence[float]
+    ) -> Evidence:
+        shared = fsum(map(mul, weights, of_name))
+        share_of_name = shared / fsum(weights)
+        share_of_query = fsum(map(mul, self.weights, of_query)) / fsum(self.weights)
+        telling = shared**3 / (shared**3 + TELLING**3)
+        value = telling * share_of_query**OF_QUERY * share_of_name**OF_NAME
+        return Evidence(value, share_of_name, tuple(quality > 0 for quality in of_query))
+
+    def _covered(self, keys: Sequence[str]) -> tuple[list[float], list[float]]:
+        """How well each word of the query is in a name, and each word of the name in the query."""
+        of_query, of_name = [0.0] * len(self.words), [0.0] * len(keys)
+        for at, matches in enumerate(self._matches):
+            for place, key in enumerate(keys):
+                quality = matches.get(key, 0.0)
+                if quality > of_query[at]:
+                    of_query[at] = quality
+                if quality > of_name[place]:
+                    of_name[place] = quality
+        for places, as_one in self._joined:
+            for place, key in enumerate(keys):
+                if key in as_one:
+                    of_name[place] = max(of_name[place], as_one[key])
+                    for at in places:
+                        of_query[at] = max(of_query[at], as_one[key])
+        return of_query, of_name
+
+    def _in_common(self, words: Sequence[str]) -> tuple[list[float], list[float]]:
+        """The same for the words of a heading, which is compared by stem alone."""
+        keys = [self._folder.keys(word).own for word in words]
+        known, asked = set(keys), set(self._order)
+        return [float(key in known) for key in self._order], [float(key in asked) for key in keys]
 
 
-def exact_names(
-    candidates: list[Candidate], plan: QueryPlan, corpus: Corpus, *, all_notes: bool
-) -> tuple[list[Candidate], list[Candidate], list[str]]:
-    """Candidates with the notes that the query names; the added ones; warnings.
+class Evidence(NamedTuple):
+    """0..1, the share of the name that the query has, and which words of the query it covers."""
 
-    `all_notes`: the legs may have missed notes of this name, so every note is looked at.
+    value: float
+    share_of_name: float
+    covered: tuple[bool, ...]
+
+
+_folder = lru_cache(maxsize=8)(NameFolder)
+
+
+@lru_cache(maxsize=4096)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(plain_words(text)))
+
+
+def _matches(word: str, names: NameLookup, rarity: Rarity) -> dict[str, float]:
+    """The keys of names that a word matches, and how well: also by corrected spelling.
+
+    A word of the vault is a mistake only if the corrected one is far commoner: a note that has the
+    same slip must not keep the right one from being found.
     """
-    named = _named(candidates, plan, corpus, all_notes)
-    if not named:
-        return candidates, [], []
-    known = {each.note.id for each in candidates}
-    new = [
-        Candidate(each, exact=exact_match(plan, each, corpus))
-        for each in corpus.first_passages([note for note in named if note not in known])
+    found = dict(names.keys(word))
+    known = rarity.share(word)
+    for key, (other, slips) in names.near(word).items() if word not in STOP_WORDS else ():
+        if key not in found and (not known or rarity.share(other) >= COMMONER * known):
+            found[key] = SLIPS[slips]
+    return found
+
+
+class Rarity:
+    """How rare words are in the text of a vault: 1 for a word of one passage, near 0 for `the`."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+        self._known: dict[str, float] = {}
+
+    def __call__(self, word: str) -> float:
+        if word not in self._known:
+            self._known[word] = self._of(word)
+        return self._known[word]
+
+    def share(self, word: str) -> float:
+        return self._corpus.word_share(word)
+
+    def _of(self, word: str) -> float:
+        if word in STOP_WORDS:
+            return RARITY_OF_STOP_WORDS
+        # One in so many passages has it; a word of none counts as rarer than one of one.
+        most = 2 * max(self._corpus.passage_count(), 2)
+        share = max(self.share(word), 1 / most)
+        return max(RARITY_OF_STOP_WORDS, log(1 / share) / log(most))
+
+
+# --- What a query names ---
+
+
+class Named:
+    """The notes that a query names, best first, and the evidence of headings."""
+
+    def __init__(self, plan: QueryPlan, corpus: Corpus, limit: int) -> None:
+        names = corpus.names()
+        self._queries = readings(plan.text, names, Rarity(corpus))
+        self.exact = exact_notes(plan.query, corpus)  # whatever the filter
+        # Beside operators, the words alone may be a name: `tag:science gluten`.
+        self.called = self.exact or exact_notes(plan.text, corpus)
+        found: dict[int, Evidence] = {}
+        for query in self._queries:
+            for name in names.like(query.keys(), LOOKED_AT):
+                known = query.of_name(name)
+                if name.note not in found or known.value > found[name.note].value:
+                    found[name.note] = known
+        graded = {**_shared_parts(found), **dict.fromkeys(self.called, 1.0)}
+        best = sorted(graded, key=lambda note: (-graded[note], note not in self.called, note))
+        self.notes = {note: graded[note] for note in best if graded[note] >= LEAST}
+        self.notes = dict(islice(self.notes.items(), limit))
+
+    def evidence(self, passage: PassageFacts) -> float:
+        """That of its note's name, or of its own heading if that is more; 0 if it is too little."""
+        headings = (*passage.headings[-1:], *passage.subheadings)
+        title = passage.note.title
+        best = max(
+            (query.of_heading(each, title) for query in self._queries for each in headings),
+            default=0.0,
+        )
+        return max(self.notes.get(passage.note.id, 0.0), best if best >= LEAST else 0.0)
+
+
+def readings(text: str, names: NameLookup, rarity: Rarity) -> list[NameQuery]:
+    """The query as typed, and without the question around it."""
+    steps = without_frame(text, names.languages)
+    words = dict.fromkeys(plain_words(step) for step in (*steps[:1], *steps[-1:]))
+    return [
+        NameQuery(tuple(dict.fromkeys(each)), names, rarity)
+        for each in words
+        if each and len(each) <= MAX_WORDS
     ]
-    every = [*new, *(_without_name(each, named) for each in candidates)]
-    warnings = []
-    if plan.listing or (new and plan.filter is not None):
-        paths = sorted({each.note.path for each in every if each.note.id in named})
-        warnings = [f"“{plan.query}” is also the name of a note: {', '.join(paths)}"]
-    return _first_in_list(every, named) if plan.listing else every, new, warnings
 
 
-def _named(
-    candidates: list[Candidate], plan: QueryPlan, corpus: Corpus, all_notes: bool
-) -> set[int]:
-    """Notes of this name: among the candidates, and those that no leg could find by it."""
-    names = names_in(plan.query)
-    exact = {each.note.id for each in candidates if each.exact}
-    named = {note for note in exact if not names.isdisjoint(_names_of(note, corpus))}
-    if all_notes or _is_hidden(plan):
-        return named | set(notes_named(plan.query, corpus))
-    return named | set(corpus.blank_notes_named(names))
+def _shared_parts(found: Mapping[int, Evidence]) -> dict[int, float]:
+    """The evidence of each note: less for the part of a name that other notes have as well."""
+    parts = Counter(each.covered for each in found.values() if each.share_of_name < 1)
+    return {
+        note: each.value / max(1, parts[each.covered]) ** (SHARED * (1 - each.share_of_name))
+        for note, each in found.items()
+    }
 
 
-def _names_of(note: int, corpus: Corpus) -> frozenset[str]:
-    names = corpus.note_names(note)
-    return names.own | names.aliases
+# --- The query is a name ---
 
 
-def _is_hidden(plan: QueryPlan) -> bool:
-    """Whether no leg searches for this name: the query was understood as something else."""
-    words = WORD.findall(plan.query)
-    as_typed = words == WORD.findall(plan.text) and 0 < len(words) <= MAX_WORDS
-    return plan.filter is not None or plan.listing or not (as_typed and _LETTER.search(plan.text))
+def exact_notes(query: str, corpus: Corpus) -> dict[int, Exact]:
+    """The note whose name is the query, as typed or without its quotes; none if several are.
+
+    A title or file name comes before an alias. Signs count: only if no note has this very name,
+    apostrophes, hyphens and accents are left aside.
+    """
+    if not 0 < len(query) <= MAX_LENGTH:
+        return {}
+    names = corpus.names()
+    for fold in (plain_name, typed_name):
+        wanted = frozenset(map(fold, _as_names(query))) - {""}
+        called: dict[Exact, set[int]] = {"title": set(), "alias": set()}
+        for each in _possible(query, names):
+            if fold(each.text) in wanted:
+                called["alias" if each.kind == "alias" else "title"].add(each.note)
+        for kind, notes in called.items():
+            if notes:
+                return dict.fromkeys(notes, kind) if len(notes) == 1 else {}
+    return {}
 
 
-def _without_name(each: Candidate, named: set[int]) -> Candidate:
-    """A note named by only the words of the query is not named by the whole of it."""
-    other = each.exact in ("title", "alias") and each.note.id not in named
-    return replace(each, exact="") if other else each
-
-
-def _first_in_list(candidates: list[Candidate], named: set[int]) -> list[Candidate]:
-    first = [each for each in candidates if each.note.id in named]
-    rest = [each for each in candidates if each.note.id not in named]
-    return [*(replace(each, exact="title", score=FIRST) for each in first), *rest]
+def _possible(query: str, names: NameLookup) -> Sequence[NoteName]:
+    """Names that may be the query: those with its words, or without any if it has none."""
+    words = plain_words(query)
+    if not words:
+        return [name for text in _as_names(query) for name in names.called(text)]
+    keys = {key: 1.0 for word in words for key in names.keys(word)}
+    return names.like(keys, LOOKED_AT)
 
 
 @lru_cache(maxsize=64)
-def names_in(query: str) -> frozenset[str]:
+def _as_names(query: str) -> tuple[str, ...]:
     """A query as names: as typed, and the text in quotes that are around all of it."""
     quoted = _QUOTED.fullmatch(query.strip())
-    return frozenset((plain_name(query), plain_name(quoted[1]) if quoted else "")) - {""}
+    return (query, quoted[1]) if quoted else (query,)
 
 
-@lru_cache(maxsize=64)
-def _query_names(query: str, text: str) -> frozenset[str]:
-    return (names_in(query) | {plain_name(text)}) - {""}
+# --- Quoted phrases ---
+
+
+def holds_phrases(plan: QueryPlan, passage: PassageFacts, corpus: Corpus) -> bool:
+    """Whether all phrases of the query are in a passage, or are names of its note."""
+    if not plan.phrases:
+        return False
+    text = plain_name(passage.text)
+    known = corpus.note_names(passage.note.id)
+    return all(each in text or each in known for each in map(_plain_phrase, plan.phrases))
 
 
 _plain_phrase = lru_cache(maxsize=64)(plain_name)  # of the query, compared with many passages

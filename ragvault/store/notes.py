@@ -11,12 +11,12 @@ removals for the caches. So a crash after any of them loses nothing.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
+from ragvault.ports import NameRow
 from ragvault.store import links
 from ragvault.store.database import Database, next_revision, reading, select_in, writing
 from ragvault.store.links import LINK, link_keys, to_headings, to_link
@@ -298,24 +298,13 @@ class Notes(Database):
         return [_to_note_row(row) for row in select_in(self._db, query, notes)]
 
     @reading
-    def notes_maybe_named(self, name: str) -> list[NoteRow]:
-        """Notes that may have this title, alias or file name, and some others, by path.
-
-        SQLite compares ASCII letters and digits only; any text matches the rest of the name.
-        """
-        like = _NOT_ALPHANUMERIC.sub("%", name)
-        query = f"""
-            SELECT {_ROW} FROM notes WHERE title LIKE ? OR path LIKE ? OR aliases LIKE ?
-            ORDER BY path"""
-        found = self._db.execute(query, (like, f"%{like}.%", f'%"{like}"%'))
-        return [_to_note_row(row) for row in found]
-
-    @reading
-    def blank_notes(self) -> list[int]:
-        """Notes without a passage, by path."""
-        passages = "SELECT 1 FROM passages WHERE note_id = notes.id"
-        query = f"SELECT id FROM notes WHERE NOT EXISTS ({passages}) ORDER BY path"
-        return [id_ for (id_,) in self._db.execute(query)]
+    def name_rows(self) -> list[NameRow]:
+        """What every note is called, by path."""
+        found = self._db.execute("SELECT id, path, title, aliases FROM notes ORDER BY path")
+        return [
+            NameRow(id_, from_sql(path), from_sql(title), from_json(aliases))
+            for id_, path, title, aliases in found
+        ]
 
     @reading
     def warnings(self) -> list[tuple[str, tuple[str, ...]]]:
@@ -330,7 +319,6 @@ class Notes(Database):
         return [Skipped(*map(from_sql, row)) for row in self._db.execute(query)]
 
 
-_NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]+")
 _ROW = "id, path, title, date, date_source, modified, mtime_ns, importance, aliases"
 _STORED = (
     "SELECT id, path, disk, size, mtime_ns, ctime_ns, inode, digest, recipe, date, date_source,"

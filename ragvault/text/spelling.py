@@ -2,23 +2,23 @@
 
 Near is one slip for words of four to seven letters and two for longer ones, where a slip is a
 letter missing, added, changed or swapped with its neighbour. Digits and words of three letters
-are never guessed at: 1384 is not 1385, and cat is not car.
+are never guessed at: 1384 is not 1385, and cat is not car. A name is compared with few words, so
+there two slips are forgiven from six letters on.
+
+Of several near words the commonest is the best guess: a note that misspells a word, too, must not
+come before all notes that spell it right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence
 from string import ascii_lowercase
-from typing import TYPE_CHECKING
-
-import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SHORTEST = 4
 LONG = 8  # from here on two slips are allowed
+LONG_IN_NAME = 6  # the same for a word of a name
+# A word in so many times more passages is the better guess although it is one slip further away.
+COMMONER = 10
 
 
 def slips(word: str, most: int) -> int:
@@ -28,17 +28,24 @@ def slips(word: str, most: int) -> int:
     return min(most, 2 if len(word) >= LONG else 1)
 
 
+def name_slips(word: str) -> int:
+    """How many slips are forgiven in a word that is compared with names."""
+    if len(word) < SHORTEST or not word.isalpha():
+        return 0
+    return 2 if len(word) >= LONG_IN_NAME else 1
+
+
 def near(
     word: str,
     begins: Callable[[str], Iterable[str]],
-    is_there: Callable[[str], bool],
+    count: Callable[[str], int],
     *,
     most: int,
     limit: int,
 ) -> tuple[str, ...]:
-    """The nearest words: as few slips as possible, at most `limit` of them, in order.
+    """The nearest words: as few slips as possible, at most `limit` of them, the commonest first.
 
-    `begins` gives the words with a beginning and `is_there` says whether a note still contains one.
+    `begins` gives the words with a beginning and `count` says how many documents contain one.
     Most slips come after the second letter, so words that share the first two are tried first;
     then those that share the first, or begin with the second (a letter too many, or two swapped);
     then those of which the first letter was left out. Another first letter is not tried.
@@ -47,46 +54,36 @@ def near(
     found: dict[str, int] = {}
     left_out = [letter + word[:2] for letter in ascii_lowercase]
     for beginnings in ([word[:2]], [word[:1]], [word[1:2]], left_out) if allowed else ():
-        words = {other for letters in beginnings for other in begins(letters)}
-        words = {w for w in words - found.keys() if abs(len(w) - len(word)) <= allowed}
+        words = {other for letters in beginnings for other in begins(letters)} - found.keys()
         others = sorted(w for w in words if w.isalpha() and w != word)
-        found.update(
-            zip(others, edit_distances(word, others).tolist() if others else (), strict=True)
-        )
-        if nearest := _nearest(found, 1, limit, is_there):
-            return nearest
-    return _nearest(found, allowed, limit, is_there)
+        found.update(near_words(word, others, allowed))
+        if _nearest(found, 1, limit, count):
+            break
+    return _nearest(found, allowed, limit, count)
 
 
 def _nearest(
-    found: dict[str, int], allowed: int, limit: int, is_there: Callable[[str], bool]
+    found: dict[str, int], allowed: int, limit: int, count: Callable[[str], int]
 ) -> tuple[str, ...]:
+    """The words with the fewest slips, unless those with one more are far commoner."""
+    groups: list[list[tuple[int, str]]] = []
     for wrong in range(1, allowed + 1):
-        group = filter(is_there, sorted(w for w, slipped in found.items() if slipped == wrong))
-        if living := tuple(islice(group, limit)):
-            return living
-    return ()
+        counted = [(-count(word), word) for word, slipped in found.items() if slipped == wrong]
+        if living := sorted(each for each in counted if each[0]):
+            groups.append(living)
+    if not groups:
+        return ()
+    best = groups[0]
+    for group in groups[1:]:
+        if group[0][0] <= COMMONER * best[0][0]:
+            best = group
+    return tuple(word for _, word in best[:limit])
 
 
-def edit_distances(word: str, others: list[str]) -> NDArray[np.int64]:
-    """The number of slips from a word to each of the others, computed one column at a time."""
-    width = max(1, *map(len, others))
-    letters = np.array(others, dtype=f"<U{width}").view(np.uint32).reshape(len(others), width)
-    before = np.zeros((len(others), width + 1), dtype=np.int64)
-    row = np.tile(np.arange(width + 1), (len(others), 1))
-    for at, letter in enumerate(word):
-        wrong = letters != ord(letter)
-        last, before, row = before, row, np.empty_like(row)
-        row[:, 0] = at + 1
-        for col in range(1, width + 1):
-            row[:, col] = np.minimum(
-                np.minimum(before[:, col], row[:, col - 1]) + 1,
-                before[:, col - 1] + wrong[:, col - 1],
-            )
-            if at and col > 1:
-                swapped = (letters[:, col - 1] == ord(word[at - 1])) & ~wrong[:, col - 2]
-                swap = np.where(swapped, last[:, col - 2] + 1, len(word) + width)
-                row[:, col] = np.minimum(row[:, col], swap)
-    lengths = np.array([len(other) for other in others])
-    found: NDArray[np.int64] = row[np.arange(len(others)), lengths]
-    return found
+def near_words(word: str, others: Sequence[str], allowed: int) -> list[tuple[str, int]]:
+    """Those of some words that are at most so many slips away, each with its slips."""
+    from rapidfuzz.distance import OSA  # imported when a word is misspelt: it takes 20 ms
+    from rapidfuzz.process import extract
+
+    found = extract(word, others, scorer=OSA.distance, score_cutoff=allowed, limit=None)
+    return [(other, int(slipped)) for other, slipped, _ in found]

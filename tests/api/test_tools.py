@@ -166,7 +166,7 @@ def test_no_answer_is_larger_than_its_budget(said, budget):
     index = {"tier": "full", "fresh": True, "pending": 0}
     results = [result(number, each) for number, each in enumerate(said, 1)]
     found = {"vaults": ["v"], "index": index, "results": results, "left_out": 0, "likely": True}
-    shown = search_text(found, budget=budget, detail="passages", least=0.0)
+    shown = search_text(found, budget=budget, detail="passages")
     assert tokens(shown) <= budget + 30
 
 

@@ -124,7 +124,8 @@ def test_a_vault_may_not_choose_the_editor(place):
 def test_json_is_one_object_of_the_contract(place):
     found = json.loads(ask(place, "gluten tag:science", "--vault", "bread", "--json").out)
     assert set(found) == {"query", "vaults", "profile", "took_ms", "plan", "index", "results",
-                          "legs_failed", "left_out", "warnings"}  # fmt: skip
+                          "likely", "legs_failed", "left_out", "warnings"}  # fmt: skip
+    assert found["likely"] is True
     assert set(found["plan"]) == {"type", "text", "filters", "expansions", "weights", "parse"}
     assert found["plan"]["filters"] == {"tag": "science"}
     assert set(found["index"]) == {"revision", "fresh", "pending", "tier"}
@@ -146,9 +147,8 @@ def test_explain_adds_steps_to_results_and_what_every_stage_did(place):
 def test_json_lines_are_the_results_of_the_object(place):
     where = ("gluten", "--vault", "bread")
     lines = ask(place, *where, "--format", "jsonl").out.splitlines()
-    assert [json.loads(line) for line in lines] == json.loads(ask(place, *where, "--json").out)[
-        "results"
-    ]
+    found = json.loads(ask(place, *where, "--json").out)["results"]
+    assert [json.loads(line) for line in lines] == [{**each, "likely": True} for each in found]
 
 
 @pytest.mark.parametrize("here", [".", "bread", "bread/Science", "plain"])
@@ -194,17 +194,86 @@ def test_a_line_of_grep_is_a_line_of_the_file(place):
         assert (place / path).read_text("utf-8").split("\n")[int(number) - 1].strip() == text
 
 
-def test_an_answer_that_is_only_noise_is_said_to_be_one(place):
-    bands = ("weak=0.99", "moderate=0.992", "good=0.994", "excellent=0.996")
-    strict = [word for band in bands for word in ("--set", f"calibrate.bands.{band}")]
-    noise = ask(place, "which oven is the cheapest?", "--vault", "bread", *strict)
-    sure = ask(place, "gluten", "--vault", "bread")
+UNANSWERED = ("which oven is the cheapest?", "--vault", "bread", "--set", "calibrate.likely=0.99")
+NOTICE = "no good match; to list the closest notes, add --all-matches"
 
-    assert noise.out
-    assert sure.out
-    unlikely = "no good match; these are the closest notes"
-    assert unlikely in noise.err
-    assert unlikely not in sure.err
+
+def test_nothing_found_is_said_above_the_closest_three(place):
+    held = ask(place, *UNANSWERED)
+    found = ask(place, "gluten", "--vault", "bread")
+
+    assert held.out.startswith("No good match. Closest notes:\n\n 1  ")
+    assert re.findall(r"^ ?(\d+)  ", held.out, re.MULTILINE) == ["1", "2", "3"]
+    assert (held.code, held.err) == (1, ())
+    assert (found.code, "No good match" in found.out) == (0, False)
+
+
+def test_programs_get_the_closest_three_as_unlikely(place):
+    held = json.loads(ask(place, *UNANSWERED, "--json").out)
+    lines = ask(place, *UNANSWERED, "--format", "jsonl").out.splitlines()
+
+    assert (held["likely"], len(held["results"])) == (False, 3)
+    assert [json.loads(line)["likely"] for line in lines] == [False] * 3
+
+
+@pytest.mark.parametrize("flags", [("--format", "paths"), ("--format", "grep"), ("-0",)])
+def test_a_pipe_gets_nothing_that_is_no_good_match_unless_asked_for(place, flags):
+    held, every = ask(place, *UNANSWERED, *flags), ask(place, *UNANSWERED, *flags, "--all-matches")
+
+    assert (held.out, held.code, held.err) == ("", 1, (NOTICE,))
+    assert (len(re.findall(r"\.md", every.out)) > 3, every.code, every.err) == (True, 1, ())
+
+
+@pytest.mark.parametrize("format_", ["markdown", "context"])
+def test_a_model_is_told_that_there_is_no_good_match(place, format_):
+    assert ask(place, *UNANSWERED, "--format", format_).out.startswith("No good match. ")
+
+
+@pytest.mark.parametrize(
+    "query", ["tag:science", '"gluten"', "Gluten", "tag:science cheapest oven"]
+)
+def test_filters_phrases_and_names_are_never_held_back(place, query):
+    strict = ("--vault", "bread", "--set", "calibrate.likely=1", "--set", "calibrate.exact=0")
+
+    assert ask(place, query, *strict, "--format", "paths").code == (
+        query == "tag:science cheapest oven"
+    )
+
+
+def test_several_vaults_have_three_closest_notes_together(place):
+    both = json.loads(ask(place, *UNANSWERED, "--vault", "plain", "--json").out)
+    wide = json.loads(ask(place, *UNANSWERED, "--vault", "plain", "--json", "--all-matches").out)
+
+    assert (both["likely"], len(both["results"])) == (False, 3)
+    assert (wide["likely"], len(wide["results"])) == (False, 10)
+
+
+def test_a_least_confidence_is_a_flag(place):
+    flags = ("gluten", "--vault", "bread", "--json", "--min-confidence")
+    found = [json.loads(ask(place, *flags, least).out)["results"] for least in ("0", "0.5", "1")]
+
+    assert len(found[0]) > len(found[1]) > len(found[2]) == 0
+    assert all(each["confidence"] >= 0.5 for each in found[1])
+
+
+def test_people_see_a_band_and_the_number_where_they_ask_for_reasons(place):
+    shown = ask(place, "gluten", "--vault", "bread").out
+    explained = ask(place, "gluten", "--vault", "bread", "--explain").out
+
+    assert re.match(r" 1  Gluten  excellent, ", shown)
+    assert re.match(r" 1  Gluten  excellent [01]\.\d\d, ", explained)
+
+
+def test_a_note_has_one_row_that_names_its_other_sections(place):
+    flags = ("dough", "--vault", "bread")
+    found = json.loads(ask(place, *flags, "--json").out)["results"]
+    more = json.loads(ask(place, *flags, "--per-note", "3", "--json").out)["results"]
+    named = next(each for each in found if "also" in each)
+
+    assert len({each["note"] for each in found}) == len(found)
+    assert len({each["note"] for each in more}) < len(more)
+    assert all(set(place) == {"headings", "lines"} for place in named["also"])
+    assert re.search(r"^    also: \S", ask(place, *flags).out, re.MULTILINE)
 
 
 def test_several_vaults_are_one_labelled_list_within_one_limit(place):
@@ -255,7 +324,8 @@ def test_what_a_citation_takes_is_said_to_be_left_out(place):
 @pytest.mark.parametrize(
     ("flags", "settings"),
     [
-        (["--per-note", "2"], {"diversify": {"method": "per-note", "per_note": 2}}),
+        (["--per-note", "2"], {"parents": {"per_note": 2}}),
+        (["--per-note", "5"], {"parents": {"per_note": 5}}),
         (["--passages"], {"parents": {"unit": "passage"}}),
         (["--sections"], {"parents": {"unit": "section"}}),
         (["--neighbours", "2"], {"parents": {"neighbours": 2}}),

@@ -322,7 +322,7 @@ def test_where_no_index_could_answer_it_is_not_said_that_there_is_no_such_note(t
     assert typed("qqqzzz", *where).code == 1
     shutil.rmtree(vault.folder / "caches")
 
-    reply = typed("gluten", *where)
+    reply = typed("collapsed by noon", *where)
 
     assert reply.code == 3
     assert any("run: ragvault index" in line for line in reply.err)

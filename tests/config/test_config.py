@@ -229,7 +229,7 @@ def test_a_mistake_is_told_with_its_line_and_its_cure(text, message, fix, tmp_pa
         ("paths.data = 'here'", '"here" is not a folder such as', 'paths.data = ""'),
         (
             "fuse.order = ['vektor']",
-            'a list of any of "vector", "keyword", "code", "graph", "recency", "access" (Invalid',
+            'a list of any of "name", "vector", "keyword", "code", "graph", "recency", "access" (',
             "fuse.order = ",
         ),
         (
@@ -255,7 +255,7 @@ def test_a_value_that_does_not_fit_is_told_what_would(text, message, default, tm
 def test_a_search_has_a_leg_that_finds_something_by_itself(legs, tmp_path):
     problem = complaint(f"retrieve.legs = {legs}", tmp_path)
 
-    wanted = 'a list of "vector", "keyword", "code", "graph", one of the first three in it'
+    wanted = 'a list of "name", "vector", "keyword", "code", "graph", not "graph" alone'
     assert f" is not {wanted}" in str(problem)
 
 

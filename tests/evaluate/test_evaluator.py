@@ -136,11 +136,12 @@ def test_a_part_that_changes_no_order_is_not_worth_zero_by_chance(found):
 
 def test_every_part_that_is_on_is_taken_away_in_turn(found):
     parts = {each["part"]: each for each in found["ablations"]}
-    assert {"vector", "keyword", "code", "graph", "backlinks", "recency", "dedup"} <= set(parts)
+    legs = {"name", "vector", "keyword", "code", "graph"}
+    assert {*legs, "backlinks", "recency", "dedup"} <= set(parts)
     assert {"access", "rerank"} <= set(found["off"])
     assert not set(found["off"]) & set(parts)
-    assert parts["keyword"]["mean"] > 0
-    assert parts["keyword"]["helps"]
+    assert parts["fuse"]["mean"] > 0
+    assert parts["fuse"]["helps"]
 
 
 def test_every_signal_is_counted_on_the_exam(found):

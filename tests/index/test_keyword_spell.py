@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ragvault.config.settings import Boosts
 from ragvault.plan import Or, Phrase, Words
-from ragvault.text.spelling import edit_distances, near
+from ragvault.text.spelling import near, near_words
 from tests.keyword_kit import ENGINES, Shelf, note, passage
 
 
@@ -138,7 +138,7 @@ def test_parts_of_a_compound_that_is_found_are_not_guessed_at(shelf):
      ("abcd", "axcd", 1), ("abcdefgh", "badcefgh", 2), ("abcd", "wxyz", 4)],
 )  # fmt: skip
 def test_slips_are_counted(word, other, slips):
-    assert edit_distances(word, [other, "abcdefghij"])[0] == slips
+    assert dict(near_words(word, [other, "abcdefghij"], 9))[other] == slips
 
 
 def test_near_spellings_are_the_nearest_only():

@@ -81,7 +81,8 @@ def test_the_first_match_wins_and_conditions_have_no_say(query, kind):
 def test_each_kind_raises_one_leg(kind, leg, factor):
     found = type_weights(kind, TypeWeights())
 
-    assert found == {"vector": 1.0, "keyword": 1.0, "code": 1.0, "graph": 1.0, leg: factor}
+    even = dict.fromkeys(("name", "vector", "keyword", "code", "graph"), 1.0)
+    assert found == even | {leg: factor}
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,20 @@
-"""Calibration: the seed's curve, its bands, and a confidence that one leg can carry."""
+"""Calibration: ragdocs' curve, bands, and a confidence that one leg can carry."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rank_kit import candidate, context, ids, names, pools
 
 from ragvault.config import profiles
-from ragvault.rank.calibrate import band, calibrate, sigmoid
+from ragvault.rank.calibrate import calibrate, evidence_parts, sigmoid
 from ragvault.rank.fuse import fuse
 
 SCORE = {"calibrate__source": "score"}
 # A hit that nothing speaks for, where each leg found it.
-HOPELESS = {"scores": {"vector": 0.3, "keyword": 0.4}, "evidence": {"coverage": 0.1}}
+HOPELESS = {"scores": {"vector": 0.5, "keyword": 0.4}, "evidence": {"coverage": 0.1}}
 RANKS = {"vector": 1, "keyword": 1, "recency": 1, "access": 1}
 
 
@@ -43,12 +44,12 @@ def test_the_seeds_curve(score, sure):
         (0.51, "moderate"),
         (0.5, "weak"),
         (0.31, "weak"),
-        (0.3, "noise"),
-        (0.0, "noise"),
+        (0.3, "unlikely"),
+        (0.0, "unlikely"),
     ],
 )
 def test_bands_begin_above_their_number(sure, name):
-    assert band(sure, context().settings.calibrate.bands) == name
+    assert context().settings.calibrate.bands.name(sure) == name
 
 
 def test_the_seeds_floor_drops_what_one_leg_found_first():
@@ -65,7 +66,7 @@ def test_the_seeds_floor_drops_what_one_leg_found_first():
     "single",
     [
         candidate("vector", scores={"vector": 0.75}, vector=1),
-        candidate("keyword", evidence={"coverage": 1.0, "passage": 0.4}, keyword=1),
+        candidate("keyword", evidence={"coverage": 1.0}, keyword=1),
         candidate("title", exact="title"),
     ],
     ids=lambda each: each.note.title,
@@ -77,9 +78,28 @@ def test_what_one_leg_knows_survives_a_floor_in_the_default_profile(single):
 
 
 def test_what_no_leg_knows_does_not():
-    weak = candidate(scores={"vector": 0.5}, evidence={"coverage": 0.3, "passage": 0.1}, vector=9)
+    weak = candidate(scores={"vector": 0.5}, evidence={"coverage": 0.3}, vector=9)
 
-    assert calibrate([weak], context("default", calibrate__floor=0.3)).kept == ()
+    assert calibrate([weak], context("default", calibrate__floor=0.3, unrelated=0.45)).kept == ()
+
+
+def test_a_cosine_counts_from_what_unrelated_texts_have_by_the_same_model():
+    """0.72 of a model whose unrelated texts have 0.45, and 0.58 of one with 0.16, say the same."""
+    near = calibrate([candidate(scores={"vector": 0.725})], context("default", unrelated=0.45))
+    far = calibrate([candidate(scores={"vector": 0.58})], context("default", unrelated=0.16))
+
+    assert near[0].confidence == pytest.approx(far[0].confidence)
+    assert near[0].confidence > calibrate(
+        [candidate(scores={"vector": 0.58})], context("default", unrelated=0.45)
+    )[0].confidence  # fmt: skip
+
+
+def test_words_carry_the_whole_evidence_where_there_are_no_vectors():
+    worded = candidate("worded", evidence={"coverage": 1.0, "note": 0.5})
+    alone = calibrate([worded], context("default"))[0]
+    beside = calibrate([worded, candidate("near", scores={"vector": 0.6})], context("default"))[0]
+
+    assert (alone.band, alone.confidence > beside.confidence) == ("excellent", True)
 
 
 def test_a_confidence_of_the_floor_itself_stays():
@@ -89,13 +109,13 @@ def test_a_confidence_of_the_floor_itself_stays():
 
 
 @pytest.mark.parametrize("name", profiles.names())
-def test_a_hopeless_hit_is_called_noise_whatever_the_scale_of_its_score(name):
+def test_a_hopeless_hit_is_called_unlikely_whatever_the_scale_of_its_score(name):
     """But for the seed that has a calibration of its own: there, what legs agree on is sure."""
-    ctx = context(name, calibrate__floor=0.0)
+    ctx = context(name, calibrate__floor=0.0, unrelated=0.45)
     (found,) = calibrate(fuse([candidate(**HOPELESS, **RANKS)], ctx), ctx)
 
     if ctx.settings.calibrate.source == "evidence":
-        assert (found.band, found.confidence < 0.1) == ("noise", True)
+        assert (found.band, found.confidence < 0.1) == ("unlikely", True)
     else:
         assert name in {"ragdocs", "docs", "technical", "personal", "research"}
 
@@ -136,3 +156,22 @@ def test_an_answer_that_the_floor_emptied_says_so():
         "all 2 passages found are below the confidence floor of 1 (calibrate.floor)",
     )
     assert some.warnings == ()
+
+
+@given(pools(scored=True))
+def test_more_evidence_is_never_less_sure(pool):
+    ctx = context("default", fuse__exact=0)
+    found = calibrate([replace(each, exact="") for each in pool], ctx)
+    sums = [sum(parts.values()) for parts in evidence_parts(found, ctx)]
+
+    in_order = [c.confidence for _, c in sorted(zip(sums, found, strict=True), key=lambda p: p[0])]
+    assert in_order == sorted(in_order)
+
+
+def test_a_query_that_everything_matches_a_little_is_answered_by_nothing():
+    best = candidate("best", scores={"vector": 0.72})
+    ctx = context("default", unrelated=0.45)
+    alike = calibrate([best, *(candidate(f"n{n}", scores={"vector": 0.7}) for n in range(9))], ctx)
+    alone = calibrate([best, *(candidate(f"n{n}", scores={"vector": 0.5}) for n in range(9))], ctx)
+
+    assert alone[0].confidence > alike[0].confidence + 0.15

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from rank_kit import candidate, context, few, ids, names, pools
 
-from ragvault.candidate import Excerpt
+from ragvault.candidate import Excerpt, SectionPlace
 from ragvault.rank.budget import budget, fit_budget
-from ragvault.rank.limit import limit
+from ragvault.rank.limit import is_likely, limit
 from ragvault.rank.parents import parents
 
 SECTIONS = {"parents__enabled": True, "parents__unit": "section"}
@@ -107,7 +108,119 @@ def test_every_result_contains_its_candidate(pool, neighbours):
     assert {*ids(found), *(m for c in found for m in c.merged)} == set(ids(pool))
 
 
+# One row a note
+
+ONE_ROW = {**SECTIONS, "parents__per_note": 1, "parents__alike": 0.4, "unrelated": 0.45}
+NEAR, FAR = [1.0, 0.0], [0.6, 0.8]  # a cosine of 0.6 is an evidence of 0.27
+
+
+def of_two_notes():
+    return [
+        in_section("a", 1, score=0.9),
+        in_section("a", 2, score=0.8, ordinal=1),
+        in_section("b", 3, score=0.7),
+        in_section("a", 4, score=0.6, ordinal=2),
+    ]
+
+
+def test_the_best_section_stands_for_its_note_and_the_others_are_named_below_it():
+    pool = of_two_notes()
+    found = parents(pool, context(**ONE_ROW, sections=SHOWN))
+
+    assert [c.text for c in found] == ["section 1\n", "section 3\n"]
+    assert found[0].also == (SectionPlace(("H2",), (20, 29)), SectionPlace(("H4",), (40, 49)))
+    assert [(r.reason, r.by.id) for r in found.removed] == [
+        ("its note is already shown", pool[0].id)
+    ] * 2
+
+
+def test_sections_that_say_different_things_have_rows_of_their_own():
+    pool = of_two_notes()
+    vectors = {each.id: np.array(NEAR) for each in pool} | {pool[1].id: np.array(FAR)}
+    found = parents(pool, context(**ONE_ROW, sections=SHOWN, vectors=vectors))
+
+    assert [c.text for c in found] == ["section 1\n", "section 2\n", "section 3\n"]
+    assert [len(c.also) for c in found] == [1, 0, 0]
+
+
+def test_more_rows_a_note_on_request():
+    found = parents(of_two_notes(), context(**{**ONE_ROW, "parents__per_note": 2}, sections=SHOWN))
+
+    assert [c.text for c in found] == ["section 1\n", "section 2\n", "section 3\n"]
+
+
+def test_only_what_would_have_been_among_the_results_is_named():
+    found = parents(of_two_notes(), context(**ONE_ROW, sections=SHOWN, limit=3))
+
+    assert found[0].also == (SectionPlace(("H2",), (20, 29)),)
+
+
+def test_the_sections_of_the_only_note_found_are_the_results():
+    pool = [in_section("a", at, score=1 / at, ordinal=at) for at in (1, 2, 3)]
+
+    assert len(parents(pool, context(**ONE_ROW, sections=SHOWN))) == 3
+
+
 # Limit
+
+
+def sure(*confidence, **facts):
+    return [
+        replace(candidate(f"n{at}", **facts), confidence=number, band="as it was")
+        for at, number in enumerate(confidence)
+    ]
+
+
+def test_no_result_looks_more_likely_than_the_one_above_it():
+    found = limit(sure(0.6, 0.8, 0.4), context())
+
+    assert [(c.confidence, c.band) for c in found][1:] == [(0.6, "moderate"), (0.4, "as it was")]
+    assert found[1].steps[-1].why == "0.600: no more likely than the result above (0.800)"
+
+
+@given(st.lists(st.one_of(st.floats(0, 1), st.none()), max_size=12))
+def test_shown_confidence_never_rises_and_is_never_raised(drawn):
+    pool = sure(*drawn)
+    found = limit(pool, context(limit__n=20, all_matches=True))
+    shown = [c.confidence for c in found if c.confidence is not None]
+
+    assert shown == sorted(shown, reverse=True)
+    assert ids(found) == ids(pool)
+    assert all(
+        before.confidence is None or now.confidence <= before.confidence
+        for now, before in zip(found, pool, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("pool", "flags", "count"),
+    [
+        (sure(0.19, 0.1, 0.1, 0.1, 0.1), {}, 3),
+        (sure(0.19, 0.1, 0.1, 0.1, 0.1), {"all_matches": True}, 5),
+        (sure(0.2, 0.1, 0.1, 0.1, 0.1), {}, 5),
+        (sure(None, None, None, None), {}, 4),  # a list by a filter
+        (sure(0.19, 0.1, 0.1, 0.1, exact="phrase"), {}, 4),
+        (sure(0.19, 0.1, 0.1, 0.1, evidence={"coverage": 1.0}), {}, 4),
+        (sure(0.19, 0.1, 0.1, 0.1), {"limit": 2}, 2),
+    ],
+)
+def test_where_nothing_is_likely_only_the_closest_few_are_shown(pool, flags, count):
+    found = limit(pool, context("default", **flags))
+
+    assert len(found) == count
+    assert len(found) + len(found.removed) == len(pool)
+    assert is_likely(found.kept, context("default").settings) == (count > 3 and not flags)
+
+
+def test_results_below_the_least_confidence_are_not_shown():
+    some = limit(sure(0.9, 0.5, 0.4), context(limit__min_confidence=0.5))
+    none = limit(sure(0.45, 0.4), context(limit__min_confidence=0.5))
+    listed = limit(sure(None, None), context(limit__min_confidence=0.5))
+
+    assert [c.confidence for c in some] == [0.9, 0.5]
+    assert some.removed[0].reason == "its confidence is below 0.5"
+    assert none.warnings == ("no result has a confidence of 0.5; the highest is 0.45",)
+    assert (len(none), len(listed)) == (0, 2)
 
 
 def test_the_callers_number_wins_over_the_modes_and_that_over_the_setting():

@@ -134,7 +134,7 @@ LARGEST = {
     "boost__community__factor": 1e6,
     "boost__access__enabled": True,
     "boost__access__weight": 1e6,
-    "calibrate__vector__steepness": 1e9,
+    "calibrate__evidence__steepness": 1e9,
 }
 
 

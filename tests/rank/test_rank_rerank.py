@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from rank_kit import candidate, context, names
 
 from ragvault.errors import ModelUnusable
@@ -43,6 +44,23 @@ def test_its_scores_replace_the_order_and_become_the_confidence():
 
     assert [(c.note.title, c.score) for c in found] == [("b", 0.9), ("c", 0.5), ("a", 0.2)]
     assert (found[0].confidence, found[0].band) == (0.9, "good")
+
+
+def test_both_readings_count_in_the_confidence():
+    """A right answer that it does not understand stays a good one, and it can raise another."""
+    first = [replace(each, confidence=0.78) for each in pool("ab")]
+    ctx = context(
+        "default",
+        rerank__enabled=True,
+        rerank__close=0,
+        rerank__titles=False,
+        reranker=Says(a=0.0, b=1.0),
+    )
+    found = {each.note.title: each for each in rerank(first, ctx)}
+
+    assert found["a"].confidence == pytest.approx(0.61, abs=0.01)
+    assert found["b"].confidence == pytest.approx(0.83, abs=0.01)
+    assert (found["a"].band, found["b"].band) == ("moderate", "good")
 
 
 def test_what_it_did_not_read_is_dropped_or_stays_behind():

@@ -21,7 +21,7 @@ class Leg:
     """Finds one passage; hangs while `stuck` is set to an event that nobody has set."""
 
     def __init__(self, name, stuck=None):
-        self.name, self._stuck = name, stuck
+        self.name, self.in_caller, self._stuck = name, False, stuck
 
     def search(self, plan, limit, allowed):
         if self._stuck:
@@ -97,8 +97,9 @@ def test_a_leg_may_have_more_time_than_the_others(stuck, pool):
     legs = [Slow("vector"), Leg("keyword", stuck), Leg("code")]
     expected = []
     limits, scopes, clock = dict.fromkeys(LEGS, 1), dict.fromkeys(LEGS), time.perf_counter
-    running = submit_legs(SimpleNamespace(), legs, limits, scopes, pool, clock)
-    answers = await_legs(running, expect, seconds=seconds, clock=clock)
+    searched = (SimpleNamespace(), legs, limits, scopes)
+    running = submit_legs(*searched, pool, clock)
+    answers = await_legs(*searched, expect, running=running, seconds=seconds, clock=clock)
     assert [run.failed for run, _ in answers] == ["", "no answer within 0.05 s", ""]
     assert expected == [{3}]  # what the code leg found, while others were waited for
 

@@ -1,17 +1,24 @@
-"""A query that is the very name of a note finds that note first, whatever signs the name has."""
+"""A query that names a note finds that note first, however it is typed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timezone
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ragvault.answer.results import Response
 from ragvault.corpus import LocalCorpus
 from ragvault.errors import UsageError
-from ragvault.retrieve.names import notes_named
+from ragvault.index.names import NameIndex
+from ragvault.plan import QueryPlan
+from ragvault.ports import NameRow
+from ragvault.retrieve.names import Named, exact_notes
 from ragvault.search import search
+from ragvault.text.names import NameFolder
 from ragvault.types import SearchRequest
 from ragvault.vault import Vault
 
@@ -174,8 +181,8 @@ def test_what_cannot_be_a_query_is_still_an_error_where_no_note_is_called_so(ind
 
 
 def test_a_name_past_its_limit_is_no_name(index):
-    assert notes_named("x" * 301, index) == []
-    assert notes_named("", index) == []
+    assert exact_notes("x" * 301, index) == {}
+    assert exact_notes("", index) == {}
 
 
 def test_a_title_comes_first_however_many_names_it_is_a_part_of(tmp_path):
@@ -189,3 +196,161 @@ def test_a_title_comes_first_however_many_names_it_is_a_part_of(tmp_path):
     with vault.corpus() as opened:
         assert paths(ask(opened, "Meeting"))[:1] == ["Meeting.md"]
         assert paths(ask(opened, "Meeting with Anna 7"))[:1] == ["Meeting 7.md"]
+
+
+# --- Names as people type them ---
+
+TYPED_NOTES = {
+    "thoughts/Nash equilibrium.md": "# Nash equilibrium\n\nNobody gains by changing alone.\n",
+    "thoughts/game theory.md": "# Game theory\n\n" + "The nash equilibrium of a game. " * 9,
+    "thoughts/Chesterton's Fence.md": "Ask why it stands there.\n",
+    "thoughts/cargo.md": "# Cargo culting\n\nSee also chesterton fence and the chestertons.\n" * 3,
+    "The Mythical Man-Month.md": "Adding people makes it later.\n",
+    "books.md": "# Books\n\nThe mythical man month, the mythical man month.\n",
+    "crdt.md": "# Conflict-free Replicated Data Type (CRDT)\n\nMerges by itself.\n",
+    "bft.md": "# Building a store\n\nWhat a crdt is, and why a crdt. A crdt of crdts.\n",
+    "Network Time Protocol.md": "Clocks that agree.\n",
+    "clocks.md": "# Clocks\n\nSeveral clocks, and ntp with ntp.\n",
+    "Alexandre Grothendieck.md": "A mathematician.\n",
+    "taste.md": "# Taste\n\nGrothendieck had taste. Grothendieck, Grothendieck.\n",
+    "ui/Command palette.md": "Opens with a key.\n",
+    "Web Clipper/Templates.md": "For pages.\n",
+    "Mail/Templates.md": "For letters.\n",
+    "clip.md": "# Clips\n\nThe web clipper has templates; web clipper templates are many.\n",
+    "Sauerteig.md": "Mehl und Wasser, und der Teig ist nicht fertig.\n",
+    "brot.md": "# Brot\n\nDer Sauerteig und der Sauerteig ist nicht die Hefe.\n",
+    "NVIM Cheatsheet.md": "Keys.\n",
+    "git.md": "# git\n\n## Undo a commit\n\nReset it.\n\n## Branches\n\nMany.\n",
+    "Notes.md": "A page that lists others.\n",
+    "Index.md": "A page that lists others, too.\n",
+    **{f"daily/{at}.md": f"# Day {at}\n\nNotes of day {at}, an index.\n" for at in range(40)},
+}
+FORMS = {
+    "what is nash equilibrium?": "thoughts/Nash equilibrium.md",
+    "nash equilibria": "thoughts/Nash equilibrium.md",
+    "nash equilibrum": "thoughts/Nash equilibrium.md",
+    "nash-equilibrium": "thoughts/Nash equilibrium.md",
+    "notes about nash equilibrium": "thoughts/Nash equilibrium.md",
+    "chestertons fence": "thoughts/Chesterton's Fence.md",
+    "chesterton fence": "thoughts/Chesterton's Fence.md",
+    "Chesterton’s Fence": "thoughts/Chesterton's Fence.md",
+    "the mythical man month": "The Mythical Man-Month.md",
+    "mythical manmonth": "The Mythical Man-Month.md",
+    "what is a CRDT": "crdt.md",
+    "conflict free replicated data types": "crdt.md",
+    "NTP": "Network Time Protocol.md",
+    "who is Grothendieck": "Alexandre Grothendieck.md",
+    "grothendieck": "Alexandre Grothendieck.md",
+    "comand pallete": "ui/Command palette.md",
+    "web clipper templates": "Web Clipper/Templates.md",
+    "was ist ein Sauerteig?": "Sauerteig.md",
+    "nvim cheat sheet": "NVIM Cheatsheet.md",
+    "git undo commit": "git.md",
+}
+
+
+@pytest.fixture(scope="module")
+def typed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCorpus]:
+    root = tmp_path_factory.mktemp("typed") / "vault"
+    for path, text in TYPED_NOTES.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
+    vault = Vault.open(root, flags=FAKE)
+    vault.index()
+    with vault.corpus() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("query", FORMS)
+def test_the_note_that_is_the_topic_comes_first(typed, query):
+    assert paths(ask(typed, query))[:1] == [FORMS[query]]
+
+
+@pytest.mark.parametrize(
+    "query", ["notes of day 7", "the index of notes", "index of day 12", "notes for the day"]
+)
+def test_a_title_of_one_common_word_does_not_win_over_what_the_words_mean(typed, query):
+    response = ask(typed, query)
+
+    assert not {"Notes.md", "Index.md"} & set(paths(response)[:3])
+
+
+def test_a_common_word_is_worth_less_than_a_rare_one(typed):
+    rare = named(typed, "palette")["ui/Command palette.md"]
+
+    assert named(typed, "some notes").get("Notes.md", 0.0) < 0.5 * rare
+
+
+def test_evidence_is_graded(typed):
+    whole = named(typed, "what is nash equilibrium")
+    part = named(typed, "nash")
+    more = named(typed, "nash equilibrium of the prisoners in a dilemma")
+    note = "thoughts/Nash equilibrium.md"
+
+    assert 0 < part[note] < whole[note] <= 1
+    assert 0 < more[note] < whole[note]
+
+
+@given(st.text(st.sampled_from("nash equilibrium notes CRDT's (crdt) 日- ?"), max_size=40))
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_evidence_is_between_0_and_1(typed, query):
+    assert all(0 < value <= 1 for value in named(typed, query).values())
+
+
+def test_the_order_of_notes_does_not_matter():
+    rows = [
+        NameRow(at, path, path.rpartition("/")[2].removesuffix(".md"), ())
+        for at, path in enumerate(TYPED_NOTES)
+    ]
+    folder = NameFolder(("english",))
+    weights = {"nash": 1.0, "equilibrium": 1.0, "templat": 0.5, "note": 0.1}
+    there, back = NameIndex(rows, folder), NameIndex(rows[::-1], folder)
+
+    assert set(there.like(weights, 50)) == set(back.like(weights, 50))
+    assert there.keys("equilibria") == back.keys("equilibria")
+    assert there.near("equilibrum") == back.near("equilibrum")
+
+
+def test_a_name_of_several_notes_puts_none_of_them_first_by_rule(typed):
+    assert exact_notes("Templates", typed) == {}
+    assert set(exact_notes("nash equilibrium", typed).values()) == {"title"}
+
+
+def test_a_name_counts_for_one_passage_of_its_note(typed):
+    found = [each for each in ask(typed, "what is git").results if each.note.path == "git.md"]
+    terms = [term for each in found for term in each.steps[0].terms if term.name == "name"]
+
+    assert len(terms) == 1
+    assert all(each.evidence["name"] > 0 for each in found)
+
+
+def test_without_the_leg_there_is_no_evidence_of_names(typed):
+    vault = Vault.open(typed.root, flags=(*FAKE, 'retrieve.legs=["vector","keyword"]'))
+    with vault.corpus() as plain:
+        response = ask(plain, "nash equilibrium")
+
+    assert not any("name" in each.evidence or each.exact for each in response.results)
+
+
+def test_a_renamed_note_is_found_by_its_new_name(tmp_path):
+    (tmp_path / "Kettle.md").write_text("Boils.\n")
+    vault = Vault.open(tmp_path, flags=FAKE)
+    vault.index()
+    with vault.corpus() as opened:
+        assert list(named(opened, "what is a kettle"))
+        (tmp_path / "Kettle.md").rename(tmp_path / "Samovar.md")
+        vault.index()
+        opened.refresh()
+        assert list(named(opened, "samovars")) == ["Samovar.md"]
+        assert not named(opened, "what is a kettle")
+
+
+def named(index: LocalCorpus, query: str) -> dict[str, float]:
+    """The notes that a query names, with their evidence."""
+    with index.snapshot():
+        plan = replace(QueryPlan(query, "plain"), text=query)
+        notes = Named(plan, index, 20).notes
+        facts = {each.note.id: each.note.path for each in index.first_passages(list(notes))}
+        return {facts[note]: value for note, value in notes.items()}

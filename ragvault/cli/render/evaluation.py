@@ -63,15 +63,30 @@ def tuning(receipt: Mapping[str, Any]) -> str:
         f"judged on {judged['n']} others{_unanswerable(receipt)}: "
         f"{judged['metric']} {judged['mean']:+.3f} {_interval(judged)}",
     ]
-    lines += [f"  {key}: {old:g} -> {new:g}" for key, (old, new) in receipt["settings"].items()]
-    lines += [f"  {kind or '(none)'}: {shift:+.3f}" for kind, shift in judged["kinds"].items()]
+    kinds = [f"  {kind or '(none)'}: {shift:+.3f}" for kind, shift in judged["kinds"].items()]
+    return "\n".join([*lines, *_changes(receipt), *kinds, _end(receipt)])
+
+
+def confidence(receipt: Mapping[str, Any]) -> str:
+    """How a confidence fits before and after, and whether the new curve was kept."""
+    judged = receipt["judged"]
+    line = (
+        f"judged on {judged['n']} results of unseen questions: the squared error of the confidence "
+        f"goes from {judged['before']:.3f} to {judged['after']:.3f}"
+    )
+    return "\n".join([line, *_changes(receipt), _end(receipt)])
+
+
+def _changes(receipt: Mapping[str, Any]) -> list[str]:
+    return [f"  {key}: {old:g} -> {new:g}" for key, (old, new) in receipt["settings"].items()]
+
+
+def _end(receipt: Mapping[str, Any]) -> str:
     if not receipt["accepted"]:
-        lines.append(f"kept your current settings: {receipt['refusal']}")
-    elif receipt["dry_run"]:
-        lines.append("kept your current settings: --dry-run")
-    else:
-        lines.append(f"saved in {printable(receipt['file'])}; to remove it: ragvault tune --revert")
-    return "\n".join(lines)
+        return f"kept your current settings: {receipt['refusal']}"
+    if receipt["dry_run"]:
+        return "kept your current settings: --dry-run"
+    return f"saved in {printable(receipt['file'])}; to remove it: ragvault tune --revert"
 
 
 def _unanswerable(receipt: Mapping[str, Any]) -> str:

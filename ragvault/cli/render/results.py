@@ -19,6 +19,8 @@ from ragvault.text.printable import harmless, one_line, printable
 from ragvault.text.wrap import wrapped
 
 INDENT = "    "
+NO_MATCH = "No good match. Closest notes:"
+MAX_ALSO = 4  # sections named below a result
 DAY = 86400  # seconds
 # From how many days on an age is given in which unit, and the length of the unit in days.
 UNITS = ((730, "year", 365), (60, "month", 30), (14, "week", 7), (2, "day", 1))
@@ -33,6 +35,17 @@ class Page(NamedTuple):
     answer: SearchAnswer
     caller: Caller
     explain: bool = False
+    all_matches: bool = False
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether these are only the closest notes, and none of them a good match."""
+        return bool(self.answer.results) and not self.answer.likely
+
+    @property
+    def matches(self) -> tuple[SearchResult, ...]:
+        """What a pipe may take for matches: nothing that is held back, unless asked for."""
+        return () if self.is_held_back and not self.all_matches else self.answer.results
 
     def place(self, result: SearchResult) -> str:
         """A path that works in the caller's folder."""
@@ -61,7 +74,8 @@ def as_text(page: Page) -> str:
     links = all(each.config.output.links for each in answer.answers)
     style = style_for(page.caller, links)
     parts = [_result(page, rank, each, style) for rank, each in enumerate(answer.results, 1)]
-    lines = list(chain.from_iterable((*part, "") for part in parts))
+    lines = [NO_MATCH, ""] if page.is_held_back else []
+    lines += chain.from_iterable((*part, "") for part in parts)
     if page.explain:
         for each in answer.answers:
             lines += [f"{each.vault}:"] if answer.several else []
@@ -79,6 +93,8 @@ def _result(page: Page, rank: int, result: SearchResult, style: Style) -> Iterat
     yield INDENT + style.linked(style.styled(place, CYAN), result.uri)
     if result.snippet.text:  # a note that is all frontmatter has none
         yield from style.marked(same_length(result.snippet.text), result.snippet.marks, INDENT)
+    if result.candidate.also:
+        yield INDENT + style.styled(f"also: {printable(_also(result.candidate))}", FAINT)
     if page.explain:
         reasons = (f"      {printable(line)}" for line in _reasons(result.candidate))
         yield from (wrapped(line, style.width) for line in reasons)
@@ -91,11 +107,24 @@ def _headings(candidate: Candidate) -> list[str]:
     return [title, *(headings[1:] if headings[:1] == [title] else headings)]
 
 
+def _also(candidate: Candidate) -> str:
+    """The other sections of the note that matched, by their own heading or else their lines."""
+    known = {candidate.note.title, *candidate.headings}  # on the row already
+    names = [
+        next((each for each in reversed(place.headings) if each not in known), "")
+        or f"lines {place.lines[0]}-{place.lines[1]}"
+        for place in candidate.also
+    ]
+    shown = list(dict.fromkeys(names))
+    more = len(shown) - MAX_ALSO
+    return ", ".join(shown[:MAX_ALSO]) + (f" and {more} more" if more > 0 else "")
+
+
 def _facts(page: Page, result: SearchResult, style: Style) -> str:
     candidate, facts = result.candidate, []
     if candidate.confidence is not None:
-        confidence = f"{candidate.band} {candidate.confidence:.2f}"
-        facts.append(style.styled(confidence, BANDS.get(candidate.band, FAINT)))
+        number = f" {candidate.confidence:.2f}" if page.explain else ""
+        facts.append(style.styled(f"{candidate.band}{number}", BANDS.get(candidate.band, FAINT)))
     if candidate.note.modified is not None:
         facts.append(style.styled(age_in_words(page.caller.now - candidate.note.modified), FAINT))
     if page.answer.several:
@@ -162,7 +191,7 @@ def as_paths(page: Page) -> str:
 
 def _paths(page: Page) -> list[str]:
     safe = printable if page.caller.terminal else str
-    return list(dict.fromkeys(safe(page.place(each)) for each in page.answer.results))
+    return list(dict.fromkeys(safe(page.place(each)) for each in page.matches))
 
 
 def as_grep(page: Page) -> str:
@@ -171,13 +200,13 @@ def as_grep(page: Page) -> str:
     return "\n".join(
         f"{safe(page.place(each))}:{each.line}: "
         f"{printable(each.snippet.line_in(each.candidate.passage.text))}"
-        for each in page.answer.results
+        for each in page.matches
     )
 
 
 def as_markdown(page: Page) -> str:
     """Sections, each under a heading with its place."""
-    parts = []
+    parts = [f"{NO_MATCH}\n"] if page.is_held_back else []
     for each in page.answer.results:
         title = one_line(each.candidate.note.title or each.candidate.note.path)
         text = each.candidate.text.strip()  # empty for a note that is all frontmatter
@@ -187,7 +216,7 @@ def as_markdown(page: Page) -> str:
 
 def as_context(page: Page) -> str:
     """Sections with numbered citations, ready for a model's prompt."""
-    parts = []
+    parts = [f"{NO_MATCH}\n"] if page.is_held_back else []
     for number, each in enumerate(page.answer.results, 1):
         heading = one_line(" > ".join(each.candidate.headings) or each.candidate.note.title)
         head = f"[{number}] {_citation(page, each)} | {heading}"

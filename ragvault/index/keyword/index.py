@@ -328,6 +328,13 @@ class Index:
         return self._engine.words(MAIN)
 
     @_reads
+    def share(self, word: str) -> float:
+        every = self._having.get(PASSAGE, 0)
+        places = self._terms(HasTerm(word, ("", STEM), MAIN))
+        count = max((self._frequency(*place) for place in places), default=0)
+        return min(1.0, count / every) if every else 0.0
+
+    @_reads
     def holders(self, term: str) -> int:
         return self._engine.frequency(MAIN, term)
 
@@ -356,7 +363,7 @@ class Index:
             found = near(
                 form,
                 partial(self._beginning_with, field),
-                partial(self._is_word, field),
+                partial(self._word_count, field),
                 most=self._settings.slips,
                 limit=self._settings.spellings,
             )
@@ -369,8 +376,12 @@ class Index:
     def _beginning_with(self, field: str, letters: str) -> list[str]:
         return [word for name in fields_of(field) for word in self._engine.begins(name, letters)]
 
-    def _is_word(self, field: str, word: str) -> bool:
-        return self._is_there(HasTerm(word, ("",), field))
+    def _word_count(self, field: str, word: str) -> int:
+        """How many documents have a word; 0 if all that had it were removed."""
+        term = HasTerm(word, ("",), field)
+        if not self._is_there(term):
+            return 0
+        return max(self._frequency(*each) for each in self._terms(term))
 
     def _is_there(self, term: HasTerm) -> bool:
         """Whether a document that was not removed has a term."""

@@ -1,0 +1,239 @@
+"""How honest an answer is: numbers, bands, and whether it says that nothing was found.
+
+    python -m benchmarks.confidence                     the state of the code now
+    python -m benchmarks.confidence --before COMMIT     an older state as well, in the same run
+    python -m benchmarks.confidence --fit               the curve, each corpus left out in turn
+
+Asked are all judged questions of both vaults, `questions/garden-typed.jsonl`, and questions that a
+vault cannot answer: its own unanswerable ones and 50 about another vault. Those are made by rule:
+
+    30   every second judged question of the other vault, from the first on
+    20   names of its notes, by chance (seed 0), of at least two words that are together in no
+         note of the vault that is asked, and without underscores (those are names of test files)
+
+The first table has for each state how many of them were held back ("No good match"), whether
+numbers and bands fall with the rank, and how often one note has two of the first three places. The
+second has the Brier score of the first three results (mean square of confidence minus truth).
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks import corpora, data, record
+from benchmarks.compare_states import State, checkout
+from ragvault.evaluate.confidence import (
+    Curve,
+    Shown,
+    brier,
+    default_curve,
+    fit_curve,
+    shown_evidence,
+)
+from ragvault.evaluate.questions import Question, read_questions
+from ragvault.evaluate.run import Replay
+
+OTHER = {"obsidian-tasks": "jackyzha0-garden", "jackyzha0-garden": "obsidian-tasks"}
+TYPED = {"jackyzha0-garden": "garden-typed.jsonl"}
+COLLECTIONS = ("ir/cranfield", "ir/cacm", "ir/med")
+QUESTIONS, NAMES = 30, 20  # made of another vault
+BANDS = ("excellent", "good", "moderate", "weak", "unlikely", "noise")
+WORD = re.compile(r"[^\W\d_]{3,}")
+
+
+class Asked(NamedTuple):
+    """A query: `group` is judged, typed, own (unanswerable) or made (unanswerable)."""
+
+    group: str
+    question: Question
+
+    @property
+    def is_answerable(self) -> bool:
+        return self.group in ("judged", "typed")
+
+
+# --- What is asked ---
+
+
+def asked_of(name: str) -> list[Asked]:
+    """Everything that one vault is asked."""
+    judged = corpora.corpus(name).questions
+    found = [Asked("judged" if each.relevant else "own", each) for each in judged]
+    if name in TYPED:
+        found += [
+            Asked("typed", each) for each in read_questions(data.folder("questions", TYPED[name]))
+        ]
+    return found + [Asked("made", each) for each in unanswerable(name)]
+
+
+def unanswerable(name: str) -> list[Question]:
+    """Questions about another vault, by the rule above."""
+    other = OTHER[name]
+    judged = [each.query for each in corpora.corpus(other).questions if each.relevant]
+    files = sorted(data.folder("vaults", name).rglob("*.md"))
+    known = [_words(f"{path.stem} {path.read_text('utf-8', 'replace')}") for path in files]
+    names = sorted({path.stem for path in data.folder("vaults", other).rglob("*.md")})
+    unknown = [each for each in names if _is_foreign(each, known)]
+    queries = [*judged[::2][:QUESTIONS], *random.Random(0).sample(unknown, NAMES)]
+    return [Question(f"{other}:{at}", query, ()) for at, query in enumerate(queries)]
+
+
+def _is_foreign(name: str, known: Sequence[set[str]]) -> bool:
+    words = _words(name)
+    return "_" not in name and len(words) >= 2 and not any(words <= each for each in known)
+
+
+def _words(text: str) -> set[str]:
+    return set(WORD.findall(text.lower()))
+
+
+# --- What a state of the code answers ---
+
+
+def figures(answers: Sequence[tuple[Asked, Mapping[str, Any]]]) -> dict[str, Any]:
+    """The figures of one state; `rows` of an answer are note, confidence and band."""
+
+    def held(*groups: str) -> list[bool]:
+        return [not answer["likely"] for asked, answer in answers if asked.group in groups]
+
+    with_two = [answer for _, answer in answers if len(answer["rows"]) > 1]
+    return {
+        "own": _share(held("own")),
+        "made": _share(held("made")),
+        "unanswerable": _share(held("own", "made")),
+        "answerable": _share(held("judged", "typed")),
+        "numbers_fall": _share([_falls(answer["rows"], 1) for answer in with_two]),
+        "bands_fall": _share([_falls(answer["rows"], 2) for answer in with_two]),
+        "same_note": _share(
+            [len({note for note, _, _ in answer["rows"][:3]}) < 3 for answer in with_two]
+        ),
+        "asked": len(answers),
+    }
+
+
+def _share(found: Sequence[bool]) -> list[int]:
+    return [sum(found), len(found)]
+
+
+def _falls(rows: Sequence[Sequence[Any]], column: int) -> bool:
+    """Whether the confidence, or the band, never rises from one row to the next."""
+    values = [row[column] for row in rows if row[1] is not None]
+    ranks = [-BANDS.index(value) if column == 2 else value for value in values]
+    return all(above >= below for above, below in pairwise(ranks))
+
+
+def compare(trees: Mapping[str, Path]) -> list[dict[str, Any]]:
+    """One row for each state of the code."""
+    rows = []
+    for name, tree in trees.items():
+        answers = []
+        for vault in OTHER:
+            asked = asked_of(vault)
+            queries = [each.question.query for each in asked]
+            task = {"root": str(corpora.corpus(vault).root), "flags": [corpora.PATIENT]}
+            state = State(tree, {**task, "queries": queries, "limit": None})
+            answers += [(each, state(at)) for at, each in enumerate(asked)]
+            state.close()
+        rows.append({"state": name, **figures(answers)})
+    return rows
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    columns = {
+        "own": "their own unanswerable",
+        "made": "about another vault",
+        "unanswerable": "**both held back**",
+        "answerable": "**answerable held back**",
+        "numbers_fall": "numbers never rise",
+        "bands_fall": "bands never rise",
+        "same_note": "a note twice in the first three",
+    }
+    lines = [f"| state | {' | '.join(columns.values())} |", f"|---|{'---:|' * len(columns)}"]
+    for row in rows:
+        cells = [f"{row[key][0] / max(row[key][1], 1):.0%} of {row[key][1]}" for key in columns]
+        lines.append(f"| {row['state']} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+# --- The curve ---
+
+
+def fitted(names: Sequence[str]) -> list[dict[str, Any]]:
+    """One row a corpus: the curve fitted on the others, judged on this one."""
+    shown = {name: list(_shown(name)) for name in names}
+    default = default_curve(corpora.corpus(names[0]).vault().settings.config)
+    rows = []
+    for name, own in shown.items():
+        others = fit_curve([each for other in shown if other != name for each in shown[other]])
+        rows.append(_row(name, own, others, default))
+    every = [each for own in shown.values() for each in own]
+    return [*rows, _row("all", every, fit_curve(every), default)]
+
+
+def _shown(name: str) -> Iterator[Shown]:
+    corpus = corpora.corpus(name, 60 if name.startswith("ir/") else 0)
+    questions = list(corpus.questions)
+    if name in OTHER:
+        questions = [each.question for each in asked_of(name)]
+    with Replay(questions, corpus.vault().corpus(), corpora.NOW, corpus.relevant) as replay:
+        yield from shown_evidence(replay, replay.config, corpus.relevant)
+
+
+def _row(name: str, shown: Sequence[Shown], chosen: Curve, default: Curve) -> dict[str, Any]:
+    share = sum(each.right for each in shown) / len(shown)
+    return {
+        "corpus": name,
+        "results": len(shown),
+        "right": share,
+        "chosen": brier(shown, chosen),
+        "default": brier(shown, default),
+        "best_here": brier(shown, fit_curve(shown)),
+        "base_rate": share * (1 - share),
+        "threshold": chosen.threshold,
+        "steepness": chosen.steepness,
+    }
+
+
+def fit_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = [
+        "| Brier score on | results | right | fitted on the others | its threshold, steepness "
+        "| default | fitted here | always the mean |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        curve = f"{row['threshold']:.2f}, {row['steepness']:.1f}"
+        costs = [f"{row[key]:.3f}" for key in ("default", "best_here", "base_rate")]
+        cells = [row["corpus"], str(row["results"]), f"{row['right']:.0%}", f"{row['chosen']:.3f}"]
+        lines.append(f"| {' | '.join([*cells, curve, *costs])} |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--before", metavar="COMMIT", help="an older state of the code")
+    parser.add_argument("--fit", action="store_true", help="fit the curve instead")
+    parser.add_argument("--corpora", default=",".join((*OTHER, *COLLECTIONS)))
+    args = parser.parse_args(arguments)
+    for name in args.corpora.split(",") if args.fit else OTHER:
+        corpora.corpus(name).index()
+    if args.fit:
+        rows = fitted(args.corpora.split(","))
+        print(fit_table(rows), flush=True)
+        record.save("confidence-fit", rows)
+        return
+    with ExitStack() as stack:
+        trees = {args.before: stack.enter_context(checkout(args.before))} if args.before else {}
+        rows = compare({**trees, "now": Path(__file__).parent.parent})
+    print(table(rows), flush=True)
+    record.save("confidence", rows)
+
+
+if __name__ == "__main__":
+    main()
