@@ -300,7 +300,9 @@ class Vault:
         from ragvault.answer.public import public_response
         from ragvault.answer.respond import respond
 
-        answer = respond([self], request, open_corpus, require_fresh=require_fresh)
+        answer = respond(
+            [self], request, open_corpus, Vault.take_in_changes, require_fresh=require_fresh
+        )
         return public_response(answer, explain=explain)
 
     @contextmanager
