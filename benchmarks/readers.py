@@ -94,7 +94,7 @@ def by_itself(root: Path, environ: dict[str, str]) -> Find:
         response = Vault.open(root, environ=environ).search(query, limit=20)
         if response.failed:
             raise Failed(f"legs failed: {dict(response.failed)}")
-        return [(each.note.path, each.passage.text) for each in response.results]
+        return [(each.note, each.passage) for each in response.results]
 
     return find
 

@@ -426,7 +426,7 @@ vault = Vault.open(sys.argv[1], flags=[sys.argv[2]])
 began = time.perf_counter()
 opened = vault.corpus()
 print(time.perf_counter() - began)
-print("zeppelinwright" in vault.search("zeppelinwright").results[0].passage.text)
+print("zeppelinwright" in vault.search("zeppelinwright").results[0].passage)
 """
 
 

@@ -1,7 +1,11 @@
 """ragvault: local hybrid search for Markdown vaults.
 
     from ragvault import Vault
-    Vault.open("~/notes").search("how did we size the cache?").results
+    with Vault.open("~/notes") as vault:
+        for result in vault.search("how did we size the cache?"):
+            print(result.title, result.path, result.snippet)
+
+docs/python.md has the whole interface.
 
 The names below are the public ones. All but the error are imported at first use, so that a
 program which needs none of them starts at once.
@@ -15,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ragvault.errors import RagvaultError
 
 if TYPE_CHECKING:
-    from ragvault.answer.results import Response
-    from ragvault.candidate import Candidate as Result
+    from ragvault.answer.public import Response, Result
     from ragvault.vault import Vault
 
 __version__ = "0.1.0"
@@ -24,8 +27,8 @@ __version__ = "0.1.0"
 __all__ = ["RagvaultError", "Response", "Result", "Vault", "__version__"]
 
 _WHERE = {
-    "Response": ("ragvault.search", "Response"),
-    "Result": ("ragvault.candidate", "Candidate"),
+    "Response": ("ragvault.answer.public", "Response"),
+    "Result": ("ragvault.answer.public", "Result"),
     "Vault": ("ragvault.vault", "Vault"),
 }
 

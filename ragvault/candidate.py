@@ -185,6 +185,7 @@ class Candidate(Struct, frozen=True):
     merged: tuple[int, ...] = ()  # ids of passages that are shown with this one
     also: tuple[SectionPlace, ...] = ()  # other sections of its note that matched
     cut: bool = False  # shown in part, to fit a budget
+    queries: tuple[int, ...] = ()  # places of the queries that found it, if there are several
 
     @property
     def id(self) -> int:

@@ -1,4 +1,4 @@
-"""The read path: one query, one vault.
+"""The read path: one vault, and one query or several.
 
     understand -> retrieve -> rank -> verify -> respond
 
@@ -21,23 +21,41 @@ from functools import partial
 
 from ragvault.answer.results import Response
 from ragvault.answer.verify import Verified, verify
-from ragvault.candidate import Candidate, Context, prefetch
+from ragvault.candidate import Candidate, Context, Ranked, prefetch
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.plan import QueryPlan
 from ragvault.ports import Corpus, Reranker
 from ragvault.query.understand import understand
-from ragvault.rank.limit import is_likely
-from ragvault.rank.pipeline import SHOWING_STAGES, STAGES, Outcome, Stage, outcome_of, run_stages
-from ragvault.retrieve.gather import Retrieved, retrieve
+from ragvault.rank.dedup import dedup
+from ragvault.rank.limit import is_likely, result_count
+from ragvault.rank.pipeline import (
+    RANKING_STAGES,
+    SHOWING_STAGES,
+    STAGES,
+    Outcome,
+    Stage,
+    outcome_of,
+    run_stages,
+)
+from ragvault.rank.queries import fuse_queries
+from ragvault.retrieve.gather import Retrieved, retrieve, start_legs
 from ragvault.retrieve.names import WORD, exact_notes
 from ragvault.types import SearchRequest
 
+MAX_QUERIES = 8  # in one search
+DEPTH = 3  # times the limit: how far down a query may have found a passage that another one found
+
 
 def search(request: SearchRequest, corpus: Corpus) -> Response:
-    """Answer one query. Raises UsageError for a query with a mistake, VaultUnreadable."""
+    """Answer one query, or several as one.
+
+    Raises UsageError for a query with a mistake, VaultUnreadable.
+    """
     began = time.perf_counter()
     corpus.refresh()
     with corpus.snapshot():
+        if request.also:
+            return search_several(request, corpus, began)
         understood = understand_query(request, corpus)
         retrieved = retrieve(understood.plan, request, corpus)
         ranking = rank(understood.plan, retrieved, request, corpus)
@@ -105,9 +123,14 @@ def rank(plan: QueryPlan, retrieved: Retrieved, request: SearchRequest, corpus: 
     """The candidates in order, cut to what the caller wants."""
     context, failed = ranking_context(plan, retrieved.candidates, request, corpus)
     stages = run_stages(retrieved.candidates, context, stages_of(plan))[1]
-    for each in outcome_of("limit", stages):
-        _ = each.passage.text  # read now, inside the snapshot
+    read_texts(stages)
     return Ranking(stages, context, failed)
+
+
+def read_texts(stages: Sequence[Outcome]) -> None:
+    """Read the texts of all results now, inside the snapshot."""
+    for each in outcome_of("limit", stages):
+        _ = each.passage.text
 
 
 def stages_of(plan: QueryPlan) -> Sequence[Stage]:
@@ -211,3 +234,81 @@ def _partly_full(
     if 0 < share < NEARLY_FULL and any(tiers.get(each.id) == "static" for each in results):
         far = f"{share:.0%} of this vault has full vectors so far"
         yield f"{far}; the other notes are ranked by quick ones"
+
+
+# --- Several queries ---
+
+
+def search_several(request: SearchRequest, corpus: Corpus, began: float) -> Response:
+    """Answer several queries as one. Their legs search at the same time.
+
+    Each query is ranked by itself; the lists are fused, and what is shown is chosen from all.
+    """
+    requests = requests_of(request)
+    understood = [understand_query(each, corpus) for each in requests]
+    plans = [each.plan for each in understood]
+    pairs = list(zip(plans, requests, strict=True))
+    running = [start_legs(*pair, corpus) for pair in pairs]
+    parts = [retrieve(*pair, corpus, legs) for pair, legs in zip(pairs, running, strict=True)]
+    found = _all_retrieved(parts)
+    context, failed = ranking_context(plans[0], found.candidates, request, corpus)
+    depth = DEPTH * result_count(context)
+    lists = [
+        _ranked_list(*pair, part, corpus, failed)[:depth]
+        for pair, part in zip(pairs, parts, strict=True)
+    ]
+    fused = Outcome("queries", Ranked(tuple(fuse_queries(lists))))
+    stages = (fused, *run_stages(fused.ranked, context, (dedup, *SHOWING_STAGES))[1])
+    read_texts(stages)
+    verified = verify(stages, context, plans[0], corpus, request.verify)
+    unexpanded = {part: why for each in understood for part, why in each.failed.items()}
+    response = respond(
+        Understood(plans[0], unexpanded),
+        found,
+        Ranking(stages, context, failed),
+        verified,
+        corpus,
+        began,
+    )
+    return replace(response, plans=tuple(plans))
+
+
+def requests_of(request: SearchRequest) -> list[SearchRequest]:
+    """One request for each query. The hypothesis stands in for the first one."""
+    first, *others = dict.fromkeys((request.query, *request.also))
+    if len(others) >= MAX_QUERIES:
+        raise UsageError(
+            f"{len(others) + 1} queries are too many for one search",
+            fix=f"ask at most {MAX_QUERIES} at a time",
+        )
+    return [
+        replace(request, query=first, also=()),
+        *(replace(request, query=each, also=(), hypothesis=None) for each in others),
+    ]
+
+
+def _ranked_list(
+    plan: QueryPlan,
+    request: SearchRequest,
+    found: Retrieved,
+    corpus: Corpus,
+    failed: dict[str, str],
+) -> Sequence[Candidate]:
+    """The candidates of one query in order. Adds to `failed` why none was reranked."""
+    if plan.listing:
+        return found.candidates
+    context, problems = ranking_context(plan, found.candidates, request, corpus)
+    failed.update(problems)
+    return run_stages(found.candidates, context, RANKING_STAGES)[0].kept
+
+
+def _all_retrieved(parts: Sequence[Retrieved]) -> Retrieved:
+    """What all queries found; each passage once."""
+    candidates = {each.id: each for part in parts for each in part.candidates}
+    return Retrieved(
+        list(candidates.values()),
+        [run for part in parts for run in part.runs],
+        {passage: tier for part in parts for passage, tier in part.tiers.items()},
+        list(dict.fromkeys(line for part in parts for line in part.warnings)),
+        {leg: why for part in parts for leg, why in part.failed.items()},
+    )

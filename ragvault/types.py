@@ -257,10 +257,11 @@ class PassageText(NamedTuple):
 class SearchRequest:
     """A search as the caller wants it. `now` is the clock, for recency and for human dates.
 
-    With `widen`, a caller who asks for more results than usual gets more candidates of each leg;
-    without it, the first results are the same for every `limit`. With `verify`, results are
-    compared with their files before they are returned. With `all_matches`, an answer in which
-    nothing is likely is not cut to the closest few.
+    `also` are more queries, which are answered with the first one as one list; `hypothesis` belongs
+    to the first. With `widen`, a caller who asks for more results than usual gets more candidates
+    of each leg; without it, the first results are the same for every `limit`. With `verify`,
+    results are compared with their files before they are returned. With `all_matches`, an answer in
+    which nothing is likely is not cut to the closest few.
     """
 
     query: str
@@ -270,3 +271,4 @@ class SearchRequest:
     widen: bool = True
     verify: bool = True
     all_matches: bool = False
+    also: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
 """A vault, opened: the one door for the command line and for programs.
 
-    vault = Vault.open("~/notes")
-    vault.index()
-    vault.search("how did we size the cache?").results
+    with Vault.open("~/notes") as vault:
+        vault.index()
+        vault.search("how did we size the cache?").results
 
 Opening reads settings and finds the index folder; nothing is written before `index` is called.
 engines.py knows which engines and models there are. A search waits for what this file
@@ -11,8 +11,10 @@ imports, so everything else is imported where it is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from math import inf
@@ -43,8 +45,11 @@ if TYPE_CHECKING:
     from ragvault.answer.contents import Contents, Kind
     from ragvault.answer.links import LinkPath, Links
     from ragvault.answer.note_lookup import NoSuchNote
+    from ragvault.answer.public import Response
+    from ragvault.answer.read import NoteText
     from ragvault.answer.related import Related
-    from ragvault.answer.results import NotePlace, Response
+    from ragvault.answer.respond import OpenCorpus
+    from ragvault.answer.results import NotePlace
     from ragvault.answer.status import Status
     from ragvault.ingest import Tier
     from ragvault.notes.walk import Walked
@@ -57,12 +62,37 @@ WRITE_SETTINGS = ("walk.", "parse.", "links.", "chunk.", "models.", "keyword.")
 
 
 class Vault:
-    """One folder of notes and its index."""
+    """One folder of notes and its index.
+
+    As a context manager it keeps the index and the models open between searches. All methods may
+    be called from several threads.
+    """
 
     def __init__(self, root: Path, folder: Path, settings: Loaded) -> None:
         self.root = root
         self.folder = folder
         self.settings = settings
+        self._kit = ModelPool()
+        # Inside `with`: an open index belongs to one thread, so one thread answers all searches.
+        self._thread: ThreadPoolExecutor | None = None
+        self._kept: tuple[LocalCorpus, tuple[object, ...]] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Vault {self.name} at {self.root}>"
+
+    def __enter__(self) -> Vault:
+        self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="vault")
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close what `with` has kept open. The vault can still be used."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.submit(self._drop_kept)
+            thread.shutdown()
 
     @classmethod
     def open(
@@ -235,17 +265,76 @@ class Vault:
 
     def search(
         self,
-        query: str,
+        query: str = "",
         *,
+        queries: Sequence[str] = (),
         limit: int | None = None,
         hypothesis: str | None = None,
+        explain: bool = False,
+        require_fresh: bool = False,
         now: datetime | None = None,
     ) -> Response:
-        """Answer one query, true of the files as they are. To ask several, use `corpus`."""
-        from ragvault.search import search
+        """Answer a query, or several as one list, true of the files as they are.
 
-        with self.corpus() as corpus:
-            return search(SearchRequest(query, now or datetime.now(), limit, hypothesis), corpus)
+        Inside `with` the index and the models stay open for the next search. Raises UsageError for
+        a query with a mistake, IndexMissing, VaultUnreadable, and with `require_fresh` IndexBehind
+        if a file is not indexed as it is now.
+        """
+        first, *also = [each for each in (query, *queries) if each] or [query]
+        request = SearchRequest(
+            first, now or datetime.now(), limit, hypothesis, also=tuple(dict.fromkeys(also))
+        )
+        if self._thread is None:
+            return self._respond(
+                request, lambda vault: vault.corpus(kit=self._kit), explain, require_fresh
+            )
+        answered = self._thread.submit(
+            self._respond, request, Vault._kept_corpus, explain, require_fresh
+        )
+        return answered.result()
+
+    def _respond(
+        self,
+        request: SearchRequest,
+        open_corpus: OpenCorpus[Vault, LocalCorpus],
+        explain: bool,
+        require_fresh: bool,
+    ) -> Response:
+        from ragvault.answer.public import public_response
+        from ragvault.answer.respond import respond
+
+        answer = respond(
+            [self], request, open_corpus, Vault.take_in_changes, require_fresh=require_fresh
+        )
+        return public_response(answer, explain=explain)
+
+    @contextmanager
+    def _kept_corpus(self) -> Iterator[LocalCorpus]:
+        """The index that stays open; opened again if it was rebuilt, or after an error."""
+        if self._kept and self._kept[1] != self._stamp(self._kept[0].catalogue):
+            self._drop_kept()
+        if not self._kept:
+            corpus = self.corpus(kit=self._kit)
+            self._kept = corpus, self._stamp(corpus.catalogue)
+        try:
+            yield self._kept[0]
+        except BaseException:
+            self._drop_kept()
+            raise
+
+    def _drop_kept(self) -> None:
+        if self._kept:
+            self._kept[0].close()
+            self._kept = None
+
+    def _stamp(self, catalogue: Catalogue) -> tuple[object, ...]:
+        """What must stay the same for an open index to be used again: its file and its models."""
+        try:
+            file = (self.folder / layout.CATALOGUE).stat()
+        except FileNotFoundError:
+            raise IndexMissing(self.root) from None
+        models = catalogue.tier_model("full"), catalogue.tier_model("static")
+        return file.st_dev, file.st_ino, catalogue.identity, *models
 
     def record_access(self, results: Iterable[Candidate], now: float) -> None:
         """Count the notes of results that were opened or given as context, if settings say so."""
@@ -253,6 +342,36 @@ class Vault:
             with self.catalogue() as catalogue:
                 notes = {each.note.id for each in results}
                 access.record_accesses(self.folder, catalogue.identity, notes, now)
+
+    def read(
+        self,
+        note: str,
+        *,
+        heading: str | None = None,
+        lines: str | None = None,
+        budget: int | None = None,
+        numbered: bool = False,
+    ) -> NoteText:
+        """A note as its file is now, or a section, a block (`^id`) or lines (`40-80`) of it.
+
+        With a budget in tokens it ends after the last block that fits. Raises UsageError,
+        NoteUnreadable, IndexMissing.
+        """
+        from ragvault.answer.read import read
+
+        config = self.settings.config
+        with self.catalogue() as catalogue, catalogue.snapshot():
+            return read(
+                self.root,
+                self.name,
+                catalogue,
+                config,
+                note,
+                heading=heading,
+                lines=lines,
+                budget=budget,
+                numbered=numbered,
+            )
 
     def place(self, named: str) -> NotePlace:
         """Where a note is: the line or heading in its name, else its first line.
@@ -315,7 +434,7 @@ class Vault:
         with self.catalogue() as catalogue, catalogue.snapshot():
             return related(self.root, catalogue, engines, note, limit)
 
-    def contents(
+    def list(
         self,
         kind: Kind,
         query: str = "",
@@ -341,7 +460,8 @@ class Vault:
             dates = {row.id: row.date.at for row in catalogue.facts(chosen)}
             words = plan.text if plan else ""
             notes = catalogue.heads(chosen)
-            return contents(kind, notes, dates, words=words, limit=limit, cursor=cursor)
+            page = contents(kind, notes, dates, words=words, limit=limit, cursor=cursor)
+            return replace(page, vault=self.name)
 
     def _plan(self, query: str, now: datetime) -> QueryPlan:
         from ragvault.plan import MatchesWords, leaves

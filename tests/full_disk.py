@@ -39,7 +39,7 @@ def main(root: Path, home: Path, other: Path, engine: str) -> None:
         write(root, notes(4))
         vault = opened(root, home, flag)
         vault.index()
-        old = [result.passage.note.path for result in vault.search("bread and flour").results]
+        old = [result.note for result in vault.search("bread and flour").results]
         write(root, {f"new{number}.md": note(number, version=turn + 1) for number in range(60)})
         filler = fill(home, rest)
         try:
@@ -48,7 +48,7 @@ def main(root: Path, home: Path, other: Path, engine: str) -> None:
         except IndexUnusable as error:
             said.append(f"{error} (fix: {error.fix})")
         results = vault.search("bread and flour", limit=999).results
-        found = [result.passage.note.path for result in results]
+        found = [result.note for result in results]
         assert found, "the index answers no more"
         assert said[-1] == "" or set(found) >= set(old)
         filler.unlink()

@@ -122,11 +122,11 @@ def test_an_index_that_lost_the_headings_of_short_sections_learns_them_and_embed
         (passage,) = catalogue.passages_of("short.md")
         (said,) = catalogue.passage_texts([passage.id])
     assert passage.passage.subheadings == said.subheadings == ("Kind axolotl", "Kind capybara")
-    assert vault.search("capybara").results[0].note.path == "short.md"
+    assert vault.search("capybara").results[0].note == "short.md"
 
 
 def listed(vault, query):
-    return sorted(each.note.path for each in vault.search(query).results)
+    return sorted(each.note for each in vault.search(query).results)
 
 
 def test_a_first_run_embeds_every_text_once_in_each_tier(vault, models):
@@ -298,7 +298,7 @@ def test_a_rename_embeds_nothing(vault, models):
 
     assert vault.index().moved == 1
     assert models.seen == []
-    assert vault.search("renamed").results[0].passage.note.path == "renamed.md"
+    assert vault.search("renamed").results[0].note == "renamed.md"
 
 
 def test_a_touched_file_embeds_nothing(vault, models):

@@ -15,6 +15,7 @@ import pytest
 from ragvault.cli.main import main
 
 SAMPLE = Path(__file__).parent.parent / "sample_vault"
+SECRET = "the secret of another folder"
 FAKE = {"RAGVAULT_MODELS__EMBEDDER": "fake", "RAGVAULT_MODELS__STATIC": "fake"}
 
 
@@ -72,3 +73,30 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / "sub" / "c.md").write_text("# C\n\n```python\ndef knead_dough(): ...\n```\n")
     assert ragvault("index", root, "-q").code == 0
     return root
+
+
+@pytest.fixture(scope="module")
+def trap(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A vault with links that lead out of it, made of a note too after it was indexed."""
+    top = tmp_path_factory.mktemp("trap")
+    for folder in ("vault/sub", "vault/gone", "outside"):
+        (top / folder).mkdir(parents=True)
+    (top / "outside" / "secret.md").write_text(SECRET)
+    for name in ("a.md", "b.md", "sub/c.md", "gone/secret.md"):
+        (top / "vault" / name).write_text(f"# {name}\n")
+    (top / "vault" / "private.md").write_text(SECRET)
+    (top / "vault" / ".ragignore").write_text("private.md\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAGVAULT_HOME", str(top / "home"))
+        assert ragvault("index", top / "vault", "--no-vectors", "-q").code == 0
+    vault = top / "vault"
+    (vault / "link.md").symlink_to(top / "outside" / "secret.md")
+    (vault / "folder").symlink_to(top / "outside")
+    for indexed, outside in (("b.md", "secret.md"), ("gone", "")):
+        if (vault / indexed).is_dir():
+            (vault / indexed / "secret.md").unlink()
+            (vault / indexed).rmdir()
+        else:
+            (vault / indexed).unlink()
+        (vault / indexed).symlink_to(top / "outside" / outside)
+    return top

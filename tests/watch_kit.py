@@ -74,7 +74,7 @@ class Watched:
     def found(self, query: str) -> list[str]:
         """The notes that a search finds by this word."""
         results = Vault.open(self.root).search(f'"{query}"').results
-        return sorted({each.note.path for each in results})
+        return sorted({each.note for each in results})
 
     def finds(self, query: str, *paths: str) -> bool:
         """Whether exactly these are found, in time."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -55,6 +55,28 @@ class Contents:
     items: tuple[Counted | ListedNote, ...]
     total: int
     next: str | None = None
+    vault: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Contents of {self.vault}: {len(self.items)} of {self.total} {self.kind}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The page as `--json` has it. Only properties have values."""
+        items = []
+        for item in self.items:
+            plain = asdict(item)
+            if isinstance(item, Counted) and self.kind != "properties":
+                del plain["values"]
+            for value in plain.get("values", ()):
+                del value["values"]
+            items.append({k: list(v) if isinstance(v, tuple) else v for k, v in plain.items()})
+        return {
+            "vault": self.vault,
+            "kind": self.kind,
+            "items": items,
+            "total": self.total,
+            "next": self.next,
+        }
 
 
 def contents(

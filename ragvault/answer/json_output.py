@@ -38,7 +38,23 @@ def encode(value: Any) -> str:
     return safe_json(json.dumps(plain, ensure_ascii=False))
 
 
+class Encodable:
+    """A value whose JSON has its own fields."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The value as `--json` has it."""
+        found: dict[str, Any] = json.loads(encode(self))
+        return found
+
+
 def search_json(answer: SearchAnswer, *, explain: bool = False) -> str:
+    """A search as one line of JSON."""
+    return encode(search_dict(answer, explain=explain))
+
+
+def search_dict(answer: SearchAnswer, *, explain: bool = False) -> dict[str, Any]:
     """A search as one object, as in the contract."""
     first = answer.answers[0]
     plan, config = first.response.plan, first.config
@@ -60,12 +76,14 @@ def search_json(answer: SearchAnswer, *, explain: bool = False) -> str:
         "left_out": answer.left_out,
         "warnings": [*answer.warnings, *answer.suggestions],
     }
+    if first.response.plans:
+        found["queries"] = [each.query for each in first.response.plans]
     if answer.several:
         found["indexes"] = {each.vault: _index(each) for each in answer.answers}
     if explain:
         found["explain"] = _by_vault(answer, _stages)
         found["legs"] = _by_vault(answer, _legs)
-    return encode(found)
+    return found
 
 
 def search_jsonl(answer: SearchAnswer, *, explain: bool = False) -> str:
@@ -135,6 +153,8 @@ def _result(rank: int, result: SearchResult, explain: bool) -> dict[str, Any]:
             leg: {"rank": place, "score": each.scores.get(leg)} for leg, place in each.ranks.items()
         },
     }
+    if each.queries:
+        found["queries"] = list(result.answer.response.queries_of(each))
     if each.also:
         found["also"] = [
             {"headings": list(place.headings), "lines": list(place.lines)} for place in each.also

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from ragvault.answer.json_output import Encodable
 from ragvault.answer.note_lookup import find_note
 from ragvault.store.catalogue import Catalogue
 from ragvault.types import Link, Target
@@ -50,7 +51,7 @@ class Incoming:
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class Links(Encodable):
     """All links of one note."""
 
     note: str
@@ -59,6 +60,10 @@ class Links:
     broken: tuple[Outgoing, ...]
     ambiguous: tuple[Outgoing, ...]
     waiting: tuple[Outgoing, ...]
+
+    def __repr__(self) -> str:
+        out, into = len(self.outgoing) + len(self.ambiguous), len(self.incoming)
+        return f"<Links of {self.note}: {out} out, {into} in, {len(self.broken)} broken>"
 
     def __bool__(self) -> bool:
         lists = (self.outgoing, self.incoming, self.broken, self.ambiguous, self.waiting)
@@ -92,13 +97,16 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkPath:
+class LinkPath(Encodable):
     """How two notes are connected; without `notes` they are not."""
 
     note: str
     to: str
     notes: tuple[str, ...]
     steps: tuple[Step, ...]
+
+    def __repr__(self) -> str:
+        return f"<LinkPath {' - '.join(self.notes) or f'none from {self.note} to {self.to}'}>"
 
 
 def links(root: Path, catalogue: Catalogue, named: str) -> Links:

@@ -69,8 +69,8 @@ def find_notes(root: Path, catalogue: Catalogue, named: str) -> list[str]:
                 raise UsageError(
                     f"{named} could be {listed(same)}", fix="give the path of one of them"
                 )
-    near = _nearest(notes, forms[-1])
-    fix = f"did you mean {near}?" if near else "give the path of a note in the vault"
+    near = nearest_notes(notes, forms[-1], 1)
+    fix = f"did you mean {near[0]}?" if near else "give the path of a note in the vault"
     raise NoSuchNote(f"no note called “{named}”", fix=fix)
 
 
@@ -138,15 +138,17 @@ def _all_names(note: Head) -> Iterable[str]:
     return (note.path, note.title, *note.aliases)
 
 
-def _nearest(notes: Sequence[Head], wanted: str) -> str:
-    """The note with the most similar path or name, where “Daily Notes” is daily-notes.md."""
+def nearest_notes(
+    notes: Sequence[Head], wanted: str, count: int, similarity: float = 0.6
+) -> list[str]:
+    """The notes with the most similar paths or names, where “Daily Notes” is daily-notes.md."""
     spelt = {
         _spaced(name): note.path
         for note in sorted(notes, key=lambda note: note.path, reverse=True)
         for name in (*_all_names(note), *_file_names(note.path))
     }
-    near = get_close_matches(_spaced(wanted), spelt, n=1)
-    return spelt[near[0]] if near else ""
+    near = get_close_matches(_spaced(wanted), spelt, 4 * count, similarity)
+    return list(dict.fromkeys(spelt[name] for name in near))[:count]
 
 
 def _spaced(name: str) -> str:
@@ -155,7 +157,7 @@ def _spaced(name: str) -> str:
 
 def _inside(root: Path, named: str) -> str:
     """The path in the vault of a file named relative to the current folder; empty if outside."""
-    if not named:
+    if not named or "\0" in named:
         return ""  # an empty variable in a script does not mean the current folder
     # Only its folder is resolved: the note itself may be gone.
     path = Path(os.path.normpath(folders.here() / os.path.expanduser(named)))  # noqa: PTH111

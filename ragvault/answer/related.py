@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from ragvault.answer.json_output import Encodable
 from ragvault.answer.links import is_deleted
 from ragvault.answer.note_lookup import find_note
 from ragvault.index.graph_neighbours import neighbours
@@ -52,7 +53,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class Near(Encodable):
     """A related note; `score` orders this list only."""
 
     rank: int
@@ -63,12 +64,15 @@ class Near:
 
 
 @dataclass(frozen=True, slots=True)
-class Related:
+class Related(Encodable):
     """The notes near a note, best first, and warnings about what could not be used."""
 
     note: str
     related: tuple[Near, ...]
     warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Related to {self.note}: {len(self.related)} notes>"
 
 
 @dataclass(slots=True)

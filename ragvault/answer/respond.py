@@ -19,7 +19,7 @@ from math import inf
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
-from ragvault.answer.match import find_matches, quoted
+from ragvault.answer.match import Match, find_matches, quoted
 from ragvault.answer.results import Response, SearchAnswer, SearchResult, VaultAnswer, changed_files
 from ragvault.answer.suggest import suggestions, unmet_conditions
 from ragvault.candidate import Candidate, Context, Ranked
@@ -182,7 +182,7 @@ def _vault_answer(
         response = search(request, corpus)
         # Before the budget: vaults share one budget, which may keep more of this one.
         shown = response.stage("limit").kept
-        matches = find_matches(shown, response.plan, corpus)
+        matches = _matches(shown, response, corpus)
         # Paths in the index are NFC; names on disk need not be.
         unusual = {each.note.path for each in shown if not each.note.path.isascii()}
         disk_names = {path: corpus.disk_path(path) for path in unusual}
@@ -202,6 +202,15 @@ def _vault_answer(
         disk_names=disk_names,
         unmet=tuple(unmet),
     )
+
+
+def _matches(shown: Sequence[Candidate], response: Response, corpus: Corpus) -> dict[int, Match]:
+    """Where each result matches the first query that found it."""
+    found: dict[int, Match] = {}
+    for plan in response.plans or (response.plan,):
+        own = [each for each in shown if response.plan_of(each) is plan]
+        found |= find_matches(own, plan, corpus)
+    return found
 
 
 # --- Merging ---

@@ -33,7 +33,8 @@ class Response:
     `failed` names the legs and parts that failed, with the reason; `warnings` are sentences for
     the reader. `stages` is what each stage of the ranking returned. `tiers` are those of passages.
     `stale` are passages whose file has changed since it was indexed. `likely` is false if nothing
-    here is likely to answer: then `results` has at most the closest three.
+    here is likely to answer: then `results` has at most the closest three. `plans` has the plan of
+    each query if there are several; `plan` is the first.
     """
 
     plan: QueryPlan
@@ -48,6 +49,15 @@ class Response:
     warnings: tuple[str, ...]
     took_ms: float
     stale: frozenset[int] = frozenset()
+    plans: tuple[QueryPlan, ...] = ()
+
+    def plan_of(self, candidate: Candidate) -> QueryPlan:
+        """The plan of the first query that found a candidate."""
+        return self.plans[candidate.queries[0]] if candidate.queries else self.plan
+
+    def queries_of(self, candidate: Candidate) -> tuple[str, ...]:
+        """The queries that found a candidate; empty if there is only one query."""
+        return tuple(self.plans[place].query for place in candidate.queries)
 
     def stage(self, name: str) -> Ranked:
         """What the stage of this name returned. Raises KeyError if it did not run."""

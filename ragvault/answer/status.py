@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragvault.config import folders
 from ragvault.config.settings import Config, Models
@@ -74,6 +74,18 @@ class Status:
     dangling: Sequence[Dangling]
     unread: Mapping[str, int]  # documents in the vault that are no notes, by suffix
     removed: int  # deleted passages and notes whose text is still in some index file
+
+    def to_dict(self) -> dict[str, Any]:
+        """The status as `--json` has it; it does not say whether a watcher runs."""
+        import json
+
+        from ragvault.answer.json_output import status_json
+
+        found: dict[str, Any] = json.loads(status_json(self, None))
+        return found
+
+    def __repr__(self) -> str:
+        return f"<Status of {self.name}: {self.counts.notes} notes, {self.pending.files} pending>"
 
 
 def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Status:

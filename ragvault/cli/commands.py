@@ -23,6 +23,7 @@ COMMANDS = {
     "watch": "Update the index as files change, and keep searches fast.",
     "status": "Show what is indexed, skipped, broken and pending.",
     "doctor": "Check that every part works, and show how to fix what does not.",
+    "read": "Print a note, or a section, a block or lines of it.",
     "links": "List the links of a note, in both directions.",
     "related": "Find notes near this one: by links, community and vectors.",
     "forget": "Remove a note from the index, with nothing left behind.",
@@ -31,6 +32,7 @@ COMMANDS = {
     "tune": "Find better ranking weights; keep them only if they help.",
     "config": "Manage settings: create a config file, show or check settings.",
     "vaults": "Manage known vaults: list, remove, set the default.",
+    "mcp": "Serve your notes to agents (MCP).",
     "models": "List, fetch and verify models.",
 }
 OTHER_NAMES = {"find": "search", "ls": "list"}  # what people try first
@@ -101,6 +103,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
     found = []
     for name in known:
         plain = name.lstrip("-")
+        if len(plain) <= SHORT and plain[0] != typed[:1]:  # bread is not meant as read
+            continue
         allowed = 1 if len(plain) <= SHORT else EDITS
         if abs(len(plain) - len(typed)) <= allowed and (edits := _edits(typed, plain)) <= allowed:
             found.append((edits, name))

@@ -71,16 +71,16 @@ def list_command(
 
     caller, opened = this_caller(), Vault.open(vault)
     if kind is None:
-        totals = {each.value: opened.contents(each.value).total for each in Listable}
+        totals = {each.value: opened.list(each.value).total for each in Listable}
         counts = "\n".join(f"{number:6,}  {what}" for what, number in totals.items())
         console.out(encode({"vault": opened.name, **totals}) if json else counts)
         return
     what: Any = kind.value
-    found = opened.contents(
+    found = opened.list(
         what, joined(words or []), limit=limit, cursor=cursor, now=caller.local_time()
     )
     if json:
-        console.out(encode({"vault": opened.name, **_plain(found)}))
+        console.out(encode(found.to_dict()))
     else:
         console.show(reports.contents_text(found))
     if not found.items:
@@ -92,16 +92,3 @@ def list_command(
         console.report(
             f"{shown:,} of {found.total:,} {kind.value}; to continue: --cursor {found.next}"
         )
-
-
-def _plain(found: Any) -> dict[str, Any]:
-    """Without the values of what has none: only properties do."""
-    from dataclasses import asdict
-
-    plain = asdict(found)
-    for item in plain["items"]:
-        if found.kind in ("tags", "folders"):
-            del item["values"]
-        for value in item.get("values", ()):
-            del value["values"]
-    return plain

@@ -539,7 +539,7 @@ def filter_values(name: str) -> list[str]:
     if name not in kinds:
         return []
     try:
-        items = Vault.open(None).contents(kinds[name]).items
+        items = Vault.open(None).list(kinds[name]).items
     except RagvaultError:  # several vaults and no default: there is no one list
         return []
     return [getattr(item, "name", "") or getattr(item, "title", "") for item in items]

@@ -115,6 +115,7 @@ def written_items(data: Path, environ: Mapping[str, str] | None = None) -> list[
     found = [
         *_named("index", _indexes(data)),
         *_named("default", [data / "vaults" / layout.DEFAULT]),
+        *_named("settings", [data / "mcp-token"]),
         *_named("models", _models(folders.models_dir(environ))),
         *_named("cache", _matching(folders.cache_dir(environ), _LOG)),
         *_named("runtime", _matching(folders.runtime_dir(environ), _RUNNING)),

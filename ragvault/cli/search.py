@@ -74,6 +74,7 @@ class SearchArguments:
     query: str
     vaults: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
     limit: int | None = None
     hypothesis: str | None = None
     all_matches: bool = False
@@ -136,6 +137,14 @@ def arguments(
         typer.Option(
             "--rerank/--no-rerank",
             help="Let a second model reread the best results: slightly better, up to 1 s slower.",
+        ),
+    ] = None,
+    also: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            "--also",
+            metavar="QUERY",
+            help="Another query, such as a rewording; repeatable. All are answered as one list.",
         ),
     ] = None,
     hypothesis: Annotated[
@@ -212,6 +221,8 @@ def arguments(
 
     ragvault search rye tag:recipe since:2024 -n 3 --explain
 
+    ragvault search "feeding a starter" --also "refresh the culture" -n 3
+
     ragvault search "feeding a starter" --format context --budget 2000
 
     ragvault search gluten --format paths -0 | xargs -0 wc -w
@@ -230,6 +241,7 @@ def arguments(
     ]
     return SearchArguments(
         query=joined(query),
+        also=tuple(also or ()),
         vaults=tuple(vaults or ()),
         flags=tuple(flags),
         limit=limit,
@@ -325,7 +337,12 @@ def _answer(
     answer = respond(
         vaults,
         SearchRequest(
-            typed.query, now, typed.limit, typed.hypothesis, all_matches=typed.all_matches
+            typed.query,
+            now,
+            typed.limit,
+            typed.hypothesis,
+            all_matches=typed.all_matches,
+            also=typed.also,
         ),
         open_index or open_once(),
         count_pending or Vault.take_in_changes,
@@ -354,6 +371,8 @@ def _notices(typed: SearchArguments, page: Page) -> Iterator[str]:
     if not typed.vaults and not answer.answers[0].response.plan.vaults:
         for name in unsearchable(caller.environ, caller.cwd):
             yield f"{name} was not searched: its folder or its index is not there"
+    if typed.format in FOR_PIPES and answer.results and not page.matches:
+        yield "no good match; to list the closest notes, add --all-matches"
 
 
 def _watched(answer: SearchAnswer, caller: Caller) -> list[Path]:

@@ -55,7 +55,7 @@ def parents(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
             if len(shown_in) < enough and unit in known:
                 results[at] = _naming(results[at], each, known[unit])
             shown_in[unit] = at
-            results[at] = replace(results[at], merged=(*results[at].merged, each.id))
+            results[at] = _joined(results[at], each)
             removed.append(Removal(each, "its note is already shown", results[at]))
             continue
         rows[each.note.id] = [*of_note, each.id]
@@ -75,8 +75,14 @@ def _reason(unit: str, whole: bool) -> str:
     return f"its {unit} is already shown" if whole else "shown with its neighbour"
 
 
+def _joined(result: Candidate, other: Candidate) -> Candidate:
+    """The result, which another passage is shown with."""
+    queries = tuple(sorted({*result.queries, *other.queries}))
+    return replace(result, merged=(*result.merged, other.id), queries=queries)
+
+
 def _merged(result: Candidate, sibling: Candidate) -> Candidate:
-    merged = replace(result, merged=(*result.merged, sibling.id))
+    merged = _joined(result, sibling)
     if sibling.score <= result.score:
         return merged
     more = Term("sibling", sibling.score - result.score, why="the best passage of this section")

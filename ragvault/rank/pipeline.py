@@ -27,15 +27,8 @@ Stage = Callable[[Sequence[Candidate], Context], Ranked]
 
 # They decide what is shown, and also run alone: on a list by date, and again after `verify`.
 SHOWING_STAGES: tuple[Stage, ...] = (parents, limit, budget)
-STAGES: tuple[Stage, ...] = (
-    fuse,
-    boost,
-    calibrate,
-    dedup,
-    diversify,
-    rerank,
-    *SHOWING_STAGES,
-)
+RANKING_STAGES: tuple[Stage, ...] = (fuse, boost, calibrate, dedup, diversify, rerank)
+STAGES: tuple[Stage, ...] = (*RANKING_STAGES, *SHOWING_STAGES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,8 +57,25 @@ class Retrieved:
     exact: dict[int, Exact] = field(default_factory=dict)  # the note whose name is the query
 
 
-def retrieve(plan: QueryPlan, request: SearchRequest, corpus: Corpus) -> Retrieved:
-    """Everything that may answer the query, not yet ranked. Raises RagvaultError."""
+def start_legs(plan: QueryPlan, request: SearchRequest, corpus: Corpus) -> RunningLegs:
+    """Let the legs search while other queries are looked at; `retrieve` waits for them."""
+    if plan.listing:
+        return {}
+    settings = _wide_enough(request, corpus)
+    legs = legs_of(corpus)
+    limits = {leg.name: getattr(settings, leg.name) for leg in legs}
+    return submit_legs(
+        plan, legs, limits, _scopes(plan, settings, corpus), corpus.pool, time.perf_counter
+    )
+
+
+def retrieve(
+    plan: QueryPlan, request: SearchRequest, corpus: Corpus, running: RunningLegs | None = None
+) -> Retrieved:
+    """Everything that may answer the query, not yet ranked. Raises RagvaultError.
+
+    `running` are its legs if they have been started already.
+    """
     if plan.listing:
         found = list_by_date(plan, request.limit or corpus.config.limit.n, corpus)
         if "name" in corpus.config.retrieve.legs:
@@ -72,6 +89,7 @@ def retrieve(plan: QueryPlan, request: SearchRequest, corpus: Corpus) -> Retriev
             settings,
             scopes=_scopes(plan, settings, corpus),
             seconds=_seconds(settings, corpus),
+            running=running,
         )
     if found.exact:
         _add_exact(found, plan, corpus)
@@ -123,6 +141,7 @@ def gather(
     scopes: Mapping[str, Scope],
     seconds: Mapping[str, float],
     clock: Clock = time.perf_counter,
+    running: RunningLegs | None = None,
 ) -> Retrieved:
     """Search with every leg, each for so many seconds, and unite what they found."""
     began = clock()
@@ -130,10 +149,18 @@ def gather(
     limits = {leg.name: getattr(settings, leg.name) for leg in legs}
     compared = settings.fill != "off" and {"vector"} & limits.keys() & set(settings.fill_legs)
     read_ahead = partial(corpus.read_ahead, vectors=bool(compared))
-    answers = run_legs(
-        plan, legs, limits, scopes, read_ahead, pool=corpus.pool, seconds=seconds, clock=clock
+    answers = await_legs(
+        plan,
+        legs,
+        limits,
+        scopes,
+        read_ahead,
+        running=running or submit_legs(plan, legs, limits, scopes, corpus.pool, clock),
+        seconds=seconds,
+        clock=clock,
     )
     retrieved.runs = [run for run, _ in answers]
+    began = min([began, *(run.start for run in retrieved.runs)])
     found = {run.leg: hits for run, hits in answers if hits is not None}
     named = found["name"].named if "name" in found else None
     retrieved.exact = named.exact if named else {}
@@ -203,30 +230,43 @@ def _seconds(settings: Retrieve, corpus: Corpus) -> dict[str, float]:
 # --- Legs in parallel ---
 
 LegAnswer = tuple[LegRun, "LegHits | None"]
+RunningLegs = Mapping[str, "Future[LegAnswer]"]  # by the name of the leg
 
 
-def run_legs(
+def submit_legs(
+    plan: QueryPlan,
+    legs: Sequence[Leg],
+    limits: Mapping[str, int],
+    scopes: Mapping[str, Scope],
+    pool: Executor,
+    clock: Clock,
+) -> RunningLegs:
+    """Let each leg that need not run in this thread search in a thread of the pool."""
+    return {
+        leg.name: pool.submit(_run_leg, leg, plan, limits[leg.name], scopes[leg.name], clock)
+        for leg in legs
+        if not leg.in_caller
+    }
+
+
+def await_legs(
     plan: QueryPlan,
     legs: Sequence[Leg],
     limits: Mapping[str, int],
     scopes: Mapping[str, Scope],
     read_ahead: ReadAhead,
     *,
-    pool: Executor,
+    running: RunningLegs,
     seconds: Mapping[str, float],
     clock: Clock,
 ) -> list[LegAnswer]:
     """What each leg found, in the order of the legs, whichever was first.
 
-    `seconds` are each leg's own. While the last legs are waited for, `read_ahead` reads what will
-    be wanted of the others' hits: searching for vectors takes one core and leaves the other idle.
+    `running` are the legs that search in other threads already; the others search here. `seconds`
+    are each leg's own. While the last legs are waited for, `read_ahead` reads what will be wanted
+    of the others' hits: searching for vectors takes one core and leaves the other idle.
     """
     began = clock()
-    running = {
-        leg.name: pool.submit(_run_leg, leg, plan, limits[leg.name], scopes[leg.name], clock)
-        for leg in legs
-        if not leg.in_caller
-    }
     answers = {
         leg.name: _run_leg(leg, plan, limits[leg.name], scopes[leg.name], clock)
         for leg in legs

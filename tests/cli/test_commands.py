@@ -22,20 +22,20 @@ __all__ = ["indexed_sample", "sample"]
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text("utf-8")
 
 
+def options(command: Any) -> set[str]:
+    found = [each for each in command.params if each.param_type_name == "option"]
+    return {name for each in found for name in (*each.opts, *each.secondary_opts)}
+
+
 def commands() -> Iterator[tuple[str, Any]]:
     """Every command of the program that can be called, with its parameters."""
     for name in main.COMMANDS:
         command = main._imported(name)
         inner = getattr(command, "commands", None)
-        if inner is None:
+        if inner is None or options(command):  # some groups do something by themselves
             yield name, command
-        else:
+        if inner is not None:
             yield from ((f"{name} {each}", below) for each, below in inner.items())
-
-
-def options(command: Any) -> set[str]:
-    found = [each for each in command.params if each.param_type_name == "option"]
-    return {name for each in found for name in (*each.opts, *each.secondary_opts)}
 
 
 PROGRAM = dict(commands())
@@ -62,7 +62,17 @@ def test_every_option_is_explained_and_the_help_has_an_example(name):
 
 
 # They wait for events, fetch from the network, or take long; their own tests run them.
-ELSEWHERE = ("watch", "doctor", "models pull", "models path", "eval", "tune", "open")
+ELSEWHERE = (
+    "watch",
+    "doctor",
+    "models pull",
+    "models path",
+    "eval",
+    "tune",
+    "open",
+    "mcp",
+    "mcp install",
+)
 DELETING = ("forget", "vaults remove", "purge")
 
 
@@ -97,7 +107,17 @@ def test_help_loads_nothing_heavy(name):
     command = [sys.executable, "-c", script, *name.split(), "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
 
-    heavy = {"numpy", "faiss", "whoosh", "networkx", "onnxruntime", "tokenizers", "torch", "rich"}
+    heavy = {
+        "numpy",
+        "faiss",
+        "whoosh",
+        "networkx",
+        "onnxruntime",
+        "tokenizers",
+        "torch",
+        "rich",
+        "mcp",
+    }
     assert not set(done.stderr.split()) & heavy
 
 

@@ -8,17 +8,20 @@ from test_commands import PROGRAM, options
 # The commands and options that users, scripts and editors can rely on; more may be added.
 CONTRACT = {
     "index": "--tier --no-vectors --rebuild --model --offline --json",
-    "search": "--vault -n --limit --profile --set --rerank --no-rerank --hypothesis --budget"
+    "search": "--vault -n --limit --profile --set --rerank --no-rerank --also --hypothesis --budget"
     " --per-note --passages --sections --neighbours --explain --require-fresh -0 --format --json",
     "watch": "--daemon --stop --status",
     "status": "--json",
     "doctor": "--json",
     "related": "--json",
+    "read": "--heading --lines --budget --json",
     "list": "--json",
     "open": "",
     "links": "--json",
     "eval": "--profiles --ablate --json",
     "tune": "--dry-run --revert",
+    "mcp": "--vault --http --no-resident",
+    "mcp install": "--print --yes",
     "models list": "--json",
     "models pull": "-q",
     "models verify": "-q",

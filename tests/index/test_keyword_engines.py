@@ -358,5 +358,5 @@ def test_without_whoosh_an_index_warns_and_vectors_answer(tmp_path, monkeypatch)
     found = vault.search("dense rye bread")
 
     assert ["pip install whoosh3" in line for line in report.warnings] == [True]
-    assert [each.note.path for each in found.results] == ["rye.md"]
+    assert [each.note for each in found.results] == ["rye.md"]
     assert "keyword" in found.failed

@@ -10,7 +10,7 @@ from rank_kit import DAY, NOW, candidate, names, note
 
 from ragvault.candidate import Hit
 from ragvault.config.settings import Config, Retrieve
-from ragvault.retrieve.gather import add_lists, fill, gather, run_legs
+from ragvault.retrieve.gather import add_lists, await_legs, fill, gather, submit_legs
 from ragvault.retrieve.legs import LegHits
 from ragvault.types import Date
 
@@ -96,16 +96,10 @@ def test_a_leg_may_have_more_time_than_the_others(stuck, pool):
     seconds = {"vector": 60.0, "keyword": 0.05, "code": 60.0}
     legs = [Slow("vector"), Leg("keyword", stuck), Leg("code")]
     expected = []
-    answers = run_legs(
-        SimpleNamespace(),
-        legs,
-        dict.fromkeys(LEGS, 1),
-        dict.fromkeys(LEGS),
-        expect,
-        pool=pool,
-        seconds=seconds,
-        clock=time.perf_counter,
-    )
+    limits, scopes, clock = dict.fromkeys(LEGS, 1), dict.fromkeys(LEGS), time.perf_counter
+    searched = (SimpleNamespace(), legs, limits, scopes)
+    running = submit_legs(*searched, pool, clock)
+    answers = await_legs(*searched, expect, running=running, seconds=seconds, clock=clock)
     assert [run.failed for run, _ in answers] == ["", "no answer within 0.05 s", ""]
     assert expected == [{3}]  # what the code leg found, while others were waited for
 

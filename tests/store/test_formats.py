@@ -106,4 +106,4 @@ def test_an_index_of_the_newest_format_answers_as_it_is(old):
 
 
 def best(vault: Vault, query: str) -> str:
-    return vault.search(query).results[0].note.path
+    return vault.search(query).results[0].note

@@ -57,7 +57,7 @@ def traces(vault, *needles):
 
 def found(vault, query):
     """The names of the notes that answer, in one string."""
-    return " ".join(result.passage.note.path for result in vault.search(query).results)
+    return " ".join(result.note for result in vault.search(query).results)
 
 
 def words_of(vault):

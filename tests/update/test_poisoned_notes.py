@@ -184,7 +184,7 @@ def test_a_search_that_finds_a_note_that_became_bad_marks_it_as_stale(
     with poisoned_workers(log, patience=1.5):
         response = Vault.open(vault).search("aardvark")
 
-    stale = {each.note.path: each.id in response.stale for each in response.results}
+    stale = {each.note: each.stale for each in response.results}
     assert stale == {"good.md": False, "bad.md": True}
 
 

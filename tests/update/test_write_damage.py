@@ -133,7 +133,7 @@ def test_a_search_that_meets_damage_names_the_leg_and_the_next_index_mends_it(va
 
 def _found(vault, query):
     response = vault.search(query)
-    return [(each.note.path, each.passage.ordinal) for each in response.results], response.failed
+    return [(each.note, each.passage) for each in response.results], response.failed
 
 
 @pytest.mark.parametrize("name", CACHES)

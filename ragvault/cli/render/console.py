@@ -84,6 +84,13 @@ def confirm(question: str, *, fix: str) -> bool:
     return typer.confirm(question, err=True)
 
 
+def agree(question: str, *, fix: str) -> bool:
+    """Ask before something is changed. Raises UsageError if nobody can answer."""
+    if not sys.stdin or not sys.stdin.isatty():
+        raise UsageError("nobody can answer here (not a terminal)", fix=fix)
+    return typer.confirm(question, err=True)
+
+
 def error(error: RagvaultError) -> None:
     """Two lines for each problem; with RAGVAULT_DEBUG=1 the traceback above them."""
     _traceback()

@@ -1,5 +1,5 @@
-"""What commands print for people: index, status, links, related, forget, doctor, purge, watch,
-vaults, models and config. With --json they print the value itself (answer/json_output.py).
+"""What commands print for people: index, status, read, links, related, forget, doctor, purge,
+watch, vaults, models and config. With --json they print the value itself (answer/json_output.py).
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from ragvault.answer.json_output import LINK_STATES, encode
 from ragvault.cli.render.console import counted, size
 from ragvault.config import folders
-from ragvault.text.printable import printable
+from ragvault.text.printable import harmless, printable
 
 if TYPE_CHECKING:
     from ragvault.answer.contents import Contents, Counted
     from ragvault.answer.links import Incoming, LinkPath, Links, Outgoing
+    from ragvault.answer.read import NoteText
     from ragvault.answer.related import Near, Related
     from ragvault.answer.status import ModelState, Pending, Status
     from ragvault.cli.purge import WrittenItem
@@ -82,6 +83,23 @@ def forgotten(name: str, found: Forgotten) -> str:
     notes, passages = counted(len(found.notes), "note"), counted(found.passages, "passage")
     head = f"{printable(name)}: forgot {notes} ({passages}); nothing is left in any file"
     return "\n".join([head, *map(printable, found.notes)])
+
+
+def note_text(found: NoteText, terminal: bool) -> str:
+    """The text of a note, without its last newline; on a terminal without control characters."""
+    text = found.text.removesuffix("\n")
+    return harmless(text) if terminal else text
+
+
+def note_facts(found: NoteText) -> Iterator[str]:
+    """Where the text stands, how the note is linked, and what was left out."""
+    first, last = found.lines
+    out, into = found.links["out"], found.links["in"]
+    linked = f"{counted(out, 'link')} out, {into:,} in" if found.indexed else "not indexed"
+    yield printable(f"{found.note}:{first}-{last} of {found.total_lines:,} lines; {linked}")
+    if found.rest:
+        first, last = found.rest
+        yield f"cut to fit the budget; to continue: --lines {first}-{last}"
 
 
 def links_text(found: Links) -> str:

@@ -137,6 +137,9 @@ def _facts(page: Page, result: SearchResult, style: Style) -> str:
         facts.append(printable(result.answer.vault))
     if result.stale:
         facts.append("changed since it was indexed")
+    if candidate.queries:
+        places = ", ".join(str(place + 1) for place in candidate.queries)
+        facts.append(f"{'query' if len(candidate.queries) == 1 else 'queries'} {places}")
     return "  " + ", ".join(facts) if facts else ""
 
 
@@ -182,7 +185,9 @@ def _term(term: Term) -> str:
 
 def _understood(answer: SearchAnswer) -> Iterator[str]:
     """How the query was understood, once if all vaults agree."""
-    parses = dict.fromkeys(each.response.plan.parse for each in answer.answers)
+    responses = [each.response for each in answer.answers]
+    plans = (plan for each in responses for plan in each.plans or (each.plan,))
+    parses = dict.fromkeys(plan.parse for plan in plans)
     yield from (printable(f"Understood as: {parse}") for parse in parses)
 
 

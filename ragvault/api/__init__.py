@@ -1,0 +1,1 @@
+"""Other doors than the command line: tools for agents, over MCP."""

@@ -1,0 +1,195 @@
+"""MCP: the tools as a server of the Model Context Protocol, over stdio or HTTP.
+
+    server(tools)               the SDK's server with our tools, resources and one prompt
+    serve_stdio(tools)          until the client hangs up
+    serve_http(tools, …)        on 127.0.0.1, for clients that know the token
+
+The SDK speaks the protocol of 2026 (no handshake, every request by itself) and those before it.
+Tools run in threads, so a long search does not hold up another one or a discovery. What goes wrong
+is the answer of a tool, with its fix, because a model can act on that.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from mcp import types
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+
+from ragvault import __version__
+from ragvault.api.schemas import TOOLS, Tool
+from ragvault.api.tools import PROMPT, SCHEME, Tools
+from ragvault.errors import RagvaultError, UsageError
+
+HOST = "127.0.0.1"
+THREADS = 40  # calls at a time; each of them mostly waits for the resident process
+ASK = types.Prompt(
+    name="ask",
+    title="Ask my notes",
+    description="Answer a question from the notes, with citations, or say that it is not there.",
+    arguments=[types.PromptArgument(name="question", description="The question", required=True)],
+)
+TEMPLATE = types.ResourceTemplate(
+    uri_template=f"{SCHEME}://{{vault}}/{{+path}}",
+    name="note",
+    title="A note",
+    description="A note of a vault by its path, or one section of it: add #heading.",
+    mime_type="text/markdown",
+)
+
+
+def server(tools: Tools) -> Server[Any]:
+    """The server, ready to be run by any transport. Opens no vault."""
+    limiter = anyio.CapacityLimiter(THREADS)
+
+    async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_described(tool) for tool in TOOLS])
+
+    async def call_tool(_: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        def call() -> types.CallToolResult:
+            return _called(tools, params.name, params.arguments)
+
+        return await anyio.to_thread.run_sync(call, limiter=limiter)
+
+    async def list_resources(_: Any, __: Any) -> types.ListResourcesResult:
+        return types.ListResourcesResult(resources=[])  # thousands: search finds them
+
+    async def list_templates(_: Any, __: Any) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=[TEMPLATE])
+
+    async def read_resource(
+        _: Any, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        try:
+            text = await anyio.to_thread.run_sync(tools.resource, params.uri, limiter=limiter)
+        except RagvaultError as error:
+            raise MCPError(types.INVALID_PARAMS, error_text(error)) from None
+        content = types.TextResourceContents(uri=params.uri, mime_type="text/markdown", text=text)
+        return types.ReadResourceResult(contents=[content])
+
+    async def list_prompts(_: Any, __: Any) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=[ASK])
+
+    async def get_prompt(_: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        question = (params.arguments or {}).get("question", "")
+        if params.name != ASK.name or not question.strip():
+            wanted = UsageError("the prompt “ask” needs a question", fix="pass question")
+            raise MCPError(types.INVALID_PARAMS, error_text(wanted))
+        content = types.TextContent(text=PROMPT.format(question=question.strip()))
+        message = types.PromptMessage(role="user", content=content)
+        return types.GetPromptResult(description=ASK.description, messages=[message])
+
+    return Server(
+        "ragvault",
+        version=__version__,
+        title="ragvault",
+        instructions=tools.instructions(),
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
+    )
+
+
+def _described(tool: Tool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=tool.schema,
+        annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
+    )
+
+
+def _called(tools: Tools, name: str, arguments: dict[str, Any] | None) -> types.CallToolResult:
+    """The answer of a tool, or its error as text."""
+    try:
+        answer = tools.call(name, arguments)
+    except RagvaultError as error:
+        return _failed(error_text(error))
+    except Exception as error:  # nothing may end the server
+        return _failed(f"{name} failed: {type(error).__name__}: {error}\nfix: ragvault doctor")
+    content: list[types.ContentBlock] = [types.TextContent(text=answer.text)]
+    return types.CallToolResult(content=content, structured_content=answer.data)
+
+
+def _failed(text: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
+
+
+def error_text(error: RagvaultError) -> str:
+    """What is wrong, and how to fix it, as the command line says it."""
+    return f"{error}\nfix: {error.fix}" if error.fix else str(error)
+
+
+# --- Transports ---
+
+
+def serve_stdio(tools: Tools) -> None:
+    """Serve one client over stdin and stdout until it hangs up."""
+    from mcp.server.stdio import stdio_server
+
+    async def run() -> None:
+        async with stdio_server() as (read, write):
+            made = server(tools)
+            await made.run(read, write, made.create_initialization_options())
+
+    anyio.run(run)
+
+
+def http_app(tools: Tools, token: str) -> Any:
+    """The ASGI application. The SDK checks Host and Origin; the token is checked first."""
+    app = server(tools).streamable_http_app(host=HOST)
+    app.add_middleware(_TokenRequired, token=token)
+    return app
+
+
+def serve_http(tools: Tools, port: int, token: str, started: Callable[[], None]) -> None:
+    """Serve on 127.0.0.1 until interrupted. Raises OSError if the port is taken."""
+    import socket
+
+    import uvicorn
+
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, port))
+        started()
+        config = uvicorn.Config(http_app(tools, token), log_level="warning", lifespan="on")
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+Scope = dict[str, Any]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class _TokenRequired:
+    """Refuses a request without the token, before anything else looks at it."""
+
+    def __init__(self, app: Callable[..., Awaitable[None]], token: str) -> None:
+        self._app, self._wanted = app, f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Any, send: Send) -> None:
+        if scope["type"] == "http":
+            given = dict(scope["headers"]).get(b"authorization", b"")
+            if not hmac.compare_digest(given, self._wanted):
+                await _refuse(send)
+                return
+        await self._app(scope, receive, send)
+
+
+async def _refuse(send: Send) -> None:
+    body = (
+        b'{"error": "this server needs its token", '
+        b'"fix": "send the header Authorization: Bearer TOKEN; ragvault mcp --http shows it"}'
+    )
+    headers = [(b"content-type", b"application/json"), (b"www-authenticate", b"Bearer")]
+    await send({"type": "http.response.start", "status": 401, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
