@@ -96,7 +96,8 @@ def _property(
     """The property of its note with most words of the query that the passage does not have."""
     if plan.keyword_query is None or plan.listing:
         return None
-    lines = corpus.property_lines(candidate.note.id)
+    written = (" ".join(line.split()) for line in corpus.property_lines(candidate.note.id))
+    lines = [plain_lines(line, order=corpus.config.links.order).text for line in written]
     if not lines or not _marks("\n".join(lines), plan, corpus):
         return None
     found = [(line, _marks(line, plan, corpus)) for line in lines]
