@@ -19,6 +19,7 @@ from typing import Any
 from benchmarks import (
     components,
     heldout,
+    names,
     peers,
     process,
     quality,
@@ -56,6 +57,8 @@ TABLES: Mapping[str, Callable[[Any], str]] = {
     "components": components.table,
     "heldout": heldout.table,
     "heldout-confidence": heldout.confidence_table,
+    "names": names.table,
+    "names-speed": names.speed_table,
     "related": related.table,
     "speed-static": growth,
     "speed-full": growth,
