@@ -23,9 +23,16 @@ def answer(query, index, search, timed):
     began = time.perf_counter()
     response = search.search(query, index)
     took = time.perf_counter() - began
-    notes = list(dict.fromkeys(each.note.path for each in response.results))
+    rows = [(each.note.path, each.confidence, each.band) for each in response.results]
+    told = {
+        "search": 1000 * took,
+        "notes": list(dict.fromkeys(note for note, _, _ in rows)),
+        "rows": rows,
+        # Before answers said so themselves, a notice was shown if every result was called noise.
+        "likely": getattr(response, "likely", any(band != "noise" for _, _, band in rows)),
+    }
     if not timed:
-        return {"search": 1000 * took, "notes": notes}
+        return told
     with index.snapshot():
         plan = search.understand_query(query, index).plan
         found = search.retrieve(plan, query, index).candidates
@@ -34,17 +41,7 @@ def answer(query, index, search, timed):
         search.run_stages(found, context, search.stages_of(plan))
         stages = time.perf_counter() - began
     found = [(each.id, round(each.score, 9)) for each in response.results]
-    rows = [(each.note.path, each.confidence, each.band) for each in response.results]
-    # Before answers said so themselves, a notice was shown if every result was called noise.
-    likely = getattr(response, "likely", any(band != "noise" for _, _, band in rows))
-    return {
-        "search": 1000 * took,
-        "stages": 1000 * stages,
-        "found": found,
-        "notes": notes,
-        "rows": rows,
-        "likely": likely,
-    }
+    return {**told, "stages": 1000 * stages, "found": found}
 
 
 def main() -> None:
