@@ -236,4 +236,4 @@ def test_a_setting_without_measure_is_refused_at_once_and_a_watcher_goes_on(
             Vault.open(vault)
         (vault / ".ragvault.toml").unlink()
         assert watched.finds("yak", "new.md")
-        assert {each.note.path for each in search.search('"words"').results} == good(2).keys()
+        assert {each.note for each in search.search('"words"').results} == good(2).keys()
