@@ -138,7 +138,8 @@ def record_access(vaults: Sequence[SearchableVault], answer: SearchAnswer, now: 
 def _quote(answer: VaultAnswer, candidate: Candidate) -> Candidate | None:
     """What is quoted of a result; None if it is only a heading."""
     quote = quoted(candidate, answer.matches[candidate.id], answer.response.stages)
-    return quote if readable(quote.text).has_body else None
+    is_listed = answer.response.plan.listing  # then it is there for its name, whatever it says
+    return quote if is_listed or readable(quote.text).has_body else None
 
 
 def _of_vaults(

@@ -371,8 +371,6 @@ def _notices(typed: SearchArguments, page: Page) -> Iterator[str]:
     if not typed.vaults and not answer.answers[0].response.plan.vaults:
         for name in unsearchable(caller.environ, caller.cwd):
             yield f"{name} was not searched: its folder or its index is not there"
-    if typed.format in FOR_PIPES and answer.results and not page.matches:
-        yield "no good match; to list the closest notes, add --all-matches"
 
 
 def _watched(answer: SearchAnswer, caller: Caller) -> list[Path]:

@@ -126,7 +126,7 @@ def test_text_and_json_say_which_queries_found_a_result(sample):
     assert "queries 1, 2" in ragvault(*args).out
     assert "queries" not in ragvault("search", "steam oven", "--json").json
     explained = ragvault(*args, "--explain").out
-    assert explained.count("understood as:") == 2
+    assert explained.count("Understood as:") == 2
     assert "query 1 +" in explained
 
 
