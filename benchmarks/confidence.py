@@ -42,7 +42,10 @@ from ragvault.evaluate.run import Replay
 
 OTHER = {"obsidian-tasks": "jackyzha0-garden", "jackyzha0-garden": "obsidian-tasks"}
 TYPED = {"jackyzha0-garden": "garden-typed.jsonl"}
-COLLECTIONS = ("ir/cranfield", "ir/cacm", "ir/med")
+COLLECTIONS = (
+    *("ir/cranfield", "ir/cacm", "ir/med"),
+    *("ir/mtrag-fiqa-pool@2500", "ir/mtrag-clapnq-pool@2500"),
+)
 QUESTIONS, NAMES = 30, 20  # made of another vault
 BANDS = ("excellent", "good", "moderate", "weak", "unlikely", "noise")
 WORD = re.compile(r"[^\W\d_]{3,}")
@@ -138,7 +141,7 @@ def compare(trees: Mapping[str, Path]) -> list[dict[str, Any]]:
             asked = asked_of(vault)
             queries = [each.question.query for each in asked]
             task = {"root": str(corpora.corpus(vault).root), "flags": [corpora.PATIENT]}
-            state = State(tree, {**task, "queries": queries, "limit": None})
+            state = State(tree, {**task, "queries": queries, "limit": None, "timed": False})
             answers += [(each, state(at)) for at, each in enumerate(asked)]
             state.close()
         rows.append({"state": name, **figures(answers)})

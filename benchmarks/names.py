@@ -47,7 +47,8 @@ from ragvault.text.names import initials, plain_words, typed_name
 from ragvault.types import SearchRequest
 from ragvault.vault import Vault
 
-PER_FORM = 25  # probes of each form and vault
+PER_FORM = 20  # probes of each form and vault
+PER_VAULT = 30  # queries with a common word
 COMMON = 0.05  # share of passages from which on a word is common
 FRAMES = (
     "what is {}?",
@@ -238,7 +239,7 @@ def common_words(index: LocalCorpus, seed: int = 0) -> list[Probe]:
         if word not in plain_words(name.text):
             query = f"{word} {name.text}".lower()
             found[query] = Probe("beside", query, tuple(paths))
-    return chance.sample(list(found.values()), min(PER_FORM * 2, len(found)))
+    return chance.sample(list(found.values()), min(PER_VAULT, len(found)))
 
 
 # --- Asking ---
@@ -257,7 +258,8 @@ class Asked(NamedTuple):
 def ask(root: Path, asked: Sequence[Probe], tree: Path, flags: Sequence[str]) -> list[Asked]:
     """What one state of the code finds."""
     queries = [each.query for each in asked]
-    task = {"root": str(root), "flags": [corpora.PATIENT, *flags], "queries": queries, "limit": 10}
+    settings = [corpora.PATIENT, *flags]
+    task = {"root": str(root), "flags": settings, "queries": queries, "limit": 10, "timed": False}
     state = State(tree, task)
     try:
         return [Asked(each, state(at)["notes"]) for at, each in enumerate(asked)]

@@ -1,6 +1,6 @@
 """One state of the code in a process of its own, for compare_states.py: searches on request.
 
-    python state_process.py TREE        then a line of JSON with root, flags, queries and limit
+    python state_process.py TREE        then a line of JSON: root, flags, queries, limit, timed
 
 Answers "ready", and then to each number on its input with the milliseconds of that search and of
 its stages, and with what was found. `ragvault` is taken from TREE and from nowhere else.
@@ -18,11 +18,21 @@ WARM = 15
 NOW = datetime(2026, 11, 1, tzinfo=timezone.utc)
 
 
-def answer(query, index, search):
-    """Milliseconds of a search, of its stages alone, and the results."""
+def answer(query, index, search, timed):
+    """Milliseconds of a search and the results; if `timed`, also of its stages alone."""
     began = time.perf_counter()
     response = search.search(query, index)
     took = time.perf_counter() - began
+    rows = [(each.note.path, each.confidence, each.band) for each in response.results]
+    told = {
+        "search": 1000 * took,
+        "notes": list(dict.fromkeys(note for note, _, _ in rows)),
+        "rows": rows,
+        # Before answers said so themselves, a notice was shown if every result was called noise.
+        "likely": getattr(response, "likely", any(band != "noise" for _, _, band in rows)),
+    }
+    if not timed:
+        return told
     with index.snapshot():
         plan = search.understand_query(query, index).plan
         found = search.retrieve(plan, query, index).candidates
@@ -31,18 +41,7 @@ def answer(query, index, search):
         search.run_stages(found, context, search.stages_of(plan))
         stages = time.perf_counter() - began
     found = [(each.id, round(each.score, 9)) for each in response.results]
-    notes = list(dict.fromkeys(each.note.path for each in response.results))
-    rows = [(each.note.path, each.confidence, each.band) for each in response.results]
-    # Before answers said so themselves, a notice was shown if every result was called noise.
-    likely = getattr(response, "likely", any(band != "noise" for _, _, band in rows))
-    return {
-        "search": 1000 * took,
-        "stages": 1000 * stages,
-        "found": found,
-        "notes": notes,
-        "rows": rows,
-        "likely": likely,
-    }
+    return {**told, "stages": 1000 * stages, "found": found}
 
 
 def main() -> None:
@@ -58,11 +57,12 @@ def main() -> None:
     task = json.loads(sys.stdin.readline())
     queries = [search.SearchRequest(query, NOW, task["limit"]) for query in task["queries"]]
     with Vault.open(Path(task["root"]), flags=task["flags"]).corpus() as index:
-        for query in queries[:WARM]:
+        for query in queries[: WARM if task.get("timed", True) else 0]:
             search.search(query, index)
         print("ready", flush=True)
         for line in sys.stdin:
-            print(json.dumps(answer(queries[int(line)], index, search)), flush=True)
+            told = answer(queries[int(line)], index, search, task.get("timed", True))
+            print(json.dumps(told), flush=True)
 
 
 if __name__ == "__main__":
