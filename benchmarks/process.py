@@ -85,7 +85,7 @@ class Ran(NamedTuple):
 LAUNCH = """
 import os, sys, time
 began = time.perf_counter()
-pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
+pid = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ)
 _, status, usage = os.wait4(pid, 0)
 seconds = time.perf_counter() - began
 code = os.waitstatus_to_exitcode(status)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import data, record
-from benchmarks.process import QUERIES, RAGVAULT, environ_of, peak_megabytes, stop
+from benchmarks.process import QUERIES, RAGVAULT, environ_of, stop
 from ragvault.service.process import running_watcher
 from ragvault.service.protocol import WatcherUnavailable, ask_watcher
 
@@ -60,9 +60,11 @@ def asked(root: Path, environ: Environ, turn: int) -> bool:
     return False
 
 
-def resident_megabytes(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+def megabytes(pid: int) -> dict[str, float]:
+    """Memory now: `MB` counts each page once, `RSS` once for each open index that maps it."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    found = {name: int(rest.split()[0]) for name, _, rest in (x.partition(":") for x in lines[1:])}
+    return {"MB": round(found["Pss"] / 1024), "RSS": round(found["Rss"] / 1024)}
 
 
 def open_files(pid: int) -> int:
@@ -97,7 +99,7 @@ def clients(root: Path, environ: Environ, count: int) -> dict[str, Any]:
         "failed": good.count(False),
         "processes": len(residents(environ)),
         "answered by it": answered,
-        "MB": round(peak_megabytes(watcher.pid)),
+        **megabytes(watcher.pid),
     }
 
 
@@ -115,7 +117,7 @@ def searches(root: Path, environ: Environ, count: int) -> list[dict[str, Any]]:
                 {
                     "searches": done,
                     "failed": failed,
-                    "MB": round(resident_megabytes(watcher.pid), 1),
+                    **megabytes(watcher.pid),
                     "open files": open_files(watcher.pid),
                 }
             )

@@ -8,7 +8,7 @@
 process then never imports Typer: a search takes a tenth of a second instead of one or two.
 Everything the search would read from its own process is in the Caller, so both ways write the same
 bytes. Every other command, and every search that is not answered, goes on to main.py.
-`--no-resident` and RAGVAULT_ALONE=1 ask nobody.
+`--no-resident`, RAGVAULT_ALONE=1 and RAGVAULT_DEBUG=1 ask nobody.
 
 This module imports almost nothing, because every search waits for it.
 """
@@ -84,7 +84,8 @@ def _has_late_legs() -> bool:
 def answered_by_watcher(args: Sequence[str]) -> int | None:
     """Let the watcher answer a search and return its exit code; None if it must be done here."""
     args = _search_first(args)
-    if not args or os.environ.get("RAGVAULT_ALONE") or {ALONE, *HELP} & set(args):
+    alone = os.environ.get("RAGVAULT_ALONE") or os.environ.get("RAGVAULT_DEBUG")
+    if not args or alone or {ALONE, *HELP} & set(args):
         return None
     from ragvault.cli.waiting import waiting
     from ragvault.service.client import ask_or_start

@@ -20,6 +20,9 @@ from ragvault.service.protocol import WatcherMissing, WatcherUnavailable, ask_wa
 
 # Seconds before a process is started. Later tries are for one that was just ending, or was killed.
 PAUSES = (0.0, 0.05, 0.2)
+# Where the two settings are that keep a search from starting a process.
+WORDS = (b"resident", b"answer")
+VARIABLES = ("RAGVAULT_SERVICE__RESIDENT", "RAGVAULT_WATCH__ANSWER")
 FALSE = ("", "0", "false", "no")  # values of CI that mean that it is not set
 
 
@@ -28,8 +31,8 @@ def ask_or_start(
 ) -> dict[str, Any]:
     """The answer of the process of this user, which is started if none runs.
 
-    `environ` names the folders and settings; default: those of this process. Raises
-    WatcherUnavailable: then the caller does the work by itself.
+    `environ` is a whole environment, in which the process is started; default: that of this one.
+    Raises WatcherUnavailable: then the caller does the work by itself.
     """
     given = os.environ if environ is None else environ
     folder = runtime_folder(given)
@@ -58,24 +61,27 @@ def may_start(environ: Mapping[str, str]) -> bool:
     """Whether a search may leave a process behind."""
     if environ.get("CI", "").lower() not in FALSE or os.getpid() == 1 or not sys.executable:
         return False
-    return _resident_setting(environ) != "off"
+    return _is_wanted(environ)
 
 
-def _resident_setting(environ: Mapping[str, str]) -> str:
-    """`service.resident`, as text. All settings are read only if a file may have this one."""
-    if named := environ.get("RAGVAULT_SERVICE__RESIDENT"):
-        return named
+def _is_wanted(environ: Mapping[str, str]) -> bool:
+    """What `service.resident` and `watch.answer` say, which are in few files.
+
+    All settings are read only if one of the two may be in the user's file or in the environment.
+    """
     from ragvault.config.folders import user_file
 
     try:
-        if b"resident" not in user_file(environ).read_bytes():
-            return ""
+        text = user_file(environ).read_bytes()
     except OSError:
-        return ""
+        text = b""
+    if not any(word in text for word in WORDS) and not any(name in environ for name in VARIABLES):
+        return True
     from ragvault.config.load import load_settings
     from ragvault.errors import ConfigError
 
     try:
-        return load_settings(environ=environ).config.service.resident
+        config = load_settings(environ=environ).config
     except ConfigError:
-        return "off"  # the search itself reports it
+        return False  # the search itself reports it
+    return config.service.resident != "off" and config.watch.answer

@@ -32,7 +32,7 @@ from typing import Any
 from ragvault import __version__
 from ragvault.service import PROTOCOL, RECORD_FILE, SOCKET_FILE
 
-ACCEPT_SECONDS = 1.0  # to confirm the request
+ACCEPT_SECONDS = 2.0  # to confirm the request: a busy machine takes its time
 SILENCE_SECONDS = 3.0  # without a sign of life: the watcher hangs
 ANSWER_SECONDS = 60.0  # for the whole answer
 MAX_REQUEST = 1 << 20  # bytes; a search sends a few kilobytes

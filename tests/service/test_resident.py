@@ -208,7 +208,7 @@ def hammer(home: Home, searches: int) -> None:
             try:
                 told = home.asked(("starter", "rye bread", "crumb")[number % 3], "--json")
             except WatcherUnavailable:
-                time.sleep(0.05)  # it has 0.3 s to say that it heard, which a busy machine misses
+                time.sleep(0.05)  # it confirms in time, which a busy machine may miss
                 continue
             answer = json.loads(str(told["out"]))
             return told["code"], bool(answer["results"]), answer["legs_failed"]
