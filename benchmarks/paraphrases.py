@@ -103,7 +103,13 @@ def measured(corpus: corpora.Corpus) -> list[dict[str, float]]:
 def _scores(question: Question, index: LocalCorpus, relevant: int) -> dict[str, float]:
     def ndcg(*queries: str) -> float:
         request = SearchRequest(
-            queries[0], corpora.NOW, 30, widen=False, verify=False, also=queries[1:]
+            queries[0],
+            corpora.NOW,
+            30,
+            widen=False,
+            verify=False,
+            also=queries[1:],
+            all_matches=True,
         )
         notes = dict.fromkeys(each.note.path for each in search(request, index).results)
         kept = [note for note in notes if note not in question.without]

@@ -4,9 +4,9 @@
 
 Reciprocal rank fusion, as in `fuse`. The weight of a query is the confidence of its first result,
 so that a wording which finds nothing good does not push down what another one found; the first
-query counts double, because it is the one that was asked. K is small: these lists are ranked
-already, and a large K would let the middle of two lists outvote the top of one. docs/decisions.md
-has the figures.
+query counts two and a half times, because it is the one that was asked. K is small: these lists are
+ranked already, and a large K would let the middle of two lists outvote the top of one.
+docs/decisions.md has the figures.
 
 A passage that several queries found is kept once, as the query that was surest of it found it.
 """
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from ragvault.candidate import Candidate, Term, best_first
 
 K = 1
-FIRST = 2.0  # weight of the first query
+FIRST = 2.5  # weight of the first query
 
 
 def fuse_queries(lists: Sequence[Sequence[Candidate]]) -> list[Candidate]:
