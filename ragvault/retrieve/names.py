@@ -205,7 +205,9 @@ class Named:
         self._queries = readings(plan.text, names, Rarity(corpus))
         self.exact = exact_notes(plan.query, corpus)  # whatever the filter
         # Beside operators, the words alone may be a name: `tag:science gluten`.
-        self.called = self.exact or exact_notes(plan.text, corpus)
+        self.called = self.exact
+        if not self.exact and plan.text != plan.query:
+            self.called = exact_notes(plan.text, corpus)
         found: dict[int, Evidence] = {}
         for query in self._queries:
             for name in names.like(query.keys(), LOOKED_AT):
@@ -259,11 +261,11 @@ def exact_notes(query: str, corpus: Corpus) -> dict[int, Exact]:
     """
     if not 0 < len(query) <= MAX_LENGTH:
         return {}
-    names = corpus.names()
+    possible = _possible(query, corpus.names())
     for fold in (plain_name, typed_name):
         wanted = frozenset(map(fold, _as_names(query))) - {""}
         called: dict[Exact, set[int]] = {"title": set(), "alias": set()}
-        for each in _possible(query, names):
+        for each in possible:
             if fold(each.text) in wanted:
                 called["alias" if each.kind == "alias" else "title"].add(each.note)
         for kind, notes in called.items():

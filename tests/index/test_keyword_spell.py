@@ -149,6 +149,22 @@ def test_near_spellings_are_the_nearest_only():
     assert near(find["nothing"], begins, words.__contains__, most=2, limit=3) == ()
 
 
+def test_the_common_word_is_guessed_before_a_misspelling_that_occurs_once(shelf):
+    shelf.put(note(1), passage(1, 1, "an equilibirum"))
+    shelf.put(*(passage(at, 1, "an equilibrium") for at in range(2, 6)))
+    answer = shelf.ask(Words("equilibrum"))
+    assert answer.spellings == {"equilibrum": ("equilibrium", "equilibirum")}
+
+
+def test_a_far_commoner_word_is_guessed_although_it_is_one_slip_further_away():
+    counts = {"equilibrim": 1, "equilibrium": 10}
+    begins = lambda start: [word for word in counts if word.startswith(start)]  # noqa: E731
+    find = lambda: near("equilibri", begins, counts.__getitem__, most=2, limit=3)  # noqa: E731
+    assert find() == ("equilibrium",)
+    counts["equilibrium"] = 9
+    assert find() == ("equilibrim",)
+
+
 words = ("bread", "oven", "kubernetes", "deployment", "wheat", "red-wine", "salt", "🎉", "to", "be")
 typed = ("bredd", "ovne", "kuberntes", "node-kuberntes", "deploymet", "oven", "salt", "to be", "🎉")
 texts = st.lists(st.sampled_from(words), max_size=6).map(" ".join)
