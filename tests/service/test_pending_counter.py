@@ -152,10 +152,10 @@ def test_other_settings_count_by_a_walk_of_their_own(watched):
 
 def test_a_vault_that_nobody_watches_is_walked_and_its_changes_are_taken_in(watched):
     (watched.root / "new.md").write_text("x\n")
-    off = Vault.open(watched.root, flags=["search.update=off"])
+    off, on = (Vault.open(watched.root, flags=[f"search.update={each}"]) for each in ("off", "5s"))
 
     assert counted(PendingCounter([]), off) == 1
-    assert counted(PendingCounter([]), watched.vault) == 0
+    assert counted(PendingCounter([]), on) == 0
     assert counted(PendingCounter([]), off) == 0
 
 
