@@ -156,7 +156,7 @@ class Vault:
         """
         from ragvault.ingest import ingest
         from ragvault.notes.walk import walk
-        from ragvault.store.lock import WriterLock
+        from ragvault.store.lock import BRIEF, WriterLock
         from ragvault.update.notes import Report
         from ragvault.update.recover import adopt_index, repair_catalogue
 
@@ -176,6 +176,8 @@ class Vault:
                 engines.rebuild_all()
             repair_catalogue(self.folder, engines.progress, check=rebuild)
             with self.catalogue(write=True) as catalogue:
+                if command != BRIEF:
+                    catalogue.clear_forgotten()
                 return ingest(
                     self.root,
                     catalogue,

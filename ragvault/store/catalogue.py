@@ -25,8 +25,9 @@ rebuilt.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -203,6 +204,26 @@ class Catalogue(Notes, Passages, Links, Filters, Vectors, Caches):
     def set_unrelated_cosine(self, model: str, cosine: float) -> None:
         set_meta(self._db, f"unrelated {model}", str(cosine))
 
+    def was_forgotten(self, path: str) -> bool:
+        """Whether a note of this path was forgotten since the last ordinary run."""
+        return _name_digest(path) in self._forgotten()
+
+    @writing
+    def mark_forgotten(self, paths: Iterable[str]) -> None:
+        """Remember that these notes are not to come back by themselves.
+
+        Only digests of the paths are stored: nothing of a forgotten note is left in the index.
+        """
+        marks = sorted(self._forgotten() | {_name_digest(path) for path in paths})
+        set_meta(self._db, "forgotten", " ".join(marks))
+
+    @writing
+    def clear_forgotten(self) -> None:
+        set_meta(self._db, "forgotten", "")
+
+    def _forgotten(self) -> frozenset[str]:
+        return frozenset((self._meta("forgotten") or "").split())
+
     def replaced_at(self, model: str) -> float:
         """When another model took the place of this one in its tier, in seconds since 1970."""
         return float(self._meta(f"replaced {model}") or 0)
@@ -278,3 +299,7 @@ def _size(path: Path) -> int:
         return path.stat().st_size if path.is_file() else 0
     except OSError:
         return 0  # SQLite deletes the -wal file when the last reader closes
+
+
+def _name_digest(path: str) -> str:
+    return blake2b(path.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()

@@ -54,6 +54,7 @@ def forget(root: Path, catalogue: Catalogue, engines: Engines, named: str | None
     passages = sum(len(catalogue.passages_of(path)) for path in notes)
     for path in notes:
         catalogue.remove(path)
+    catalogue.mark_forgotten(notes)
     resolve_links(catalogue, engines.progress)
     _forget_warnings(catalogue, notes)
     access.forget_accesses(catalogue.folder, ids)

@@ -59,8 +59,8 @@ class UpdateTime(NoProgress):
 class Changes:
     """The files of a vault that differ from its index, by one walk.
 
-    A file that is not in the index is new only if it came after the last run. An older one was
-    left out, or forgotten: `index` may bring it back, and a search must not.
+    A file that is not in the index is new only if it came after the last run and was not forgotten.
+    Any other was left out before: `index` may bring it back, and a search must not.
     """
 
     def __init__(self, root: Path, catalogue: Catalogue, config: Config) -> None:
@@ -88,7 +88,12 @@ class Changes:
         run = self._catalogue.last_run()
         began_ns = (run["ended"] - run["seconds"]) * 1e9
         files = self._walked.files
-        kept = [file for file in files if file.path in self._seen or file.ctime_ns > began_ns]
+        gone = self._catalogue.was_forgotten
+        kept = [
+            file
+            for file in files
+            if file.path in self._seen or (file.ctime_ns > began_ns and not gone(file.path))
+        ]
         return replace(self._walked, files=tuple(kept))
 
     @property

@@ -127,6 +127,22 @@ def test_a_note_that_was_forgotten_does_not_come_back_by_a_search(root):
     assert search(root, "path:0003").out
 
 
+@pytest.mark.parametrize("edited", ["before", "after"])
+def test_an_edit_does_not_bring_a_forgotten_note_back_and_index_does(root, edited):
+    note, vault = root / "0003.md", Vault.open(root)
+    if edited == "before":
+        note.write_text("ocelot\n")
+    vault.forget("0003.md")
+    if edited == "after":
+        note.write_text("ocelot\n")
+
+    found = [vault.search("ocelot") for _ in range(2)]
+    assert not any(each.note == "0003.md" for response in found for each in response.results)
+    vault.index()
+    assert vault.search("ocelot").results[0].note == "0003.md"
+
+
+
 def test_settings_that_are_for_one_search_change_no_index(root):
     (root / "list.txt").write_text("A quokka.\n")
     before = revision(root)
