@@ -152,7 +152,7 @@ def http_app(tools: Tools, token: str) -> Any:
     return app
 
 
-def serve_http(tools: Tools, port: int, token: str, started: Callable[[], None]) -> None:
+def serve_http(tools: Tools, port: int, token: str, started: Callable[[int], None]) -> None:
     """Serve on 127.0.0.1 until interrupted. Raises OSError if the port is taken."""
     import socket
 
@@ -161,7 +161,7 @@ def serve_http(tools: Tools, port: int, token: str, started: Callable[[], None])
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((HOST, port))
-        started()
+        started(listener.getsockname()[1])
         config = uvicorn.Config(http_app(tools, token), log_level="warning", lifespan="on")
         uvicorn.Server(config).run(sockets=[listener])
 
@@ -188,7 +188,8 @@ class _TokenRequired:
 async def _refuse(send: Send) -> None:
     body = (
         b'{"error": "this server needs its token", '
-        b'"fix": "send the header Authorization: Bearer TOKEN; ragvault mcp --http shows it"}'
+        b'"fix": "send the header Authorization: Bearer TOKEN; '
+        b'ragvault mcp --http shows where it is"}'
     )
     headers = [(b"content-type", b"application/json"), (b"www-authenticate", b"Bearer")]
     await send({"type": "http.response.start", "status": 401, "headers": headers})

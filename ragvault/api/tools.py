@@ -214,7 +214,10 @@ class Tools:
 
     def resource(self, uri: str) -> str:
         """The text of the note that ragvault://vault/path#heading names."""
-        parts = urlsplit(uri)
+        try:
+            parts = urlsplit(uri)
+        except ValueError:
+            parts = urlsplit("")
         if parts.scheme != SCHEME or not parts.netloc or not parts.path.strip("/"):
             raise UsageError(
                 f"“{uri[:200]}” is no address of a note", fix=f"{SCHEME}://VAULT/PATH#HEADING"
@@ -373,7 +376,11 @@ def _absence(vault: KnownVault) -> RagvaultError | None:
         )
     if not (vault.folder / layout.CATALOGUE).exists():
         return IndexMissing(vault.root)
-    return None
+    try:
+        with Vault.open(vault.root).catalogue():
+            return None
+    except RagvaultError as damaged:
+        return damaged
 
 
 def _vaults_in(filter_: str | None) -> list[str] | None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -13,17 +11,16 @@ import typer
 
 from ragvault.cli import options
 from ragvault.cli.render import console
-from ragvault.errors import EngineMissing, RagvaultError, UsageError
+from ragvault.errors import EngineMissing, UsageError
 
 if TYPE_CHECKING:
-    from ragvault.api.tools import Search, SearchReply
+    from ragvault.api.tools import Search
 
 app = typer.Typer(invoke_without_command=True)
 
 PORT = 8765
 TOKEN = "RAGVAULT_MCP_TOKEN"
 TOKEN_FILE = "mcp-token"
-THREADS = 3  # searches at a time without a resident process
 
 Vaults = Annotated[
     Optional[list[str]],  # noqa: UP045
@@ -55,10 +52,10 @@ def mcp(
 ) -> None:
     """Serve your notes to agents (MCP).
 
-    The tools are search, search_with_hypothesis, read, related, links, list and status. They only
-    read. Speaks over stdin and stdout, as agents start it;
-    ragvault mcp install sets one up. With --http, serves on 127.0.0.1 for clients that have the
-    token, which is shown at the start.
+    The tools are search, search_with_hypothesis, read, related, links, list and status. None of
+    them changes a note. Speaks over stdin and stdout, as agents start it; ragvault mcp install sets
+    one up. With --http, serves on 127.0.0.1 for clients that have the token; where it is stored is
+    shown at the start.
 
     ragvault mcp
 
@@ -74,15 +71,15 @@ def mcp(
         raise EngineMissing("ragvault mcp", "ragvault[mcp]", str(error)) from None
     from ragvault.api.tools import Tools
 
-    tools = Tools(search_function(resident=resident), vaults or ())
+    tools = Tools(search_for_tools(resident=resident), vaults or ())
     if vaults:
-        tools.vaults()  # a wrong name is reported here, not in the middle of a talk
+        tools.vaults()  # a wrong name is reported at once
     if not http:
         serve_stdio(tools)
         return
     token, place = http_token()
 
-    def started() -> None:
+    def started(port: int) -> None:
         console.report(f"serving on http://{HOST}:{port}/mcp; token: {place}; stop with Ctrl-C")
 
     try:
@@ -144,54 +141,13 @@ def install(
 # --- how a search is answered ---
 
 
-def search_function(*, resident: bool) -> Search:
+def search_for_tools(*, resident: bool) -> Search:
     """Searches in the resident process, or in this one if there is none."""
-    alone = _search_here()
-    if not resident or os.environ.get("RAGVAULT_ALONE"):
-        return alone
+    from ragvault.api.tools import SearchReply
+    from ragvault.cli.ask import search_function
 
-    def search(args: list[str]) -> SearchReply:
-        from ragvault.api.tools import SearchReply
-        from ragvault.cli.start import checked_reply, this_caller
-        from ragvault.service.client import ask_or_start
-        from ragvault.service.protocol import WatcherUnavailable
-
-        request = {"op": "search", "args": ["search", *args], "around": this_caller()._asdict()}
-        try:
-            reply = checked_reply(ask_or_start(request))
-        except WatcherUnavailable:
-            reply = None
-        return SearchReply(*reply) if reply else alone(args)
-
-    return search
-
-
-def _search_here() -> Search:
-    """Searches in this process; indexes and models stay open, in a few threads of their own."""
-    made: list[Callable[[list[str]], SearchReply]] = []
-    threads = ThreadPoolExecutor(THREADS, thread_name_prefix="answer")
-
-    def search(args: list[str]) -> SearchReply:
-        from ragvault.api.tools import SearchReply
-        from ragvault.cli.search import answer_search, parse_search
-        from ragvault.cli.start import this_caller
-        from ragvault.models.load import ModelPool
-        from ragvault.service.resident import ResidentIndexes
-
-        if not made:
-            indexes = ResidentIndexes(ModelPool())
-
-            def answer(args: list[str]) -> SearchReply:
-                caller = this_caller()
-                typed = parse_search(["search", *args], caller)
-                if typed is None:
-                    raise RagvaultError("the search cannot be understood", fix="change the query")
-                return SearchReply(*answer_search(typed, caller, indexes))
-
-            made.append(answer)
-        return threads.submit(made[0], args).result()
-
-    return search
+    answer = search_function(resident=resident)
+    return lambda args: SearchReply(*answer(args))
 
 
 def http_token() -> tuple[str, str]:

@@ -47,18 +47,15 @@ from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import get_cwidth
 
-from ragvault.cli.start import Caller, Reply, checked_reply, this_caller
+from ragvault.cli.ask import search_function
 from ragvault.errors import RagvaultError
 from ragvault.plan import Words
-from ragvault.service.client import ask_or_start
-from ragvault.service.protocol import WatcherUnavailable
 from ragvault.text.analyze import Analyzer
 from ragvault.text.highlight import highlight
 from ragvault.text.printable import harmless, printable
 
 if TYPE_CHECKING:
     from ragvault.answer.contents import Kind
-    from ragvault.service.resident import ResidentIndexes
 
 LIMIT = 30  # results
 PAGE = 5  # lines that the preview scrolls
@@ -93,7 +90,7 @@ Result = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The answer to one query: results as in the JSON contract, and what else must be said."""
+    """The answer to one query: results as in the JSON contract, and a line for the user."""
 
     query: str = ""
     results: Sequence[Result] = ()
@@ -132,7 +129,11 @@ class Searcher:
 
     def _run(self) -> None:
         while (query := self._wait()) is not None:
-            self._report(self._search(query))
+            try:
+                found = self._search(query)
+            except Exception as error:  # whatever it is, the next query is searched for
+                found = Found(query, notice=f"the search failed: {type(error).__name__}")
+            self._report(found)
 
     def _wait(self) -> str | None:
         with self._changed:
@@ -474,44 +475,19 @@ def _keys(picker: Picker) -> KeyBindings:
 
 def run(query: str = "", options: Sequence[str] = ()) -> int:
     """The picker over the vaults that `ragvault search OPTIONS` would search."""
-    ask = Ask(options)
-    return pick(ask, open_result, filter_values, query=query)
+    answer = search_function()
 
-
-class Ask:
-    """Searches through the resident process, and here if there is none and none may be started."""
-
-    def __init__(self, options: Sequence[str]) -> None:
-        self._options = [*options, "--json", "--limit", str(LIMIT)]
-        self._indexes: ResidentIndexes | None = None
-
-    def __call__(self, query: str) -> Found:
-        reply = self._reply(["search", *self._options, "--", query])
+    def search(query: str) -> Found:
+        try:
+            reply = answer([*options, "--json", "--limit", str(LIMIT), "--", query])
+        except RagvaultError as error:
+            return Found(query, notice=str(error))
         if not reply.out:
             return Found(query, notice=" ".join(line.strip() for line in reply.err))
         found = json.loads(reply.out)
         return Found(query, found["results"], _notice(found), found["plan"]["text"])
 
-    def _reply(self, args: list[str]) -> Reply:
-        caller = this_caller()
-        request = {"op": "search", "args": args, "around": caller._asdict()}
-        try:
-            reply = checked_reply(ask_or_start(request))
-        except WatcherUnavailable:
-            reply = None
-        return reply or self._here(args, caller)
-
-    def _here(self, args: list[str], caller: Caller) -> Reply:
-        from ragvault.cli.search import answer_search, parse_search
-        from ragvault.models.load import ModelPool
-        from ragvault.service.resident import ResidentIndexes
-
-        if self._indexes is None:
-            self._indexes = ResidentIndexes(ModelPool())
-        typed = parse_search(args, caller)
-        if typed is None:
-            return Reply("", ("this cannot be searched for",), 2)
-        return answer_search(typed, caller, self._indexes)
+    return pick(search, open_result, filter_values, query=query)
 
 
 def _notice(found: Mapping[str, Any]) -> str:

@@ -56,9 +56,9 @@ def read_command(
     ragvault read Troubleshooting --budget 200 --json
     """
     from ragvault.cli.render import reports
-    from ragvault.vault import Vault
+    from ragvault.vault import vault_with
 
-    found = Vault.open(vault).read(
+    found = vault_with(note, vault).read(
         note, heading=heading, lines=lines, budget=budget, numbered=numbered
     )
     if json:

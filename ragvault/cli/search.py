@@ -393,9 +393,9 @@ def _compare(typed: SearchArguments) -> ComparePolicy:
 def parse_search(args: Sequence[str], caller: Caller) -> SearchArguments | None:
     """What `ragvault ARGS` searches for; None if the caller's own process must answer.
 
-    It must answer everything but a search, help, mistakes, and a request for tracebacks.
+    It must answer everything but a search, help and mistakes.
     """
-    if not args or args[0] != "search" or caller.environ.get("RAGVAULT_DEBUG"):
+    if not args or args[0] != "search":
         return None
     try:
         # In a copy of the context: the volume of this process stays as it is.

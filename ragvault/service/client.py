@@ -35,6 +35,8 @@ def ask_or_start(
     Raises WatcherUnavailable: then the caller does the work by itself.
     """
     given = os.environ if environ is None else environ
+    if given.get("RAGVAULT_ALONE") or given.get("RAGVAULT_DEBUG"):
+        raise WatcherUnavailable("")
     folder = runtime_folder(given)
     for pause in PAUSES:
         try:

@@ -36,16 +36,16 @@ class ResidentIndexes:
 
     A LocalCorpus belongs to one thread and to one set of settings. Each thread keeps the few it
     used last, and reopens one whose index was rebuilt or gained a tier. The kit shares models
-    between all of them.
+    between all of them. `for_clients`: other processes ask, and may not ask about every vault.
     """
 
-    def __init__(self, kit: ModelPool) -> None:
-        self._kit = kit
+    def __init__(self, kit: ModelPool, *, for_clients: bool = False) -> None:
+        self._kit, self._for_clients = kit, for_clients
         self._local = threading.local()
 
     @contextmanager
     def __call__(self, vault: Vault) -> Iterator[LocalCorpus]:
-        if not vault.settings.config.watch.answer:
+        if self._for_clients and not vault.settings.config.watch.answer:
             raise SearchDeclined
         indexes = self._of_this_thread()
         key = (vault.folder, msgspec.json.encode(vault.settings.config))

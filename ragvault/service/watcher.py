@@ -77,7 +77,7 @@ def run_watcher(
                 VaultWatcher(each, log, kit, lambda: watcher.wake()) for each in vaults
             ]
             pending = PendingCounter(vault_watchers)
-        state = SearchState(ResidentIndexes(kit), pending, LastResults())
+        state = SearchState(ResidentIndexes(kit, for_clients=True), pending, LastResults())
 
         def answer(args: list[str], around: Mapping[str, Any]) -> Mapping[str, Any] | None:
             try:

@@ -16,7 +16,7 @@ from vault_kit import SECRET, indexed_sample, ragvault, sample, trap, vault
 from ragvault.api.answer_text import QUOTED, cut_to, quoted, search_text, tokens
 from ragvault.api.schemas import BY_NAME, TOOLS
 from ragvault.api.tools import MAX_INSTRUCTIONS, SearchReply, Tools
-from ragvault.cli.mcp import search_function
+from ragvault.cli.mcp import search_for_tools
 from ragvault.errors import RagvaultError
 from ragvault.store.layout import KnownVault
 from ragvault.vault import Vault
@@ -28,7 +28,7 @@ ADDRESS = re.compile(r"^\[\d+\] vault/(.+\.md):(\d+)-(\d+) \| (.+) \| \w+", re.M
 
 @pytest.fixture(scope="module")
 def search():
-    return search_function(resident=False)
+    return search_for_tools(resident=False)
 
 
 @pytest.fixture
@@ -270,6 +270,22 @@ def test_a_vault_that_vanished_is_left_out_and_named_and_the_next_call_works(two
     assert [bool(each.get("problem")) for each in rows] == [False, True]
     shutil.move(folder / "away", folder / "two")
     assert "two/same.md:" in text(tools, "search", query="bread")
+
+
+def test_a_damaged_index_of_one_vault_disables_no_tool_for_the_others(two):
+    tools, folder = two
+    catalogue = Vault.open(folder / "two").folder / "catalogue.sqlite"
+    catalogue.write_bytes(b"no database at all" * 100)
+
+    assert "one/same.md:" in text(tools, "search", query="bread")
+    assert text(tools, "read", note="one/same.md").startswith("one/same.md:")
+    rows = tools.call("status", {}).data["vaults"]
+    assert [bool(each.get("problem")) for each in rows] == [False, True]
+
+
+def test_an_address_that_is_none_is_refused_with_the_form_of_one(two):
+    with pytest.raises(RagvaultError, match="no address of a note"):
+        two[0].resource("ragvault://[x/Steam.md")
 
 
 def test_a_missing_index_is_an_error_with_its_fix(two, search):

@@ -72,6 +72,26 @@ def test_a_search_that_was_replaced_before_its_turn_never_runs():
     assert asked == ["s", "steam"]
 
 
+def test_a_search_that_fails_is_a_notice_and_the_next_one_runs():
+    told, done = [], threading.Event()
+
+    def search(query):
+        if query == "bad":
+            raise ValueError
+        return Found(query)
+
+    def report(found):
+        told.append((found.query, found.notice))
+        searcher.ask("good") if found.query == "bad" else done.set()
+
+    searcher = Searcher(search, report)
+    searcher.ask("bad")
+
+    assert done.wait(10)
+    searcher.close()
+    assert told == [("bad", "the search failed: ValueError"), ("good", "")]
+
+
 def test_an_answer_to_what_is_no_longer_typed_is_dropped():
     made = picker()
     made.buffer.insert_text("steam")

@@ -104,10 +104,11 @@ def deleted_files(folder: Path) -> list[str]:
 
 
 def test_a_vault_whose_settings_want_no_watcher_to_answer_is_left_to_others(vault):
-    indexes = ResidentIndexes(ModelPool())
     declining = Vault.open(vault, flags=["watch.answer=false"])
-    with pytest.raises(SearchDeclined), indexes(declining):
+    with pytest.raises(SearchDeclined), ResidentIndexes(ModelPool(), for_clients=True)(declining):
         pass
+    with ResidentIndexes(ModelPool())(declining) as own:  # nobody else asks
+        assert own.note_count()
 
 
 # --- worker threads ---

@@ -142,7 +142,6 @@ def test_an_edit_does_not_bring_a_forgotten_note_back_and_index_does(root, edite
     assert vault.search("ocelot").results[0].note == "0003.md"
 
 
-
 def test_settings_that_are_for_one_search_change_no_index(root):
     (root / "list.txt").write_text("A quokka.\n")
     before = revision(root)
