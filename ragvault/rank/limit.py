@@ -22,11 +22,13 @@ from ragvault.candidate import Candidate, Context, Ranked, Removal, Step
 from ragvault.config.ranking import Bands, Fuse
 from ragvault.config.settings import Config
 
+JUST_WEAK = 0.01  # above the bound of the band
+
 
 def limit(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     """Keep the first n that are likely enough, with numbers that fall."""
     settings = ctx.settings.limit
-    falling = falling_confidence(candidates, ctx.settings.calibrate.bands)
+    falling = falling_confidence(_not_below_likely(candidates, ctx), ctx.settings.calibrate.bands)
     least = settings.min_confidence
     kept = [each for each in falling if each.confidence is None or each.confidence >= least]
     low = [each for each in falling if each.confidence is not None and each.confidence < least]
@@ -45,8 +47,34 @@ def is_likely(results: Sequence[Candidate], settings: Config) -> bool:
     first = results[0].confidence if results else 0.0
     if first is None or first >= settings.calibrate.likely:
         return True
-    closest = results[: settings.limit.closest]
-    return any(each.exact or each.evidence.get("coverage", 0.0) >= 1 for each in closest)
+    return any(map(_has_all_words, results[: settings.limit.closest]))
+
+
+def _has_all_words(result: Candidate) -> bool:
+    return bool(result.exact) or result.evidence.get("coverage", 0.0) >= 1
+
+
+def _not_below_likely(candidates: Sequence[Candidate], ctx: Context) -> list[Candidate]:
+    """The candidates; down to one that has all words, none is called unlikely.
+
+    Such an answer is not held back, so its words must not say that nothing in it is likely.
+    """
+    calibrate = ctx.settings.calibrate
+    closest = candidates[: ctx.settings.limit.closest]
+    last = max((at for at, each in enumerate(closest) if _has_all_words(each)), default=-1)
+    floor = max(calibrate.likely, calibrate.bands.weak) + JUST_WEAK
+    why = f"{floor:.3f}: it or a result below it has every word of the query"
+    raised = []
+    for at, each in enumerate(candidates):
+        if at <= last and each.confidence is not None and each.confidence < calibrate.likely:
+            each = replace(
+                each,
+                confidence=floor,
+                band=calibrate.bands.name(floor),
+                steps=(*each.steps, Step("limit", each.score, each.score, why=why)),
+            )
+        raised.append(each)
+    return raised
 
 
 def falling_confidence(candidates: Sequence[Candidate], bands: Bands) -> list[Candidate]:
