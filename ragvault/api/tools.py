@@ -4,7 +4,7 @@
     Tools(…).resource("ragvault://notes/Steam.md#Setup") -> the text of a note
 
 A search goes to an injected function, which asks the resident process: no model is loaded here.
-Everything else reads the catalogue or a file. Nothing is written, and nothing is opened before it
+Everything else reads the catalogue or a file, and nothing is opened before it
 is needed, so that an agent can list the tools at once. Raises RagvaultError with a fix.
 """
 

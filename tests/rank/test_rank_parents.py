@@ -354,13 +354,12 @@ def test_no_more_is_written_than_the_budget_allows(texts, tokens, odd):
 
 def test_an_answer_with_every_word_is_not_held_back_and_not_called_unlikely():
     found = [
-        candidate("a", confidence=0.1),
-        candidate("b", confidence=0.05, evidence={"coverage": 1.0}),
-        candidate("c", confidence=0.04),
+        replace(candidate("a"), confidence=0.1),
+        replace(candidate("b", evidence={"coverage": 1.0}), confidence=0.05),
+        replace(candidate("c"), confidence=0.04, band="unlikely"),
     ]
     kept = limit(found, context("default"))
+    numbers = [each.confidence for each in kept]
 
-    assert [each.band for each in kept][:2] == ["weak", "weak"]
-    assert [each.confidence for each in kept] == sorted(
-        (each.confidence for each in kept), reverse=True
-    )
+    assert [each.band for each in kept] == ["weak", "weak", "unlikely"]
+    assert numbers == sorted(numbers, reverse=True)
