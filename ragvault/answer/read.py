@@ -219,7 +219,7 @@ def _parsed(root: Path, file: File, config: Config) -> Note:
 
 
 def _reason(skipped: Skipped) -> str:
-    return f"it {skipped.detail}" if skipped.detail else skipped.reason
+    return skipped.detail or skipped.reason
 
 
 def read_and_parse(root: Path, file: File, config: Config) -> Note | Skipped:

@@ -230,10 +230,14 @@ class Picker:
 
     def list_text(self) -> StyleAndTextTuples:
         lines: StyleAndTextTuples = []
+        several = len({result["vault"] for result in self.found.results}) > 1
         for at, result in enumerate(self.found.results):
+            vault = f"{result['vault']}: " if several else ""
             style = "class:selected " if at == self.at else ""
             title = shortened(printable(label(result)), self.width - 2)
-            place = shortened(printable(f"{result['note']}:{result['line']}"), self.width - 3)
+            place = shortened(
+                printable(f"{vault}{result['note']}:{result['line']}"), self.width - 3
+            )
             lines += [
                 (f"{style}class:title", f" {title} \n"),
                 ("class:place", f"   {place}\n"),

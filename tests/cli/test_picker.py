@@ -151,6 +151,14 @@ def test_moving_stays_within_the_list_and_the_preview_begins_near_the_match():
     assert shown(made.preview_text()) == "line 60\n", "it never scrolls past its end"
 
 
+def test_the_vault_is_named_only_where_there_are_several():
+    made = picker()
+    made.found = Found("x", [result(), result(vault="v")])
+    assert "v: " not in shown(made.list_text())
+    made.found = Found("x", [result(), result(vault="w")])
+    assert "w: Technique/Steam.md:2" in shown(made.list_text())
+
+
 def test_a_label_names_the_title_once():
     assert label(result(headings=["Steam", "Why"])) == "Steam > Why"
     assert label(result(headings=["Why"])) == "Steam > Why"
