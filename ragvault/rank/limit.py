@@ -60,6 +60,8 @@ def _not_below_likely(candidates: Sequence[Candidate], ctx: Context) -> list[Can
     Such an answer is not held back, so its words must not say that nothing in it is likely.
     """
     calibrate = ctx.settings.calibrate
+    if calibrate.source != "evidence":
+        return list(candidates)
     closest = candidates[: ctx.settings.limit.closest]
     last = max((at for at, each in enumerate(closest) if _has_all_words(each)), default=-1)
     floor = max(calibrate.likely, calibrate.bands.weak) + JUST_WEAK
