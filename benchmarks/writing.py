@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shlex
 import shutil
@@ -215,7 +216,8 @@ class TimedLines:
         return getattr(NoProgress(), name)  # type: ignore[no-any-return]
 
     def since(self, began: float, what: str) -> float:
-        return next((at - began for at, line in self.lines if line.endswith(what)), 0.0)
+        """Seconds until this was reported. NaN if it never was: then no ratio can be made of it."""
+        return next((at - began for at, line in self.lines if line.endswith(what)), math.nan)
 
 
 class Followed:

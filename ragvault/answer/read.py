@@ -30,6 +30,7 @@ from ragvault.answer.note_lookup import NoSuchNote, find_note, listed, nearest_n
 from ragvault.config.settings import Config
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.store.catalogue import Catalogue
+from ragvault.text.sentences import cut_points
 from ragvault.text.spans import Lines
 from ragvault.types import File, Heading, Note, Skipped
 
@@ -37,7 +38,6 @@ MAX_NAME = 1000  # characters of a note's name, a heading or lines; no file name
 FAR = 0.4  # similarity of names: an agent can choose from a poor list, and not from none
 MAX_HEADINGS = 30  # that an error lists
 _LINES = re.compile(r"(?P<first>\d{1,9})(?P<to>-(?P<last>\d{1,9})?)?")
-_END = re.compile(r"[.!?\u2026][\"'\u201d\u2019)\]*_]*(?=\s)|[\u3002\uff01\uff1f]|\n+")
 _PLACE = re.compile(r"(?P<note>.+?):(?P<lines>\d{1,9}(?:-\d{0,9})?)", re.S)
 
 
@@ -345,7 +345,7 @@ def _cut(note: Note, part: _Part, fits: Callable[[_Part], bool]) -> _Part:
     blocks = [end for end in _boundaries(note) if end not in headings]
     least = min((end for end in blocks if end > part.start), default=part.end)
     first = max((end for end in headings if end < least), default=part.start)
-    sentences = [found.end() for found in _END.finditer(note.text, first, part.end)]
+    sentences = cut_points(note.text, first, part.end)
     for ends in (blocks, sentences, range(part.start + 1, part.end)):
         inside = [end for end in ends if part.start < end < part.end]
         low, high = 0, len(inside)

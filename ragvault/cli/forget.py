@@ -60,7 +60,7 @@ def forget_command(
     with pause_watcher(opened.root), progress(kept) as shown:
         forgotten = opened.forget(note, progress=shown)
     if note is not None and not forgotten.notes:
-        console.report(f"{note} is no longer in the index")
+        console.report(f"no note called {note} is in the index")
     console.out(encode(forgotten)) if json else console.show(
         reports.forgotten(opened.name, forgotten)
     )

@@ -27,6 +27,7 @@ import typer
 
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
+from ragvault.cli.mcp import TOKEN_FILE
 from ragvault.cli.render import console, reports
 from ragvault.config import folders
 from ragvault.errors import IndexUnusable, RagvaultError
@@ -115,7 +116,7 @@ def written_items(data: Path, environ: Mapping[str, str] | None = None) -> list[
     found = [
         *_named("index", _indexes(data)),
         *_named("default", [data / "vaults" / layout.DEFAULT]),
-        *_named("settings", [data / "mcp-token"]),
+        *_named("settings", [data / TOKEN_FILE]),
         *_named("models", _models(folders.models_dir(environ))),
         *_named("cache", _matching(folders.cache_dir(environ), _LOG)),
         *_named("runtime", _matching(folders.runtime_dir(environ), _RUNNING)),

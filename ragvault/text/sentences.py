@@ -13,6 +13,7 @@ from ragvault.text.spans import Span
 
 _END = re.compile(r"(?P<mark>[.!?\u2026]+)[\"'\u201d\u2019)\]*_]*(?=\s|$)|[\u3002\uff01\uff1f]+")
 _LAST_WORD = re.compile(r"[^\s(\[\"'\u201c\u2018]+$")
+_LINE_END = re.compile(r"\n+")
 _ABBREVIATIONS = frozenset(
     re.findall(
         r"\w+",
@@ -31,6 +32,13 @@ def sentence_ends(text: str, start: int = 0, end: int | None = None) -> list[int
     return [
         found.end() for found in _END.finditer(text, start, last) if _is_end(text, found, start)
     ]
+
+
+def cut_points(text: str, start: int = 0, end: int | None = None) -> list[int]:
+    """Where a text that is too long may be cut: behind its sentences and its lines."""
+    last = len(text) if end is None else end
+    lines = [found.end() for found in _LINE_END.finditer(text, start, last)]
+    return sorted({*sentence_ends(text, start, end), *lines})
 
 
 def sentences(text: str, start: int, end: int) -> list[Span]:

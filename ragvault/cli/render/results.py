@@ -194,7 +194,7 @@ def _understood(answer: SearchAnswer) -> Iterator[str]:
 def _trace(response: Response) -> Iterator[str]:
     """What each leg found and when, and what each stage kept."""
     for run in response.runs:
-        what = run.failed or f"{run.hits} hits"
+        what = run.failed or f"{run.hits} {'hit' if run.hits == 1 else 'hits'}"
         yield f"{run.leg:9} {run.start * 1000:6.1f} to {run.end * 1000:6.1f} ms  {what}"
     for outcome in response.stages:
         removed = f", {len(outcome.ranked.removed)} removed" if outcome.ranked.removed else ""
