@@ -85,6 +85,11 @@ def first(notes: int, qmd: str, turns: int) -> None:
             shutil.rmtree(home / "vaults", ignore_errors=True)
             theirs = _qmd_index(qmd, root)
             ours = run(root, home, "keyword.engine=tantivy", "static")
+            if math.isnan(ours["hybrid"]):
+                raise SystemExit(
+                    "no hybrid answers: the static model is missing; run first: "
+                    "ragvault models pull"
+                )
             ratios.append((ours["hybrid"] / theirs[0], ours["cpu"] / theirs[1]))
             print(
                 f"qmd {theirs[0]:.1f} s, {theirs[1]:.1f} s of CPU; hybrid answers after "
