@@ -283,7 +283,7 @@ def without_frame(query: str, languages: tuple[str, ...]) -> tuple[str, ...]:
     found = behind.search(text)
     if found and (asked or found.group().split()[0].casefold() not in ("for", "like", "about")):
         steps.append(text[: found.start()])
-    return tuple(dict.fromkeys(step for step in steps if _WORD.search(step)))
+    return tuple(dict.fromkeys(step for step in steps if plain_words(step)))
 
 
 # --- The languages of a vault ---
