@@ -116,11 +116,15 @@ class Server:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def _close(self) -> None:
+        cancelled: set[asyncio.Task[None]] = set()
+        # A connection that was just accepted is a task of asyncio before it is one of ours, and
+        # asyncio would leave its socket open if the server were closed first.
+        while left := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in self._tasks - cancelled:
+                task.cancel()
+                cancelled.add(task)
+            await asyncio.wait(left, timeout=0.01)
         self._server.close()
-        await asyncio.sleep(0.01)  # connections that were just accepted become tasks
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.sleep(0)  # their sockets are closed in the next round of the loop
 
     # --- one connection ---

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -333,6 +335,17 @@ def test_a_search_that_is_too_long_to_send_is_not_sent(long_winded):
 
     with pytest.raises(WatcherUnavailable, match="too long"):
         ask_watcher(str(lock.folder), request)
+
+
+def test_a_client_that_comes_as_the_server_closes_leaves_no_socket_open(environ, monkeypatch):
+    unclosed = []  # a socket that is collected while it is open warns, and warnings are errors
+    monkeypatch.setattr(sys, "unraisablehook", lambda each: unclosed.append(str(each.exc_value)))
+    unused = {"answer": None, "pause": None, "status": dict, "failed": pytest.fail}
+    for _ in range(50):
+        with WatcherLock(environ) as lock, Server(lock.folder, **unused):
+            protocol.connect_unix(str(lock.folder), 10.0).close()
+    gc.collect()
+    assert unclosed == []
 
 
 def test_an_answer_that_is_too_long_is_left_to_the_client(long_winded):
