@@ -16,6 +16,7 @@ import base64
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from textwrap import TextWrapper
@@ -158,7 +159,7 @@ class Picker:
             completer=ThreadedCompleter(FilterCompleter(values)),
             on_text_changed=lambda _: self._typed(),
         )
-        self.searcher = Searcher(search, self._received)
+        self.searcher = Searcher(search, self._answered)
 
     # --- What happens ---
 
@@ -170,8 +171,14 @@ class Picker:
         else:
             self._show(Found())
 
+    def _answered(self, found: Found) -> None:
+        """From the thread that searches: results may not change while the screen is drawn."""
+        if self.app and self.app.loop:
+            with suppress(RuntimeError):  # the picker has just been closed
+                self.app.loop.call_soon_threadsafe(self._received, found)
+
     def _received(self, found: Found) -> None:
-        """From the thread that searches: an answer to what is no longer typed is dropped."""
+        """Show an answer, unless something else is typed by now."""
         if found.query == self.buffer.text.strip():
             self._show(found)
 
@@ -375,10 +382,8 @@ def pick(
     app.ttimeoutlen = 0.05  # seconds: Escape leaves at once, and is no part of another key
     app.timeoutlen = 0.2
     picker.app = app
-    if query:
-        picker.buffer.insert_text(query)
     try:
-        return app.run()
+        return app.run(pre_run=lambda: picker.buffer.insert_text(query))
     finally:
         picker.searcher.close()
 
@@ -502,7 +507,7 @@ def _notice(found: Mapping[str, Any]) -> str:
 
 def open_result(result: Result) -> None:
     """Open a result at its line, in Obsidian or the editor."""
-    from ragvault.cli.open import open_place
+    from ragvault.cli.note import open_place
     from ragvault.vault import Vault
 
     vault = Vault.open(result["vault"])

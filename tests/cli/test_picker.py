@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import datetime, timezone
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -30,6 +31,7 @@ from ragvault.cli.pick import (
 from ragvault.config.settings import Query
 from ragvault.errors import RagvaultError
 from ragvault.query.understand import understand
+from tests.watch_kit import soon
 
 ESCAPE = "\x1b"
 LETTERS = st.characters(codec="utf-8", exclude_categories=("Cs", "Cc"))
@@ -99,6 +101,19 @@ def test_an_answer_to_what_is_no_longer_typed_is_dropped():
     made._received(Found("st", [result()]))
     assert made.found.results == ()
     made._received(Found("steam", [result()]))
+    assert made.selected["title"] == "Steam"
+
+
+def test_an_answer_that_comes_while_the_screen_is_drawn_is_shown_after_that():
+    made, later = picker(), []
+    made.buffer.insert_text("steam")
+    loop = SimpleNamespace(call_soon_threadsafe=lambda *call: later.append(call))
+    made.app = SimpleNamespace(loop=loop, invalidate=lambda: None)
+
+    made._answered(Found("steam", [result()]))
+    assert made.found.results == ()
+    for act, *values in later:
+        act(*values)
     assert made.selected["title"] == "Steam"
 
 
@@ -190,28 +205,29 @@ def test_tab_completes_filters_and_then_their_values():
 
 
 class Screen(DummyOutput):
-    """Remembers what is written as it is."""
+    """Remembers what is written, and what is written as it is."""
 
     def __init__(self):
-        self.raw = ""
+        self.text = self.raw = ""
+
+    def write(self, data):
+        self.text += data
 
     def write_raw(self, data):
         self.raw += data
 
 
 def played(keys, found, open_result=lambda result: None):
-    """What a user gets who types these keys, each after the answer to the one before."""
+    """What a user gets who types these keys as soon as the results are on the screen."""
     screen = Screen()
     with create_pipe_input() as typed, create_app_session(input=typed, output=screen):
-        answered = threading.Event()
 
         def search(query):
-            answered.set()
             return Found(query, found, words=query)
 
         def keys_after_the_answer():
             typed.send_text("steam")
-            answered.wait(10)
+            assert soon(lambda: "1 result" in screen.text)
             for key in keys:
                 typed.send_text(key)
 
