@@ -13,6 +13,7 @@ from typing import Any
 
 from store_builders import digest
 
+from ragvault.store.notes import note_rows
 from ragvault.types import Date, File, Heading, Link, Note, Passage, Section, Target
 
 FOLDERS = ("", "journal/", "journal/2024/", "Recipes/", "work/Projects/", "Écrits/")
@@ -214,8 +215,14 @@ def _put(catalogue: Any, spec: Spec) -> int:
             for target, *anchor in [said.split("#")]
         ),
     )
-    return catalogue.put(
+    rows = note_rows(
         note,
+        [Section(0, (), 0, len(spec.text), (1, 1))],
+        [_chunk(number, piece) for number, piece in enumerate(spec.pieces)],
+        [digest(f"{spec.path} {number}") for number in range(len(spec.pieces))],
+    )
+    return catalogue.put(
+        rows,
         File(spec.path, spec.path, 1, 1),
         digest(spec.path),
         date=Date(spec.date, "mtime"),
@@ -223,9 +230,6 @@ def _put(catalogue: Any, spec: Spec) -> int:
         modified=spec.modified,
         indexed_ns=1,
         recipe="r",
-        sections=[Section(0, (), 0, len(spec.text), (1, 1))],
-        passages=[_chunk(number, piece) for number, piece in enumerate(spec.pieces)],
-        hashes=[digest(f"{spec.path} {number}") for number in range(len(spec.pieces))],
     )
 
 

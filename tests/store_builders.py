@@ -12,6 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from ragvault.store.links import link_key
+from ragvault.store.notes import note_rows
 from ragvault.types import Date, File, Heading, Link, Note, Passage, Section, Target
 
 NOBODY = 65534
@@ -37,7 +38,7 @@ def note(path: str, text: str = "one\ntwo", *links: Link, **fields) -> Note:
 
 
 def cut_by_line(note: Note) -> dict:
-    """Sections of two lines, passages of one, and their hashes: the arguments of `put`."""
+    """Sections of two lines, passages of one, and their hashes: the arguments of `note_rows`."""
     passages, sections, at = [], [], 0
     lines = note.text.split("\n")
     for i, line in enumerate(lines):
@@ -63,7 +64,8 @@ def dates(at: float = 1.0) -> dict:
 
 def put(catalogue, note: Note, *, mtime_ns: int = 1, at: float = 1.0, **changes) -> int:
     parts = {**dates(at), "recipe": "r1", **cut_by_line(note), **changes}
-    return catalogue.put(note, file(note.path, mtime_ns), digest(note.text), **parts)
+    rows = note_rows(note, *(parts.pop(name) for name in ("sections", "passages", "hashes")))
+    return catalogue.put(rows, file(note.path, mtime_ns), digest(note.text), **parts)
 
 
 def move(catalogue, old: str, new: str) -> int:

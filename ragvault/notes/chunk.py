@@ -21,8 +21,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from dataclasses import dataclass
+from itertools import accumulate, count, pairwise
 from typing import NamedTuple
 
 from ragvault.config import settings as config
@@ -40,8 +40,7 @@ def chunk(note: Note, settings: config.Chunk) -> tuple[list[Section], list[Passa
         return [], []
     cutter = _Cutter(note, visible, settings)
     sections = list(cutter.sections())
-    passages = [passage for section in sections for passage in cutter.passages(section)]
-    return sections, [replace(passage, ordinal=i) for i, passage in enumerate(passages)]
+    return sections, [passage for section in sections for passage in cutter.passages(section)]
 
 
 def embedding_text(passage: Passage | PassageText) -> str:
@@ -57,6 +56,8 @@ class _Cutter:
 
     def __init__(self, note: Note, visible: _Visible, settings: config.Chunk) -> None:
         self.note, self.visible, self.settings = note, visible, settings
+        self.ordinals = count()  # of passages
+        self.rule = _passage_rule(settings)
         places = note.layout.places
         self.lines = PlacedLines(places) if places else Lines(note.text)
         self.heading_starts = [heading.start for heading in note.headings]
@@ -80,7 +81,7 @@ class _Cutter:
             blocks, self.visible, soft=s.child_target, hard=s.child_max, code=s.child_max
         )
         before = ""
-        for start, end in _spans(found, _passage_rule(s)):
+        for start, end in _spans(found, self.rule):
             own = cut(self.note.text, start, end, self.note.excluded)
             overlap = _tail(before, s.overlap)
             yield self._passage(section, start, end, overlap + own, len(overlap), blocks)
@@ -94,7 +95,7 @@ class _Cutter:
         held = self._held(start, end)
         first, last = self._letters(start, end)
         return Passage(
-            ordinal=0,
+            ordinal=next(self.ordinals),
             section=section.ordinal,
             headings=headings,
             kind=_kind(blocks, start, end),
@@ -119,7 +120,7 @@ class _Cutter:
                 yield block
             elif start < end:
                 i, j = bisect_right(block.cuts, start), bisect_left(block.cuts, end)
-                yield replace(block, start=start, end=end, cuts=block.cuts[i:j])
+                yield block._replace(start=start, end=end, cuts=block.cuts[i:j])
 
     def _letters(self, start: int, end: int) -> tuple[int, int]:
         """The offsets of the first and the last visible letter of a span."""
@@ -181,11 +182,12 @@ def _spans(found: Sequence[_Unit], rule: _GroupRule) -> Iterator[tuple[int, int]
 def _kind(blocks: Sequence[Block], start: int, end: int) -> Kind:
     """The kind of block that most of a span is."""
     sizes = dict.fromkeys(_KINDS, 0)
-    for block in blocks:
-        size = min(block.end, end) - max(block.start, start)
-        if size > 0 and block.kind != "heading":
-            sizes[block.kind] += size
-    return max(_KINDS, key=lambda kind: sizes[kind])
+    for kind, first, last, *_ in blocks:
+        if first >= end:
+            break
+        if last > start and kind != "heading":
+            sizes[kind] += min(last, end) - max(first, start)
+    return max(sizes, key=sizes.__getitem__)
 
 
 def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
@@ -433,6 +435,8 @@ def _cheapest(
             price += short + 0.2 * (least - size) / least if size > 0 else EMPTY
         if target:
             miss = (size - target) / target
+            if miss > 0 and miss * miss >= found:
+                break  # longer groups cost even more
             price += miss * miss
         if inside:
             price += inside * crossing + mixed

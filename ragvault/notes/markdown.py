@@ -40,6 +40,7 @@ _DRAWING = re.compile(r"^(?:%%|#{1,2} (?:Drawing|Embedded Files|Element Links))[
 Mark = tuple[int, str]  # where, and one of Chunk.has
 
 _TASK = re.compile(r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[[^\]\n]\](?=[ \t])", re.M)
+_BOX = re.compile(r"\[[^\]\n]\][ \t]")  # every task has one; looking at each line takes long
 _IN_HTML = re.compile(r"<(img|table|tr)(?=[\s/>])", re.I)
 
 
@@ -234,7 +235,8 @@ def _marks(seen: str, parsed: Parsed, found: Iterable[Link]) -> tuple[Mark, ...]
     """All of them, in order."""
     shown = [link for link in found if link.kind == "embed" and is_image(link)]
     every = {(link.start, "image") for link in shown}
-    every |= {(match.start(), "task") for match in _TASK.finditer(seen)}
+    if _BOX.search(seen):
+        every |= {(match.start(), "task") for match in _TASK.finditer(seen)}
     every.update(parsed.marks, _in_html(seen, parsed.html))
     return tuple(sorted(every))
 
@@ -255,13 +257,15 @@ _STOP = (
     r"\s!-,.:-@\[-^`{-~\u00a1\u00a7\u00ab\u00b6\u00b7\u00bb\u00bf"
     r"\u2000-\u200c\u200e-\u206f\u3000-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff3d\uff5b-\uff65"
 )
+_LINE_START = "|".join(rf"(?<=^{' ' * spaces}\[)" for spaces in range(4))  # of the `[` before it
+# Every alternative begins with a character of its own: six times as fast as without.
 _TAG = re.compile(
     rf"{WIKILINK}"  # its `#` names a heading
     r"|\]\([^)\]\n]*\)"  # a link's destination
-    r"|^ {0,3}\[[^\]\n]+\]:[ \t]*\S+"  # a reference's destination
+    rf"|\[(?:{_LINE_START})[^\]\n]+\]:[ \t]*\S+"  # a reference's destination
     r"|</?[a-zA-Z][^<>\n]*>"  # the attributes of HTML
     r"|:/\S+"  # the rest of a URL, whose `#` begins a fragment
-    rf"|(?<![\w/#&\\-])#([^{_STOP}]+)",
+    rf"|#(?<![\w/#&\\-]#)([^{_STOP}]+)",
     re.M,
 )
 # Where one could be: most notes have a `#` and no tag, and what is above takes long to say so.

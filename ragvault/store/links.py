@@ -286,13 +286,17 @@ def _target_row(target: Target, ids: Mapping[str, int]) -> tuple[Any, ...]:
 # --- Writing: part of `Notes.put` and `Notes.remove` ---
 
 
-def put_links(db: Connection, note_id: int, links: Sequence[Link], *, new: bool) -> None:
-    """Store a note's links as not looked up; links that are the same as before are left alone."""
-    wanted = [(i, *link_row(link)) for i, link in enumerate(links)]
+def put_links(
+    db: Connection, note_id: int, wanted: Sequence[tuple[Any, ...]], *, new: bool
+) -> None:
+    """Store a note's links as not looked up; links that are the same as before are left alone.
+
+    A row of `wanted` is the link's place among them, and its `link_row`.
+    """
     columns = f"ordinal, {LINK}, target_key"
     if not new:
         query = f"SELECT {columns} FROM links WHERE note_id = ? ORDER BY ordinal"
-        if db.execute(query, (note_id,)).fetchall() == wanted:
+        if db.execute(query, (note_id,)).fetchall() == list(wanted):
             return
         db.execute("DELETE FROM links WHERE note_id = ?", (note_id,))
     db.executemany(

@@ -19,10 +19,12 @@ from typing import Any, NamedTuple
 from ragvault.ports import NameRow
 from ragvault.store import links
 from ragvault.store.database import Database, next_revision, reading, select_in, writing
-from ragvault.store.links import LINK, link_keys, to_headings, to_link
+from ragvault.store.links import LINK, link_keys, link_row, to_headings, to_link
 from ragvault.store.passages import (
     SECTION,
+    Row,
     id_of,
+    passage_row,
     put_passages,
     remove_passages,
     section_row,
@@ -97,13 +99,48 @@ class NoteRow(NamedTuple):
     aliases: tuple[str, ...]
 
 
+class NoteRows(NamedTuple):
+    """A note as its rows, before it has an id. Workers make them: rows are smaller to send than a
+    note with its passages, and the process that stores them need not compress texts."""
+
+    path: str
+    aliases: tuple[str, ...]
+    note: Row  # columns NOTE
+    body: Row  # columns BODY
+    tags: Sequence[Row]
+    fields: Sequence[Row]
+    sections: Sequence[Row]
+    passages: Sequence[Row]
+    links: Sequence[Row]
+
+
+def note_rows(
+    note: Note, sections: Sequence[Section], passages: Sequence[Passage], hashes: Sequence[bytes]
+) -> NoteRows:
+    """The rows of a note. `hashes` are of the texts to embed, one for each passage."""
+    tags = {fold_case(tag): tag for tag in reversed(note.tags)}  # of two spellings the first
+    fields = enumerate(property_rows(note.properties))
+    pairs = zip(passages, hashes, strict=True)
+    return NoteRows(
+        note.path,
+        note.aliases,
+        note_row(note),
+        body_row(note),
+        [(to_sql(key), to_sql(tag)) for key, tag in tags.items()],
+        [(i, key, *field) for i, (key, field) in fields],
+        list(map(section_row, sections)),
+        [passage_row(passage, note, text_hash) for passage, text_hash in pairs],
+        [(i, *link_row(link)) for i, link in enumerate(note.links)],
+    )
+
+
 class Notes(Database):
     """Writes notes with all their parts, and reads what is known of them."""
 
     @writing
     def put(
         self,
-        note: Note,
+        rows: NoteRows,
         file: File,
         digest: bytes,
         *,
@@ -112,39 +149,35 @@ class Notes(Database):
         modified: float,
         indexed_ns: int,
         recipe: str,
-        sections: Sequence[Section],
-        passages: Sequence[Passage],
-        hashes: Sequence[bytes],
         was: str | None = None,
     ) -> int:
         """Store a note in place of the one at its path; returns its id.
 
         `was` is the path that the note had before, if it was moved: it keeps its id, and replaces a
         note that had the new path. `indexed_ns` is the clock before the file was read: a file whose
-        mtime is not older may have changed since. `hashes` are of the texts to embed, one for each
-        passage. Passages whose text did not change keep their ids.
+        mtime is not older may have changed since. Passages whose text did not change keep their
+        ids.
         """
-        if note.path != file.path:
-            raise ValueError(f"note {note.path} of file {file.path}")
+        if rows.path != file.path:
+            raise ValueError(f"note {rows.path} of file {file.path}")
         db, revision = self._db, next_revision(self._db)
-        if was is not None and was != note.path:
-            self._move(revision, was, note.path)
-        old = _old_note(db, note.path)
+        if was is not None and was != rows.path:
+            self._move(revision, was, rows.path)
+        old = _old_note(db, rows.path)
         stat = _stat_row(file, date, created, modified, indexed_ns)
-        row = (*stat, digest, recipe, *note_row(note), revision)
+        row = (*stat, digest, recipe, *rows.note, revision)
         columns = f"{STAT}, digest, recipe, {NOTE}, revision"
-        body = body_row(note)
         if old is None:
             note_id = _insert(db, "notes", columns, row)
-            links.names_changed(db, link_keys(note.path, note.aliases))
+            links.names_changed(db, link_keys(rows.path, rows.aliases))
         else:
             note_id = old.id
             db.execute(f"UPDATE notes SET {_assigned(columns)} WHERE id = ?", (*row, note_id))
             _delete_parts(db, note_id)
-            _mark_links(db, old, note, body)
-        _insert_parts(db, note_id, note, body, sections)
-        put_passages(db, revision, note_id, note, passages, hashes, new=old is None)
-        links.put_links(db, note_id, note.links, new=old is None)
+            _mark_links(db, old, rows)
+        _insert_parts(db, note_id, rows)
+        put_passages(db, revision, note_id, rows.passages, new=old is None)
+        links.put_links(db, note_id, rows.links, new=old is None)
         return note_id
 
     def _move(self, revision: int, old_path: str, path: str) -> None:
@@ -458,14 +491,14 @@ def _stat_row(
     return (to_sql(file.path), to_sql(file.disk), file.size, *map(clamped, times), *dates)
 
 
-def _mark_links(db: Connection, old: _OldNote, note: Note, body: tuple[Any, ...]) -> None:
+def _mark_links(db: Connection, old: _OldNote, new: NoteRows) -> None:
     """Have links looked up again where this change can give them another meaning, and only there.
 
     A hub with thousands of incoming links is edited daily and almost never renamed.
     """
-    if old.aliases != note.aliases:
-        links.names_changed(db, link_keys(note.path, (*old.aliases, *note.aliases)))
-    if old.anchors != body[3:5]:
+    if old.aliases != new.aliases:
+        links.names_changed(db, link_keys(new.path, (*old.aliases, *new.aliases)))
+    if old.anchors != new.body[3:5]:
         links.unresolve_links_to(db, old.id)
 
 
@@ -474,15 +507,11 @@ def _delete_parts(db: Connection, note_id: int) -> None:
         db.execute(f"DELETE FROM {table} WHERE note_id = ?", (note_id,))
 
 
-def _insert_parts(
-    db: Connection, note_id: int, note: Note, body: tuple[Any, ...], sections: Sequence[Section]
-) -> None:
-    _insert(db, "bodies", f"note_id, {BODY}", (note_id, *body))
-    tags = {fold_case(tag): tag for tag in reversed(note.tags)}  # of two spellings the first
-    _insert_all(db, "tags", "key, tag", note_id, [(to_sql(k), to_sql(t)) for k, t in tags.items()])
-    fields = [(i, key, *field) for i, (key, field) in enumerate(property_rows(note.properties))]
-    _insert_all(db, "fields", "ordinal, key, text, number, date", note_id, fields)
-    _insert_all(db, "sections", SECTION, note_id, list(map(section_row, sections)))
+def _insert_parts(db: Connection, note_id: int, rows: NoteRows) -> None:
+    _insert(db, "bodies", f"note_id, {BODY}", (note_id, *rows.body))
+    _insert_all(db, "tags", "key, tag", note_id, rows.tags)
+    _insert_all(db, "fields", "ordinal, key, text, number, date", note_id, rows.fields)
+    _insert_all(db, "sections", SECTION, note_id, rows.sections)
 
 
 def _insert(db: Connection, table: str, columns: str, row: tuple[Any, ...]) -> int:

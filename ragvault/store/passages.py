@@ -342,15 +342,11 @@ def put_passages(
     db: Connection,
     revision: int,
     note_id: int,
-    note: Note,
-    passages: Sequence[Passage],
-    hashes: Sequence[bytes],
+    wanted: Sequence[Row],
     *,
     new: bool,
 ) -> None:
-    """Store the passages of a note; those that it had before keep their ids."""
-    pairs = zip(passages, hashes, strict=True)
-    wanted = [passage_row(passage, note, text_hash) for passage, text_hash in pairs]
+    """Store the passages of a note (columns PASSAGE); those that it had before keep their ids."""
     before = {} if new else _rows_of(db, note_id)
     changes = match_passages(before.items(), wanted)
     moved = [(*row, passage_id) for row, passage_id in changes.keep if before[passage_id] != row]

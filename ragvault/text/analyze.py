@@ -89,8 +89,11 @@ def _runs(wide: bool) -> re.Pattern[str]:
 
 _ASCII_RUN = rf"[@.]?\w+(?:{_JOINT}\w+)*(?:\+\+|[+#])?"
 _ASCII = re.compile(_ASCII_RUN, re.ASCII)
-# Finds the same runs, and gives "" for a simple word: those are most, and have no parts.
-_ASCII_NOT_SIMPLE = re.compile(rf"[A-Za-z][a-z]*(?![\w+#]|{_JOINT}\w)|({_ASCII_RUN})", re.ASCII)
+# Finds the same runs, and gives "" for simple words in a row: those are most, and have no parts.
+_ASCII_NOT_SIMPLE = re.compile(
+    rf"(?:[A-Za-z][a-z]{{,{MAX_LENGTH - 1}}}(?![\w+#]|{_JOINT}\w)[^\w@.]*){{1,64}}|({_ASCII_RUN})",
+    re.ASCII,
+)
 _WIDE = rf"(?:{_LETTER}|[{_MARKS}])"  # slower, and needed by few texts
 _HAS_MARKS = re.compile(rf"[{_MARKS}]")
 _NEEDS_WIDE = re.compile(rf"[{_MARKS}{_UNSEEN}{_JOINERS}]")
@@ -102,7 +105,7 @@ UNSEEN = re.compile(rf"[{_UNSEEN}{_JOINERS}]")  # in a run: what it is looked up
 _HUMP = re.compile(r"[A-Z]+(?=[A-Z][^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
 _PLURAL_CAPITALS = re.compile(r"[A-Z]{2,}s")  # APIs, URLs: one word
 # The text between joints; don't and user's are one piece, l'amour is two.
-_PIECE = re.compile(r"[^-.+'’@&#]+(?:['’](?:s|t|ll|re|ve|d|m)\b)?", re.IGNORECASE)
+_PIECE = re.compile(r"[^-.+'’@&#]+(?:['’](?i:s|t|ll|re|ve|d|m)\b)?")
 
 
 def run_pattern(text: str) -> re.Pattern[str]:
@@ -284,15 +287,20 @@ class Analyzer:
         parts: list[str] = []
         for text in texts:
             simple = accented = text
-            if text.isascii() and not _LONG.search(text):
-                cuts = [self.cut(run) for run in _ASCII_NOT_SIMPLE.findall(text) if run]
-            else:
+            is_plain = text.isascii()  # an engine can cut it into its forms
+            if is_plain:
+                runs = [run for run in _ASCII_NOT_SIMPLE.findall(text) if run]
+                longest = max(map(len, runs), default=0)
+                is_plain = longest <= MAX_LENGTH or not _LONG.search(text)
+            if not is_plain:
                 runs = run_pattern(text).findall(text)
-                cuts = [self.cut(run) for run in runs]
+            cuts = [self.cut(run) for run in runs]
+            if not is_plain:
                 simple = accented = " ".join(form for own, _ in cuts for form in own)
                 if not self._is_english:  # its stemmer wants the accents
                     accented = " ".join(map(marked, runs))
-            parts += (part for _, others in cuts for part in others)
+            for _, others in cuts:
+                parts += others
             forms.append(simple)
             to_stem.append(accented)
         return EngineText(between.join(forms), between.join(to_stem), " ".join(parts))
@@ -339,7 +347,7 @@ class Analyzer:
         """The forms and the parts of a run, as `word` has them, for a tenth of the work."""
         if run.isascii() and run.isalpha() and run[1:].islower() and len(run) < MAX_LENGTH:
             return (run.lower(),), ()
-        if UNSPACED_RUN.match(run) or PICTURE.match(run):
+        if not run.isascii() and (UNSPACED_RUN.match(run) or PICTURE.match(run)):
             word = self.word(run)
             return word.forms, word.parts
         seen = run if run.isascii() else UNSEEN.sub("", run)
@@ -354,7 +362,9 @@ class Analyzer:
     ) -> tuple[str, ...]:
         """The terms beside the forms: parts, accents, compounds as written and as one word."""
         small = [fold(part.text)[:MAX_LENGTH] for part in parts]
-        others = [*small, *(marked(part.text)[:MAX_LENGTH] for part in parts)]
+        others = small + [
+            marked(part.text)[:MAX_LENGTH] for part in parts if not part.text.isascii()
+        ]
         if not self._stem_word:
             others += [form[:-2] for form in small if form.endswith("'s")]
         for compound in compounds:
@@ -458,11 +468,12 @@ class Analyzer:
 def _joined(compound: Compound, parts: list[Part]) -> str:
     """A compound as one word, where it may be met as one: e-mail and Node.js, not c.md and a/b."""
     own = [part.text for part in parts[compound.first : compound.first + compound.parts]]
-    if len(own) < 2 or not all(text.isalpha() for text in own):
+    joined = "".join(own)
+    if len(own) < 2 or not joined.isalpha():
         return ""
     if "." in compound.text and not (len(own) == 2 and len(own[0]) > 2):
         return ""
-    return "" if {"/", "&", "@", "+"}.intersection(compound.text) else "".join(own)
+    return "" if {"/", "&", "@", "+"}.intersection(compound.text) else joined
 
 
 def _unspaced(run: str) -> Word:

@@ -47,7 +47,7 @@ from ragvault.update.workers import Failure, run_jobs
 
 PAGE = 2_000  # passages read at a time
 MANY = 20_000  # passages whose words are found by workers: some seconds of work
-JOB = 64  # passages of one job of a worker
+JOB = 64  # notes or passages of one job of a worker
 # Called with passages whose words are being indexed: an engine works in a thread of its own, and
 # what else these texts are needed for can be done meanwhile.
 WithPage = Callable[[Sequence[PassageText]], None]
@@ -116,9 +116,16 @@ def _write(
     with closing(open_writer(home, engine, settings)) as writer, catalogue.snapshot():
         if since:
             writer.remove(catalogue.removed_notes_since(since), catalogue.removed_since(since))
-        for page in _pages([id_ for id_, _ in catalogue.notes_since(since)], PAGE):
-            writer.put([note_words(head.id, head) for head in catalogue.heads(page)], [])
-        _put_passages(writer, catalogue, settings, since, progress, with_page)
+        notes = [id_ for id_, _ in catalogue.notes_since(since)]
+        passages = [passage.id for passage in catalogue.passages_since(since)]
+        many = len(passages) >= MANY
+        made = _documents(catalogue, settings, notes, passages) if many else None
+        for page in _pages(notes, PAGE):
+            if made is not None:
+                writer.add(islice(made, len(page)))
+            else:
+                writer.put([note_words(head.id, head) for head in catalogue.heads(page)], [])
+        _put_passages(writer, catalogue, passages, made, since, progress, with_page)
         writer.commit()
     close_files(home)
 
@@ -126,13 +133,12 @@ def _write(
 def _put_passages(
     writer: KeywordWriter,
     catalogue: Catalogue,
-    settings: Keyword,
+    wanted: Sequence[int],
+    made: Iterator[EngineDocument] | None,
     since: int,
     progress: Progress,
     with_page: WithPage,
 ) -> None:
-    wanted = [passage.id for passage in catalogue.passages_since(since)]
-    made = _documents(catalogue, settings, wanted) if len(wanted) >= MANY else None
     done = 0
     for page in _pages(wanted, PAGE):
         texts = catalogue.passage_texts(page)
@@ -151,24 +157,25 @@ def _put_passages(
 
 
 def _documents(
-    catalogue: Catalogue, settings: Keyword, passages: Sequence[int]
+    catalogue: Catalogue, settings: Keyword, notes: Sequence[int], passages: Sequence[int]
 ) -> Iterator[EngineDocument]:
-    """The documents of many passages, in their order."""
-    jobs = [
-        partial(_read_documents, catalogue.folder, settings, ids) for ids in _pages(passages, JOB)
-    ]
+    """The documents of notes and of many passages, in their order."""
+    read = partial(_read_documents, catalogue.folder, settings)
+    jobs = [partial(read, ids, []) for ids in _pages(notes, JOB)]
+    jobs += [partial(read, [], ids) for ids in _pages(passages, JOB)]
     for job, found in zip(jobs, run_jobs(jobs), strict=True):
-        # What ends a worker is no reason to leave a passage out.
+        # What ends a worker is no reason to leave a note or a passage out.
         yield from job() if isinstance(found, Failure) else found
 
 
 def _read_documents(
-    folder: Path, settings: Keyword, passages: Sequence[int]
+    folder: Path, settings: Keyword, notes: Sequence[int], passages: Sequence[int]
 ) -> list[EngineDocument]:
     make = _documents_of(settings)
     with Catalogue.open(folder) as catalogue:
-        texts = catalogue.passage_texts(passages)
-    return [make.of_passage(passage_words(p.id, p.note_id, p)) for p in texts]
+        heads, texts = catalogue.heads(notes), catalogue.passage_texts(passages)
+    found = [make.of_note(note_words(head.id, head)) for head in heads]
+    return found + [make.of_passage(passage_words(p.id, p.note_id, p)) for p in texts]
 
 
 @lru_cache(maxsize=1)  # it remembers the words it has seen

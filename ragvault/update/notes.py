@@ -33,7 +33,7 @@ from ragvault.store.catalogue import Catalogue
 from ragvault.store.notes import IndexedFile
 from ragvault.types import Date, File, Skipped
 from ragvault.update.freshness import recipe, status_list, unusable
-from ragvault.update.prepare import Prepared, prepare_again
+from ragvault.update.prepare import ToStore, prepare_again
 
 T = TypeVar("T")
 COMMIT_EVERY = 64  # notes: a commit costs as much as storing ten of them
@@ -166,7 +166,7 @@ def _to_rechunk(seen: Mapping[str, IndexedFile], changes: Changes, wanted: str) 
 def store(
     catalogue: Catalogue,
     pending: NoteChanges,
-    prepared: Iterable[Prepared | Skipped],
+    prepared: Iterable[ToStore | Skipped],
     config: Config,
     progress: Progress,
     meanwhile: Callable[[], None] = lambda: None,
@@ -194,7 +194,7 @@ def store(
 def _store_read(
     catalogue: Catalogue,
     pending: NoteChanges,
-    prepared: Iterable[Prepared | Skipped],
+    prepared: Iterable[ToStore | Skipped],
     progress: Progress,
     meanwhile: Callable[[], None],
 ) -> list[Skipped]:
@@ -206,7 +206,7 @@ def _store_read(
                 if isinstance(found, Skipped):
                     skipped.append(found)
                 else:
-                    when = pending.dates.of(found.file, found.note.properties)
+                    when = pending.dates.of(found.file, found.properties)
                     _put(catalogue, found, pending.recipe, when, source.was)
         done += len(some)
         progress.step("reading notes", done, len(sources))
@@ -215,17 +215,14 @@ def _store_read(
 
 
 def _put(
-    catalogue: Catalogue, found: Prepared, recipe: str, when: Dates, was: str | None = None
+    catalogue: Catalogue, found: ToStore, recipe: str, when: Dates, was: str | None = None
 ) -> None:
     catalogue.put(
-        found.note,
+        found.rows,
         found.file,
         found.digest,
         indexed_ns=found.read_ns,
         recipe=recipe,
-        sections=found.sections,
-        passages=found.passages,
-        hashes=found.hashes,
         was=was,
         **when,
     )

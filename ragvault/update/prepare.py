@@ -1,28 +1,30 @@
 """Prepare: one file becomes everything the catalogue keeps of it, before anything is written.
 
-    read -> parse -> chunk -> hash
+    read -> parse -> chunk -> hash -> rows of the catalogue
 
 The outcome depends on the file and the settings alone, so workers (workers.py) prepare files, and
 one process stores them. A note that was prepared by another recipe (freshness.py) is chunked again,
 from the stored text.
 
 No note can stop the others. One that cannot be parsed, or not within its time, becomes plain text
-with a warning. One that ends its worker is skipped.
+with a warning. One that ends its worker, or of which no rows can be made, is skipped.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 from ragvault.config.settings import Config
 from ragvault.models.embed import text_key
 from ragvault.notes.chunk import chunk, embedding_text
 from ragvault.notes.parse import parse, plain_note
 from ragvault.notes.read import FAILED, Read, read
+from ragvault.store.notes import NoteRows, note_rows
 from ragvault.types import File, Layout, Note, Passage, Section, Skipped
 from ragvault.update.workers import Failure, Overrun, cpu_limit, run_job, run_jobs
 
@@ -31,6 +33,8 @@ from ragvault.update.workers import Failure, Overrun, cpu_limit, run_job, run_jo
 NOTE_SECONDS = 10.0
 NOTE_CHARS = 5_000_000
 SEARCH_PATIENCE = 5.0  # seconds that a search waits for a changed file
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,17 @@ class Prepared:
     sections: Sequence[Section]
     passages: Sequence[Passage]
     hashes: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class ToStore:
+    """A prepared file as the catalogue stores it. Its dates depend on `properties`, and on git."""
+
+    file: File
+    read_ns: int
+    digest: bytes
+    properties: Mapping[str, Any]
+    rows: NoteRows
 
 
 def prepare(root: Path, file: File, config: Config) -> Prepared | Skipped:
@@ -101,16 +116,26 @@ def _name(error: BaseException) -> str:
 # --- In workers ---
 
 
-def prepare_all(root: Path, files: Sequence[File], config: Config) -> Iterator[Prepared | Skipped]:
+def prepare_all(root: Path, files: Sequence[File], config: Config) -> Iterator[ToStore | Skipped]:
     """Prepare files in their order."""
-    found = run_jobs([partial(prepare, root, file, config) for file in files])
+    found = run_jobs([partial(_to_store, prepare, root, file, config) for file in files])
     return (_or_skipped(file, each) for file, each in zip(files, found, strict=True))
 
 
-def prepare_again(texts: Sequence[tuple[Read, int]], config: Config) -> list[Prepared | Skipped]:
+def prepare_again(texts: Sequence[tuple[Read, int]], config: Config) -> list[ToStore | Skipped]:
     """Parse and chunk texts of the catalogue, each with the clock when its file was read."""
-    found = run_jobs([partial(parse_and_chunk, text, config, at) for text, at in texts])
+    found = run_jobs([partial(_to_store, parse_and_chunk, text, config, at) for text, at in texts])
     return [_or_skipped(text.file, each) for (text, _), each in zip(texts, found, strict=True)]
+
+
+def _to_store(
+    work: Callable[P, Prepared | Skipped], *args: P.args, **options: P.kwargs
+) -> ToStore | Skipped:
+    found = work(*args, **options)
+    if isinstance(found, Skipped):
+        return found
+    rows = note_rows(found.note, found.sections, found.passages, found.hashes)
+    return ToStore(found.file, found.read_ns, found.digest, found.note.properties, rows)
 
 
 def prepare_for_search(root: Path, file: File, config: Config) -> Prepared | Skipped:
@@ -119,7 +144,7 @@ def prepare_for_search(root: Path, file: File, config: Config) -> Prepared | Ski
     return _or_skipped(file, run_job(job, patience=SEARCH_PATIENCE, tries=1))
 
 
-def _or_skipped(file: File, found: Prepared | Skipped | Failure) -> Prepared | Skipped:
+def _or_skipped(file: File, found: T | Skipped | Failure) -> T | Skipped:
     if isinstance(found, Failure):
         return Skipped(file.path, FAILED, f"reading it {found.reason}")
     return found

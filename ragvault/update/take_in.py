@@ -1,6 +1,6 @@
 """Take in: before a search, index the few files that have changed since the last run.
 
-    Changes       what differs from the index, and whether it is little enough for a search
+    PendingFiles  what differs from the index, and whether it is little enough for a search
     UpdateTime    the time a search may spend on it; a run that takes far longer is stopped
 
 A search never writes more than this. The write path itself is the ordinary one (Vault.index), up to
@@ -56,7 +56,7 @@ class UpdateTime(NoProgress):
             raise OutOfTime
 
 
-class Changes:
+class PendingFiles:
     """The files of a vault that differ from its index, by one walk.
 
     A file that is not in the index is new only if it came after the last run and was not forgotten.

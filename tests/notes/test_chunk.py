@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragvault.config import settings as config
+from ragvault.notes import chunk as chunking
 from ragvault.notes.chunk import chunk, embedding_text
 from ragvault.notes.parse import parse
 from ragvault.text.spans import cut
@@ -305,3 +306,30 @@ def test_a_paragraph_above_a_rule_is_a_heading_that_no_passage_carries_whole():
     assert len(children) > 50
     assert carried < len(text)
     assert all(len(each) <= 300 for part in children for each in part.headings)
+
+
+@given(st.lists(st.tuples(st.integers(1, 70), st.integers(0, 1)), min_size=1, max_size=9))
+def test_no_other_grouping_is_cheaper(sizes):
+    rule, units, at = chunking._passage_rule(SMALL), [], 0
+    for size, heading in sizes:
+        units.append(chunking._Unit(at, at + size, at, at + size, 0.0 if heading else 0.1, heading))
+        at += size
+
+    def price(first: int, last: int) -> float:
+        size = units[last - 1].last - units[first].first
+        if size > rule.most and last - first > 1:
+            return float("inf")
+        short = rule.short + 0.2 * (rule.least - size) / rule.least if size < rule.least else 0.0
+        inside = sum(unit.heading for unit in units[first + 1 : last])
+        cut_here = units[first].price if first else 0.0
+        return cut_here + short + ((size - rule.target) / rule.target) ** 2 + inside * rule.crossing
+
+    def total(groups: list[tuple[int, int]]) -> float:
+        return sum(price(*group) for group in groups)
+
+    every = (
+        list(pairwise([0, *places, len(units)]))
+        for count in range(len(units))
+        for places in combinations(range(1, len(units)), count)
+    )
+    assert total(chunking._grouped(units, rule)) == pytest.approx(min(map(total, every)))

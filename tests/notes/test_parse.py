@@ -178,3 +178,15 @@ def test_plain_text_of_any_kind_is_all_of_it_prose(text):
     blocks = note.layout.blocks
     assert "".join(text[block.start : block.end] for block in blocks) == text
     assert (note.headings, note.tags, note.properties, note.excluded) == ((), (), {}, ())
+
+
+@given(st.text(st.sampled_from("-*1.) \t>[]x\na"), max_size=30))
+def test_no_task_is_missed_by_the_look_for_a_box(text):
+    found = [mark for mark in markdown._marks(text, markdown.Parsed(), []) if mark[1] == "task"]
+    assert found == [(match.start(), "task") for match in markdown._TASK.finditer(text)]
+
+
+@pytest.mark.parametrize("spaces", range(5))
+def test_the_destination_of_a_reference_has_no_tag(spaces):
+    tags = list(find_tags(f"#bread\n{' ' * spaces}[a]: page#part\n{' ' * spaces}[b]:  #part\n"))
+    assert tags == (["bread"] if spaces <= 3 else ["bread", "part"])

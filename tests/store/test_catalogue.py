@@ -9,6 +9,7 @@ from store_builders import dates, file, link, look_up, move, note, passages, put
 
 from ragvault.errors import IndexUnusable
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.notes import note_rows
 from ragvault.store.values import compress
 from ragvault.types import Date, File, Skipped, Target
 
@@ -60,17 +61,9 @@ def test_a_note_that_is_not_there_is_a_key_error(catalogue):
 
 
 def test_a_note_of_another_file_is_refused(catalogue):
+    rows = note_rows(note("a.md"), [], [], [])
     with pytest.raises(ValueError, match=r"note a\.md of file b\.md"):
-        catalogue.put(
-            note("a.md"),
-            file("b.md"),
-            b"",
-            **dates(),
-            recipe="",
-            sections=[],
-            passages=[],
-            hashes=[],
-        )
+        catalogue.put(rows, file("b.md"), b"", **dates(), recipe="")
 
 
 def test_chunks_without_their_hashes_are_refused_and_nothing_is_stored(catalogue):

@@ -14,6 +14,7 @@ from store_builders import cut_by_line, dates, digest, file, link, look_up, note
 from store_builders import passages as stored_passages
 
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.notes import note_rows
 from ragvault.text.spans import back, cut
 from ragvault.types import Date, File, Heading, Link, Note, Passage, Section
 
@@ -108,10 +109,10 @@ def test_what_is_put_is_what_is_read(data):
     ]
     given_file = File(given_note.path, data.draw(words), data.draw(numbers), data.draw(numbers))
     hashes = [digest(passage.text) for passage in given_passages]
-    parts = {"sections": given_sections, "passages": given_passages, "hashes": hashes}
+    rows = note_rows(given_note, given_sections, given_passages, hashes)
 
     with fresh() as catalogue:
-        note_id = catalogue.put(given_note, given_file, b"d", **dates(), recipe="r", **parts)
+        note_id = catalogue.put(rows, given_file, b"d", **dates(), recipe="r")
 
         assert catalogue.note(given_note.path) == given_note
         assert catalogue.sections(given_note.path) == given_sections

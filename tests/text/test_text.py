@@ -250,3 +250,10 @@ def test_a_chunk_is_cut_as_its_word_says(analyzer, text):
     for run in analyzer.runs(text):
         word = analyzer.word(run)
         assert analyzer.cut(run) == (word.forms, word.parts)
+
+
+@pytest.mark.parametrize("analyzer", [ENGLISH, CODE])
+@given(st.lists(st.sampled_from([*"abC1_ .-@+#/'\n(", "x" * 70]), max_size=20).map("".join))
+def test_leaving_out_simple_words_leaves_out_no_part(analyzer, text):
+    every = [part for run in analyzer.runs(text) for part in analyzer.cut(run)[1]]
+    assert analyzer.prepare([text], " ").parts.split() == every
