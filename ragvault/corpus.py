@@ -29,7 +29,7 @@ from ragvault.candidate import (
 )
 from ragvault.config.settings import Config
 from ragvault.engines import Embedders, Engines
-from ragvault.errors import EngineMissing, RagvaultError
+from ragvault.errors import EngineMissing, IndexMissing, RagvaultError
 from ragvault.index.tiers import Tiers
 from ragvault.plan import (
     Filter,
@@ -60,6 +60,7 @@ from ragvault.store import access
 from ragvault.store.access import Accesses
 from ragvault.store.caches import KEYWORD, Cache
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.layout import CATALOGUE
 from ragvault.store.links import LinkStats, file_stem
 from ragvault.store.passages import PassagePlace
 from ragvault.text.fold import plain_name
@@ -132,6 +133,24 @@ class LocalCorpus:
             if index is not None:
                 index.close()
         self.catalogue.close()
+
+    def stamp(self) -> tuple[object, ...]:
+        """What must stay the same for an open index to be used again: its file and its models.
+
+        Raises IndexMissing.
+        """
+        try:
+            file = (self.catalogue.folder / CATALOGUE).stat()
+        except FileNotFoundError:
+            raise IndexMissing(self.root) from None
+        dims = self.catalogue.model_dims()
+        models = (self.catalogue.tier_model(tier) for tier in TIERS)
+        return (
+            file.st_dev,
+            file.st_ino,
+            self.catalogue.identity,
+            *((m, dims.get(m)) for m in models),
+        )
 
     def __enter__(self) -> LocalCorpus:
         return self
@@ -210,12 +229,17 @@ class LocalCorpus:
         return {tier: (model, dims[model]) for tier, model in found if model in dims}
 
     def _open_tiers(self) -> None:
-        self.missing = {k: why for k, why in self.missing.items() if not k.startswith("vector")}
-        for outdated in self._vectors.values():
-            outdated.close()
-        with self.catalogue.snapshot():
-            self._opened_models = self._models()
-            self._vectors = dict(self._open_vectors())
+        while True:
+            self.missing = {k: why for k, why in self.missing.items() if not k.startswith("vector")}
+            for outdated in self._vectors.values():
+                outdated.close()
+            with self.catalogue.snapshot():
+                caches = self.catalogue.caches()
+                self._opened_models = self._models()
+                self._vectors = dict(self._open_vectors())
+            # Damage, or has a rebuild deleted these files after the catalogue named them?
+            if len(self._vectors) == len(self._opened_models) or caches == self.catalogue.caches():
+                break
         self.tiers = Tiers(self._vectors)
         self.embedders = Embedders(self.engines, {n: v.model for n, v in self._vectors.items()})
 
@@ -509,23 +533,14 @@ class LocalCorpus:
 
     # --- Facts and texts ---
 
-    def read_ahead(self, passages: Iterable[int], *, vectors: bool = False) -> None:
-        """Read the facts of passages and of their notes, and their vectors."""
-        ids = set(passages)
-        if len(self._places) > MAX_PLACES:
-            self._places.clear()
-        new = self.catalogue.places(sorted(id_ for id_ in ids if id_ not in self._places))
-        self._places.update((place.id, place) for place in new)
-        self._read_notes(place.note_id for place in new)
-        if vectors:
-            import numpy as np
-
-            self._vectors_of(np.fromiter(ids, np.int64, len(ids)))  # the index keeps what it read
-
     def passages(
         self, passages: Sequence[int], texts: Iterable[int] = ()
     ) -> dict[int, PassageFacts]:
-        self.read_ahead(passages)
+        if len(self._places) > MAX_PLACES:
+            self._places.clear()
+        new = self.catalogue.places(sorted({id_ for id_ in passages if id_ not in self._places}))
+        self._places.update((place.id, place) for place in new)
+        self._read_notes(place.note_id for place in new)
         found = [self._places[id_] for id_ in passages if id_ in self._places]
         now = set(texts)
         self._texts.fetch(place.note_id for place in found if place.id in now)

@@ -37,11 +37,17 @@ def children(pid: int) -> int:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for child processes in /proc")
 def test_ctrl_c_while_processes_start_says_one_line_and_no_traceback(tmp_path):
-    write(tmp_path / "vault", {f"{number}.md": f"# Note {number}" for number in range(500)})
+    write(tmp_path / "vault", {f"{number}.md": f"# Note {number}" for number in range(3_000)})
     command = [sys.executable, "-m", "ragvault", "index", str(tmp_path / "vault"), "--no-vectors"]
     environ = {**os.environ, "RAGVAULT_HOME": str(tmp_path / "home")}
     began = subprocess.Popen(
-        command, env=environ, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        env=environ,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A test run in the background ignores Ctrl-C, and its children would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     while began.poll() is None and children(began.pid) < 3:
         time.sleep(0.005)

@@ -9,9 +9,13 @@ from datetime import datetime, timezone
 import pytest
 from write_kit import models, notes, opened, prose, write
 
+from ragvault.config.settings import Vector
 from ragvault.search import search
+from ragvault.store.catalogue import Catalogue
+from ragvault.store.vectors import ModelVectors
 from ragvault.types import SearchRequest
 from ragvault.update import keyword
+from ragvault.update.vectors import update_vectors
 from tests.keyword_kit import ENGINES
 
 pytestmark = pytest.mark.usefixtures("models")
@@ -106,6 +110,33 @@ def test_an_index_that_stays_open_follows_when_a_better_tier_replaces_the_one_it
         answer = search(asked, index)
     assert (answer.tier, answer.failed) == ("full", {})
     assert all("vector" in result.scores for result in answer.results)
+
+
+def test_opening_finds_the_vectors_however_often_a_writer_rebuilds_them_meanwhile(
+    tmp_path, monkeypatch
+):
+    """A reader reads which files are current; before it opens them, a rebuild deletes them."""
+    write(tmp_path / "vault", notes(4))
+    vault = opened(tmp_path / "vault", tmp_path / "home")
+    vault.index()
+    real, rebuilds = ModelVectors.file, iter(range(3))
+
+    def rebuilt_first(vectors):
+        if next(rebuilds, None) is not None:
+            thread = threading.Thread(target=rebuild, args=[vectors.model])
+            thread.start()
+            thread.join()
+        return real(vectors)
+
+    def rebuild(model):
+        with Catalogue.open(vault.folder, write=True) as catalogue:
+            update_vectors(catalogue, model, Vector(), rebuild=True)
+
+    monkeypatch.setattr(ModelVectors, "file", rebuilt_first)
+    with vault.corpus() as index:
+        assert index.missing == {}
+        assert index.tier == "full"
+    assert next(rebuilds, None) is None
 
 
 @pytest.mark.parametrize("engine", ENGINES)
