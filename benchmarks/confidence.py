@@ -37,11 +37,10 @@ from ragvault.evaluate.confidence import (
     fit_curve,
     shown_evidence,
 )
-from ragvault.evaluate.questions import Question, read_questions
+from ragvault.evaluate.questions import Question
 from ragvault.evaluate.run import Replay
 
 OTHER = {"obsidian-tasks": "jackyzha0-garden", "jackyzha0-garden": "obsidian-tasks"}
-TYPED = {"jackyzha0-garden": "garden-typed.jsonl"}
 COLLECTIONS = (
     *("ir/cranfield", "ir/cacm", "ir/med"),
     *("ir/mtrag-fiqa-pool@2500", "ir/mtrag-clapnq-pool@2500"),
@@ -69,10 +68,9 @@ def asked_of(name: str) -> list[Asked]:
     """Everything that one vault is asked."""
     judged = corpora.corpus(name).questions
     found = [Asked("judged" if each.relevant else "own", each) for each in judged]
-    if name in TYPED:
-        found += [
-            Asked("typed", each) for each in read_questions(data.folder("questions", TYPED[name]))
-        ]
+    for other, vault in corpora.VAULT_OF.items():
+        if vault == name:
+            found += [Asked("typed", each) for each in corpora.corpus(other).questions]
     return found + [Asked("made", each) for each in unanswerable(name)]
 
 

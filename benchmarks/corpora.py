@@ -2,6 +2,7 @@
 
     sample               sample_vault and its ten questions, which are part of this repository
     NAME                 a vault of RAGVAULT_BENCH_DATA/vaults with questions/NAME.jsonl
+    garden-typed         the garden with other questions, as people type them
     ir/NAME              a collection in BEIR layout: each document becomes a note
     ir/NAME@2500         so many of its documents: all that are judged, others by chance (seed 0)
 
@@ -35,6 +36,7 @@ NOW = datetime(2026, 11, 1, tzinfo=timezone.utc)  # one clock for all runs
 # On a busy machine a leg may be late, and an answer without it says nothing about quality.
 PATIENT = "retrieve.seconds=60"
 JUDGED = ("obsidian-tasks", "jackyzha0-garden")
+VAULT_OF = {"garden-typed": "jackyzha0-garden"}  # of questions that are not named as their vault
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def corpus(name: str, limit: int = 0) -> Corpus:
     if name.startswith("ir/"):
         return _beir(name.removeprefix("ir/"), limit)
     questions = read_questions(data.folder("questions", f"{name}.jsonl"))
-    return Corpus(name, data.folder("vaults", name), questions)
+    return Corpus(name, data.folder("vaults", VAULT_OF.get(name, name)), questions)
 
 
 def _beir(name: str, limit: int) -> Corpus:

@@ -39,7 +39,6 @@ import numpy as np
 from benchmarks import compare_states, corpora, data, record
 from benchmarks.compare_states import State
 from ragvault.corpus import LocalCorpus
-from ragvault.evaluate.questions import read_questions
 from ragvault.retrieve.names import Named, exact_notes
 from ragvault.search import understand_query
 from ragvault.text.names import initials, plain_words, typed_name
@@ -281,7 +280,7 @@ def _tier(vault: Vault) -> str:
 
 
 def typed_questions() -> list[Probe]:
-    questions = read_questions(data.folder("questions", "garden-typed.jsonl"))
+    questions = corpora.corpus("garden-typed").questions
     return [
         Probe("typed questions", each.query, tuple(n for n, g in each.grades.items() if g >= 2))
         for each in questions

@@ -319,15 +319,21 @@ def measure(
     record.save("process", rows, **where, **more)
 
 
-def main() -> None:
+def vault_parser(description: str | None) -> argparse.ArgumentParser:
+    """The options that say which vault is indexed, where, and how far."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        description=description, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--notes", type=int, default=2000, help="of the large corpus; 0 is all")
     parser.add_argument("--vault", type=Path, help="a vault of your own instead")
     parser.add_argument("--home", type=Path, help="a RAGVAULT_HOME that is kept")
     parser.add_argument("--models", type=Path, help="a folder that has the models already")
     parser.add_argument("--tier", default="full", choices=("keyword", "static", "full"))
+    return parser
+
+
+def main() -> None:
+    parser = vault_parser(__doc__)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--idle", type=float, default=30.0, help="seconds to watch it do nothing")
     parser.add_argument("--edits", type=int, default=0, help="of a note that is written for it")

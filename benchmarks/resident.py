@@ -14,7 +14,6 @@ error if a search failed, or if there was ever more than one process. Stored as 
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import signal
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import data, record
-from benchmarks.process import QUERIES, RAGVAULT, environ_of, stop
+from benchmarks.process import QUERIES, RAGVAULT, environ_of, stop, vault_parser
 from ragvault.service.process import running_watcher
 from ragvault.service.protocol import WatcherUnavailable, ask_watcher
 
@@ -147,14 +146,7 @@ def kills(root: Path, environ: Environ, count: int, seed: int) -> dict[str, Any]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--notes", type=int, default=2000, help="of the large corpus; 0 is all")
-    parser.add_argument("--vault", type=Path, help="a vault of your own instead")
-    parser.add_argument("--home", type=Path, help="a RAGVAULT_HOME that is kept")
-    parser.add_argument("--models", type=Path, help="a folder that has the models already")
-    parser.add_argument("--tier", default="full", choices=("keyword", "static", "full"))
+    parser = vault_parser(__doc__)
     parser.add_argument("--clients", type=int, default=20)
     parser.add_argument("--searches", type=int, default=1000)
     parser.add_argument("--kills", type=int, default=10)

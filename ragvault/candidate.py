@@ -101,11 +101,6 @@ class PassageFacts(Struct, frozen=True):
     origin: Origin = "index"
 
     @property
-    def is_read(self) -> bool:
-        """Whether its text is here already."""
-        return isinstance(self.source, str)
-
-    @property
     def text(self) -> str:
         return self.source if isinstance(self.source, str) else self.source()
 

@@ -248,10 +248,6 @@ class VectorStore(Protocol):
     A text is known by its key only: see ragvault.models.embed.
     """
 
-    def have(self, model: str, hashes: Sequence[bytes]) -> set[bytes]:
-        """Those of `hashes` that have a vector of this model."""
-        ...
-
     def put_vectors(
         self, model: str, dim: int, hashes: Sequence[bytes], matrix: NDArray[np.float32]
     ) -> None:
@@ -673,10 +669,6 @@ class Corpus(Protocol):
         ...
 
     # Facts and texts
-
-    def read_ahead(self, passages: Iterable[int], *, vectors: bool = False) -> None:
-        """Read the facts of passages, and their vectors, that will be needed soon."""
-        ...
 
     def passages(
         self, passages: Sequence[int], texts: Iterable[int] = ()

@@ -9,7 +9,7 @@
     respond      what was found, and what each step returned, for --explain      answer/results.py
 
 Everything that is known of the vault comes through the port `Corpus`. Several vaults are merged,
-and snippets are cut, by answer/respond.py.
+and snippets are cut, by answer/vaults.py.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ragvault.answer.results import Response
+from ragvault.answer.results import CorpusResponse
 from ragvault.answer.verify import Verified, verify
-from ragvault.candidate import Candidate, Context, Ranked, prefetch
+from ragvault.candidate import Candidate, Context, Ranked
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.plan import QueryPlan
 from ragvault.ports import Corpus, Reranker
@@ -46,7 +46,7 @@ MAX_QUERIES = 8  # in one search
 DEPTH = 3  # times the limit: how far down a query may have found a passage that another one found
 
 
-def search(request: SearchRequest, corpus: Corpus) -> Response:
+def search(request: SearchRequest, corpus: Corpus) -> CorpusResponse:
     """Answer one query, or several as one.
 
     Raises UsageError for a query with a mistake, VaultUnreadable.
@@ -144,9 +144,6 @@ def ranking_context(
     """Everything the stages may know beside the candidates, and why there is no reranker."""
     config = corpus.config
     reranker, failed = (None, {}) if plan.listing else _reranker(corpus)
-    vectors = corpus.vectors([each.id for each in candidates])
-    if config.dedup.enabled and config.dedup.cosine and not plan.listing:
-        prefetch(vectors, [each.id for each in candidates if each.passage.is_read])
     context = Context(
         settings=config,
         query=plan.text,
@@ -158,7 +155,7 @@ def ranking_context(
         all_matches=request.all_matches,
         note_length=corpus.median_length(),
         unrelated=corpus.unrelated_cosine,
-        vectors=vectors,
+        vectors=corpus.vectors([each.id for each in candidates]),
         sections=corpus.sections(),
         passages=corpus.excerpts(),
         reranker=reranker,
@@ -187,14 +184,14 @@ def respond(
     verified: Verified,
     corpus: Corpus,
     began: float,
-) -> Response:
+) -> CorpusResponse:
     """What was found, what each step returned, and what the reader must know."""
     plan = understood.plan
     results = outcome_of("budget", verified.stages).kept
     tiers = {**retrieved.tiers, **verified.tiers(retrieved.tiers)}
     behind = [f"{corpus.behind}; run: ragvault index"] if corpus.behind else []
     legs = {run.leg: run.failed for run in retrieved.runs if run.failed}
-    return Response(
+    return CorpusResponse(
         plan=plan,
         results=results,
         likely=is_likely(outcome_of("limit", verified.stages), corpus.config),
@@ -239,7 +236,7 @@ def _partly_full(
 # --- Several queries ---
 
 
-def search_several(request: SearchRequest, corpus: Corpus, began: float) -> Response:
+def search_several(request: SearchRequest, corpus: Corpus, began: float) -> CorpusResponse:
     """Answer several queries as one. Their legs search at the same time.
 
     Each query is ranked by itself; the lists are fused, and what is shown is chosen from all.

@@ -113,8 +113,7 @@ class Date:
     source: Literal["name", "frontmatter", "git", "mtime"]
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """One block of a note's body, from its first line to the first line of the next block.
 
     `cuts` are the places inside where it may be cut with the least harm: the first characters of

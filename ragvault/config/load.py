@@ -76,6 +76,12 @@ def load_settings(
     return combine(sources, files=read, user_file=folders.user_file(environ))
 
 
+def data_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Where indexes are. No vault may decide that, so its own settings are not read."""
+    override = load_settings(environ=environ).config.paths.data
+    return folders.data_dir(environ, override)
+
+
 def check_file(path: Path, *, environ: Mapping[str, str] | None = None) -> Loaded:
     """One file over the defaults and nothing else; a .ragvault.toml is held to a vault's limits."""
     kind: FileKind = "vault file" if path.name == VAULT_FILE else "user file"
@@ -105,6 +111,17 @@ def combine(
     if sheet.problems:
         raise schema.combined_error(sheet.problems, sheet.more_problems)
     return Loaded(sheet.config(), MappingProxyType(sheet.origins()), files)
+
+
+def config_of(values: Mapping[KeyPath, Any]) -> Config:
+    """The Config with these values, which are known to fit; all others are defaults."""
+    tree: dict[str, Any] = {}
+    for path, value in values.items():
+        table = tree
+        for part in path[:-1]:
+            table = table.setdefault(part, {})
+        table[path[-1]] = value
+    return msgspec.convert(tree, Config)
 
 
 def _files(
@@ -165,13 +182,7 @@ class _Sheet:
                     self.problems.append(schema.contradiction(table_path, low, sign, high, pair))
 
     def config(self) -> Config:
-        tree: dict[str, Any] = {}
-        for path, entry in self._set.items():
-            table = tree
-            for part in path[:-1]:
-                table = table.setdefault(part, {})
-            table[path[-1]] = entry.value
-        return msgspec.convert(tree, Config)
+        return config_of({path: entry.value for path, entry in self._set.items()})
 
     def origins(self) -> dict[str, str]:
         return {each.key: self._entry(path).origin for path, each in schema.settings().items()}

@@ -15,10 +15,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
-
 from ragvault.config import schema, toml
-from ragvault.config.load import Loaded, combine, load_settings
+from ragvault.config.load import Loaded, combine, config_of, load_settings
 from ragvault.config.schema import Source
 from ragvault.config.settings import Config
 from ragvault.config.toml import KeyPath
@@ -70,14 +68,14 @@ def config(name: str) -> Config:
 def under(chosen: Loaded, name: str) -> Loaded:
     """What was chosen, and the profile's value for every setting that nobody chose."""
     profile = _profile(_known(name))
-    tree: dict[str, Any] = {}
+    values: dict[KeyPath, Any] = {}
     origin = dict(chosen.origin)
     for path, setting in schema.settings().items():
         free = chosen.origin[setting.key] == "default"
-        _put(tree, path, _get((profile if free else chosen).config, path))
+        values[path] = reduce(getattr, path, (profile if free else chosen).config)
         if free:
             origin[setting.key] = profile.origin[setting.key]
-    return Loaded(msgspec.convert(tree, Config), MappingProxyType(origin), chosen.files)
+    return Loaded(config_of(values), MappingProxyType(origin), chosen.files)
 
 
 @cache
@@ -123,13 +121,3 @@ def _known(name: str) -> str:
         f"search.profile = {toml.literal(name)}: there is no profile of that name",
         fix=f"{meant}the profiles are: {', '.join(names())}",
     )
-
-
-def _get(settings: Config, path: KeyPath) -> Any:
-    return reduce(getattr, path, settings)
-
-
-def _put(tree: dict[str, Any], path: KeyPath, value: Any) -> None:
-    for part in path[:-1]:
-        tree = tree.setdefault(part, {})
-    tree[path[-1]] = value

@@ -47,9 +47,9 @@ Listed = Literal["name", "vector", "keyword", "code", "graph", "recency", "acces
 class Weights(Open, frozen=True):
     """How much each list counts in `rrf` and `weighted`."""
 
-    name: AtLeast0 = 1.0
+    name: AtLeast0 = 1.25
     vector: AtLeast0 = 1.0
-    keyword: AtLeast0 = 0.8
+    keyword: AtLeast0 = 1.2
     code: AtLeast0 = 0.1
     graph: AtLeast0 = 0.2
     recency: AtLeast0 = 0.6

@@ -12,7 +12,6 @@ curve holds for models it was not fitted on. This fits it to one vault, its mode
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from math import exp
 from typing import Any, NamedTuple
 
 from ragvault.config.settings import Config
@@ -72,7 +71,7 @@ def fit_curve(shown: Sequence[Shown]) -> Curve:
         gradient = [PRIOR * slope, 0.0]
         hessian = [PRIOR, 0.0, 1e-9]
         for each in shown:
-            p = _logistic(slope * each.evidence + offset)
+            p = sigmoid(slope * each.evidence, -offset, 1.0)
             error, spread = p - each.right, p * (1 - p)
             gradient[0] += error * each.evidence
             gradient[1] += error
@@ -139,7 +138,3 @@ def fit_confidence(
 
 def _of(shown: Iterable[Shown], ids: Collection[str]) -> list[Shown]:
     return [each for each in shown if each.question in ids]
-
-
-def _logistic(x: float) -> float:
-    return 1 / (1 + exp(-x)) if x >= 0 else 1 - 1 / (1 + exp(x))

@@ -50,6 +50,7 @@ from ragvault.plan import LEGS
 from ragvault.ports import NoProgress, Progress
 from ragvault.query.understand import understand
 from ragvault.rank.boost import note_age, template_folder, tier_factor
+from ragvault.rank.fuse import KEYWORD_PARTS
 from ragvault.rank.pipeline import Outcome, outcome_of
 from ragvault.store.catalogue import Catalogue
 from ragvault.text.fold import fold_case
@@ -67,7 +68,7 @@ MIN_LINKS = 10  # fewer links make no community
 # Evidence that belongs to one leg.
 _EVIDENCE = {
     "name": ("name",),
-    "keyword": ("coverage", "passage", "note", "title"),
+    "keyword": (*KEYWORD_PARTS, "telling"),
     "code": ("code",),
 }
 _NAMED = ("title", "alias", "heading", "sentence")  # kinds of probes that use words of their note

@@ -1,8 +1,8 @@
 """Calibrate: set each candidate's confidence, from 0 to 1, and its band.
 
     score       1 / (1 + exp(-steepness * (score - threshold))), ragdocs' sigmoid of a fused score
-    evidence    the same curve of the evidence that `fuse` ranks by: how likely a judge would call
-                this result an answer
+    evidence    the same curve of the evidence that `fuse` ranks by, with common words counted like
+                rare ones: how likely a judge would call this result an answer
 
 The sigmoid of an RRF score gives 0.06 to rank 1 of one leg. With a floor of 0.3, hybrid search
 would then return only what several legs agree on. Evidence is absolute, and one leg is enough: it
@@ -76,7 +76,8 @@ def _leg_parts(candidate: Candidate, ctx: Context, scale: float) -> dict[str, fl
     curve, parts = ctx.settings.calibrate.evidence, {}
     for leg in LEGS:
         known = leg != "name" or "name" in candidate.evidence
-        found = leg_evidence(candidate, leg, ctx) if known else 0.0
+        # A text that has every word of a query answers it, also if the words are common.
+        found = leg_evidence(candidate, leg, ctx, by_telling=False) if known else 0.0
         weight = getattr(curve, leg) * (1.0 if leg == "name" else scale)
         parts[leg] = weight * found**curve.exponent
     return parts

@@ -218,18 +218,21 @@ def _names_once(candidates: Sequence[Candidate], terms: Terms) -> Terms:
     ]
 
 
-def leg_evidence(candidate: Candidate, leg: str, ctx: Context) -> float:
+def leg_evidence(candidate: Candidate, leg: str, ctx: Context, *, by_telling: bool = True) -> float:
     """How good a leg's hit is, from 0 to 1, on a scale that means the same in every query.
 
     vector    the cosine above that of unrelated texts, as a share of what is left up to 1
     keyword   shares of coverage, and of the scores of passage, note and title against the highest
-              that this query could get
+              that this query could get. Coverage counts by how telling the words are: common words
+              say little about what a text is about, even if it has all of them (`by_telling`)
     others    what the leg says; 1 for a list that does not depend on the query
     """
     if leg == "vector":
         return cosine_evidence(cosine(candidate), ctx.unrelated)
     if leg == "keyword":
-        shares, known = ctx.settings.fuse.keyword, candidate.evidence
+        shares, known = ctx.settings.fuse.keyword, dict(candidate.evidence)
+        if by_telling and "coverage" in known:
+            known["coverage"] *= known.get("telling", 1.0)
         parts = [(getattr(shares, name), known.get(name, 0.0)) for name in KEYWORD_PARTS]
         whole = fsum(share for share, _ in parts)
         return fsum(share * part for share, part in parts) / whole if whole else 1.0

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,10 +26,10 @@ import msgspec
 from ragvault.candidate import Candidate, Exact, Hit, LegRun, PassageFacts
 from ragvault.config.ranking import Limit
 from ragvault.config.settings import Retrieve
-from ragvault.plan import LEGS, QueryPlan
+from ragvault.plan import LEGS, QueryPlan, QueryTerm
 from ragvault.ports import CacheBroken, Corpus, Scope
 from ragvault.retrieve.legs import Leg, LegHits, graph_hits, legs_of, ranked_by
-from ragvault.retrieve.names import Named, exact_notes, holds_phrases
+from ragvault.retrieve.names import Named, exact_notes, holds_phrases, rarest
 from ragvault.types import SearchRequest
 
 MODEL_LOADING = 20.0  # seconds that the first search may wait for its model
@@ -40,9 +40,9 @@ READ_SHARE = 0.5
 SPARE = 3  # times the limit of a list by date: a note whose file is gone is replaced by the next
 FIRST = 2.0  # score of a named note in a list by date, in which the newest note has 1
 DAY = 86_400.0  # seconds
+HALF_TELLING = 0.5  # rarity of the query's words, added up, at which half of their evidence counts
 
 Clock = Callable[[], float]
-ReadAhead = Callable[[Collection[int]], None]
 
 
 @dataclass(slots=True)
@@ -147,14 +147,11 @@ def gather(
     began = clock()
     retrieved = Retrieved()
     limits = {leg.name: getattr(settings, leg.name) for leg in legs}
-    compared = settings.fill != "off" and {"vector"} & limits.keys() & set(settings.fill_legs)
-    read_ahead = partial(corpus.read_ahead, vectors=bool(compared))
     answers = await_legs(
         plan,
         legs,
         limits,
         scopes,
-        read_ahead,
         running=running or submit_legs(plan, legs, limits, scopes, corpus.pool, clock),
         seconds=seconds,
         clock=clock,
@@ -174,15 +171,7 @@ def gather(
         retrieved.runs.append(LegRun("graph", start, clock(), len(linked.hits)))
     own = {name: {hit.passage for hit in leg.hits} for name, leg in found.items()}
     left = max(MIN_SECONDS, began + settings.seconds - clock())
-    found = fill(
-        found,
-        settings.fill,
-        settings.fill_legs,
-        retrieved.failed,
-        corpus.pool,
-        left,
-        corpus.read_ahead,
-    )
+    found = fill(found, settings.fill, settings.fill_legs, retrieved.failed, corpus.pool, left)
     retrieved.candidates = _candidates(plan, found, corpus, ceil(READ_SHARE * settings.vector))
     for leg in found.values():
         retrieved.tiers.update(leg.tiers)
@@ -254,7 +243,6 @@ def await_legs(
     legs: Sequence[Leg],
     limits: Mapping[str, int],
     scopes: Mapping[str, Scope],
-    read_ahead: ReadAhead,
     *,
     running: RunningLegs,
     seconds: Mapping[str, float],
@@ -263,8 +251,7 @@ def await_legs(
     """What each leg found, in the order of the legs, whichever was first.
 
     `running` are the legs that search in other threads already; the others search here. `seconds`
-    are each leg's own. While the last legs are waited for, `read_ahead` reads what will be wanted
-    of the others' hits: searching for vectors takes one core and leaves the other idle.
+    are each leg's own.
     """
     began = clock()
     answers = {
@@ -272,34 +259,14 @@ def await_legs(
         for leg in legs
         if leg.in_caller
     }
-    until = {future: began + seconds[name] for name, future in running.items()}
-    late = _wait(until, read_ahead, clock)
     for name, future in running.items():
-        if future in late:
+        try:
+            answers[name] = future.result(max(0.0, began + seconds[name] - clock()))
+        except Late:  # noqa: PERF203 - three turns at most
+            future.cancel()  # if it has not begun
             why = f"no answer within {seconds[name]:g} s"
             answers[name] = LegRun(name, began, clock(), failed=why), None
-        else:
-            answers[name] = future.result()
     return [answers[leg.name] for leg in legs]
-
-
-def _wait(
-    until: Mapping[Future[LegAnswer], float], read_ahead: ReadAhead, clock: Clock
-) -> set[Future[LegAnswer]]:
-    """Wait for the legs; returns those that did not answer in time."""
-    waiting, late = set(until), set()
-    while waiting:
-        first = min(until[future] for future in waiting)
-        done, waiting = wait(waiting, max(0.0, first - clock()), FIRST_COMPLETED)
-        if not done:
-            late |= {future for future in waiting if until[future] <= first}
-            waiting -= late
-        elif waiting:
-            found = [leg for each in done if (leg := each.result()[1])]
-            read_ahead({hit.passage for leg in found for hit in leg.hits})
-    for future in late:
-        future.cancel()  # if it has not begun
-    return late
 
 
 def _run_leg(leg: Leg, plan: QueryPlan, limit: int, scope: Scope, clock: Clock) -> LegAnswer:
@@ -335,12 +302,11 @@ def fill(
     failed: dict[str, str],
     pool: Executor,
     seconds: float,
-    read_ahead: ReadAhead = lambda _: None,
 ) -> dict[str, LegHits]:
     """Let these legs score what the other legs found, so that no list's end hides a candidate.
 
     With "rank" those passages also get a place in the list. A leg that cannot score them keeps its
-    hits, and `failed` says why. `read_ahead` reads all passages while the legs work.
+    hits, and `failed` says why.
     """
     if how == "off":
         return dict(found)
@@ -351,13 +317,11 @@ def fill(
         if leg.score is not None
     }
     filled = dict(found)
-    for name, more in _score_in_parallel(
-        found, missing, failed, pool, seconds, lambda: read_ahead(every)
-    ).items():
+    for name, more in _score_in_parallel(found, missing, failed, pool, seconds).items():
         leg = found[name]
         filled[name] = replace(
             leg,
-            hits=_ranked(leg.hits, more.hits) if how == "rank" else leg.hits,
+            hits=_ranked((*leg.hits, *more.hits)) if how == "rank" else leg.hits,
             filled=more.hits,
             evidence={**more.evidence, **leg.evidence},
             tiers={**more.tiers, **leg.tiers},
@@ -371,7 +335,6 @@ def _score_in_parallel(
     failed: dict[str, str],
     pool: Executor,
     seconds: float,
-    meanwhile: Callable[[], None],
 ) -> dict[str, LegHits]:
     """The first leg scores in this thread, the others in the pool."""
     failures: dict[str, dict[str, str]] = {leg: {} for leg in missing}
@@ -382,7 +345,6 @@ def _score_in_parallel(
     scored = {
         leg: _scored(found[leg], ids, leg, failures[leg]) for leg, ids in list(missing.items())[:1]
     }
-    meanwhile()
     for leg, waiting in running.items():
         try:
             scored[leg] = waiting.result(timeout=seconds)
@@ -405,12 +367,9 @@ def _scored(leg: LegHits, ids: Sequence[int], name: str, failed: dict[str, str])
         return LegHits()
 
 
-def _ranked(hits: Sequence[Hit], more: Sequence[Hit]) -> tuple[Hit, ...]:
+def _ranked(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """All of them in one list, by score; equal scores share a rank."""
-    scores = sorted({hit.score for hit in (*hits, *more)}, reverse=True)
-    rank = {score: place for place, score in enumerate(scores, 1)}
-    order = sorted((*hits, *more), key=lambda hit: (-hit.score, hit.passage))
-    return tuple(Hit(hit.passage, rank[hit.score], hit.score) for hit in order)
+    return tuple(Hit(*each) for each in ranked_by({hit.passage: hit.score for hit in hits}))
 
 
 # --- Candidates ---
@@ -437,8 +396,10 @@ def _candidates(
     terms = found.get("keyword", LegHits()).terms
     if terms is not None:
         known = [passages[passage] for passage in worded if passage in passages]
+        rarity = _rarity(terms, corpus.passage_count())
         for passage, share in corpus.coverage(terms, known).items():
             evidence[passage]["coverage"] = share
+            evidence[passage]["telling"] = share * rarity / (share * rarity + HALF_TELLING)
     named = found["name"].named if "name" in found else None
     if named is not None:
         _add_names(named, passages, ranks, scores, evidence)
@@ -453,6 +414,11 @@ def _candidates(
         )
         for id_, facts in sorted(passages.items())
     ]
+
+
+def _rarity(terms: Sequence[QueryTerm], passages: int) -> float:
+    """How rare the words of a query are, added up: near 1 for each word of a single passage."""
+    return sum(term.weight for term in terms if not term.near) / rarest(passages)
 
 
 def _add_names(

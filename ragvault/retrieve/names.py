@@ -9,7 +9,9 @@ The evidence of a name is the product of three numbers:
 
     telling     how rare the words are that name and query share: near 0 for `Notes` and `Index`
     of query    how much of the query the name covers, by rarity
-    of name     how much of the name the query has; a part that several notes have counts less
+    of name     how much of the name the query has
+
+A name that several notes have, or a part of it, counts less for each of them.
 
 A hit names a note, so every candidate of the note has its rank and evidence, and fusion counts it
 for the best of them. Headings are names of passages: `git undo commit` is the heading "Undo a
@@ -40,9 +42,9 @@ from ragvault.text.names import NameFolder, joined, plain_words, typed_name, wit
 MAX_LENGTH = 300  # characters: no name is longer
 MAX_WORDS = 24  # of a query that may name something
 LOOKED_AT = 60  # names whose evidence is computed
-TELLING = 0.4  # the rarity of shared words that is half of what there can be
+TELLING = 0.5  # the rarity of shared words that is half of what there can be
 OF_QUERY, OF_NAME = 1.5, 0.5  # exponents of the two shares
-SHARED = 0.5  # exponent of the number of notes that have the same part of a name
+SHARED = 0.5  # exponent of the number of notes that have the same name, or part of one
 LEAST = 0.1  # evidence below which a name is no hit
 RARITY_OF_STOP_WORDS = 0.03
 OTHER_ORDER = 0.95  # what a name is worth if the query has other words or another order
@@ -172,7 +174,7 @@ def _matches(word: str, names: NameLookup, rarity: Rarity) -> dict[str, float]:
 
 
 class Rarity:
-    """How rare words are in the text of a vault: 1 for a word of one passage, near 0 for `the`."""
+    """How rare words are in a vault: 1 for a word of none, near 1 of one passage, near 0 `the`."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
@@ -189,10 +191,13 @@ class Rarity:
     def _of(self, word: str) -> float:
         if word in STOP_WORDS:
             return RARITY_OF_STOP_WORDS
-        # One in so many passages has it; a word of none counts as rarer than one of one.
-        most = 2 * max(self._corpus.passage_count(), 2)
-        share = max(self.share(word), 1 / most)
-        return max(RARITY_OF_STOP_WORDS, log(1 / share) / log(most))
+        most, share = rarest(self._corpus.passage_count()), self.share(word)
+        return max(RARITY_OF_STOP_WORDS, -log(share) / most) if share else 1.0
+
+
+def rarest(passages: int) -> float:
+    """The log of a word's rarity that counts as 1: half a passage in the whole vault has it."""
+    return log(2 * max(passages, 2))
 
 
 # --- What a query names ---
@@ -215,7 +220,7 @@ class Named:
                 known = query.of_name(name)
                 if name.note not in found or known.value > found[name.note].value:
                     found[name.note] = known
-        graded = {**_shared_parts(found), **dict.fromkeys(self.called, 1.0)}
+        graded = {**_shared(found), **dict.fromkeys(self.called, 1.0)}
         best = sorted(graded, key=lambda note: (-graded[note], note not in self.called, note))
         self.notes = {note: graded[note] for note in best if graded[note] >= LEAST}
         self.notes = dict(islice(self.notes.items(), limit))
@@ -242,13 +247,16 @@ def readings(text: str, names: NameLookup, rarity: Rarity) -> list[NameQuery]:
     ]
 
 
-def _shared_parts(found: Mapping[int, Evidence]) -> dict[int, float]:
-    """The evidence of each note: less for the part of a name that other notes have as well."""
-    parts = Counter(each.covered for each in found.values() if each.share_of_name < 1)
-    return {
-        note: each.value / max(1, parts[each.covered]) ** (SHARED * (1 - each.share_of_name))
-        for note, each in found.items()
-    }
+def _shared(found: Mapping[int, Evidence]) -> dict[int, float]:
+    """The evidence of each note: less for a name, or a part of one, that other notes have too."""
+    holders = Counter((each.covered, each.share_of_name < 1) for each in found.values())
+
+    def divisor(each: Evidence) -> float:
+        in_part = each.share_of_name < 1
+        power = SHARED * (1 - each.share_of_name) if in_part else SHARED
+        return float(holders[each.covered, in_part] ** power)
+
+    return {note: each.value / divisor(each) for note, each in found.items()}
 
 
 # --- The query is a name ---

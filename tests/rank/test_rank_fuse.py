@@ -95,12 +95,21 @@ def test_a_hit_counts_by_its_rank_and_by_its_evidence():
     [weighed] = fuse([found], context("default", unrelated=0.45))
     [plain] = fuse([found], context("default", unrelated=0.45, fuse__exponent=0))
 
-    assert weighed.score == pytest.approx(near**1.5 / 63 + 0.8 * words**1.5 / 62)
-    assert plain.score == pytest.approx(1 / 63 + 0.8 / 62)
+    assert weighed.score == pytest.approx(near**1.5 / 63 + 1.2 * words**1.5 / 62)
+    assert plain.score == pytest.approx(1 / 63 + 1.2 / 62)
     assert [t.why for t in weighed.steps[0].terms] == [
         "rank 2, evidence 0.64",
         "rank 3, evidence 0.45",
     ]
+
+
+def test_common_words_say_little_even_if_a_passage_has_all_of_them():
+    rare = candidate("rare", evidence={"coverage": 0.7, "telling": 0.6}, keyword=2)
+    common = candidate("common", evidence={"coverage": 1.0, "telling": 0.2}, keyword=1)
+    [alone] = fuse([rare], context("default"))
+
+    assert alone.score == pytest.approx(1.2 * (0.6 * 0.7 * 0.6) ** 1.5 / 62)
+    assert names(fuse([common, rare], context("default"))) == ["rare", "common"]
 
 
 def test_a_list_of_stray_words_does_not_outvote_the_leg_that_knew():

@@ -38,9 +38,6 @@ class Corpus:
     def __init__(self, pool):
         self.pool = pool
 
-    def read_ahead(self, passages, *, vectors=False):
-        pass
-
     def passages(self, passages, texts):
         return {}
 
@@ -81,27 +78,18 @@ def test_searches_go_on_when_a_hanging_leg_holds_every_thread(stuck, pool):
 
 
 def test_a_leg_may_have_more_time_than_the_others(stuck, pool):
-    told = threading.Event()
-
     class Slow(Leg):
         def search(self, plan, limit, allowed):
-            told.wait(20)
             threading.Event().wait(0.2)
             return super().search(plan, limit, allowed)
 
-    def expect(ids):
-        expected.append(ids)
-        told.set()
-
     seconds = {"vector": 60.0, "keyword": 0.05, "code": 60.0}
     legs = [Slow("vector"), Leg("keyword", stuck), Leg("code")]
-    expected = []
     limits, scopes, clock = dict.fromkeys(LEGS, 1), dict.fromkeys(LEGS), time.perf_counter
     searched = (SimpleNamespace(), legs, limits, scopes)
     running = submit_legs(*searched, pool, clock)
-    answers = await_legs(*searched, expect, running=running, seconds=seconds, clock=clock)
+    answers = await_legs(*searched, running=running, seconds=seconds, clock=clock)
     assert [run.failed for run, _ in answers] == ["", "no answer within 0.05 s", ""]
-    assert expected == [{3}]  # what the code leg found, while others were waited for
 
 
 def test_scores_that_do_not_come_are_told_and_left_out(stuck, pool):

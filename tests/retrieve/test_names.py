@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ragvault.answer.results import Response
+from ragvault.answer.results import CorpusResponse
 from ragvault.corpus import LocalCorpus
 from ragvault.errors import UsageError
 from ragvault.index.names import NameIndex
@@ -119,11 +119,11 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCorpus]:
         yield opened
 
 
-def ask(index: LocalCorpus, query: str, limit: int = 10) -> Response:
+def ask(index: LocalCorpus, query: str, limit: int = 10) -> CorpusResponse:
     return search(SearchRequest(query, NOW, limit), index)
 
 
-def paths(response: Response) -> list[str]:
+def paths(response: CorpusResponse) -> list[str]:
     return [each.note.path for each in response.results]
 
 
@@ -318,12 +318,34 @@ def test_a_name_of_several_notes_puts_none_of_them_first_by_rule(typed):
     assert set(exact_notes("nash equilibrium", typed).values()) == {"title"}
 
 
+def test_a_name_counts_less_the_more_notes_have_it(tmp_path):
+    def evidence(copies: int) -> float:
+        root = tmp_path / f"{copies}"
+        for at in range(30):
+            text = "# Samovar\n\nBoils.\n" if at < copies else f"# Other {at}\n\nText {at}.\n"
+            (root / f"{at}").mkdir(parents=True)
+            (root / f"{at}" / "note.md").write_text(text)
+        vault = Vault.open(root, flags=FAKE)
+        vault.index()
+        with vault.corpus() as opened:
+            return max(named(opened, "samovars").values())
+
+    assert evidence(1) > evidence(2) > evidence(4)
+
+
 def test_a_name_counts_for_one_passage_of_its_note(typed):
     found = [each for each in ask(typed, "what is git").results if each.note.path == "git.md"]
     terms = [term for each in found for term in each.steps[0].terms if term.name == "name"]
 
     assert len(terms) == 1
     assert all(each.evidence["name"] > 0 for each in found)
+
+
+def test_rare_words_tell_more_than_common_ones(typed):
+    def telling(query: str) -> float:
+        return max(each.evidence.get("telling", 0.0) for each in ask(typed, query).results)
+
+    assert 0 < telling("day") < telling("nash") < telling("nash equilibrium") < 1
 
 
 def test_without_the_leg_there_is_no_evidence_of_names(typed):
