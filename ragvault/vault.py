@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from ragvault.candidate import Candidate
 from ragvault.config import folders, profiles
-from ragvault.config.load import Loaded, load_settings
+from ragvault.config.load import Loaded, data_folder
 from ragvault.corpus import LocalCorpus
 from ragvault.engines import Engines
 from ragvault.errors import (
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from ragvault.answer.public import Response
     from ragvault.answer.read import NoteText
     from ragvault.answer.related import Related
-    from ragvault.answer.respond import OpenCorpus
     from ragvault.answer.results import NotePlace
     from ragvault.answer.status import Status
+    from ragvault.answer.vaults import OpenCorpus
     from ragvault.ingest import Tier
     from ragvault.notes.walk import Walked
     from ragvault.plan import QueryPlan
@@ -198,9 +198,9 @@ class Vault:
         for `index`, which reports it.
         """
         from ragvault.store.lock import BRIEF
-        from ragvault.update.take_in import Changes, OutOfTime, UpdateTime
+        from ragvault.update.take_in import OutOfTime, PendingFiles, UpdateTime
 
-        changes = Changes(self.root, corpus.catalogue, corpus.config)
+        changes = PendingFiles(self.root, corpus.catalogue, corpus.config)
         time_left = UpdateTime(corpus.config.search.update)
         if not changes.are_few(time_left) or self._has_write_flags():
             return changes.waiting
@@ -303,9 +303,9 @@ class Vault:
         require_fresh: bool,
     ) -> Response:
         from ragvault.answer.public import public_response
-        from ragvault.answer.respond import respond
+        from ragvault.answer.vaults import search_vaults
 
-        answer = respond(
+        answer = search_vaults(
             [self], request, open_corpus, Vault.take_in_changes, require_fresh=require_fresh
         )
         return public_response(answer, explain=explain)
@@ -313,11 +313,11 @@ class Vault:
     @contextmanager
     def _kept_corpus(self) -> Iterator[LocalCorpus]:
         """The index that stays open; opened again if it was rebuilt, or after an error."""
-        if self._kept and self._kept[1] != self._stamp(self._kept[0].catalogue):
+        if self._kept and self._kept[1] != self._kept[0].stamp():
             self._drop_kept()
         if not self._kept:
             corpus = self.corpus(kit=self._kit)
-            self._kept = corpus, self._stamp(corpus.catalogue)
+            self._kept = corpus, corpus.stamp()
         try:
             yield self._kept[0]
         except BaseException:
@@ -328,15 +328,6 @@ class Vault:
         if self._kept:
             self._kept[0].close()
             self._kept = None
-
-    def _stamp(self, catalogue: Catalogue) -> tuple[object, ...]:
-        """What must stay the same for an open index to be used again: its file and its models."""
-        try:
-            file = (self.folder / layout.CATALOGUE).stat()
-        except FileNotFoundError:
-            raise IndexMissing(self.root) from None
-        models = catalogue.tier_model("full"), catalogue.tier_model("static")
-        return file.st_dev, file.st_ino, catalogue.identity, *models
 
     def record_access(self, results: Iterable[Candidate], now: float) -> None:
         """Count the notes of results that were opened or given as context, if settings say so."""
@@ -526,7 +517,7 @@ def vault_with(note: str, where: str | None = None) -> Vault:
     around = [] if where else layout.vaults_around(data, folders.here())
     if len(around) < 2:
         return Vault.open(where)
-    vaults = [Vault.open(each.root) for each in around if is_searchable(each)]
+    vaults = [Vault.open(each.root) for each in around if not absence(each)]
     misses = {vault.root: vault.miss(note) for vault in vaults}
     found = [vault for vault in vaults if misses[vault.root] is None]
     if len(found) == 1:
@@ -566,7 +557,7 @@ def vaults_to_search(
     inside: list[layout.KnownVault] = []
     if "in:" in query.casefold():
         try:
-            names = _names_after_in(query, now, hypothesis)
+            names = names_after_in(query, now, hypothesis)
             inside = [layout.known_vault(name, data, here) for name in names]
         except UsageError as error:
             mistake = error
@@ -576,7 +567,7 @@ def vaults_to_search(
         wanted = [opened(vault.root) for vault in inside]
     else:
         around = layout.vaults_around(data, here)
-        there = [vault for vault in around if around[1:] and is_searchable(vault)]
+        there = [vault for vault in around if around[1:] and not absence(vault)]
         try:
             wanted = [opened(vault.root) for vault in there] or [opened(None)]
         except RagvaultError as error:  # a mistake in the query is reported first
@@ -599,12 +590,17 @@ def unsearchable(
     around = layout.vaults_around(
         data_folder(environ), folders.here() if cwd is None else Path(cwd)
     )
-    return [vault.name for vault in around if around[1:] and not is_searchable(vault)]
+    return [vault.name for vault in around if around[1:] and absence(vault)]
 
 
-def is_searchable(vault: layout.KnownVault) -> bool:
-    """Whether a vault's folder is there and has an index."""
-    return vault.root.is_dir() and (vault.folder / layout.CATALOGUE).exists()
+def absence(vault: layout.KnownVault) -> RagvaultError | None:
+    """Why a vault cannot be searched: its folder or its index is not there. None if both are."""
+    if not vault.root.is_dir():
+        return VaultNotFound(
+            f"the folder of vault {vault.name} is not there: {vault.root}",
+            fix=f"mount or restore it; or forget it: ragvault vaults remove {vault.name}",
+        )
+    return None if (vault.folder / layout.CATALOGUE).exists() else IndexMissing(vault.root)
 
 
 def _single_names(typed: str, data: Path, here: Path) -> list[str]:
@@ -619,15 +615,9 @@ def _single_names(typed: str, data: Path, here: Path) -> list[str]:
     return [typed]
 
 
-def _names_after_in(query: str, now: datetime, hypothesis: str | None) -> Sequence[str]:
+def names_after_in(query: str, now: datetime, hypothesis: str | None = None) -> Sequence[str]:
     """The vaults that `in:` names. Raises UsageError if the query has a mistake."""
     from ragvault.config.settings import Query
     from ragvault.query.understand import understand
 
     return understand(query, Query(), now=now, hypothesis=hypothesis).vaults
-
-
-def data_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Where indexes are. No vault may decide that, so its own settings are not read."""
-    override = load_settings(environ=environ).config.paths.data
-    return folders.data_dir(environ, override)

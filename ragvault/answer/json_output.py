@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ragvault.text.printable import safe_json
 
 if TYPE_CHECKING:
-    from ragvault.answer.results import Response, SearchAnswer, SearchResult, VaultAnswer
+    from ragvault.answer.results import CorpusResponse, SearchAnswer, SearchResult, VaultAnswer
     from ragvault.answer.status import Status
     from ragvault.candidate import Candidate, Step
     from ragvault.plan import QueryPlan
@@ -202,7 +202,7 @@ def _index_of_all(answer: SearchAnswer) -> dict[str, Any]:
 
 
 def _by_vault(
-    answer: SearchAnswer, lines_of: Callable[[Response], list[dict[str, Any]]]
+    answer: SearchAnswer, lines_of: Callable[[CorpusResponse], list[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
     """Lines of every response; with several vaults each line names its vault."""
     return [
@@ -212,7 +212,7 @@ def _by_vault(
     ]
 
 
-def _stages(response: Response) -> list[dict[str, Any]]:
+def _stages(response: CorpusResponse) -> list[dict[str, Any]]:
     """What each stage kept and removed."""
     return [
         {
@@ -231,7 +231,7 @@ def _stages(response: Response) -> list[dict[str, Any]]:
     ]
 
 
-def _legs(response: Response) -> list[dict[str, Any]]:
+def _legs(response: CorpusResponse) -> list[dict[str, Any]]:
     """When each leg ran, in seconds since retrieval began, and how many hits it had."""
     return [asdict(run) for run in response.runs]
 

@@ -1,11 +1,11 @@
 """The answer to one search: everything that JSON, text and other formats print.
 
-    Response       what one vault's search found, and what each step returned (search.py)
-    SearchAnswer   results in order, the vaults they come from, warnings
-    VaultAnswer    what one vault returned, with matches and how fresh its index is
-    SearchResult   one result and its vault
+    CorpusResponse   what one vault's search found, and what each step returned (search.py)
+    SearchAnswer     results in order, the vaults they come from, warnings
+    VaultAnswer      what one vault returned, with matches and how fresh its index is
+    SearchResult     one result and its vault
 
-Values only: respond.py has read whatever needs an open index or a file.
+Values only: vaults.py has read whatever needs an open index or a file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ragvault.types import Date
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class CorpusResponse:
     """What was found in one vault, and everything that was done to find it.
 
     `failed` names the legs and parts that failed, with the reason; `warnings` are sentences for
@@ -71,7 +71,7 @@ class VaultAnswer:
     vault: str
     root: Path
     config: Config
-    response: Response
+    response: CorpusResponse
     pending: int | None
     partial: str  # which part of the index does not cover all notes; empty if none
     unfinished: str  # why notes may never have been indexed; empty if the first run finished

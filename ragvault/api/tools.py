@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -20,11 +21,10 @@ from urllib.parse import quote, unquote, urlsplit
 from ragvault.answer.note_lookup import NoSuchNote
 from ragvault.api.answer_text import note_text, search_text, tokens
 from ragvault.api.schemas import BY_NAME, checked
-from ragvault.errors import IndexMissing, RagvaultError, UsageError, VaultNotFound
-from ragvault.store import layout
+from ragvault.errors import RagvaultError, UsageError, VaultNotFound
 from ragvault.store.layout import KnownVault
 from ragvault.text.printable import one_line
-from ragvault.vault import Vault, known
+from ragvault.vault import Vault, absence, known, names_after_in
 
 SCHEME = "ragvault"
 MAX_PATH_LINKS = 3  # between two notes of a path
@@ -118,16 +118,16 @@ class Tools:
             raise VaultNotFound("no vault is known yet", fix="in a terminal: ragvault index FOLDER")
         return [_by_name(every, name) for name in self._names] if self._names else every
 
-    def _ready(self, names: Sequence[str] | None) -> tuple[list[KnownVault], list[str]]:
+    def _ready(self, names: Sequence[str] | None = None) -> tuple[list[KnownVault], list[str]]:
         """The vaults to use, and why others are left out. A vault that was named must be there."""
         served = self.vaults()
         if names:
             wanted = [_by_name(served, name) for name in names]
             for vault in wanted:
-                if why := _absence(vault):
+                if why := _problem(vault):
                     raise why
             return list(dict.fromkeys(wanted)), []
-        problems = {vault.name: _absence(vault) for vault in served}
+        problems = {vault.name: _problem(vault) for vault in served}
         ready = [vault for vault in served if problems[vault.name] is None]
         if not ready:
             raise next(error for error in problems.values() if error is not None)
@@ -136,7 +136,7 @@ class Tools:
 
     def _in_vault(self, note: str, act: Callable[[Vault, str], R]) -> R:
         """Do something with a note that is named as vault/path, or by a name in any vault."""
-        ready, _ = self._ready(None)
+        ready, _ = self._ready()
         for vault in ready:
             if note.startswith(f"{vault.name}/"):
                 try:
@@ -286,7 +286,7 @@ class Tools:
         kind: Any = what or ("notes" if filter else "vaults")
         if kind == "vaults":
             return {"vaults": [_vault_row(vault) for vault in self.vaults()]}
-        ready, left_out = self._ready(_vaults_in(filter))
+        ready, left_out = self._ready(names_after_in(filter, datetime.now()) if filter else ())
         at, start = _cursor(cursor, len(ready))
         items: list[dict[str, Any]] = []
         following, total = None, 0
@@ -367,32 +367,15 @@ def _by_name(vaults: Sequence[KnownVault], name: str) -> KnownVault:
     raise VaultNotFound(f"there is no vault “{name}” here", fix=f"the vaults are: {names}")
 
 
-def _absence(vault: KnownVault) -> RagvaultError | None:
+def _problem(vault: KnownVault) -> RagvaultError | None:
     """Why a vault cannot be used now; None if it can."""
-    if not vault.root.is_dir():
-        return VaultNotFound(
-            f"the folder of vault {vault.name} is not there: {vault.root}",
-            fix=f"mount or restore it; or forget it: ragvault vaults remove {vault.name}",
-        )
-    if not (vault.folder / layout.CATALOGUE).exists():
-        return IndexMissing(vault.root)
+    if missing := absence(vault):
+        return missing
     try:
         with Vault.open(vault.root).catalogue():
             return None
     except RagvaultError as damaged:
         return damaged
-
-
-def _vaults_in(filter_: str | None) -> list[str] | None:
-    """The vaults that `in:` names in a filter."""
-    from datetime import datetime
-
-    from ragvault.config.settings import Query
-    from ragvault.query.understand import understand
-
-    if not filter_:
-        return None
-    return list(understand(filter_, Query(), now=datetime.now()).vaults) or None
 
 
 def _cursor(typed: str | None, vaults: int) -> tuple[int, int]:
@@ -408,14 +391,14 @@ def _cursor(typed: str | None, vaults: int) -> tuple[int, int]:
 
 
 def _vault_row(vault: KnownVault) -> dict[str, Any]:
-    missing = _absence(vault)
+    missing = _problem(vault)
     uri = f"{SCHEME}://{quote(vault.name, safe='')}/"
     return {"vault": vault.name, "uri": uri, "problem": str(missing) if missing else None}
 
 
 def _status_row(vault: KnownVault) -> dict[str, Any]:
     """A vault in a few numbers; a problem instead where it cannot be read."""
-    missing = _absence(vault)
+    missing = _problem(vault)
     if missing:
         return {"vault": vault.name, "problem": str(missing), "fix": missing.fix}
     found = Vault.open(vault.root).status()

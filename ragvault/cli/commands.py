@@ -1,6 +1,7 @@
 """Which commands there are, and which one a command line means.
 
     COMMANDS       every command, with the first line of its help
+    SHARED_FILES   which file has a command that has none of its own
     with_command   a bare query becomes a search: `ragvault raft leader`
     check_command  refuses a word that is nearly a command
     nearest        the known name that was probably meant
@@ -35,6 +36,13 @@ COMMANDS = {
     "mcp": "Serve your notes to agents (MCP).",
     "models": "List, fetch and verify models.",
 }
+# Commands that share a file with others; every other command has a file of its name.
+SHARED_FILES = {
+    **dict.fromkeys(("read", "open", "links", "related"), "note"),
+    **dict.fromkeys(("list", "status", "doctor"), "overview"),
+    **dict.fromkeys(("forget", "purge"), "remove"),
+    **dict.fromkeys(("eval", "tune"), "quality"),
+}
 OTHER_NAMES = {"find": "search", "ls": "list"}  # what people try first
 OWN_OPTIONS = ("-h", "--help", "--version", "--install-completion", "--show-completion")
 VOLUME = ("-q", "--quiet", "-v", "--verbose")  # also allowed before the command
@@ -44,7 +52,7 @@ SHORT = 4
 
 def with_command(args: Sequence[str]) -> list[str]:
     """The same arguments with a command: `search` where they begin with a query."""
-    before, rest = _volume_first(args)
+    before, rest = volume_first(args)
     first = rest[0] if rest else ""
     if first == "help" and (len(rest) == 1 or rest[1] in COMMANDS):
         return [*before, *rest[1:], "--help"]
@@ -57,7 +65,7 @@ def with_command(args: Sequence[str]) -> list[str]:
 
 def check_command(args: Sequence[str]) -> None:
     """Raise UsageError if the first word is no command and was probably meant as one."""
-    rest = _volume_first(args)[1]
+    rest = volume_first(args)[1]
     first = rest[0] if rest else ""
     if with_command(args) == list(args) or first in ("help", *OTHER_NAMES):
         return
@@ -79,7 +87,7 @@ def _is_common(word: str) -> bool:
 
 def picker_options(args: Sequence[str]) -> list[str] | None:
     """The options of a search without a query, which is the picker's; None for anything else."""
-    rest = _volume_first(args)[1]
+    rest = volume_first(args)[1]
     options = rest[1:] if rest[:1] == ["search"] else rest
     left = iter(options)
     for each in left:
@@ -125,7 +133,7 @@ def _edits(word: str, other: str) -> int:
     return row[-1]
 
 
-def _volume_first(args: Sequence[str]) -> tuple[list[str], list[str]]:
+def volume_first(args: Sequence[str]) -> tuple[list[str], list[str]]:
     """-q and -v before everything else, and the rest."""
     count = 0
     while args[count : count + 1] and args[count] in VOLUME:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -22,12 +22,12 @@ from ragvault.cli.render.reports import (
     settings_without_effect,
 )
 from ragvault.config import folders
-from ragvault.config.load import VAULT_FILE, Loaded, check_file, load_settings
+from ragvault.config.load import VAULT_FILE, Loaded, check_file, data_folder, load_settings
 from ragvault.errors import ConfigError, UsageError, VaultNotFound
 from ragvault.store import layout
 
 Vault = Annotated[
-    Optional[str],  # noqa: UP045 - read by Typer at run time
+    str | None,
     typer.Option(
         "--vault",
         metavar="PATH|NAME",
@@ -97,8 +97,7 @@ def show(
 @app.command()
 def check(
     file: Annotated[
-        Optional[Path],  # noqa: UP045 - read by Typer at run time
-        typer.Argument(metavar="[FILE]", help="Check only this file."),
+        Path | None, typer.Argument(metavar="[FILE]", help="Check only this file.")
     ] = None,
     vault: Vault = None,
     json: options.Json = False,
@@ -135,7 +134,7 @@ def _folder(vault: str | None) -> Path | None:
     path = Path(vault).expanduser()
     if path.is_dir():
         return path
-    data = folders.data_dir(override=load_settings().config.paths.data)
+    data = data_folder()
     named = [known.root for known in layout.known_vaults(data) if known.name == vault]
     if not named:
         raise VaultNotFound(
@@ -150,7 +149,7 @@ def _tuned(vault: Path | None, flags: Sequence[str] = ()) -> Path | None:
     if vault is None:
         return None
     profile = load_settings(vault, flags=flags).config.search.profile
-    data = folders.data_dir(override=load_settings().config.paths.data)
+    data = data_folder()
     try:
         return layout.tuned_file(layout.index_folder(vault, data), profile)
     except ConfigError:  # no index is possible there; settings are shown all the same

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from enum import Enum
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,7 +33,7 @@ class Tier(str, Enum):
 @app.command()
 def index(
     vaults: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Argument(
             metavar="[VAULT]...",
             autocompletion=options.vault_names,
@@ -50,7 +50,7 @@ def index(
         bool, typer.Option("--no-vectors", help="Same as --tier keyword.")
     ] = False,
     time_limit: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
             "--for",
             metavar="TIME",
@@ -64,12 +64,11 @@ def index(
     allow_empty: Annotated[
         bool,
         typer.Option(
-            "--allow-empty",
-            help="Accept an empty vault (otherwise treated as an unmounted disk).",
+            "--allow-empty", help="Accept an empty vault (otherwise treated as an unmounted disk)."
         ),
     ] = False,
     model: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
             "--model",
             metavar="NAME",

@@ -2,7 +2,8 @@
 
 To add a command, write ragvault/cli/NAME.py with a Typer `app` in it and add one line to COMMANDS
 in commands.py: its name and the first line of its help. A file with one @app.command() becomes a
-plain command, a file with several becomes a group (`ragvault config show`). The file is imported
+plain command, a file with several becomes a group (`ragvault config show`). Small commands about
+one thing share a file, which SHARED_FILES names (`ragvault read`, in note.py). The file is imported
 only when its command is called, so `ragvault --help` never waits for what a command needs. Shared
 options are in options.py; all text that a command prints is formatted in render/.
 
@@ -23,7 +24,13 @@ from typer.core import TyperCommand, TyperGroup
 
 from ragvault import __version__
 from ragvault.cli import options
-from ragvault.cli.commands import COMMANDS, check_command, picker_options, with_command
+from ragvault.cli.commands import (
+    COMMANDS,
+    SHARED_FILES,
+    check_command,
+    picker_options,
+    with_command,
+)
 from ragvault.cli.render import console
 from ragvault.errors import RagvaultError
 
@@ -50,10 +57,12 @@ class Commands(TyperGroup):
 
 
 def _imported(name: str) -> Any:
-    called: typer.Typer = import_module(f"ragvault.cli.{name}").app
+    called: typer.Typer = import_module(f"ragvault.cli.{SHARED_FILES.get(name, name)}").app
     called.rich_markup_mode = app.rich_markup_mode
     called._add_completion = False  # ragvault itself offers it
-    command = typer.main.get_command(called)
+    command: Any = typer.main.get_command(called)
+    if name in SHARED_FILES:
+        command = command.commands[name]
     command.name = name
     return command
 

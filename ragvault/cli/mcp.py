@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from ragvault.cli import options
 from ragvault.cli.render import console
 from ragvault.errors import EngineMissing, UsageError
+from ragvault.store.files import make_folder, replace_file
 
 if TYPE_CHECKING:
     from ragvault.api.tools import Search
@@ -21,9 +27,12 @@ app = typer.Typer(invoke_without_command=True)
 PORT = 8765
 TOKEN = "RAGVAULT_MCP_TOKEN"
 TOKEN_FILE = "mcp-token"
+CLIENTS = ("claude-code", "claude-desktop", "cursor")
+SERVERS = "mcpServers"
+SERVER_NAME = "ragvault"
 
 Vaults = Annotated[
-    Optional[list[str]],  # noqa: UP045
+    list[str] | None,
     typer.Option(
         "--vault",
         metavar="NAME",
@@ -94,8 +103,7 @@ def mcp(
 @app.command()
 def install(
     client: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Argument(metavar="CLIENT", help="claude-code, claude-desktop or cursor."),
+        str | None, typer.Argument(metavar="CLIENT", help="claude-code, claude-desktop or cursor.")
     ] = None,
     vaults: Vaults = None,
     print_: Annotated[
@@ -114,19 +122,15 @@ def install(
 
     ragvault mcp install --print
     """
-    import json
-
-    from ragvault.api import clients
-
-    ours = clients.entry(vaults or ())
+    ours = entry(vaults or ())
     if print_ or client is None:
         if not print_:
-            names = ", ".join(clients.CLIENTS)
+            names = ", ".join(CLIENTS)
             raise UsageError("name a client", fix=f"{names}; for any other one use --print")
-        text = json.dumps({clients.SERVERS: {clients.NAME: ours}}, indent=2, ensure_ascii=False)
+        text = json.dumps({SERVERS: {SERVER_NAME: ours}}, indent=2, ensure_ascii=False)
         console.out(text)
         return
-    found = clients.change(client, ours)
+    found = change(client, ours)
     if not found.needed:
         console.report(f"{found.path} has this entry already")
         return
@@ -134,8 +138,113 @@ def install(
     console.out(found.diff())
     if not yes and not console.agree("Write this?", fix="add --yes, or use --print"):
         raise typer.Exit(1)
-    clients.write(found)
+    write(found)
     console.report(f"done; restart {client} to use it")
+
+
+# --- the settings file of a client: only our own entry changes, and only in plain JSON ---
+
+
+class Change(NamedTuple):
+    """A settings file, its text now (None if there is no file) and with our entry."""
+
+    path: Path
+    before: str | None
+    after: str
+
+    @property
+    def needed(self) -> bool:
+        return self.before != self.after
+
+    def diff(self) -> str:
+        """The lines that change."""
+        lines = unified_diff(
+            (self.before or "").splitlines(), self.after.splitlines(), lineterm="", n=2
+        )
+        return "\n".join(list(lines)[2:])
+
+
+def entry(vaults: Sequence[str] = (), environ: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """How a client starts the server. The command is a whole path: a desktop app has no PATH."""
+    given = os.environ if environ is None else environ
+    args = ["mcp", *(f"--vault={name}" for name in vaults)]
+    command = shutil.which("ragvault", path=str(Path(sys.executable).parent)) or ""
+    found: dict[str, Any] = {"command": command, "args": args}
+    if not command:  # run from a folder, without an installed program
+        found = {"command": sys.executable, "args": ["-m", "ragvault", *args]}
+    places = ("RAGVAULT_HOME", "RAGVAULT_CONFIG")
+    own = {name: str(Path(given[name]).absolute()) for name in places if given.get(name)}
+    return found | ({"env": own} if own else {})
+
+
+def settings_file(client: str, environ: Mapping[str, str] | None = None) -> Path:
+    """Where a client has its settings, for the current user."""
+    given = os.environ if environ is None else environ
+    home = Path(given.get("HOME") or Path.home())
+    if client == "claude-code":
+        return home / ".claude.json"
+    if client == "cursor":
+        return home / ".cursor" / "mcp.json"
+    if client == "claude-desktop":
+        return _desktop_folder(home, given) / "Claude" / "claude_desktop_config.json"
+    raise UsageError(
+        f"no client is called {client}",
+        fix=f"use {', '.join(CLIENTS)}; for any other: ragvault mcp install --print",
+    )
+
+
+def _desktop_folder(home: Path, environ: Mapping[str, str]) -> Path:
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support"
+    if sys.platform == "win32":
+        return Path(environ.get("APPDATA") or home / "AppData" / "Roaming")
+    return Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
+
+
+def change(
+    client: str, ours: Mapping[str, Any], environ: Mapping[str, str] | None = None
+) -> Change:
+    """What would be written. Raises UsageError if the file cannot be kept as it is."""
+    path = settings_file(client, environ)
+    try:
+        before = path.read_text("utf-8") if path.exists() else None
+    except (OSError, ValueError) as error:
+        raise _unusable(path, str(error)) from None
+    try:
+        settings = json.loads(before) if before and before.strip() else {}
+    except ValueError as error:
+        raise _unusable(path, f"it is not plain JSON ({error})") from None
+    if not isinstance(settings, dict) or not isinstance(settings.get(SERVERS, {}), dict):
+        raise _unusable(path, f"{SERVERS} in it is not an object")
+    typed = {"type": "stdio"} if client == "claude-code" else {}
+    servers = {**settings.get(SERVERS, {}), SERVER_NAME: {**typed, **ours}}
+    after = json.dumps({**settings, SERVERS: servers}, indent=_indent(before), ensure_ascii=False)
+    ended = "\n" if before is None or before.endswith("\n") else ""
+    return Change(path, before, after + ended)
+
+
+def _indent(text: str | None) -> int:
+    """How far the file indents its first line."""
+    for line in (text or "").splitlines()[1:]:
+        if line.strip():
+            return len(line) - len(line.lstrip(" ")) or 2
+    return 2
+
+
+def _unusable(path: Path, why: str) -> UsageError:
+    return UsageError(
+        f"{path} cannot be changed: {why}",
+        fix="add the entry yourself: ragvault mcp install --print shows it",
+    )
+
+
+def write(found: Change) -> None:
+    """Replace the settings file in one step; a link to it stays one. Raises IndexUnusable."""
+    target = found.path.resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
+    replace_file(target, found.after.encode("utf-8"))
+    target.chmod(mode)
 
 
 # --- how a search is answered ---
@@ -152,8 +261,7 @@ def search_for_tools(*, resident: bool) -> Search:
 
 def http_token() -> tuple[str, str]:
     """The token of the HTTP server, and where it comes from. Made once, and private."""
-    from ragvault.store.files import make_folder, replace_file
-    from ragvault.vault import data_folder
+    from ragvault.config.load import data_folder
 
     if given := os.environ.get(TOKEN):
         return given, f"that of {TOKEN}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ from ragvault.cli.waiting import waiting
 from ragvault.config import folders
 from ragvault.config.load import load_settings
 from ragvault.errors import ModelUnavailable, ModelUnusable
+from ragvault.models import registry
 
 app = typer.Typer(help="List, fetch and verify models.", invoke_without_command=True)
 
@@ -42,17 +43,16 @@ def list_models(json: options.Json = False) -> None:
     ragvault models list
     """
     models_dir = folders.models_dir()
-    rows = [_row(name, models_dir) for name in _registry().known_models()]
-    if json:
-        console.out(encode({"folder": str(models_dir), "models": rows}))
-    else:
-        console.show(reports.models_text(rows))
+    rows = [_row(name, models_dir) for name in registry.known_models()]
+    console.result(
+        {"folder": str(models_dir), "models": rows}, reports.models_text(rows), json=json
+    )
 
 
 @app.command("pull")
 def pull_models(
     names: Annotated[
-        Optional[list[str]],  # noqa: UP045 - read by Typer at run time
+        list[str] | None,
         typer.Argument(
             metavar="[NAME]...",
             autocompletion=options.model_names,
@@ -60,8 +60,7 @@ def pull_models(
         ),
     ] = None,
     source: Annotated[
-        Optional[Path],  # noqa: UP045 - read by Typer at run time
-        typer.Option("--from", metavar="FOLDER", help="Look in this folder first."),
+        Path | None, typer.Option("--from", metavar="FOLDER", help="Look in this folder first.")
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
     json: options.Json = False,
@@ -92,7 +91,7 @@ def pull_models(
 @app.command()
 def verify(
     name: Annotated[
-        Optional[str],  # noqa: UP045 - read by Typer at run time
+        str | None,
         typer.Argument(
             metavar="[NAME]",
             autocompletion=options.model_names,
@@ -106,10 +105,8 @@ def verify(
 
     ragvault models verify
     """
-    from ragvault.models import registry
-
     models_dir = folders.models_dir()
-    known = [name] if name else list(_registry().known_models())
+    known = [name] if name else list(registry.known_models())
     found = [(each, _installed(each, models_dir)) for each in known]
     if name and found[0][1] is None:
         raise ModelUnavailable(name, [(str(models_dir), "it is not installed")])
@@ -131,7 +128,7 @@ def path(name: Name, json: options.Json = False) -> None:
 
     ragvault models path bge-small-en-v1.5
     """
-    from ragvault.models import load, registry
+    from ragvault.models import load
 
     models_dir = folders.models_dir()
     if load.is_unlisted(name):
@@ -148,12 +145,12 @@ def _print_path(name: str, path: Path, json: bool) -> None:
 
 
 def _pulled(name: str, how: Any) -> Path:
-    from ragvault.models import install, load, registry
+    from ragvault.models import install, load
 
     models_dir = folders.models_dir()
     if load.is_unlisted(name):
         return install.unlisted_folder(load.short_name(name), models_dir, how)
-    model, builds = _registry().find_model(name)
+    model, builds = registry.find_model(name)
     return registry.build_folder(install.install_model(model, builds, models_dir, how), models_dir)
 
 
@@ -165,15 +162,11 @@ def _unlisted(name: str, models_dir: Path) -> Path:
 
 
 def _installed(name: str, models_dir: Path) -> Any:
-    from ragvault.models import registry
-
-    return registry.installed(_registry().find_model(name)[1], models_dir)
+    return registry.installed(registry.find_model(name)[1], models_dir)
 
 
 def _row(name: str, models_dir: Path) -> dict[str, Any]:
-    from ragvault.models import registry
-
-    model, _ = _registry().find_model(name)
+    model, _ = registry.find_model(name)
     build = _installed(name, models_dir)
     return {
         "name": name,
@@ -190,10 +183,3 @@ def _row(name: str, models_dir: Path) -> dict[str, Any]:
         "full_name": build.full_name if build else None,
         "path": str(registry.build_folder(build, models_dir)) if build else None,
     }
-
-
-def _registry() -> Any:
-    # Imported on call: only this command reads the registry.
-    from ragvault.models import registry
-
-    return registry

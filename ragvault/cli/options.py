@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -37,14 +37,13 @@ def _verbose(wanted: bool) -> bool:
 
 def vault_names(incomplete: str) -> list[str]:
     """Completion: known vaults that begin with the text; the shell itself adds folders."""
-    from ragvault.config import folders
-    from ragvault.config.load import load_settings
+    from ragvault.config.load import data_folder
     from ragvault.errors import RagvaultError
     from ragvault.store import layout
 
     # No errors in the middle of typing: the command itself reports mistakes in the settings.
     with suppress(RagvaultError, OSError):
-        data = folders.data_dir(override=load_settings().config.paths.data)
+        data = data_folder()
         names = [vault.name for vault in layout.known_vaults(data)]
         return _typed([name for name in names if name.startswith(incomplete)])
     return []
@@ -98,9 +97,8 @@ Verbose = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
-# Optional and not `| None`: Typer reads these at run time, on Python 3.10 as well.
 VaultName = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option(
         "--vault",
         metavar="PATH|NAME",
@@ -118,7 +116,7 @@ Note = Annotated[
     ),
 ]
 Set = Annotated[
-    Optional[list[str]],  # noqa: UP045
+    list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change a setting for this run; repeatable."),
 ]
 

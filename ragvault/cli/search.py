@@ -23,7 +23,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -39,8 +39,8 @@ from ragvault.text.printable import printable
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ragvault.answer.respond import ComparePolicy, CountPending, OpenCorpus
     from ragvault.answer.results import SearchAnswer
+    from ragvault.answer.vaults import ComparePolicy, CountPending, OpenCorpus
     from ragvault.cli.render.results import Page
     from ragvault.corpus import LocalCorpus
     from ragvault.vault import Vault
@@ -109,7 +109,7 @@ def arguments(
         ),
     ],
     vaults: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(
             "--vault",
             metavar="PATH|NAME",
@@ -119,11 +119,10 @@ def arguments(
         ),
     ] = None,
     limit: Annotated[
-        Optional[int],  # noqa: UP045
-        typer.Option("--limit", "-n", min=1, help="Maximum number of results."),
+        int | None, typer.Option("--limit", "-n", min=1, help="Maximum number of results.")
     ] = None,
     profile: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
             "--profile",
             metavar="NAME",
@@ -133,14 +132,14 @@ def arguments(
     ] = None,
     set_: options.Set = None,
     rerank: Annotated[
-        Optional[bool],  # noqa: UP045
+        bool | None,
         typer.Option(
             "--rerank/--no-rerank",
             help="Let a second model reread the best results: slightly better, up to 1 s slower.",
         ),
     ] = None,
     also: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(
             "--also",
             metavar="QUERY",
@@ -148,7 +147,7 @@ def arguments(
         ),
     ] = None,
     hypothesis: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
             "--hypothesis",
             metavar="TEXT",
@@ -156,13 +155,13 @@ def arguments(
         ),
     ] = None,
     budget: Annotated[
-        Optional[int],  # noqa: UP045
+        int | None,
         typer.Option(
             "--budget", metavar="TOKENS", min=1, help="Return only what fits into this many tokens."
         ),
     ] = None,
     min_confidence: Annotated[
-        Optional[float],  # noqa: UP045
+        float | None,
         typer.Option(
             "--min-confidence",
             metavar="X",
@@ -172,23 +171,22 @@ def arguments(
         ),
     ] = None,
     all_matches: Annotated[
-        bool,
-        typer.Option("--all-matches", help="Show results even if none is a good match."),
+        bool, typer.Option("--all-matches", help="Show results even if none is a good match.")
     ] = False,
     per_note: Annotated[
-        Optional[int],  # noqa: UP045
+        int | None,
         typer.Option(
             "--per-note", metavar="N", min=1, help="Show up to N sections of a note, not only one."
         ),
     ] = None,
     passages: Annotated[
-        Optional[bool],  # noqa: UP045
+        bool | None,
         typer.Option(
             "--passages/--sections", help="Show the matching passage, or its whole section."
         ),
     ] = None,
     neighbours: Annotated[
-        Optional[int],  # noqa: UP045
+        int | None,
         typer.Option(
             "--neighbours", metavar="N", min=0, help="Add N passages before and after each one."
         ),
@@ -203,8 +201,7 @@ def arguments(
     no_resident: Annotated[
         bool,
         typer.Option(
-            "--no-resident",
-            help="Answer in this process: ask no resident process, and start none.",
+            "--no-resident", help="Answer in this process: ask no resident process, and start none."
         ),
     ] = False,  # start.py reads it, before Typer is imported
     format_: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.text,
@@ -316,7 +313,7 @@ def _answer(
     count_pending: CountPending[Vault, LocalCorpus] | None = None,
     remember: Callable[[SearchAnswer], None] = lambda _: None,
 ) -> Reply:
-    from ragvault.answer.respond import record_access, respond
+    from ragvault.answer.vaults import record_access, search_vaults
     from ragvault.cli.render.results import Page, formatted, nul_paths
     from ragvault.types import SearchRequest
     from ragvault.vault import Vault, open_once, vaults_to_search
@@ -334,7 +331,7 @@ def _answer(
         environ=caller.environ,
         cwd=caller.cwd,
     )
-    answer = respond(
+    answer = search_vaults(
         vaults,
         SearchRequest(
             typed.query,

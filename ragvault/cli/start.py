@@ -118,20 +118,15 @@ def checked_reply(answer: Mapping[str, Any]) -> Reply | None:
 
 def _search_first(args: Sequence[str]) -> list[str]:
     """The arguments with `search` first; empty for any other command and for a mistyped one."""
-    from ragvault.cli.commands import VOLUME, check_command, with_command
+    from ragvault.cli.commands import check_command, volume_first, with_command
     from ragvault.errors import UsageError
 
     try:
         check_command(args)
     except UsageError:
         return []
-    args = with_command(args)
-    before = 0
-    while args[before : before + 1] and args[before] in VOLUME:
-        before += 1
-    if args[before : before + 1] != ["search"]:
-        return []
-    return ["search", *args[:before], *args[before + 1 :]]
+    volume, rest = volume_first(with_command(args))
+    return ["search", *volume, *rest[1:]] if rest[:1] == ["search"] else []
 
 
 def _write(reply: Reply) -> int:
@@ -279,7 +274,7 @@ def write_reply(reply: Reply) -> None:
     if reply.err and sys.stderr:
         text, width = "\n".join(reply.err), columns(sys.stderr)
         if width:
-            from ragvault.text.wrap import wrapped
+            from ragvault.text.printable import wrapped
 
             text = wrapped(text, width)
         sys.stderr.write(f"{text}\n")

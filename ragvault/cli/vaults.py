@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragvault.answer.json_output import encode
 from ragvault.cli import options
 from ragvault.cli.render import console, reports
 from ragvault.cli.render.console import size
@@ -58,10 +57,7 @@ def list_vaults(json: options.Json = False) -> None:
     ragvault vaults list
     """
     rows = _rows()
-    if json:
-        console.out(encode({"vaults": rows}))
-    else:
-        console.show(reports.vaults_text(rows))
+    console.result({"vaults": rows}, reports.vaults_text(rows), json=json)
     if not rows:
         console.report("no vaults yet; to add one: ragvault index FOLDER")
 
@@ -69,7 +65,7 @@ def list_vaults(json: options.Json = False) -> None:
 @app.command()
 def default(
     vault: Annotated[
-        Optional[str],  # noqa: UP045 - read by Typer at run time
+        str | None,
         typer.Argument(
             metavar="[VAULT]",
             autocompletion=options.vault_names,
@@ -84,8 +80,8 @@ def default(
     ragvault vaults default sample_vault
     """
     from ragvault.config import folders
+    from ragvault.config.load import data_folder
     from ragvault.store import layout
-    from ragvault.vault import data_folder
 
     if none:
         if vault:
@@ -115,10 +111,10 @@ def remove(
     ragvault vaults remove sample_vault
     """
     from ragvault.config import folders
+    from ragvault.config.load import data_folder
     from ragvault.service.process import watcher_of
     from ragvault.store import layout
     from ragvault.store.lock import WriterLock
-    from ragvault.vault import data_folder
 
     known = layout.known_vault(vault, data_folder(), folders.here())
     watcher = watcher_of(known.root)
@@ -155,8 +151,8 @@ def _stop_watching(root: Path, watcher: WatcherRecord) -> None:
 
 
 def _rows() -> list[VaultRow]:
+    from ragvault.config.load import data_folder
     from ragvault.store import layout
-    from ragvault.vault import data_folder
 
     data = data_folder()
     chosen = layout.default_vault(data)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -40,7 +40,7 @@ class Unit(str, Enum):
 @app.command()
 def watch(
     vaults: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Argument(
             metavar="[VAULT]...", help="Folders or names of vaults. Default: all known vaults."
         ),
@@ -66,7 +66,7 @@ def watch(
         ),
     ] = False,
     print_unit: Annotated[
-        Optional[Unit],  # noqa: UP045
+        Unit | None,
         typer.Option("--print-unit", help="Print a unit that starts the watcher at every login."),
     ] = None,
     json: options.Json = False,
@@ -208,9 +208,7 @@ def _show_status(json: bool) -> None:
         console.report("no watcher is running")
         raise typer.Exit(1)
     state = _state()
-    console.out(encode(_card(found) | state)) if json else console.show(
-        reports.watcher(found, state)
-    )
+    console.result(_card(found) | state, reports.watcher(found, state), json=json)
 
 
 def _state() -> dict[str, Any]:

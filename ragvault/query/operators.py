@@ -49,11 +49,40 @@ from ragvault.plan import (
     Words,
 )
 from ragvault.query.dates import NUMBERS, DateRange, moment, read_date_range
-from ragvault.text.languages import languages
 
 DATE_FORMS = 'a date is 2024, 2024-03, 2024-03-01, today, yesterday, "last week" or "3 days ago"'
 DATE_QUOTES = 'put a date of several words in quotes: since:"last week", modified:"3 days ago"'
 SHORTENED = 40  # characters of what was typed: enough to recognise it
+# The names of a language in fences; people label them by habit, and lang: finds them all.
+LANGUAGES = tuple(
+    tuple(names.split())
+    for names in (
+        "python py python3 py3 ipython",
+        "javascript js mjs cjs node jsx",
+        "typescript ts tsx",
+        "bash sh shell zsh console shell-session",
+        "powershell ps1 pwsh ps",
+        "c++ cpp cxx cc hpp",
+        "c# csharp cs",
+        "f# fsharp fs",
+        "go golang",
+        "rust rs",
+        "ruby rb",
+        "kotlin kt",
+        "haskell hs",
+        "yaml yml",
+        "markdown md",
+        "latex tex",
+        "html htm xhtml",
+        "dockerfile docker",
+        "makefile make mk",
+        "objective-c objectivec objc",
+        "perl pl",
+        "r rlang",
+        "text txt plain plaintext",
+    )
+)
+_LANGUAGE_NAMES = {name: names for names in LANGUAGES for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +148,8 @@ def _heading(value: OperatorValue) -> Condition:
 
 
 def _lang(value: OperatorValue) -> Condition:
-    return Condition(InLanguage(languages(value.text)))
+    name = value.text.strip().casefold()
+    return Condition(InLanguage(_LANGUAGE_NAMES.get(name, (name,))))
 
 
 def _has(value: OperatorValue) -> Condition:

@@ -20,9 +20,6 @@ from ragvault.service.protocol import WatcherMissing, WatcherUnavailable, ask_wa
 
 # Seconds before a process is started. Later tries are for one that was just ending, or was killed.
 PAUSES = (0.0, 0.05, 0.2)
-# Where the two settings are that keep a search from starting a process.
-WORDS = (b"resident", b"answer")
-VARIABLES = ("RAGVAULT_SERVICE__RESIDENT", "RAGVAULT_WATCH__ANSWER")
 FALSE = ("", "0", "false", "no")  # values of CI that mean that it is not set
 
 
@@ -63,22 +60,6 @@ def may_start(environ: Mapping[str, str]) -> bool:
     """Whether a search may leave a process behind."""
     if environ.get("CI", "").lower() not in FALSE or os.getpid() == 1 or not sys.executable:
         return False
-    return _is_wanted(environ)
-
-
-def _is_wanted(environ: Mapping[str, str]) -> bool:
-    """What `service.resident` and `watch.answer` say, which are in few files.
-
-    All settings are read only if one of the two may be in the user's file or in the environment.
-    """
-    from ragvault.config.folders import user_file
-
-    try:
-        text = user_file(environ).read_bytes()
-    except OSError:
-        text = b""
-    if not any(word in text for word in WORDS) and not any(name in environ for name in VARIABLES):
-        return True
     from ragvault.config.load import load_settings
     from ragvault.errors import ConfigError
 

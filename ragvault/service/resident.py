@@ -19,8 +19,6 @@ import msgspec
 
 from ragvault.corpus import LocalCorpus
 from ragvault.models.load import ModelPool
-from ragvault.store import layout
-from ragvault.store.catalogue import Catalogue
 from ragvault.vault import Vault
 
 OPEN_INDEXES = 4  # that each worker keeps: vaults, or settings of one vault
@@ -50,7 +48,7 @@ class ResidentIndexes:
         indexes = self._of_this_thread()
         key = (vault.folder, msgspec.json.encode(vault.settings.config))
         resident = indexes.pop(key, None)
-        if resident is not None and not _is_current(resident, vault.folder):
+        if resident is not None and not _is_current(resident):
             resident.opened.close()
             resident = None
         if resident is None:
@@ -71,14 +69,14 @@ class ResidentIndexes:
         """
         indexes = self._of_this_thread()
         for key, resident in list(indexes.items()):
-            if not _is_current(resident, key[0]):
+            if not _is_current(resident):
                 del indexes[key]
                 resident.opened.close()
 
     def _open(self, vault: Vault) -> _Resident:
         opened = vault.corpus(kit=self._kit)
         try:
-            return _Resident(opened, _stamp(vault.folder, opened.catalogue))
+            return _Resident(opened, opened.stamp())
         except BaseException:  # it was deleted this very moment
             opened.close()
             raise
@@ -95,22 +93,14 @@ class _Resident(NamedTuple):
     stamp: tuple[object, ...]
 
 
-def _is_current(resident: _Resident, folder: Path) -> bool:
+def _is_current(resident: _Resident) -> bool:
     if resident.opened.missing:
         return False
     try:
         resident.opened.refresh()
-        return resident.stamp == _stamp(folder, resident.opened.catalogue)
+        return resident.stamp == resident.opened.stamp()
     except Exception:  # opening it again reports the error, if it is still there
         return False
-
-
-def _stamp(folder: Path, catalogue: Catalogue) -> tuple[object, ...]:
-    """What must stay the same for an open index to be used again: its file and its models."""
-    file = (folder / layout.CATALOGUE).stat()
-    models = (catalogue.tier_model("full"), catalogue.tier_model("static"))
-    dims = catalogue.model_dims()
-    return file.st_dev, file.st_ino, catalogue.identity, *((m, dims.get(m)) for m in models)
 
 
 class LastResults:

@@ -34,7 +34,7 @@ from ragvault.service.server import Server
 from ragvault.vault import Vault
 
 if TYPE_CHECKING:
-    from ragvault.answer.respond import CountPending
+    from ragvault.answer.vaults import CountPending
     from ragvault.corpus import LocalCorpus
     from ragvault.service.vault_watcher import VaultWatcher
 

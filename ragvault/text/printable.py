@@ -1,4 +1,4 @@
-"""Text of unknown origin, made safe to print.
+"""Text made ready to print: safe for a terminal, and in lines that fit it.
 
 File names, note texts and settings of a vault may contain characters that a terminal obeys: escape
 sequences, C1 controls, marks that reverse the direction of writing. These are shown as escapes.
@@ -7,6 +7,7 @@ sequences, C1 controls, marks that reverse the direction of writing. These are s
     one_line         a name for other programs: only what ends a line or steers a terminal
     harmless         several lines, the same
     safe_json        JSON, where an escape does not change the value
+    wrapped          lines for people, cut between words
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ _NOT_ONE_LINE = re.compile(rf"[\t\n\r\u2028\u2029{_STEERING}]")
 _NOT_JSON = re.compile(rf"[\u2028\u2029{_STEERING}]")
 _NOT_HARMLESS = re.compile(rf"[{_STEERING}]|\r(?!\n)")
 _UNDECODED = re.compile("[\udc80-\udcff]")  # bytes of a file name that are not UTF-8
+NARROWEST = 20  # columns: nobody reads a narrower window
+# What a line begins with, and its text hangs on: a label and a gap, or the head of an error.
+_LABEL = re.compile(r"\s*(?:ragvault: |fix: |\S+(?: \S+)? {2,})?")
 
 
 def printable(text: str) -> str:
@@ -60,3 +64,34 @@ def valid_unicode(text: str) -> str:
     They come from file names and command lines that are not UTF-8.
     """
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def wrapped(text: str, width: int) -> str:
+    """The text with lines of at most `width` columns, as far as its words are not longer.
+
+    The lines that one line becomes are indented as its text is. A width of 0 changes nothing.
+    """
+    if not width or all(len(line) <= width for line in text.split("\n")):
+        return text
+    return "\n".join(each for line in text.split("\n") for each in _lines(line, width))
+
+
+def _lines(line: str, width: int) -> list[str]:
+    if len(line) <= width:
+        return [line]
+    from textwrap import wrap
+
+    label = _LABEL.match(line)
+    head = label[0] if label else ""
+    if len(head) > width // 3:
+        head = line[: len(line) - len(line.lstrip())]
+    hang = " " * len(head)
+    # Only the text is wrapped: a long path stays behind its label.
+    room = max(width - len(hang), NARROWEST)
+    first, *rest = wrap(
+        line[len(head) :],
+        room,
+        break_long_words=False,  # a path is copied as a whole
+        break_on_hyphens=False,
+    ) or [""]
+    return [f"{head}{first}", *(f"{hang}{each}" for each in rest)]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from rank_kit import DAY, candidate, note
 
-from ragvault.answer.respond import by_date, interleaved
+from ragvault.answer.vaults import by_date, interleaved
 from ragvault.candidate import Step, Term
 from ragvault.types import Date
 

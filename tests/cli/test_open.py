@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from vault_kit import indexed_sample, ragvault, sample
 
-from ragvault.cli.open import line_arguments
+from ragvault.cli.note import line_arguments
 from ragvault.service.protocol import WatcherUnavailable
 
 __all__ = ["indexed_sample", "sample"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from vault_kit import ragvault, vault
 
-from ragvault.cli import purge as purging
+from ragvault.cli import remove as purging
 from ragvault.service import LOCK_FILE, RECORD_FILE, SOCKET_FILE, process
 from ragvault.service.log import LOG_FILE
 from ragvault.store.lock import WriterLock

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.text.wrap import wrapped
+from ragvault.text.printable import wrapped
 
 WORDS = st.lists(st.text(st.characters(categories=["L", "N", "P"]), min_size=1), min_size=1)
 

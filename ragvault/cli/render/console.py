@@ -2,6 +2,7 @@
 
     out         data, to stdout, as it is
     show        text for people, to stdout, in lines that fit the terminal
+    result      what a command found, as JSON or as text for people
     report      a line about what is going on, to stderr; silent with --quiet
     detail      the same, only with --verbose
     error       what went wrong and how to fix it, to stderr
@@ -20,10 +21,10 @@ from typing import Any
 
 import typer
 
+from ragvault.answer.json_output import encode
 from ragvault.cli.start import columns
 from ragvault.errors import RagvaultError, UsageError
-from ragvault.text.printable import printable
-from ragvault.text.wrap import wrapped
+from ragvault.text.printable import printable, wrapped
 
 # 0 with --quiet, 2 with --verbose. A thread that answers another process has its own value.
 _volume: ContextVar[int] = ContextVar("volume", default=1)
@@ -61,6 +62,11 @@ def out(text: str) -> None:
 def show(text: str) -> None:
     if text:
         typer.echo(wrapped(text, columns(sys.stdout)))
+
+
+def result(value: Any, text: str, *, json: bool) -> None:
+    """What a command found: the value as one line of JSON, or the text for people."""
+    out(encode(value)) if json else show(text)
 
 
 def report(text: str) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ragvault.answer.read import NoteText
     from ragvault.answer.related import Near, Related
     from ragvault.answer.status import ModelState, Pending, Status
-    from ragvault.cli.purge import WrittenItem
+    from ragvault.cli.remove import WrittenItem
     from ragvault.cli.vaults import VaultRow
     from ragvault.config.load import Loaded
     from ragvault.config.settings import Config

@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 from rank_kit import candidate, note
 
-from ragvault.answer.explain import why_sentence
 from ragvault.answer.match import Match
-from ragvault.answer.results import Response, SearchResult, VaultAnswer
+from ragvault.answer.results import CorpusResponse, SearchResult, VaultAnswer
 from ragvault.answer.snippet import Snippet
 from ragvault.candidate import Candidate, Ranked, Term
+from ragvault.cli.render.results import why_sentence
 from ragvault.config.settings import Config
 from ragvault.plan import QueryPlan
 from ragvault.rank.pipeline import Outcome
@@ -20,7 +20,7 @@ from ragvault.rank.pipeline import Outcome
 
 def result(each: Candidate, *stages: Outcome, in_title: bool = False) -> SearchResult:
     plan = QueryPlan(query="q", text="q")
-    response = Response(plan, (each,), True, stages, (), {}, "full", 1, {}, (), 0.0)
+    response = CorpusResponse(plan, (each,), True, stages, (), {}, "full", 1, {}, (), 0.0)
     matches = {each.id: Match(Snippet("", (), 0), 1, (), in_title)}
     answer = VaultAnswer("v", Path("v"), Config(), response, 0, "", "", matches)
     return SearchResult(answer, each)

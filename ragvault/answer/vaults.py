@@ -1,8 +1,8 @@
-"""Respond: search some vaults and return one answer, the same for every caller.
+"""Search some vaults and return one answer, the same for every caller.
 
-The command line, the resident process and other callers all come here. `respond` prints nothing
-and reads neither the current folder nor the environment, so a process that keeps indexes open
-gives the same answer as one that opens them for a single search, apart from measured times.
+The command line, the resident process and other callers all come here. `search_vaults` prints
+nothing and reads neither the current folder nor the environment, so a process that keeps indexes
+open gives the same answer as one that opens them for a single search, apart from measured times.
 
 Several vaults become one list. Each vault keeps its own order. The next place goes to the vault
 whose next result has the highest confidence: confidence can be compared between vaults, a score
@@ -20,7 +20,13 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from ragvault.answer.match import Match, find_matches, quoted
-from ragvault.answer.results import Response, SearchAnswer, SearchResult, VaultAnswer, changed_files
+from ragvault.answer.results import (
+    CorpusResponse,
+    SearchAnswer,
+    SearchResult,
+    VaultAnswer,
+    changed_files,
+)
 from ragvault.answer.suggest import suggestions, unmet_conditions
 from ragvault.candidate import Candidate, Context, Ranked
 from ragvault.config.settings import Config
@@ -45,7 +51,7 @@ ComparePolicy = Literal["always", "small", "never"]
 
 
 class SearchableVault(Protocol):
-    """What `respond` needs of a vault; ragvault.vault.Vault has it."""
+    """What `search_vaults` needs of a vault; ragvault.vault.Vault has it."""
 
     @property
     def name(self) -> str: ...
@@ -71,7 +77,7 @@ def count_by_walk(vault: SearchableVault, corpus: Corpus) -> int:
     return corpus.pending_files()
 
 
-def respond(
+def search_vaults(
     vaults: Sequence[V],
     request: SearchRequest,
     open_corpus: OpenCorpus[V, C],
@@ -205,7 +211,9 @@ def _vault_answer(
     )
 
 
-def _matches(shown: Sequence[Candidate], response: Response, corpus: Corpus) -> dict[int, Match]:
+def _matches(
+    shown: Sequence[Candidate], response: CorpusResponse, corpus: Corpus
+) -> dict[int, Match]:
     """Where each result matches the first query that found it."""
     found: dict[int, Match] = {}
     for plan in response.plans or (response.plan,):
@@ -226,7 +234,7 @@ class Merged(NamedTuple):
 
 
 def merge_responses(
-    responses: Sequence[Response],
+    responses: Sequence[CorpusResponse],
     config: Config,
     limit: int | None,
     count_tokens: Callable[[str], int] | None = None,
@@ -307,11 +315,11 @@ def _date(result: Candidate) -> float:
     return result.note.date.at if result.note.date else -inf
 
 
-def left_out(response: Response) -> int:
+def left_out(response: CorpusResponse) -> int:
     """How many results limit and budget left out."""
     return sum(len(response.stage(name).removed) for name in ("limit", "budget"))
 
 
-def _warnings(response: Response) -> list[str]:
+def _warnings(response: CorpusResponse) -> list[str]:
     """The warnings of one response, without those of its own budget."""
     return [line for line in response.warnings if line not in response.stage("budget").warnings]

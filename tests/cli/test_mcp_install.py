@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vault_kit import ragvault
 
-from ragvault.api import clients
+from ragvault.cli import mcp
 from ragvault.errors import UsageError
 
 PLACES = {
@@ -34,7 +34,7 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("client", clients.CLIENTS)
+@pytest.mark.parametrize("client", mcp.CLIENTS)
 def test_a_client_gets_an_entry_that_starts_the_server(home, client):
     said = ragvault("mcp", "install", client, "--vault", "notes", "--yes")
 
@@ -58,8 +58,8 @@ def test_everything_else_in_the_file_stays(tmp_path_factory, others, servers, in
     before = {**others, "mcpServers": servers}
     (home / ".claude.json").write_text(json.dumps(before, indent=indent), "utf-8")
 
-    found = clients.change("claude-code", {"command": "x"}, {"HOME": str(home)})
-    clients.write(found)
+    found = mcp.change("claude-code", {"command": "x"}, {"HOME": str(home)})
+    mcp.write(found)
 
     after = json.loads((home / ".claude.json").read_text("utf-8"))
     assert after["mcpServers"].pop("ragvault") == {"type": "stdio", "command": "x"}
@@ -113,4 +113,4 @@ def test_print_is_for_any_client_and_changes_nothing(home):
     assert list(home.iterdir()) == []
     assert "claude-code, claude-desktop, cursor" in ragvault("mcp", "install").err
     with pytest.raises(UsageError, match="no client is called emacs"):
-        clients.settings_file("emacs")
+        mcp.settings_file("emacs")

@@ -1,4 +1,4 @@
-"""ragvault open: a note, or a result of the last search, in Obsidian or an editor."""
+"""Commands about one note: read, open, links, related."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragvault.answer.json_output import encode
 from ragvault.cli import options
 from ragvault.cli.render import console
+from ragvault.cli.waiting import waiting
 from ragvault.errors import RagvaultError, UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +34,143 @@ COLON = GOTO | {"subl", "hx", "helix", "zed"}
 DASH = {"kate", "idea", "pycharm", "mate"}
 
 
-@app.command()
+@app.command("read")
+def read_command(
+    note: options.Note,
+    heading: Annotated[
+        str | None,
+        typer.Option(
+            "--heading",
+            metavar="TEXT",
+            help="Only the section under this heading (“A > B”), or the block with this ^id.",
+        ),
+    ] = None,
+    lines: Annotated[
+        str | None,
+        typer.Option("--lines", metavar="FROM-TO", help="Only these lines: 40-80, 40- or 40."),
+    ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            "--budget", metavar="TOKENS", min=1, help="Stop after the last block that fits."
+        ),
+    ] = None,
+    numbered: Annotated[
+        bool, typer.Option("--line-numbers", "-N", help="Number the lines, as in the file.")
+    ] = False,
+    vault: options.VaultName = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Print a note, or a section, a block or lines of it.
+
+    Reads the file as it is now, whatever the index has. The note may be written with its part:
+    Steam#Setup, Steam#^id, Steam.md:40-80. Loads no model and writes nothing.
+
+    ragvault read Steam
+
+    ragvault read "Sourdough Starter" --heading Feeding
+
+    ragvault read Technique/Steam.md --lines 3-9 --line-numbers
+
+    ragvault read Troubleshooting --budget 200 --json
+    """
+    from ragvault.cli.render import reports
+    from ragvault.vault import vault_with
+
+    found = vault_with(note, vault).read(
+        note, heading=heading, lines=lines, budget=budget, numbered=numbered
+    )
+    if json:
+        console.out(encode(found))
+        return
+    if found.text:
+        console.out(reports.note_text(found, terminal=sys.stdout.isatty()))
+    for line in reports.note_facts(found):
+        console.report(line)
+
+
+@app.command("links")
+def links_command(
+    note: options.Note,
+    path: Annotated[
+        str | None,
+        typer.Option(
+            "--path",
+            metavar="OTHER",
+            autocompletion=options.note_names,
+            help="Show how the two notes are connected.",
+        ),
+    ] = None,
+    vault: options.VaultName = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """List the links of a note, in both directions.
+
+    Also shows which of them are broken or ambiguous. With --path, shows how two notes are
+    connected: the shortest path over links, followed in both directions.
+
+    Exits with 1 if there are no links, or the notes are not connected. Loads no model and writes
+    nothing.
+
+    ragvault links "Sourdough Starter"
+
+    ragvault links Technique/Steam.md --vault sample_vault --json
+
+    ragvault links Steam --path "Rye Loaf"
+    """
+    from ragvault.cli.render import reports
+    from ragvault.vault import vault_with
+
+    if path is not None:
+        way = vault_with(note, vault).link_path(note, path)
+        console.result(way, reports.link_path_text(way), json=json)
+        if not way.notes:
+            console.report(f"no links connect {way.note} and {way.to}")
+            raise typer.Exit(1)
+        return
+    found = vault_with(note, vault).links(note)
+    console.result(found, reports.links_text(found), json=json)
+    if not found:
+        console.report(f"{found.note} has no links, and no note links to it")
+        raise typer.Exit(1)
+
+
+@app.command("related")
+def related_command(
+    note: options.Note,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, help="Maximum number of notes.")
+    ] = 10,
+    vault: options.VaultName = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Find notes near this one: by links, community and vectors.
+
+    Shows the reasons for each note. Exits with 1 if there is none. Loads no model and writes
+    nothing.
+
+    ragvault related "Sourdough Starter" -n 5
+
+    ragvault related Technique/Steam.md --vault sample_vault --json
+    """
+    from ragvault.cli.render import reports
+    from ragvault.vault import vault_with
+
+    opened = vault_with(note, vault)
+    with waiting("looking for related notes", quiet=console.is_quiet()):
+        found = opened.related(note, limit)
+    console.result(found, reports.related_text(found, opened.root), json=json)
+    for warning in found.warnings:
+        console.report(f"warning: {warning}")
+    if not found.related:
+        console.report(f"no notes are related to {found.note}")
+        raise typer.Exit(1)
+
+
+@app.command("open")
 def open_command(
     note: Annotated[
         str,

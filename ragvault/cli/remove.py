@@ -1,4 +1,6 @@
-"""ragvault purge: remove everything ragvault has written, after listing it.
+"""Commands that remove: forget (a note from the index) and purge (everything ragvault has written).
+
+What purge lists and deletes:
 
     indexes    the index folders in the data folder, and which vault is the default
     models     weights
@@ -22,15 +24,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from ragvault.answer.json_output import encode
 from ragvault.cli import options
 from ragvault.cli.mcp import TOKEN_FILE
+from ragvault.cli.progress import progress
 from ragvault.cli.render import console, reports
 from ragvault.config import folders
-from ragvault.errors import IndexUnusable, RagvaultError
+from ragvault.errors import IndexUnusable, RagvaultError, UsageError
 from ragvault.store import layout
 from ragvault.store.lock import WriterLock
 
@@ -42,7 +46,61 @@ _LOG = re.compile(r"watch\.log(\.\d+)?")
 _RUNNING = re.compile(r"watch\.(lock|sock|json)|start\.lock|\.watch\.json\..+")
 
 
-@app.command()
+@app.command("forget")
+def forget_command(
+    note: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PATH|NOTE",
+            autocompletion=options.note_names,
+            help="A note: its path, name, title or alias, or a part of one; or a folder.",
+            show_default=False,
+        ),
+    ] = None,
+    removed: Annotated[
+        bool,
+        typer.Option(
+            "--removed", help="Only erase leftovers of notes you already deleted or edited."
+        ),
+    ] = False,
+    vault: options.VaultName = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Remove a note from the index, with nothing left behind.
+
+    Does not touch the note itself. If it is still in the vault, the next index adds it again,
+    unless .ragignore excludes it. Also erases leftovers of notes you deleted or edited earlier.
+
+    ragvault forget Journal/2024-11-03.md
+
+    ragvault forget Deutsch --vault sample_vault
+
+    ragvault forget --removed
+    """
+    from ragvault.answer.note_lookup import listed
+    from ragvault.service.process import pause_watcher
+    from ragvault.update.forget import ignore_lines
+    from ragvault.vault import Vault
+
+    if (note is None) != removed:
+        raise UsageError("name a note, or use --removed", fix="ragvault forget --help")
+    opened = Vault.open(vault)
+    kept = "something may be left. Run the same command again to erase it"
+    with pause_watcher(opened.root), progress(kept) as shown:
+        forgotten = opened.forget(note, progress=shown)
+    if note is not None and not forgotten.notes:
+        console.report(f"no note called {note} is in the index")
+    console.result(forgotten, reports.forgotten(opened.name, forgotten), json=json)
+    if still := forgotten.still_there:
+        console.report(
+            f"the next index will add again what is still in the vault: {listed(still)}; to "
+            "exclude it, add to .ragignore at the top of the vault: "
+            f"{'  '.join(ignore_lines(still, note))}"
+        )
+
+
+@app.command("purge")
 def purge(
     yes: options.Yes = False,
     json: options.Json = False,
@@ -57,10 +115,10 @@ def purge(
 
     ragvault purge --yes --quiet
     """
-    from ragvault.config.load import load_settings
+    from ragvault.config.load import data_folder
     from ragvault.service.process import running_watcher, stop_watcher
 
-    data = folders.data_dir(override=load_settings().config.paths.data)
+    data = data_folder()
     found = written_items(data)
     if not yes and json:
         for line in reports.purge_list(found).splitlines():
