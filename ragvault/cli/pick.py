@@ -488,7 +488,8 @@ def run(query: str = "", options: Sequence[str] = ()) -> int:
 
     def search(query: str) -> Found:
         try:
-            reply = answer([*options, "--json", "--limit", str(LIMIT), "--", query])
+            # --quiet: a walk of a large vault would take longer than the search, with every key.
+            reply = answer([*options, "--json", "--quiet", "--limit", str(LIMIT), "--", query])
         except RagvaultError as error:
             return Found(query, notice=str(error))
         if not reply.out:

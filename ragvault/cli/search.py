@@ -381,10 +381,10 @@ def _watched(answer: SearchAnswer, caller: Caller) -> list[Path]:
 
 
 def _compare(typed: SearchArguments) -> ComparePolicy:
-    """JSON always says whether an index is out of date; text only where that is cheap."""
-    if typed.format == "json":
-        return "always"
-    return "never" if typed.quiet else "small"
+    """JSON says whether an index is out of date; text only where that is cheap; --quiet never."""
+    if typed.quiet:
+        return "never"
+    return "always" if typed.format == "json" else "small"
 
 
 def parse_search(args: Sequence[str], caller: Caller) -> SearchArguments | None:

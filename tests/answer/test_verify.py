@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from write_kit import LONG_AGO, WORDS, note, notes, prose, write
 
+from ragvault.answer import vaults
 from ragvault.answer.verify import located
 from ragvault.candidate import NoteFacts, PassageFacts
 from ragvault.cli.search import answer_search, parse_search
@@ -215,6 +216,18 @@ def test_the_index_says_that_it_is_behind_and_how_far(vault):
         "3 files have changed since the last index" in line for line in ask(vault, "bread").err
     )
     assert not ask(vault, "bread", "-q").err
+
+
+def test_a_quiet_search_of_a_large_vault_walks_it_only_if_freshness_is_required(
+    vault, monkeypatch
+):
+    monkeypatch.setattr(vaults, "SMALL_VAULT", 0)
+    (vault / "0001.md").unlink()
+
+    assert found(vault, "bread")["index"]["pending"] == 1
+    assert found(vault, "bread", "-q")["index"]["pending"] is None
+    assert found(vault, "bread", "-q")["index"]["fresh"] is None
+    assert ask(vault, "bread", "-q", "--require-fresh").code == 3
 
 
 def test_require_fresh_refuses_an_index_that_is_behind(vault):
