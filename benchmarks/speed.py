@@ -58,7 +58,7 @@ def grown(size: int, tier: str, runs: int, queries: int) -> dict[str, Any]:
             count = min(queries, len(index.catalogue.passage_ids()))
             times = searching.measured(index, searching.queries(index, count))
         environ = process.environ_of(home, None) | {"RAGVAULT_WATCH__TIER": tier}
-        cold = process.searches(root, environ, runs)
+        cold = process.searches(root, environ | {"RAGVAULT_ALONE": "1"}, runs)
         with process.watcher(root, environ):
             warm = process.searches(root, environ, runs)
         return {"tier": tier, **written, **_searched(times), **_commands(cold, warm)}
