@@ -94,7 +94,7 @@ def update_keyword(
 def wanted_cache(catalogue: Catalogue, settings: Keyword, cache: Cache | None) -> Cache:
     """The index as it should be now; its number is not chosen yet."""
     current = cache.engine if cache is not None else ""
-    engine = choose_engine(settings.engine, catalogue.passage_count(), current)
+    engine = choose_engine(settings, catalogue.passage_count(), current)
     return Cache(KEYWORD, 0, engine, keyword_recipe(engine, settings), catalogue.revision)
 
 
@@ -214,7 +214,7 @@ def refresh_keyword(
     except CacheBroken as broken:
         progress.info(f"keyword index: {broken}; rebuilding it")
         rebuilt = update_keyword(catalogue, settings, progress, rebuild=True, with_page=with_page)
-    if rebuilt and lacks_tantivy(settings.engine, catalogue.passage_count()):
+    if rebuilt and lacks_tantivy(settings, catalogue.passage_count()):
         progress.info("this vault is large; tantivy would search it faster: pip install tantivy")
     if rebuilt and (was is not None or catalogue.last_run()):
         engines.rebuilt.add(KEYWORD)

@@ -218,9 +218,7 @@ def test_the_index_says_that_it_is_behind_and_how_far(vault):
     assert not ask(vault, "bread", "-q").err
 
 
-def test_a_quiet_search_of_a_large_vault_walks_it_only_if_freshness_is_required(
-    vault, monkeypatch
-):
+def test_a_quiet_search_of_a_large_vault_walks_it_only_if_freshness_is_required(vault, monkeypatch):
     monkeypatch.setattr(vaults, "SMALL_VAULT", 0)
     (vault / "0001.md").unlink()
 

@@ -60,12 +60,19 @@ def shelf(request, tmp_path):
     ],
 )
 def test_auto_goes_by_size_and_does_not_flutter(wanted, passages, current, able, chosen):
-    assert choose_engine(wanted, passages, current, tantivy=able) == chosen
+    assert choose_engine(Keyword(wanted), passages, current, tantivy=able) == chosen
+
+
+def test_auto_takes_whoosh_for_a_language_that_only_whoosh_can_stem(tmp_path):
+    basque = Keyword("auto", stemming="basque")
+    assert choose_engine(basque, 1_000_000, "tantivy", tantivy=True) == "whoosh"
+    with pytest.raises(ConfigError, match="no language that tantivy can stem"):
+        open_writer(tmp_path, "tantivy", basque)
 
 
 def test_tantivy_that_cannot_be_imported_is_refused_with_a_fix():
     with pytest.raises(ConfigError, match="cannot be imported") as error:
-        choose_engine("tantivy", 1, tantivy=False)
+        choose_engine(Keyword("tantivy"), 1, tantivy=False)
     assert "whoosh" in error.value.fix or "auto" in error.value.fix
 
 
@@ -337,11 +344,12 @@ def test_files_are_the_owners_alone(shelf):
 
 def test_auto_misses_tantivy_only_in_a_large_vault_without_it(monkeypatch):
     monkeypatch.setattr("ragvault.index.keyword.find_spec", lambda name: None)
-    assert lacks_tantivy("auto", 10_000)
-    assert not lacks_tantivy("auto", 9_999)
-    assert not lacks_tantivy("whoosh", 10_000)
+    assert lacks_tantivy(Keyword("auto"), UP)
+    assert not lacks_tantivy(Keyword("auto"), UP - 1)
+    assert not lacks_tantivy(Keyword("whoosh"), UP)
+    assert not lacks_tantivy(Keyword("auto", stemming="basque"), UP)
     monkeypatch.setattr("ragvault.index.keyword.find_spec", lambda name: object())
-    assert not lacks_tantivy("auto", 10_000)
+    assert not lacks_tantivy(Keyword("auto"), UP)
 
 
 def test_without_whoosh_an_index_warns_and_vectors_answer(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
     whoosh    pure Python, for small vaults; only Whoosh uses keyword.k1 and keyword.b
     tantivy   Rust, for large vaults; needs Python 3.11
 
-`keyword.engine = "auto"` chooses by the number of passages (`choose_engine`).
+`keyword.engine = "auto"` chooses by the number of passages and the language (`choose_engine`).
 """
 
 from __future__ import annotations
@@ -22,21 +22,27 @@ if TYPE_CHECKING:
 
 FORMAT = 3  # of our documents: fields, kinds and keys
 EngineName = Literal["whoosh", "tantivy"]
-# Passages from which a vault gets tantivy, and below which it goes back: not at every edit.
-UP, DOWN = 10_000, 7_000
+# Passages from which a vault gets tantivy, and below which it goes back: not at every edit. Whoosh
+# needs three seconds for a first index of so many, and tantivy one (docs/decisions.md).
+UP, DOWN = 2_000, 1_400
+TANTIVY_LANGUAGES = (
+    "arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian",
+    "italian", "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "tamil",
+    "turkish",
+)  # fmt: skip
 
 
 def choose_engine(
-    wanted: str, passages: int, current: str = "", *, tantivy: bool | None = None
+    settings: Keyword, passages: int, current: str = "", *, tantivy: bool | None = None
 ) -> EngineName:
     """The engine for a vault of so many passages, which has `current` now.
 
     `tantivy`: whether it can be imported. Raises ConfigError when it is wanted and cannot.
     """
     able = find_spec("tantivy") is not None if tantivy is None else tantivy
-    if wanted == "whoosh":
+    if settings.engine == "whoosh":
         return "whoosh"
-    if wanted == "tantivy":
+    if settings.engine == "tantivy":
         if not able:
             raise ConfigError(
                 'keyword.engine = "tantivy", and tantivy cannot be imported',
@@ -44,12 +50,18 @@ def choose_engine(
             )
         return "tantivy"
     large = passages >= (DOWN if current == "tantivy" else UP)
-    return "tantivy" if large and able else "whoosh"
+    return "tantivy" if large and able and tantivy_stems(settings.stemming) else "whoosh"
 
 
-def lacks_tantivy(wanted: str, passages: int) -> bool:
+def tantivy_stems(language: str) -> bool:
+    """Whether tantivy can stem a language; "none" needs no stemming."""
+    return language in ("none", *TANTIVY_LANGUAGES)
+
+
+def lacks_tantivy(settings: Keyword, passages: int) -> bool:
     """Whether `auto` would choose tantivy for so many passages if it were installed."""
-    return wanted == "auto" and passages >= UP and find_spec("tantivy") is None
+    absent = settings.engine == "auto" and find_spec("tantivy") is None
+    return absent and choose_engine(settings, passages, tantivy=True) == "tantivy"
 
 
 def keyword_recipe(engine: str, settings: Keyword) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 from ragvault.config.settings import Keyword
 from ragvault.errors import ConfigError, EngineMissing
 from ragvault.index.ids import Ids, value_of
+from ragvault.index.keyword import TANTIVY_LANGUAGES, tantivy_stems
 from ragvault.index.keyword.fields import (
     CODE,
     FIELDS,
@@ -50,13 +51,6 @@ HEAP = 128_000_000  # bytes that the writer may take before it writes a segment
 FEW = 4_096  # documents fetched at first where all are wanted
 TERMS = 1_024  # of one query: there is no time limit, so a query may not be endless
 LONGEST = 65_000  # bytes of a term
-LANGUAGES = (
-    "arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian",
-    "italian", "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "tamil",
-    "turkish",
-)  # fmt: skip
-
-
 OF = "of"  # the note of a passage
 _MOSTLY_ABSENT = tuple(name for name in FIELDS if name not in (MAIN, CODE))
 
@@ -108,10 +102,10 @@ def _analyzers(stemming: str) -> dict[str, tantivy.TextAnalyzer]:
 
 
 def _open(folder: Path, settings: Keyword, *, create: bool) -> tantivy.Index:
-    if settings.stemming not in ("none", *LANGUAGES):
+    if not tantivy_stems(settings.stemming):
         raise ConfigError(
             f'keyword.stemming = "{settings.stemming}" is no language that tantivy can stem',
-            fix=f'set keyword.engine = "whoosh", or one of: {", ".join(LANGUAGES)}',
+            fix=f'set keyword.engine = "whoosh", or one of: {", ".join(TANTIVY_LANGUAGES)}',
         )
     try:
         if not create and not tantivy.Index.exists(str(folder)):
