@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
 LIMIT = 30  # results
 PAGE = 5  # lines that the preview scrolls
+TAB = 4  # columns
 WIDE = 100  # columns from which the preview stands beside the list
 KEYS = "↑↓ move  ⏎ open  ^Y copy link  ⇥ filters  esc leave"
 FILTERS = {
@@ -304,6 +305,7 @@ def preview_lines(text: str, words: str, width: int) -> list[tuple[int, StyleAnd
     wrap = TextWrapper(
         max(width, 20), drop_whitespace=False, replace_whitespace=False, break_on_hyphens=False
     )
+    text = text.expandtabs(TAB)
     marks = matches(text, words)
     lines: list[tuple[int, StyleAndTextTuples]] = []
     at = 0

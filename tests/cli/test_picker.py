@@ -127,6 +127,19 @@ def test_the_preview_marks_the_words_that_were_searched_for_in_all_their_forms()
     assert shown(made.preview_text()) == "Wet heat.\nSteam rises.\n\n"
 
 
+def test_a_preview_keeps_every_line_of_a_list_that_is_indented_by_tabs():
+    lines = preview_lines("- a\n\t- bread\n\t\t- deep bread\nlast", "bread", 40)
+
+    assert [shown(line) for _, line in lines] == [
+        "- a",
+        "    - bread",
+        "        - deep bread",
+        "last",
+    ]
+    marked = [text for _, line in lines for style, text, *_ in line if "match" in style]
+    assert marked == ["bread", "bread"]
+
+
 @given(st.text(LETTERS | st.just("\n")), st.integers(20, 90))
 def test_wrapping_a_preview_loses_no_character_and_fits(text, width):
     lines = preview_lines(text, "steam", width)
