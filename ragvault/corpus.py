@@ -281,8 +281,14 @@ class LocalCorpus:
 
     @property
     def behind(self) -> str:
+        from ragvault.index.keyword import keyword_recipe
+
         cached = self.catalogue.cache(KEYWORD) if self.keyword is not None else None
-        lags = cached is not None and cached.revision < self.catalogue.revision
+        if cached is None:
+            return ""
+        if cached.recipe != keyword_recipe(cached.engine, self.config.keyword):
+            return "the keyword index was made with other settings"
+        lags = cached.revision < self.catalogue.revision
         return "the latest changes are not in the keyword index yet" if lags else ""
 
     @property

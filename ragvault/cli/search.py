@@ -381,7 +381,7 @@ def _watched(answer: SearchAnswer, caller: Caller) -> list[Path]:
 
 
 def _compare(typed: SearchArguments) -> ComparePolicy:
-    """JSON says whether an index is out of date; text only where that is cheap; --quiet never."""
+    """JSON says whether an index is out of date; text and --quiet only where that is cheap."""
     if typed.quiet:
         return "never"
     return "always" if typed.format == "json" else "small"

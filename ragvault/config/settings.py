@@ -34,6 +34,7 @@ from ragvault.config.schema import (
     checked,
     user_only,
 )
+from ragvault.errors import ConfigError
 
 # Not relative: where the indexes are must not depend on where a command was typed.
 Folder = Annotated[
@@ -132,13 +133,28 @@ class Boosts(Table, frozen=True):
     body: AtLeast0 = 1.0
 
 
+def _can_be_stemmed(language: str) -> bool:
+    from ragvault.text.fold import stemmer
+
+    try:
+        return language in ("none", "english") or stemmer(language) is not None
+    except ConfigError:
+        return False
+
+
 class Keyword(Table, frozen=True):
     """How passages are looked up by word."""
 
     vault: ClassVar[bool] = True
 
     engine: Literal["auto", "whoosh", "tantivy"] = "auto"
-    stemming: str = "english"
+    stemming: Annotated[
+        str,
+        checked(
+            '"none" or a language that Snowball can stem, such as "english" or "german"',
+            _can_be_stemmed,
+        ),
+    ] = "english"
     k1: AtLeast0 = 1.2
     b: From0To1 = 0.75
     exact: AtLeast0 = 0.2

@@ -140,6 +140,8 @@ def _diagnose_index(vault: Vault, now: datetime, progress: Progress) -> Iterator
         return
     # A leg whose index is broken finds nothing; its finding is already there.
     known = {each.part.removesuffix(" index") for each in found if each.state == "broken"}
+    if "keyword" in known:
+        known.add("code")  # a leg of the same index
     with vault.corpus() as index:
         signals = check_signals(index, now, progress=progress)
         yield from (each for each in signals if each.part not in known)

@@ -215,7 +215,7 @@ def refresh_keyword(
         progress.info(f"keyword index: {broken}; rebuilding it")
         rebuilt = update_keyword(catalogue, settings, progress, rebuild=True, with_page=with_page)
     if rebuilt and lacks_tantivy(settings, catalogue.passage_count()):
-        progress.info("this vault is large; tantivy would search it faster: pip install tantivy")
+        progress.info("tantivy would index and search this vault faster: pip install tantivy")
     if rebuilt and (was is not None or catalogue.last_run()):
         engines.rebuilt.add(KEYWORD)
 

@@ -87,6 +87,7 @@ def test_a_keyword_index_that_lost_its_files_is_found_and_index_cures_it(vault):
     assert code in (3, 4)
     assert parts["keyword index"]["state"] in ("broken", "behind")
     assert parts["keyword index"]["fix"].startswith("ragvault index")
+    assert "code" not in parts  # the same fault is reported once
     ragvault("index", vault, "-q")
     assert found()[0] == 0
 

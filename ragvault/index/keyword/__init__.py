@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -59,8 +60,12 @@ def tantivy_stems(language: str) -> bool:
 
 
 def lacks_tantivy(settings: Keyword, passages: int) -> bool:
-    """Whether `auto` would choose tantivy for so many passages if it were installed."""
-    absent = settings.engine == "auto" and find_spec("tantivy") is None
+    """Whether `auto` would choose tantivy for so many passages if it were installed.
+
+    Never before Python 3.11, for which there is none.
+    """
+    wanted = settings.engine == "auto" and sys.version_info >= (3, 11)
+    absent = wanted and find_spec("tantivy") is None
     return absent and choose_engine(settings, passages, tantivy=True) == "tantivy"
 
 
