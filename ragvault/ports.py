@@ -523,7 +523,7 @@ class Corpus(Protocol):
 
     @property
     def behind(self) -> str:
-        """Which notes the index does not cover yet; empty if it covers all."""
+        """Why the index does not cover all notes as they should be; empty if it does."""
         ...
 
     @property
