@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
@@ -86,6 +87,11 @@ MAX_PLACES = 20_000  # passages whose facts stay in memory between searches: som
 MAX_CHARACTERS = 4_000_000  # of note texts that stay in memory: about a thousand notes
 WORD = re.compile(r"[^\W\d_]+")
 SECTIONS_PER_NOTE = 1 << 20  # more than any note has
+
+
+# By catalogue and languages, as long as a corpus uses them: the threads of a resident process share
+# them. The names of 14,593 notes take 33 MB.
+_name_indexes: WeakValueDictionary[tuple[str, tuple[str, ...]], NameIndex] = WeakValueDictionary()
 
 
 class LocalCorpus:
@@ -500,17 +506,18 @@ class LocalCorpus:
     # --- By name and by link ---
 
     def _read_names(self) -> NameIndex:
-        """The names of all notes; those of before if no note was renamed since."""
+        """The names of all notes; those of before, or of another thread, if they are the same."""
         from ragvault.index.names import NameIndex
         from ragvault.text.names import NameFolder, vault_languages
 
         rows = self.catalogue.name_rows()
         languages = vault_languages(self.word_share, self.config.keyword.stemming)
-        known = self._name_index
-        if known is None or known.rows != rows or known.languages != languages:
-            same = known is not None and known.languages == languages
-            folder = known.folder if known and same else NameFolder(languages)
-            self._name_index = known = NameIndex(rows, folder)
+        of = self.catalogue.identity, languages
+        known = _name_indexes.get(of)
+        if known is None or known.rows != rows:
+            known = NameIndex(rows, known.folder if known else NameFolder(languages))
+            _name_indexes[of] = known
+        self._name_index = known
         return known
 
     def note_names(self, note: int) -> frozenset[str]:

@@ -165,3 +165,18 @@ def test_searches_during_a_rebuild_are_answered_by_the_index_there_was(
     for each in (before, *during, after):
         assert not each.failed
         assert [r.id for r in each.results] == [r.id for r in before.results]
+
+
+def test_readers_of_one_vault_share_the_names_of_its_notes_until_one_changes(tmp_path):
+    write(tmp_path / "vault", {"rye.md": "# Rye\n\nBread.", "oat.md": "# Oat\n\nPorridge."})
+    vault = opened(tmp_path / "vault", tmp_path / "home")
+    vault.index("keyword")
+    with vault.corpus() as one, vault.corpus() as other:
+        before = one.names()
+        assert other.names() is before
+        write(tmp_path / "vault", {"oat.md": "# Oats\n\nPorridge."})
+        vault.index("keyword")
+        for each in (one, other):
+            with each.snapshot():
+                assert {row.title for row in each.names().rows} == {"Rye", "Oats"}
+        assert one.names() is other.names() is not before
