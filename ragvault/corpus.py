@@ -121,6 +121,8 @@ class LocalCorpus:
     # --- Opening, refreshing, closing ---
 
     def refresh(self) -> None:
+        if self.catalogue.in_snapshot:  # the files that it names may have been deleted since
+            return
         self._refresh_keyword()
         self._refresh_tiers()
         if _uses_accesses(self.config):

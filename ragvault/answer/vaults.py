@@ -185,6 +185,7 @@ def _vault_answer(
     pending: int | None,
     partial: str,
 ) -> VaultAnswer:
+    corpus.refresh()  # not in the snapshot, in which nothing can be opened again
     with corpus.snapshot():
         response = search(request, corpus)
         # Before the budget: vaults share one budget, which may keep more of this one.

@@ -98,6 +98,10 @@ class Database:
         with translated_errors(self.folder), snapshot(self._db):
             yield
 
+    @property
+    def in_snapshot(self) -> bool:
+        return self._db.in_transaction
+
     @contextmanager
     def batch(self) -> Iterator[None]:
         """Commit several changes at once, each still whole or absent.

@@ -112,6 +112,36 @@ def test_an_index_that_stays_open_follows_when_a_better_tier_replaces_the_one_it
     assert all("vector" in result.scores for result in answer.results)
 
 
+def rebuilt_vectors(vault, model):
+    """Rewrite the vector file of a model, as a writer in another thread does."""
+
+    def rebuild():
+        with Catalogue.open(vault.folder, write=True) as catalogue:
+            update_vectors(catalogue, model, Vector(), rebuild=True)
+
+    thread = threading.Thread(target=rebuild)
+    thread.start()
+    thread.join()
+
+
+def test_a_search_in_a_snapshot_uses_the_vectors_it_has_when_a_writer_deletes_their_file(tmp_path):
+    write(tmp_path / "vault", notes(4))
+    vault = opened(tmp_path / "vault", tmp_path / "home")
+    vault.index()
+    asked = SearchRequest("bread flour winter", datetime.now(timezone.utc))
+    with vault.corpus() as index:
+        before = search(asked, index)
+        with index.snapshot():
+            assert index.note_count() == 4  # the moment of a snapshot is that of its first look
+            rebuilt_vectors(vault, index.catalogue.tier_model("full"))
+            during = search(asked, index)
+        after = search(asked, index)
+
+    for each in (before, during, after):
+        assert each.failed == {}
+        assert [r.id for r in each.results] == [r.id for r in before.results]
+
+
 def test_opening_finds_the_vectors_however_often_a_writer_rebuilds_them_meanwhile(
     tmp_path, monkeypatch
 ):
@@ -123,14 +153,8 @@ def test_opening_finds_the_vectors_however_often_a_writer_rebuilds_them_meanwhil
 
     def rebuilt_first(vectors):
         if next(rebuilds, None) is not None:
-            thread = threading.Thread(target=rebuild, args=[vectors.model])
-            thread.start()
-            thread.join()
+            rebuilt_vectors(vault, vectors.model)
         return real(vectors)
-
-    def rebuild(model):
-        with Catalogue.open(vault.folder, write=True) as catalogue:
-            update_vectors(catalogue, model, Vector(), rebuild=True)
 
     monkeypatch.setattr(ModelVectors, "file", rebuilt_first)
     with vault.corpus() as index:
