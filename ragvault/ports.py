@@ -542,7 +542,7 @@ class Corpus(Protocol):
         ...
 
     def refresh(self) -> None:
-        """See what was committed since."""
+        """See what was committed since; inside a snapshot nothing changes."""
         ...
 
     def snapshot(self) -> AbstractContextManager[None]:
