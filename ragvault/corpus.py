@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -92,6 +93,7 @@ SECTIONS_PER_NOTE = 1 << 20  # more than any note has
 # By catalogue and languages, as long as a corpus uses them: the threads of a resident process share
 # them. The names of 14,593 notes take 33 MB.
 _name_indexes: WeakValueDictionary[tuple[str, tuple[str, ...]], NameIndex] = WeakValueDictionary()
+_reading_names = Lock()  # threads that begin together share them, too
 
 
 class LocalCorpus:
@@ -515,10 +517,11 @@ class LocalCorpus:
         rows = self.catalogue.name_rows()
         languages = vault_languages(self.word_share, self.config.keyword.stemming)
         of = self.catalogue.identity, languages
-        known = _name_indexes.get(of)
-        if known is None or known.rows != rows:
-            known = NameIndex(rows, known.folder if known else NameFolder(languages))
-            _name_indexes[of] = known
+        with _reading_names:
+            known = _name_indexes.get(of)
+            if known is None or known.rows != rows:
+                known = NameIndex(rows, known.folder if known else NameFolder(languages))
+                _name_indexes[of] = known
         self._name_index = known
         return known
 
