@@ -522,7 +522,7 @@ class LocalCorpus:
             if known is None or known.rows != rows:
                 known = NameIndex(rows, known.folder if known else NameFolder(languages))
                 _name_indexes[of] = known
-        self._name_index = known
+        self._name_index = known  # kept for the next revision: few edits change a name
         return known
 
     def note_names(self, note: int) -> frozenset[str]:

@@ -100,6 +100,7 @@ class Database:
 
     @property
     def in_snapshot(self) -> bool:
+        """Whether what is read now is of a moment that has passed."""
         return self._db.in_transaction
 
     @contextmanager
