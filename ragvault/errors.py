@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+DISTRIBUTION = "ragvault-search"  # for pip; `ragvault` there is a project of somebody else
+
 
 class RagvaultError(Exception):
     """What went wrong; `fix` is what the user can do about it."""
@@ -145,13 +147,23 @@ def disk_full(index: Path) -> IndexUnusable:
     )
 
 
+def install_command(package: str) -> str:
+    """The command that installs a package; quoted, because a shell reads brackets as a pattern."""
+    return f'pip install "{package}"' if "[" in package else f"pip install {package}"
+
+
+def with_extra(extra: str) -> str:
+    """This program with one of its extras, as pip takes it. Another project is named ragvault."""
+    return f"{DISTRIBUTION}[{extra}]"
+
+
 class EngineMissing(RagvaultError):
     """A library cannot be imported; the part of the index that needs it does not work."""
 
     def __init__(self, part: str, package: str, why: str) -> None:
         super().__init__(
             f"{part} needs {package}, which cannot be imported ({why})",
-            fix=f"pip install {package}",
+            fix=install_command(package),
         )
 
 

@@ -20,7 +20,7 @@ def test_the_page_on_installing_names_what_is_there():
     assert 'requires-python = ">=3.10"' in project
     assert "Python 3.10 or newer" in page
     assert "\nsentence-transformers = [" in project
-    assert "ragvault[sentence-transformers]" in page
+    assert "ragvault-search[sentence-transformers]" in page
     assert '"tantivy>=' in project
     assert "Python 3.11" in page
 

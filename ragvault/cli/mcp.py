@@ -10,13 +10,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from difflib import unified_diff
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from ragvault.cli import options
 from ragvault.cli.render import console
-from ragvault.errors import EngineMissing, UsageError
+from ragvault.errors import EngineMissing, UsageError, with_extra
 from ragvault.store.files import make_folder, replace_file
 
 if TYPE_CHECKING:
@@ -74,30 +75,37 @@ def mcp(
     """
     if ctx.invoked_subcommand is not None:
         return
-    try:
-        from ragvault.api.mcp import HOST, serve_http, serve_stdio
-    except ImportError as error:
-        raise EngineMissing("ragvault mcp", "ragvault[mcp]", str(error)) from None
+    server = _server()
     from ragvault.api.tools import Tools
 
     tools = Tools(search_for_tools(resident=resident), vaults or ())
     if vaults:
         tools.vaults()  # a wrong name is reported at once
     if not http:
-        serve_stdio(tools)
+        server.serve_stdio(tools)
         return
     token, place = http_token()
 
     def started(port: int) -> None:
-        console.report(f"serving on http://{HOST}:{port}/mcp; token: {place}; stop with Ctrl-C")
+        address = f"http://{server.HOST}:{port}/mcp"
+        console.report(f"serving on {address}; token: {place}; stop with Ctrl-C")
 
     try:
-        serve_http(tools, port, token, started)
+        server.serve_http(tools, port, token, started)
     except OSError as error:
         raise UsageError(
-            f"port {port} of {HOST} cannot be used: {error.strerror or error}",
+            f"port {port} of {server.HOST} cannot be used: {error.strerror or error}",
             fix="choose another one with --port",
         ) from None
+
+
+def _server() -> ModuleType:
+    """The server's module. Raises EngineMissing without the extra that it needs."""
+    try:
+        from ragvault.api import mcp as server
+    except ImportError as error:
+        raise EngineMissing("ragvault mcp", with_extra("mcp"), str(error)) from None
+    return server
 
 
 @app.command()
@@ -122,6 +130,7 @@ def install(
 
     ragvault mcp install --print
     """
+    _server()  # an entry for a server that cannot start helps nobody
     ours = entry(vaults or ())
     if print_ or client is None:
         if not print_:

@@ -34,7 +34,7 @@ from ragvault.cli.mcp import TOKEN_FILE
 from ragvault.cli.progress import progress
 from ragvault.cli.render import console, reports
 from ragvault.config import folders
-from ragvault.errors import IndexUnusable, RagvaultError, UsageError
+from ragvault.errors import DISTRIBUTION, IndexUnusable, RagvaultError, UsageError
 from ragvault.store import layout
 from ragvault.store.lock import WriterLock
 
@@ -144,7 +144,7 @@ def purge(
     elif yes and not quiet:
         console.show(reports.purge_list(found))
     if found:
-        console.report("removed; to remove the program itself: pip uninstall ragvault")
+        console.report(f"removed; to remove the program itself: pip uninstall {DISTRIBUTION}")
 
 
 class InsideVault(RagvaultError):

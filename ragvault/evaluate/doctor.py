@@ -31,7 +31,13 @@ from ragvault.config.load import load_settings
 from ragvault.config.settings import Config, Walk
 from ragvault.corpus import LocalCorpus
 from ragvault.engines import Engines
-from ragvault.errors import EngineMissing, IndexMissing, RagvaultError, VaultNotFound
+from ragvault.errors import (
+    DISTRIBUTION,
+    EngineMissing,
+    IndexMissing,
+    RagvaultError,
+    VaultNotFound,
+)
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.signals import Signal, count_signals
 from ragvault.notes.walk import IncrementalWalk
@@ -198,7 +204,7 @@ def _library_fix(name: str, why: str) -> str:
         # The FAISS wheel brings its own; a build from source uses the system's.
         system = "brew install libomp" if sys.platform == "darwin" else "install libgomp1"
         return f"{system}, then: pip install --force-reinstall faiss-cpu"
-    return "pip install --force-reinstall ragvault"
+    return f"pip install --force-reinstall {DISTRIBUTION}"
 
 
 def check_models(config: Config, needed: frozenset[str]) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from ragvault.errors import ModelUnusable, RagvaultError
+from ragvault.errors import ModelUnusable, RagvaultError, install_command, with_extra
 from ragvault.ports import Role
 from ragvault.text.printable import valid_unicode
 
@@ -159,7 +159,8 @@ def _library(label: str, threads: int) -> Any:
         raise ModelUnusable(
             label,
             f"sentence-transformers cannot be imported ({error})",
-            fix="pip install 'ragvault[sentence-transformers]' (docs/models.md: torch for CPUs)",
+            fix=f"{install_command(with_extra('sentence-transformers'))} "
+            "(docs/models.md: torch for CPUs)",
         ) from error
     # They would draw bars and print tables on stderr, between our own messages.
     logging.disable_progress_bar()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -352,9 +351,14 @@ def test_agents_share_the_resident_process_load_no_model_and_survive_its_death(h
     assert running_watcher(home.env).pid != first.pid
 
 
-def test_without_the_package_the_command_says_what_to_install(tmp_path):
-    program = "import sys; sys.modules['mcp'] = None; sys.argv = ['ragvault', 'mcp']\n"
+@pytest.mark.parametrize("args", [["mcp"], ["mcp", "install", "cursor", "--yes"]])
+def test_without_the_package_the_command_says_what_to_install(tmp_path, args):
+    program = f"import sys; sys.modules['mcp'] = None; sys.argv = {['ragvault', *args]!r}\n"
     program += "from ragvault.cli.start import run; run()"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert found.returncode == 4
-    assert re.search(r"fix: pip install ragvault\[mcp\]", found.stderr)
+    environ = {**os.environ, "HOME": str(tmp_path)}
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environ
+    )
+    assert (found.returncode, found.stdout) == (4, "")
+    assert 'fix: pip install "ragvault-search[mcp]"' in found.stderr
+    assert not list(tmp_path.iterdir()), "no entry for a server that cannot start"

@@ -1,4 +1,4 @@
-"""Fixes can be followed: every command and option that one names exists."""
+"""Fixes can be followed: every command, option and package that one names is the one meant."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from test_commands import PROGRAM, options
 
 import ragvault
 from ragvault.cli.commands import OWN_OPTIONS
+from ragvault.errors import DISTRIBUTION, install_command, with_extra
 
 PACKAGE = Path(ragvault.__file__).parent
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
@@ -66,3 +67,52 @@ def test_a_command_in_a_fix_exists_and_has_the_options_it_is_given(text, words, 
     assert names or first in groups, text
     if names:
         assert set(OPTION.findall(rest)) <= options(PROGRAM[names[0]]) | {"--help"}, text
+
+
+# --- the name that pip knows ---
+
+TOP = PACKAGE.parent
+READ_BY_USERS = sorted(
+    path
+    for pattern in (
+        "*.md",
+        "docs/*.md",
+        "skills/**/*.md",
+        "config.toml.example",
+        "ragvault/**/*.py",
+    )
+    for path in TOP.glob(pattern)
+)
+# A project of somebody else is called `ragvault` in the package index; ours is ragvault-search.
+STRANGERS = re.compile(
+    r"(?<![\w.-])ragvault\["
+    r"|\b(?:pipx?|uv(?: tool| pip)?) (?:un)?install[^\n`#;]*?(?<![\w-])ragvault(?!-search)"
+)
+UNQUOTED = re.compile(r"""(?<!["'])ragvault-search\[|\binstall [^\n`]*(?<!["'])\.\[""")
+
+
+@pytest.mark.parametrize("path", READ_BY_USERS, ids=lambda path: str(path.relative_to(TOP)))
+def test_no_page_or_message_installs_the_project_of_a_stranger(path):
+    text = path.read_text("utf-8")
+    assert not STRANGERS.findall(text)
+    assert not UNQUOTED.findall(text), "a shell reads the brackets as a pattern"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ragvault[mcp]",
+        "pip install ragvault",
+        "pipx uninstall ragvault  # the program",
+        "uv tool install ragvault",
+        "pip install --no-index --find-links wheels ragvault\n",
+    ],
+)
+def test_the_name_of_the_strangers_project_is_noticed(text):
+    assert STRANGERS.search(text)
+
+
+def test_the_package_has_the_name_that_the_messages_give_it():
+    project = (TOP / "pyproject.toml").read_text("utf-8")
+    assert f'\nname = "{DISTRIBUTION}"' in project
+    assert install_command(with_extra("mcp")) == 'pip install "ragvault-search[mcp]"'

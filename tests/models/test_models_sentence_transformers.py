@@ -170,4 +170,4 @@ def test_without_the_extra_the_cure_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(ModelUnusable) as caught:
         load.open_embedder(NAME, opened_here()).embed(["text"], "query")
-    assert "ragvault[sentence-transformers]" in caught.value.fix
+    assert 'pip install "ragvault-search[sentence-transformers]"' in caught.value.fix

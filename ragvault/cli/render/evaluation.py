@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ragvault.cli.render.console import table
-from ragvault.errors import UsageError
+from ragvault.errors import UsageError, install_command, with_extra
 from ragvault.text.printable import printable
 
 COLUMNS = {
@@ -306,7 +306,7 @@ def check_plot_path(path: Path) -> None:
     except ImportError as error:
         raise UsageError(
             "--plot needs matplotlib, which is not installed",
-            fix="pip install 'ragvault[eval]'",
+            fix=install_command(with_extra("eval")),
         ) from error
 
 
