@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated
+from unicodedata import category
 
 import typer
 
@@ -44,8 +44,7 @@ def vault_names(incomplete: str) -> list[str]:
     # No errors in the middle of typing: the command itself reports mistakes in the settings.
     with suppress(RagvaultError, OSError):
         data = data_folder()
-        names = [vault.name for vault in layout.known_vaults(data)]
-        return _typed([name for name in names if name.startswith(incomplete)])
+        return _offered((vault.name for vault in layout.known_vaults(data)), incomplete)
     return []
 
 
@@ -57,36 +56,50 @@ def note_names(ctx: typer.Context, incomplete: str) -> list[str]:
     with suppress(RagvaultError, OSError):
         with Vault.open(ctx.params.get("vault")).catalogue() as catalogue:
             notes = catalogue.heads([note for note, _ in catalogue.notes_since(0)])
-        paths = sorted(note.path for note in notes if note.path.startswith(incomplete))
-        return _typed(paths or sorted(set(_names_from(notes, incomplete))))
+        paths = _offered(sorted(note.path for note in notes), incomplete)
+        return paths or _offered(sorted(set(_names_of(notes))), incomplete)
     return []
 
 
-def _names_from(notes: Iterable[Head], text: str) -> Iterator[str]:
+def _names_of(notes: Iterable[Head]) -> Iterator[str]:
     for note in notes:
-        names = (PurePosixPath(note.path).stem, note.title, *note.aliases)
-        yield from (name for name in names if name.startswith(text))
+        yield from (PurePosixPath(note.path).stem, note.title, *note.aliases)
 
 
 def profile_names(incomplete: str) -> list[str]:
     """Completion: ranking profiles that begin with the text."""
     from ragvault.config import profiles
 
-    return [name for name in profiles.names() if name.startswith(incomplete)]
+    return _offered(profiles.names(), incomplete)
 
 
-def _typed(names: list[str]) -> list[str]:
-    """Quoted for bash, which inserts completions as they are; other shells quote by themselves."""
+def _offered(names: Iterable[str], typed: str) -> list[str]:
+    """The names that begin with what was typed and that no shell evaluates.
+
+    Notes name themselves, and zsh evaluates what it is offered. A name with any other character
+    than letters, digits, marks, "_", "-", ".", "/", "," and single spaces is not offered, nor one
+    that a command would take for an option. bash inserts completions as they are, so that a space
+    is escaped for it; other shells do so by themselves.
+    """
+    found = [name for name in names if name.startswith(typed) and _inert(name)]
     if os.environ.get("_RAGVAULT_COMPLETE") != "complete_bash":
-        return names
-    return [re.sub(r"([^\w./@%+=:,-])", r"\\\1", name) for name in names]
+        return found
+    return [name.replace(" ", "\\ ") for name in found]
+
+
+def _inert(name: str) -> bool:
+    words = name.split(" ")
+    return not name.startswith("-") and all(
+        word and all(char in "_-./," or category(char)[0] in "LMN" for char in word)
+        for word in words
+    )
 
 
 def model_names(incomplete: str) -> list[str]:
     """Completion: models of the registry that begin with the text."""
     from ragvault.models import registry
 
-    return [name for name in registry.known_models() if name.startswith(incomplete)]
+    return _offered(registry.known_models(), incomplete)
 
 
 Quiet = Annotated[
