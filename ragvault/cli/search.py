@@ -34,7 +34,7 @@ from ragvault.cli.render import console
 from ragvault.cli.start import Caller, Reply, this_caller, write_reply
 from ragvault.cli.waiting import waiting
 from ragvault.errors import RagvaultError, UsageError
-from ragvault.text.printable import printable
+from ragvault.text.printable import printable, wrapped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +53,7 @@ ONE_WORD = ("tag", "lang", "has")  # operators whose values have no spaces
 FOR_MODELS = ("context", "markdown")
 # Formats in which every line counts as a match: they list nothing that is not likely to answer.
 FOR_PIPES = ("paths", "grep")
+PROMPT = 2  # lines of the screen: what was typed, and the next prompt
 
 
 class Format(str, Enum):
@@ -214,6 +215,10 @@ def arguments(
 ) -> SearchArguments:
     """Search your notes with vectors, keywords and links.
 
+    Operators narrow a search: "a phrase" -word OR ( ) #tag [property:value] tag: path: file:
+    title: alias: heading: content: link: linkto: linkedby: has: lang: code: task: task-todo:
+    task-done: created: modified: date: since: before: in: - ragvault help operators explains them.
+
     ragvault search why is my loaf dense
 
     ragvault search rye tag:recipe since:2024 -n 3 --explain
@@ -352,9 +357,18 @@ def _answer(
     if typed.format == "context":
         record_access(vaults, answer, caller.now)
     page = Page(answer, caller, typed.explain, typed.all_matches)
-    out = nul_paths(page) if typed.nul else formatted(page, typed.format)
     notices = () if typed.quiet else tuple(map(printable, _notices(typed, page)))
+    page = page._replace(lines=_screen(typed, caller, notices))
+    out = nul_paths(page) if typed.nul else formatted(page, typed.format)
     return Reply(out, notices, answer.exit_code)
+
+
+def _screen(typed: SearchArguments, caller: Caller, notices: Sequence[str]) -> int:
+    """Lines of the screen that results may fill; 0, which is all, where the user chose how many."""
+    if not caller.lines or not caller.terminal or typed.limit is not None or typed.explain:
+        return 0
+    written = wrapped("\n".join(notices), caller.columns).count("\n") + 1 if notices else 0
+    return max(caller.lines - PROMPT - written, 1)
 
 
 def _notices(typed: SearchArguments, page: Page) -> Iterator[str]:

@@ -157,6 +157,7 @@ class Caller(NamedTuple):
     zone: int  # seconds that local time is ahead of UTC, at `now`
     terminal: bool = False
     columns: int = WIDTH
+    lines: int = 0  # of the terminal; 0 if it does not report them
     session: int = 0
 
     @property
@@ -196,6 +197,7 @@ def this_caller() -> Caller:
         zone=time.localtime(now).tm_gmtoff,
         terminal=terminal,
         columns=columns(sys.stdout) if terminal else WIDTH,
+        lines=lines(sys.stdout) if terminal else 0,
         session=session(),
     )
 
@@ -226,16 +228,24 @@ def _relevant(environ: Mapping[str, str]) -> list[tuple[str, str]]:
 
 def columns(stream: Any) -> int:
     """How wide the terminal of a stream is; 0 for a stream that is none."""
-    if not stream or not stream.isatty():
-        return 0
+    return _screen(stream, "COLUMNS", 0) or WIDTH if stream and stream.isatty() else 0
+
+
+def lines(stream: Any) -> int:
+    """How many lines the terminal of a stream has; 0 if it does not say."""
+    return _screen(stream, "LINES", 1)
+
+
+def _screen(stream: Any, variable: str, at: int) -> int:
+    """A variable of the environment, else what the terminal says: its columns and its lines."""
     try:
-        return int(os.environ.get("COLUMNS", "")) or WIDTH
+        return int(os.environ.get(variable, ""))
     except ValueError:
         pass
     try:
-        return os.get_terminal_size(stream.fileno()).columns or WIDTH
+        return os.get_terminal_size(stream.fileno())[at]
     except (OSError, ValueError):
-        return WIDTH
+        return 0
 
 
 def _read_zone(name: str | None) -> tzinfo | None:

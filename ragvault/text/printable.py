@@ -8,11 +8,13 @@ sequences, C1 controls, marks that reverse the direction of writing. These are s
     harmless         several lines, the same
     safe_json        JSON, where an escape does not change the value
     wrapped          lines for people, cut between words
+    columns_of       how wide a line is
 """
 
 from __future__ import annotations
 
 import re
+from unicodedata import east_asian_width
 
 # C0 and C1 controls, and the marks that change the direction of writing.
 _STEERING = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f"
@@ -64,6 +66,11 @@ def valid_unicode(text: str) -> str:
     They come from file names and command lines that are not UTF-8.
     """
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def columns_of(line: str) -> int:
+    """Columns of a line on a terminal: Chinese and Japanese characters take two."""
+    return len(line) + sum(east_asian_width(char) in "WF" for char in line if not char.isascii())
 
 
 def wrapped(text: str, width: int) -> str:

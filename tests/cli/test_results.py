@@ -78,6 +78,46 @@ def test_a_terminal_gets_the_same_words_with_colour_and_links(place):
     assert max(len(line) for line in bare.splitlines() if line.startswith("    ")) <= 60
 
 
+@given(lines=st.integers(1, 80), columns=st.integers(40, 200))
+@few
+def test_an_answer_on_a_terminal_fits_it_or_has_three_results(place, lines, columns):
+    environ = {**this_caller().environ, "NO_COLOR": "1", "TERM": "dumb"}
+    where = {"terminal": True, "columns": columns, "environ": environ}
+    query = ("rye dough with a starter", "--vault", "bread")
+
+    out = ask(place, *query, lines=lines, **where).out
+
+    rows = sum(max(ceil(len(line) / columns), 1) for line in out.splitlines())
+    shown = len(re.findall(r"^ ?\d+  ", out, re.MULTILINE))
+    folded = re.search(r"^(\d+) (?:more|weaker) results?: -n (\d+)$", out, re.MULTILINE)
+    whole = ask(place, *query, "-n", folded[2] if folded else "10", lines=lines, **where).out
+    assert rows + 2 <= lines or shown == 3
+    assert len(re.findall(r"^ ?\d+  ", whole, re.MULTILINE)) == (
+        shown + int(folded[1]) if folded else shown
+    )
+
+
+def test_unlikely_results_are_one_line_on_a_terminal(place):
+    tall = {"terminal": True, "columns": 100, "lines": 999}
+    found = json.loads(ask(place, "gluten", "--vault", "bread", "--json").out)["results"]
+    unlikely = sum(each["band"] == "unlikely" for each in found)
+
+    text = STYLE.sub("", ask(place, "gluten", "--vault", "bread", **tall).out)
+
+    assert 0 < unlikely < len(found)
+    assert "unlikely" not in text
+    assert text.endswith(f"\n{unlikely} weaker results: -n {len(found)}\n")
+
+
+def test_bands_stand_below_each_other_on_a_terminal(place):
+    tall = {"terminal": True, "columns": 100, "lines": 999}
+    text = LINK.sub(r"\2", STYLE.sub("", ask(place, "rye", "--vault", "bread", **tall).out))
+
+    found = re.finditer(r"^ ?\d+  .* (excellent|good|moderate|weak), .*$", text, re.MULTILINE)
+    columns = {each.start(1) - each.start() for each in found}
+    assert len(columns) == 1
+
+
 def test_no_color_leaves_no_style_and_dumb_terminals_get_nothing(place):
     quiet = on_terminal(place, "rye dough", "--vault", "bread", NO_COLOR="1")
     assert not STYLE.search(quiet)

@@ -15,7 +15,7 @@ command go to the shell. `pytest --update-transcripts` rewrites the files with w
 In a file whose name ends in `-terminal` commands run on a wide terminal, in colour and with the
 real clock: how lines are wrapped would depend on the length of paths. What stands there at the end
 is shown, both streams in one: a bar that was drawn and wiped away is not. A line `> y` under such a
-command is typed when it asks.
+command is typed when it asks. `-80x24` at the end of a name is the same on a terminal of that size.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,8 @@ RUNS = (  # what else differs between two runs of the same commands
     (r'("bytes": )(\d+|\{[^}]*\})', r"\1<n>"),
 )
 TERMINAL = "-terminal"
+AGE = re.compile(r"(?<=, )(\d+ \w+ ago|yesterday|today)$", re.MULTILINE)
+SIZE = re.compile(r"-(\d+)x(\d+)$")
 CURSOR = re.compile(r"\x1b\[(\?25[hl]|2K|\d*A)|\r")
 Run = Callable[[str, "Room", str], tuple[str, str, int]]
 
@@ -99,7 +102,10 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Room:
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.txt")), ids=lambda path: path.stem)
 def test_transcript(path: Path, room: Room, request: pytest.FixtureRequest) -> None:
     expected = path.read_text("utf-8")
+    size = SIZE.search(path.stem)
     on = on_a_terminal if path.stem.endswith(TERMINAL) else run
+    if size:
+        on = partial(on_a_terminal, columns=int(size[1]), lines=int(size[2]))
 
     actual = "".join(f"{line}\n" for line in replay(expected, room, on))
 
@@ -145,7 +151,7 @@ def run(command: str, room: Room, typed: str = "") -> tuple[str, str, int]:
 
 
 def on_a_terminal(
-    command: str, room: Room, typed: str = "", columns: int = 300
+    command: str, room: Room, typed: str = "", columns: int = 300, lines: int = 50
 ) -> tuple[str, str, int]:
     """Run a command in a shell whose three streams are one terminal."""
     import fcntl
@@ -154,7 +160,7 @@ def on_a_terminal(
     import termios
 
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     environ = {**room.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
     environ["COLUMNS"] = str(columns)
     del environ["NO_COLOR"]
@@ -170,7 +176,8 @@ def on_a_terminal(
                     os.write(ours, f"{typed}\n".encode())
                     typed = ""
         os.close(ours)
-    return at_the_end(said.decode().replace("\r\n", "\n")), "", child.returncode
+    shown = at_the_end(said.decode().replace("\r\n", "\n"))
+    return AGE.sub("<age>", shown), "", child.returncode
 
 
 def at_the_end(said: str) -> str:

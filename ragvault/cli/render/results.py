@@ -17,7 +17,7 @@ from ragvault.answer.snippet import LINES as SNIPPET_LINES
 from ragvault.answer.snippet import MORE
 from ragvault.candidate import Candidate, Ranked, Term
 from ragvault.cli.start import Caller
-from ragvault.text.printable import harmless, one_line, printable, wrapped
+from ragvault.text.printable import columns_of, harmless, one_line, printable, wrapped
 from ragvault.types import Date
 
 INDENT = "    "
@@ -28,6 +28,8 @@ DAY = 86400  # seconds
 UNITS = ((730, "year", 365), (60, "month", 30), (14, "week", 7), (2, "day", 1))
 BOLD, FAINT, GREEN, YELLOW, CYAN = "1", "2", "32", "33", "36"
 MATCH = "1;33"
+UNLIKELY = "unlikely"  # the lowest band
+LEAST = 3  # results that a terminal shows, however low it is
 BANDS = {"excellent": GREEN, "good": GREEN, "moderate": YELLOW}
 
 
@@ -38,6 +40,7 @@ class Page(NamedTuple):
     caller: Caller
     explain: bool = False
     all_matches: bool = False
+    lines: int = 0  # of the screen that text may fill; 0 shows every result
 
     @property
     def is_held_back(self) -> bool:
@@ -75,10 +78,14 @@ def as_text(page: Page) -> str:
     answer = page.answer
     links = all(each.config.output.links for each in answer.answers)
     style = style_for(page.caller, links)
-    parts = [_result(page, rank, each, style) for rank, each in enumerate(answer.results, 1)]
+    shown = answer.results[: _fitting(page, style)]
+    column = _band_column(page, shown, style)
+    parts = [_result(page, rank, each, style, column) for rank, each in enumerate(shown, 1)]
     lines = [*_understood(answer), ""] if page.explain else []
     lines += [NO_MATCH, ""] if page.is_held_back else []
     lines += chain.from_iterable((*part, "") for part in parts)
+    if folded := answer.results[len(shown) :]:
+        lines.append(style.styled(_folded(folded, len(answer.results)), FAINT))
     if page.explain:
         for each in answer.answers:
             lines += [f"{each.vault}:"] if answer.several else []
@@ -86,11 +93,56 @@ def as_text(page: Page) -> str:
     return "\n".join(lines).rstrip()
 
 
-def _result(page: Page, rank: int, result: SearchResult, style: Style) -> Iterator[str]:
-    title = printable(" > ".join(_headings(result)))
+def _fitting(page: Page, style: Style) -> int:
+    """How many results to show: those that fit the screen, and no unlikely ones."""
+    results = page.answer.results
+    if not page.lines:
+        return len(results)
+    likely = [each for each in results if each.candidate.band != UNLIKELY]
+    wanted = len(results) if page.is_held_back or page.all_matches else len(likely) or len(results)
+    plain = Style(width=style.width)
+    room = page.lines - (2 if page.is_held_back else 0)
+    for rank, each in enumerate(results[:wanted], 1):
+        room -= sum(_rows(line, style.width) for line in _result(page, rank, each, plain))
+        # The last result needs no line for those that are folded.
+        if rank > LEAST and room < (0 if rank == len(results) else 2):
+            return rank - 1
+        room -= 1  # the blank line behind it
+    return wanted
+
+
+def _folded(results: Sequence[SearchResult], total: int) -> str:
+    count = len(results)
+    kind = "weaker" if results[0].candidate.band == UNLIKELY else "more"
+    return f"{count} {kind} {'result' if count == 1 else 'results'}: -n {total}"
+
+
+def _band_column(page: Page, results: Sequence[SearchResult], style: Style) -> int:
+    """How wide titles are before the bands, which stand below each other on a terminal."""
+    if not style.width:
+        return 0
+    room = style.width - len(INDENT)
+    room -= max((columns_of(_facts(page, each, Style())) for each in results), default=0)
+    titles = [columns_of(_title(each)) for each in results]
+    return max((title for title in titles if title <= room), default=0)
+
+
+def _rows(line: str, width: int) -> int:
+    """How many rows of a terminal a line takes."""
+    return max(-(-columns_of(line) // width), 1) if width else 1
+
+
+def _title(result: SearchResult) -> str:
+    return printable(" > ".join(_headings(result)))
+
+
+def _result(
+    page: Page, rank: int, result: SearchResult, style: Style, column: int = 0
+) -> Iterator[str]:
+    title = _title(result)
     yield (
         f"{style.styled(f'{rank:2}', FAINT)}  {style.styled(title, BOLD)}"
-        f"{_facts(page, result, style)}"
+        f"{' ' * (column - columns_of(title))}{_facts(page, result, style)}".rstrip()
     )
     place = printable(f"{page.place(result)}:{result.line}")
     yield INDENT + style.linked(style.styled(place, CYAN), result.uri)
