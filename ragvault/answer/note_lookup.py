@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
+from shlex import quote
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
@@ -70,8 +71,15 @@ def find_notes(root: Path, catalogue: Catalogue, named: str) -> list[str]:
                     f"{named} could be {listed(same)}", fix="give the path of one of them"
                 )
     near = nearest_notes(notes, forms[-1], 1)
-    fix = f"did you mean {near[0]}?" if near else "give the path of a note in the vault"
+    fix = (
+        f"did you mean {near[0]}?" if near else f"to search for it: ragvault search {quote(named)}"
+    )
     raise NoSuchNote(f"no note called “{named}”", fix=fix)
+
+
+def search_instead(named: str) -> str:
+    """What to do with a name that no note has, nor nearly."""
+    return f"to search for it: ragvault search {quote(named)}"
 
 
 def line_of(named: str) -> int | None:

@@ -26,7 +26,13 @@ from typing import NamedTuple
 from unicodedata import normalize
 
 from ragvault.answer.json_output import Encodable
-from ragvault.answer.note_lookup import NoSuchNote, find_note, listed, nearest_notes
+from ragvault.answer.note_lookup import (
+    NoSuchNote,
+    find_note,
+    listed,
+    nearest_notes,
+    search_instead,
+)
 from ragvault.config.settings import Config
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.store.catalogue import Catalogue
@@ -145,7 +151,7 @@ def _find(root: Path, catalogue: Catalogue, config: Config, named: str) -> tuple
         return files[path], place
     notes = catalogue.heads([note for note, _ in catalogue.notes_since(0)])
     near = nearest_notes(notes, named, 3, FAR)
-    fix = f"did you mean {_listed(near)}?" if near else "give the path of a note in the vault"
+    fix = f"did you mean {_listed(near)}?" if near else search_instead(named)
     raise NoSuchNote(f"no note called “{named}”", fix=fix)
 
 

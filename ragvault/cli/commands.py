@@ -5,6 +5,7 @@
     with_command   a bare query becomes a search: `ragvault raft leader`
     check_command  refuses a word that is nearly a command
     nearest        the known name that was probably meant
+    instead_of     the search that a command with too many words may have been meant as
     picker_options the options of the picker, where a command line asks for no query
 
 start.py asks here before every search, so this module imports almost nothing.
@@ -45,6 +46,7 @@ SHARED_FILES = {
 }
 OTHER_NAMES = {"find": "search", "ls": "list"}  # what people try first
 OWN_OPTIONS = ("-h", "--help", "--version", "--install-completion", "--show-completion")
+OPERATORS_HELP = ["help", "operators"]  # how a query is written
 VOLUME = ("-q", "--quiet", "-v", "--verbose")  # also allowed before the command
 EDITS = 2  # typing errors in a name; one in a name of up to SHORT letters
 SHORT = 4
@@ -56,7 +58,14 @@ def with_command(args: Sequence[str]) -> list[str]:
     first = rest[0] if rest else ""
     if first == "help" and (len(rest) == 1 or rest[1] in COMMANDS):
         return [*before, *rest[1:], "--help"]
-    if not rest or first in COMMANDS or first.partition("=")[0] in OWN_OPTIONS:
+    if rest == OPERATORS_HELP:
+        return list(args)
+    if (
+        rest == OPERATORS_HELP
+        or not rest
+        or first in COMMANDS
+        or first.partition("=")[0] in OWN_OPTIONS
+    ):
         return list(args)
     if first in OTHER_NAMES:
         return [*before, OTHER_NAMES[first], *rest[1:]]
@@ -103,6 +112,15 @@ def search_for(words: Sequence[str]) -> str:
 
     dashed = any(word.startswith("-") for word in words)
     return f"ragvault search {'-- ' if dashed else ''}{shlex.join(words)}"
+
+
+def instead_of(args: Sequence[str]) -> str:
+    """The search that words behind the name of a command may have been meant as: `status of the
+    project`. Empty if there is an option among them, or no other word.
+    """
+    rest = volume_first(args)[1]
+    is_plain = len(rest) > 1 and not any(word.startswith("-") for word in rest)
+    return search_for(rest) if is_plain and rest[0] in COMMANDS else ""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -26,9 +26,12 @@ from ragvault import __version__
 from ragvault.cli import options
 from ragvault.cli.commands import (
     COMMANDS,
+    OPERATORS_HELP,
     SHARED_FILES,
     check_command,
+    instead_of,
     picker_options,
+    volume_first,
     with_command,
 )
 from ragvault.cli.render import console
@@ -36,6 +39,8 @@ from ragvault.errors import RagvaultError
 
 # The base class of all usage errors that Typer raises; it has no public name.
 _Misuse: type[Any] = typer.BadParameter.__mro__[1]
+
+TYPED = 26  # columns for what is typed, in the tables of `help operators`
 
 
 class Commands(TyperGroup):
@@ -124,11 +129,14 @@ def _call(args: Sequence[str]) -> int:
         from ragvault.cli.pick import run
 
         return run(options=options)
+    if volume_first(args)[1] == OPERATORS_HELP:
+        console.show(operators_help())
+        return 0
     command = typer.main.get_command(app)
     try:
         code = command.main(list(args), prog_name="ragvault", standalone_mode=False)
     except _Misuse as misuse:
-        console.misuse(misuse)
+        console.misuse(misuse, search=instead_of(args))
         return 2
     except SystemExit as leaving:
         # Typer exits with 1 on a closed pipe, but 1 means "nothing found" here.
@@ -136,6 +144,28 @@ def _call(args: Sequence[str]) -> int:
             raise leaving.__context__ from None
         raise
     return code if isinstance(code, int) else 0
+
+
+def operators_help() -> str:
+    """How a query is written: what is typed, and below or beside it what it means."""
+    from textwrap import wrap
+
+    from ragvault.cli.start import WIDTH, columns
+    from ragvault.query.operators import SYNTAX
+
+    width = columns(sys.stdout) or WIDTH
+    lines, below = [], " " * (TYPED + 4)
+    for row in SYNTAX.strip().splitlines():
+        typed, is_row, means = row.partition(" | ")
+        head = f"  {typed:{TYPED}}  "
+        if not is_row:
+            lines.append(typed)
+            continue
+        if len(typed) > TYPED:
+            lines.append(head.rstrip())
+            head = below
+        lines += wrap(means, width, initial_indent=head, subsequent_indent=below)
+    return "\n".join(lines)
 
 
 def _can_draw() -> bool:

@@ -293,6 +293,60 @@ OPERATORS: Mapping[str, Operator] = {
     "in": Operator(_in, "in:notes"),
 }
 
+# How a query is written, for `ragvault help operators`. docs/searching.md has the same tables.
+SYNTAX = r"""
+Words and phrases
+sourdough starter | about both; a passage with one of them can still be found
+"cold start" | these words in this order, required. \" is a quote inside
+-rye  -"cold start" | no passage with that word or phrase
+rye OR spelt | one of the two; next to a condition (tag:recipe OR rye) one of them is required
+(a OR b) c | parentheses group; a space binds more tightly than OR. AND may be written
+`tag:x` | between backticks nothing is an operator
+
+Operators about a note
+tag:inbox  #inbox | with this tag or one below it: #inbox/to-read too, #myjob/inbox not
+path:journal/2024 | with this in their path; path:/journal starts at the vault's root
+file:meeting | with this in their file name
+title:"sourdough starter" | with this in their title
+alias:JFK | with this in an alias
+link:Home  linkto:Home | that link to the note of that name, title, alias or path, also broken links
+link:Home#Rules | that link to that heading of the note; link:Home#^id: to that block
+linkedby:Home | that this note links to
+[status] | that have the property
+[status:draft] | in which it has this value, or its list contains it; [up:Home] also finds [[Home]]
+[status:draft OR published] | in which it is one of these
+[status:null] | in which it is there and empty
+[rating:>3]  [rating:3..5] | in which it is so: < <= > >= or a range; numbers (also "4") or dates
+[due:<today] | the same with a date; all forms below
+created:2024-03 | created in that time, by their properties, else name, else git, else the file
+modified:"last week" | changed in that time, by their properties, else git, else the file
+date:2024-01..2024-03 | dated in that time, by their name, else properties, else git, else the file
+since:2024-03-01 | last changed then or later
+before:yesterday | last changed before that
+in:notes | in the vault with that name; (in:notes OR in:work) bread searches both
+
+Operators about a passage
+heading:ingredients | under a heading with this in it, at any level
+has:code | with code; also has:table, has:task, has:image
+lang:python | with code in that language, by any of its names (py, python3)
+code:getUserById | whose code contains these names
+content:flour | whose own text contains these words, not only the title or the tags of their note
+task:call | with a task that contains this
+task-todo:"" | with an open task, whatever its text
+task-done:call | with a finished task that contains this; any mark but a space counts as finished
+
+Dates
+2024  2024-03  2024-03-01  2024-03-01T09:30 | that year, month, day, minute
+2024-W10  2024-Q1 | that week, that quarter
+today  yesterday  monday  fri  march | the day; the latest Monday or Friday; the latest March
+"last week"  "this month"  "last quarter" | the whole week, from Monday, month, quarter or year
+"last monday"  "march 2024" | that day, that month
+"feb 3"  "3 february 2024"  "february 3 2024" | that day; without a year, the latest such day
+"3 days ago"  "two weeks ago"  "a week ago" | that one day; the seven days that began that long ago
+"past 2 weeks"  7d  2w | from then until today
+2024-01..2024-03  2024-01.. | from the beginning of the first to the end of the second
+"""
+
 # Operators of other programs, and what to type here. They are searched as text, with a warning.
 FOREIGN: Mapping[str, str] = {
     "line": "passages are searched as a whole: write the words without line:",

@@ -17,6 +17,7 @@ from vault_kit import FAKE, SAMPLE, indexed_sample, ragvault, sample
 
 from ragvault.cli import main
 from ragvault.config import profiles
+from ragvault.query.operators import OPERATORS
 
 __all__ = ["indexed_sample", "sample"]
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text("utf-8")
@@ -59,6 +60,15 @@ def test_every_option_is_explained_and_the_help_has_an_example(name):
     assert f"\n  ragvault {name}" in said.out
     for each in PROGRAM[name].params:
         assert getattr(each, "help", "") or each.param_type_name == "argument", each.name
+
+
+def test_help_names_every_operator_and_explains_them_offline():
+    listed, explained = ragvault("search", "--help").out, ragvault("help", "operators").out
+
+    for name in OPERATORS:
+        assert re.search(rf"\s{name}:\s", listed), name
+        assert f" {name}:" in explained, name
+    assert "ragvault help operators" in " ".join(listed.split())
 
 
 # They wait for events, fetch from the network, or take long; their own tests run them.

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rank_kit import few
+from vault_kit import ragvault
 
 from ragvault.cli.commands import (
     COMMANDS,
     OTHER_NAMES,
     OWN_OPTIONS,
     check_command,
+    instead_of,
     nearest,
     with_command,
 )
@@ -33,6 +36,8 @@ from ragvault.errors import UsageError
         ("help", "--help"),
         ("help config show", "config show --help"),
         ("help me bake", "search help me bake"),
+        ("help operators", "help operators"),
+        ("help operators of a phone company", "search help operators of a phone company"),
         ("--version", "--version"),
         ("--show-completion=zsh", "--show-completion=zsh"),
         ("", ""),
@@ -67,6 +72,23 @@ def test_a_command_with_two_typing_errors_is_recognised(name, data):
             check_command([word])
         assert f"ragvault search {word}" in refused.value.fix
         assert _search_first([word]) == []
+
+
+NO_WORDS = [name for name in COMMANDS if name in ("status", "doctor", "purge", "tune", "models")]
+
+
+@given(st.sampled_from(NO_WORDS), st.lists(st.sampled_from(["of", "the"]), min_size=2, max_size=4))
+@few
+def test_words_that_begin_with_a_command_get_the_search_for_them(name, words):
+    said = ragvault(name, *words)
+
+    assert said.code == 2
+    assert f"to search for these words: ragvault search {' '.join([name, *words])}" in said.err
+
+
+@pytest.mark.parametrize("line", ["status --jsn now", "status", "rye loaf"])
+def test_what_is_no_question_gets_no_offer_to_search(line):
+    assert instead_of(line.split()) == ""
 
 
 @pytest.mark.parametrize(

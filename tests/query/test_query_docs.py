@@ -10,7 +10,7 @@ import pytest
 
 from ragvault.config.settings import Query
 from ragvault.plan import PARTS
-from ragvault.query.operators import OPERATORS
+from ragvault.query.operators import OPERATORS, SYNTAX
 from ragvault.query.understand import understand
 
 PAGE = (Path(__file__).parents[2] / "docs" / "searching.md").read_text("utf-8")
@@ -48,6 +48,16 @@ def test_the_example_of_a_mistake_is_right_itself(name):
 
     assert example.startswith(f"{name}:")
     understand(f"bread {example}", Query(), now=NOW)
+
+
+def test_the_tables_that_help_prints_are_those_of_the_page():
+    tables = PAGE.split("## Words and phrases\n")[1].split("## When nothing is found")[0]
+    found = re.findall(r"(?m)^\| (`.+?) \| (.+) \|$", tables)
+    rows = [f"{re.sub('` `', '`  `', typed)} | {means}" for typed, means in found]
+
+    printed = [line for line in SYNTAX.splitlines() if " | " in line]
+    bare = str.maketrans("", "", "` ")
+    assert [row.translate(bare) for row in rows] == [line.translate(bare) for line in printed]
 
 
 @pytest.mark.parametrize("part", PARTS)

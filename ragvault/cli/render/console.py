@@ -93,7 +93,7 @@ def confirm(question: str, *, fix: str) -> bool:
 def agree(question: str, *, fix: str) -> bool:
     """Ask before something is changed. Raises UsageError if nobody can answer."""
     if not sys.stdin or not sys.stdin.isatty():
-        raise UsageError("nobody can answer here (not a terminal)", fix=fix)
+        raise UsageError("cannot ask for confirmation: not a terminal", fix=fix)
     return typer.confirm(question, err=True)
 
 
@@ -110,11 +110,12 @@ def error_lines(error: RagvaultError) -> Iterator[str]:
         yield from _two_lines(str(each), each.fix)
 
 
-def misuse(error: Any) -> None:
-    """A command line that Typer refused."""
+def misuse(error: Any, search: str = "") -> None:
+    """A command line that Typer refused, and the search that may have been meant."""
     words = " ".join(error.format_message().split()).rstrip(".")
     path = error.ctx.command_path if error.ctx else "ragvault"
-    for line in _two_lines(words[:1].lower() + words[1:], f"{path} --help"):
+    fix = f"{path} --help; to search for these words: {search}" if search else f"{path} --help"
+    for line in _two_lines(words[:1].lower() + words[1:], fix):
         _complain(line)
 
 
