@@ -65,6 +65,7 @@ from ragvault.store.catalogue import Catalogue
 from ragvault.store.layout import CATALOGUE
 from ragvault.store.links import LinkStats, file_stem
 from ragvault.store.passages import PassagePlace
+from ragvault.text.dates import in_calendar
 from ragvault.text.fold import plain_name
 from ragvault.text.spans import Span, cut
 from ragvault.update import freshness
@@ -749,7 +750,7 @@ def _blank(note: NoteFacts, text: str) -> PassageFacts:
 
 def _changed_note(note: NoteFacts, now: Prepared) -> NoteOnDisk:
     """The passages and sections of a note that was read again."""
-    at = now.file.mtime_ns / 1e9
+    at = in_calendar(now.file.mtime_ns / 1e9)
     note = replace(note, title=now.note.title, modified=at, file_time=at)
     passages = [
         PassageFacts(

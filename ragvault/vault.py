@@ -450,7 +450,7 @@ class Vault:
                 if plan is None or plan.filter is None
                 else catalogue.filtered_notes(plan.filter)
             )
-            dates = {row.id: row.date.at for row in catalogue.facts(chosen)}
+            dates = {row.id: row.date.at for row in catalogue.facts(chosen) if row.date}
             words = plan.text if plan else ""
             notes = catalogue.heads(chosen)
             page = contents(kind, notes, dates, words=words, limit=limit, cursor=cursor)

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ragvault.errors import UsageError
+from ragvault.text.dates import iso_utc
 from ragvault.text.fold import fold_case
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class ListedNote:
 
     note: str
     title: str
-    date: str  # YYYY-MM-DD
+    date: str | None  # YYYY-MM-DD
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,8 @@ def _list(
     kind: Kind, notes: Sequence[Head], dates: Mapping[int, float]
 ) -> Sequence[Counted | ListedNote]:
     if kind == "notes":
-        listed = [ListedNote(note.path, note.title, _day(dates.get(note.id))) for note in notes]
+        days = {note.id: (iso_utc(dates.get(note.id)) or "")[:10] or None for note in notes}
+        listed = [ListedNote(note.path, note.title, days[note.id]) for note in notes]
         return sorted(listed, key=lambda each: each.note)
     return {"tags": tags, "folders": folders, "properties": properties}[kind](notes)
 
@@ -204,11 +205,3 @@ def _texts(value: Any) -> Iterator[str]:
         yield str(value).lower()
     elif value is not None and value != "":
         yield " ".join(str(value).split())
-
-
-def _day(at: float | None) -> str:
-    """The day of a moment; empty where there is none, or no calendar has it."""
-    try:
-        return datetime.fromtimestamp(at, timezone.utc).date().isoformat() if at else ""
-    except (OverflowError, OSError, ValueError):
-        return ""

@@ -14,9 +14,9 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from ragvault.text.dates import iso_utc
 from ragvault.text.printable import safe_json
 
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ def _result(rank: int, result: SearchResult, explain: bool) -> dict[str, Any]:
         "snippet": result.snippet.text,
         "line": result.line,
         "uri": result.uri,
-        "date": None if result.date is None else _utc(result.date.at),
-        "modified": _utc(each.note.modified),
+        "date": None if result.date is None else iso_utc(result.date.at),
+        "modified": iso_utc(each.note.modified),
         "legs": {
             leg: {"rank": place, "score": each.scores.get(leg)} for leg, place in each.ranks.items()
         },
@@ -252,8 +252,3 @@ def _step(step: Step) -> dict[str, Any]:
 
 def _place(candidate: Candidate) -> str:
     return f"{candidate.note.path}:{candidate.lines[0]}"
-
-
-def _utc(seconds: float | None) -> str:
-    moment = datetime.fromtimestamp(seconds or 0.0, timezone.utc)
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -48,7 +48,7 @@ class Result:
     tier: str
     stale: bool
     uri: str
-    modified: str
+    modified: str | None
     legs: Mapping[str, Mapping[str, Any]]
     queries: tuple[str, ...]
     also: tuple[Mapping[str, Any], ...]

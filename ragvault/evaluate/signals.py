@@ -48,6 +48,7 @@ from ragvault.evaluate.questions import Question
 from ragvault.evaluate.run import PreparedSearch, Replay
 from ragvault.plan import LEGS
 from ragvault.ports import NoProgress, Progress
+from ragvault.query.dates import YEARS
 from ragvault.query.understand import understand
 from ragvault.rank.boost import note_age, template_folder, tier_factor
 from ragvault.rank.fuse import KEYWORD_PARTS
@@ -521,6 +522,10 @@ def _text_filters(note: Note, text: str) -> Iterator[FilterProbe]:
 
 def _date_filters(catalogue: Catalogue) -> Iterator[FilterProbe]:
     for each in catalogue.all_stored():
+        if each.date is None:
+            continue
         day = datetime.fromtimestamp(each.date.at, timezone.utc)
+        if day.year not in YEARS:
+            continue
         around = [(day + timedelta(days=shift)).date().isoformat() for shift in (-1, 1)]
         yield FilterProbe("date", "date:" + "..".join(around), each.file.path)

@@ -7,7 +7,8 @@
 
 The first one that is there wins. A date without a zone is taken as UTC, so that one vault has the
 same dates on every machine; a filter compares it with the user's local time. A value that is not a
-date is skipped. This module reads no file and runs no git.
+date, or outside the years 1 to 9999, is skipped: a note can be without a date. This module reads no
+file and runs no git.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ragvault.notes.read import read_obsidian_settings
-from ragvault.text.dates import MONTH_NAME, ORDINAL, month_number, utc_offset
+from ragvault.text.dates import MONTH_NAME, ORDINAL, in_calendar, month_number, utc_offset
 from ragvault.types import Date
 
 CLOCK = (
@@ -107,13 +108,16 @@ def date_of(
     mtime_ns: int,
     git: float | None = None,
     daily: Daily = DAILY,
-) -> Date:
+) -> Date | None:
     """When a note is from, by the first source that knows."""
     if (named := named_date(path, daily)) is not None:
         return Date(named, "name")
     if (written := property_date(properties, ("date", "created", "updated"))) is not None:
         return Date(written, "frontmatter")
-    return Date(mtime_ns / 1e9, "mtime") if git is None else Date(git, "git")
+    if git is not None:
+        return Date(git, "git")
+    at = in_calendar(mtime_ns / 1e9)
+    return None if at is None else Date(at, "mtime")
 
 
 def created_of(
@@ -123,20 +127,22 @@ def created_of(
     mtime_ns: int,
     git: float | None = None,
     daily: Daily = DAILY,
-) -> float:
+) -> float | None:
     """For `created:`; `git` is the first commit. A note about a day need not be from that day, so
     here the property comes before the name."""
     written = property_date(properties, ("created", "date"))
     return _first(written, named_date(path, daily), git, mtime_ns / 1e9)
 
 
-def modified_of(properties: Mapping[str, Any], *, mtime_ns: int, git: float | None = None) -> float:
+def modified_of(
+    properties: Mapping[str, Any], *, mtime_ns: int, git: float | None = None
+) -> float | None:
     """For `modified:`. The name says nothing here; `git` is the last commit."""
     return _first(property_date(properties, ("updated", "modified")), git, mtime_ns / 1e9)
 
 
-def _first(*known: float | None) -> float:
-    return next(at for at in known if at is not None)
+def _first(*known: float | None) -> float | None:
+    return next((at for at in known if in_calendar(at) is not None), None)
 
 
 def property_date(properties: Mapping[str, Any], names: Iterable[str]) -> float | None:
@@ -152,11 +158,11 @@ def moment_of(value: object) -> float | None:
         value = value[0] if value else None
     try:
         if isinstance(value, datetime):
-            return _seconds(value)
+            return in_calendar(_seconds(value))
         if isinstance(value, date):
             return _seconds(datetime(value.year, value.month, value.day))
         if isinstance(value, str | int) and not isinstance(value, bool):
-            return _read(str(value).strip().strip("[]\"' "))
+            return in_calendar(_read(str(value).strip().strip("[]\"' ")))
     except (ValueError, OverflowError):
         pass
     return None
@@ -245,7 +251,7 @@ def day_of(found: Mapping[str, str]) -> float | None:
         return None
     if ordinal := found.get("DDDD"):
         start = _day(int(year), 1, 1)
-        return None if start is None else start + (int(ordinal) - 1) * 86400.0
+        return None if start is None else in_calendar(start + (int(ordinal) - 1) * 86400.0)
     name = found.get("MMMM") or found.get("MMM") or ""
     month = found.get("MM") or found.get("M") or month_number(name)
     return _day(int(year), int(month), int(found.get("DD") or found.get("D") or 0))

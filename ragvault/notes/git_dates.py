@@ -26,6 +26,7 @@ from typing import IO
 from unicodedata import normalize
 
 from ragvault.notes.read import digest_of, read_small
+from ragvault.text.dates import in_calendar
 
 TIMEOUT_S = 30.0
 CHUNK = 1 << 16
@@ -130,15 +131,18 @@ def collect(process: subprocess.Popen[bytes], mark: str, timeout_s: float) -> Gi
 
 
 def commits(log: IO[bytes], mark: bytes) -> Iterator[tuple[str, float]]:
-    """(path, seconds) for each file of each commit, in the order of the log."""
-    at = 0.0
+    """(path, seconds) for each file of each commit, in the order of the log.
+
+    A commit with a date outside the calendar is skipped.
+    """
+    at: float | None = None
     for record in records(log):
         # A commit's line ends in a newline and is followed by the first of its files.
         before, found, rest = record.partition(mark)
         if found and not before.strip(b"\n"):
             seconds, _, record = rest.partition(b"\n")
-            at = float(seconds)
-        if record:
+            at = in_calendar(float(seconds))
+        if record and at is not None:
             yield normalize("NFC", os.fsdecode(record)), at
 
 

@@ -41,6 +41,7 @@ from ragvault.store.database import Database, reading
 from ragvault.store.links import EXTENSIONS, link_key
 from ragvault.store.passages import to_spans
 from ragvault.store.values import INT64, Text, decompress, from_json, from_sql, to_sql
+from ragvault.text.dates import EARLIEST
 from ragvault.text.fold import fold_case
 from ragvault.text.spans import cut
 
@@ -273,7 +274,7 @@ def _dated(leaf: Dated) -> Sql:
     column = f"n.{leaf.date}"
     midnight = f"{column} = CAST({column} AS INTEGER) AND CAST({column} AS INTEGER) % 86400 = 0"
     local = f"{column} IN (SELECT date FROM fields WHERE note_id = n.id AND NOT {_ZONED})"
-    walls, instants = Sql("1"), Sql("1")
+    walls = instants = Sql(f"{column} >= {EARLIEST}")  # a note without a date is before it
     for sign, bound in ((">=", leaf.since), ("<", leaf.until)):
         if bound is not None:
             walls = _both(walls, Sql(f"{column} {sign} ?", (bound.day,)))

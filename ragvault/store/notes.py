@@ -33,6 +33,8 @@ from ragvault.store.passages import (
 from ragvault.store.values import (
     clamped,
     compress,
+    date_from_sql,
+    date_to_sql,
     decompress,
     from_json,
     from_sql,
@@ -77,9 +79,9 @@ class StoredNote:
     file: File
     digest: bytes
     recipe: str
-    date: Date
-    created: float
-    modified: float
+    date: Date | None
+    created: float | None
+    modified: float | None
     indexed_ns: int
     title: str
     length: int  # characters
@@ -92,8 +94,8 @@ class NoteRow(NamedTuple):
     id: int
     path: str
     title: str
-    date: Date
-    modified: float
+    date: Date | None
+    modified: float | None
     file_time: float
     importance: str
     aliases: tuple[str, ...]
@@ -144,9 +146,9 @@ class Notes(Database):
         file: File,
         digest: bytes,
         *,
-        date: Date,
-        created: float,
-        modified: float,
+        date: Date | None,
+        created: float | None,
+        modified: float | None,
         indexed_ns: int,
         recipe: str,
         was: str | None = None,
@@ -195,7 +197,13 @@ class Notes(Database):
 
     @writing
     def touch(
-        self, file: File, *, date: Date, created: float, modified: float, indexed_ns: int
+        self,
+        file: File,
+        *,
+        date: Date | None,
+        created: float | None,
+        modified: float | None,
+        indexed_ns: int,
     ) -> int:
         """Store the stat and the dates of a file whose contents are the same; the note's id.
 
@@ -376,14 +384,18 @@ _STORED = (
 )
 
 
+def _to_date(at: float, source: Any) -> Date | None:
+    return None if (known := date_from_sql(at)) is None else Date(known, source)
+
+
 def _to_note_row(row: Sequence[Any]) -> NoteRow:
     id_, path, title, at, source, modified, mtime_ns, importance, aliases = row
     return NoteRow(
         id_,
         from_sql(path),
         from_sql(title),
-        Date(at, source),
-        modified,
+        _to_date(at, source),
+        date_from_sql(modified),
         mtime_ns / 1e9,
         from_sql(importance),
         from_json(aliases),
@@ -398,9 +410,9 @@ def _to_stored(row: Sequence[Any]) -> StoredNote:
         File(from_sql(path), from_sql(disk), *status),
         digest,
         recipe,
-        Date(at, source),
-        created,
-        modified,
+        _to_date(at, source),
+        date_from_sql(created),
+        date_from_sql(modified),
         indexed_ns,
         from_sql(title),
         length,
@@ -483,11 +495,16 @@ def _old_note(db: Connection, path: str) -> _OldNote | None:
 
 
 def _stat_row(
-    file: File, date: Date, created: float, modified: float, indexed_ns: int
+    file: File,
+    date: Date | None,
+    created: float | None,
+    modified: float | None,
+    indexed_ns: int,
 ) -> tuple[Any, ...]:
     """Columns STAT."""
     times = (file.mtime_ns, file.ctime_ns, file.inode, indexed_ns)
-    dates = (date.at, date.source, created, modified)
+    at, source = (date.at, date.source) if date else (None, "")
+    dates = (date_to_sql(at), source, date_to_sql(created), date_to_sql(modified))
     return (to_sql(file.path), to_sql(file.disk), file.size, *map(clamped, times), *dates)
 
 

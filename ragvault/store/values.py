@@ -10,6 +10,7 @@ a note's text   zlib
 from __future__ import annotations
 
 import json
+import math
 import re
 import zlib
 from base64 import b64decode, b64encode
@@ -18,6 +19,7 @@ from datetime import date, datetime, timezone
 from functools import lru_cache
 from typing import Any
 
+from ragvault.text.dates import in_calendar
 from ragvault.text.fold import fold_case
 
 Text = str | bytes
@@ -47,6 +49,16 @@ def from_sql(value: Text) -> str:
 def clamped(number: int) -> int:
     """A number that SQLite can hold: file systems may claim times centuries away."""
     return max(-INT64, min(INT64, number))
+
+
+def date_to_sql(at: float | None) -> float:
+    """A date, or before all dates where there is none: the columns are sorted and compared."""
+    return -math.inf if at is None else at
+
+
+def date_from_sql(at: float) -> float | None:
+    """The date that `date_to_sql` was given."""
+    return in_calendar(at)
 
 
 def compress(whole: str) -> bytes:
@@ -179,6 +191,6 @@ def _timestamp(iso: str) -> float | None:
     """Seconds since 1970 of an ISO date; UTC where it names no zone."""
     try:
         at = datetime.fromisoformat(iso)
-        return (at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp()
+        return in_calendar((at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp())
     except (ValueError, OverflowError):
         return None

@@ -1,4 +1,4 @@
-"""The grammar of dates that notes and queries share: month names, ordinals, time zones.
+"""What notes and queries share about dates: month names, ordinals, time zones, and the calendar.
 
 Each expression is a part to build larger ones from, to be matched without regard to case.
 """
@@ -6,7 +6,7 @@ Each expression is a part to build larger ones from, to be matched without regar
 from __future__ import annotations
 
 import re
-from datetime import timedelta, timezone
+from datetime import datetime, timedelta, timezone
 
 MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
@@ -17,6 +17,20 @@ ORDINAL = "(?:st|nd|rd|th)?"
 # A month's name or at least its first three letters: sept, september. Longer ones come first.
 MONTH_NAME = "|".join(month[:length] for month in MONTHS for length in range(len(month), 2, -1))
 _OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d\d)?")
+# The calendar of the standard library, which every date is written with: the years 1 to 9999, UTC.
+EARLIEST, LATEST = -62_135_596_800.0, 253_402_300_799.0
+
+
+def in_calendar(at: float | None) -> float | None:
+    """The moment itself, or None where no calendar has it: such a date is no date."""
+    return at if at is not None and EARLIEST <= at <= LATEST else None
+
+
+def iso_utc(at: float | None) -> str | None:
+    """A moment as 2024-03-01T09:30:00Z; None for no date and outside the calendar."""
+    if (at := in_calendar(at)) is None:
+        return None
+    return datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="seconds")[:19] + "Z"
 
 
 def month_number(name: str) -> int:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, islice
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, TypeVar
 
@@ -274,9 +275,9 @@ def _redated(catalogue: Catalogue, dates: Dating, known: Iterable[str]) -> dict[
     return {
         stored.file.path: stored.file
         for stored in catalogue.all_stored()
-        if stored.date.source in ("git", "mtime")
+        if (was := stored.date or Date(-inf, "mtime")).source in ("git", "mtime")
         and stored.file.path not in known
-        and dates.git.last.get(stored.file.path, stored.date.at) != stored.date.at
+        and dates.git.last.get(stored.file.path, was.at) != was.at
     }
 
 
@@ -344,9 +345,9 @@ def _in_batches(items: Iterable[T]) -> Iterator[list[T]]:
 class Dates(TypedDict):
     """The dates of a note, as the catalogue takes them."""
 
-    date: Date
-    created: float
-    modified: float
+    date: Date | None
+    created: float | None
+    modified: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ def contents_text(found: Contents) -> str:
             values = ", ".join(map(_property_value, each.values))
             line = f"{each.notes:6,}  {sign}{each.name}{f': {values}' if values else ''}"
         else:
-            line = f"{each.date:10}  {each.note}{_other_title(each.note, each.title)}"
+            line = f"{each.date or '':10}  {each.note}{_other_title(each.note, each.title)}"
         lines.append(printable(line))
     return "\n".join(lines)
 
