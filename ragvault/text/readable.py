@@ -26,7 +26,10 @@ ITEM, OPEN, DONE, CELL = "\u2022 ", "\u2610 ", "\u2611 ", " \u00b7 "
 _PIPE = "\ue000"  # stands for an escaped `|` until a row is cut into cells
 
 _URL = r"(?P<url>\b(?:https?|ftp|obsidian|file)://[^\s<>\[\]|`]+)"
-_FENCE = re.compile(r"^[ \t>]*(?:[-*+]|\d+[.)])?[ \t]*(?:`{3,}|~{3,})([^\n`]*)$", re.M)
+# No two runs in a row match the same characters: the time is linear in the length of the line.
+_FENCE = re.compile(
+    r"^[ \t>]*(?:(?P<item>[-*+]|\d+[.)])[ \t]*)?(?:`{3,}|~{3,}(?!~))(?P<info>[^\n`]*)$", re.M
+)
 _INLINE = re.compile(
     r"(?P<escape>\\(?!\[\\?\[|\]\\?\])[!-/:-@\[-`{-~])"
     r"|(?P<code>(?<!`)(?P<ticks>`+)(?!`)(?:[^`\n]"
@@ -57,10 +60,10 @@ _BLOCK_TAG = re.compile(r"</?(?:br|p|div|li|tr|td|th|h[1-6])\b", re.I)
 _QUOTE = re.compile(r"^(?:[ \t]*>)+[ \t]?")
 _CALLOUT = re.compile(r"\[!([\w-]+)(?:\|[^\]]*)?\][+-]?[ \t]*")
 _HEADING = re.compile(r"[ ]{0,3}#{1,6}(?:[ \t]+|$)")
-_CLOSING_MARKS = re.compile(r"[ \t]+#+[ \t]*$")
+_CLOSING_MARKS = re.compile(r"(?<![ \t])[ \t]+#+[ \t]*$")
 _BULLET = re.compile(r"[ \t]*(?:[-*+]|(\d{1,9}[.)]))(?:[ \t]+|$)(?:\[([^\]\n])\](?:[ \t]+|$))?")
 _RULE = re.compile(r"[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|=+|-+)$")
-_TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+_TABLE_RULE = re.compile(r"[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*(?:\|[ \t]*)?$")
 
 
 class Line(NamedTuple):
@@ -109,7 +112,7 @@ def readable(text: str, *, code: bool = False, order: Order = "target-first") ->
     `order` is how the vault's wikilinks are written, as in the setting links.order.
     """
     writer = _Writer()
-    for inside, start, end in _code_parts(text, code):
+    for inside, start, end in code_parts(text, code):
         if inside:
             writer.code(text, start, end)
         else:
@@ -124,18 +127,26 @@ def plain_lines(text: str, *, order: Order = "target-first") -> Readable:
     return writer.finished()
 
 
-def _code_parts(text: str, code: bool) -> Iterator[tuple[bool, int, int]]:
-    """The text between fences: whether it is code, and its span."""
+def code_parts(text: str, code: bool) -> Iterator[tuple[bool, int, int]]:
+    """The text between fences: whether it is code, and its span.
+
+    `code` says what the text is where no fence tells.
+    """
     fences = list(_FENCE.finditer(text))
     inside = code and not fences
-    if len(fences) % 2 and not fences[0][1].strip():
-        # Odd: the part begins or ends inside a block. A fence that names no language may close one.
+    if len(fences) % 2 and _may_close(fences[0]):
+        # Odd: the part begins or ends inside a block.
         inside = code or len(fences) > 1
     at = 0
     for fence in fences:
         yield inside, at, fence.start()
         at, inside = min(fence.end() + 1, len(text)), not inside
     yield inside, at, len(text)
+
+
+def _may_close(fence: re.Match[str]) -> bool:
+    """Whether a fence may be the end of a block: it names no language and begins no item."""
+    return not fence["item"] and not fence["info"].strip()
 
 
 # --- Inside a line: links, emphasis, HTML ---

@@ -11,7 +11,9 @@ from itertools import pairwise
 
 from ragvault.text.spans import Span
 
-_END = re.compile(r"(?P<mark>[.!?\u2026]+)[\"'\u201d\u2019)\]*_]*(?=\s|$)|[\u3002\uff01\uff1f]+")
+_END = re.compile(
+    r"(?<![.!?\u2026])(?P<mark>[.!?\u2026]+)[\"'\u201d\u2019)\]*_]*(?=\s|$)|[\u3002\uff01\uff1f]+"
+)
 _LAST_WORD = re.compile(r"[^\s(\[\"'\u201c\u2018]+$")
 _LINE_END = re.compile(r"\n+")
 _ABBREVIATIONS = frozenset(

@@ -541,10 +541,10 @@ def test_code_holds_code_only_and_is_not_among_words(coded):
     [
         ("a sentence", False, ()),
         ("say `ls -l` or ``a`b``", False, ("ls -l", "a`b")),
-        ("before\n```py\nx = 1\n```\nafter `y`", True, ("\nx = 1\n", "y")),
-        ("> - ~~~\n> x = 1\n> ~~~", True, ("\n> x = 1\n",)),
+        ("before\n```py\nx = 1\n```\nafter `y`", True, ("x = 1\n", "y")),
+        ("> - ~~~\n> x = 1\n> ~~~", True, ("> x = 1\n",)),
         ("x = 1\n```\nafter", True, ("x = 1\n",)),
-        ("before\n```py\nx = 1", True, ("\nx = 1",)),
+        ("before\n```py\nx = 1", True, ("x = 1",)),
         ("the middle of a block", True, ("the middle of a block",)),
     ],
 )

@@ -1,17 +1,22 @@
-"""Reading a note takes time in proportion to its length, whatever is in it.
+"""Reading a note, and showing its passages, takes time in proportion to its length, whatever is
+in it.
 
 A vault may come from anyone, and one strange note must not stop the indexing of the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
+from ragvault.answer.snippet import best_snippet, units_of
 from ragvault.config import settings as config
+from ragvault.index.keyword.fields import code_in
 from ragvault.notes.chunk import chunk
-from ragvault.notes.parse import parse
+from ragvault.notes.parse import BLANKS, parse
+from ragvault.text.readable import readable
+from ragvault.types import Passage
 from tests.cost_kit import cpu_seconds
 
 pytestmark = pytest.mark.slow
@@ -61,6 +66,24 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "fields that are never closed": lambda n: "[k:: v " * (n // 8),
     "backslashes": lambda n: "\\" * n + "[[a]]",
     "letters with an accent": lambda n: "é # " * (n // 4),
+    "spaces before a word": lambda n: "one\n" + " " * n + "two\n",
+    "tabs before a word": lambda n: "one\n" + "\t" * n + "two\n",
+    "lines of spaces": lambda n: "one\n" + (" " * 50 + "\n") * (n // 50) + "two\n",
+    "spaces in a block of code": lambda n: "```\none\n" + " " * n + "\ntwo\n```\n",
+    "comments in white space": lambda n: "one" + "%%a%% \n" * (n // 8) + "two\n",
+    "spaces in a heading": lambda n: "# one" + " " * n + "two\n",
+    "spaces in a row of a table": lambda n: "|a|\n|-|\n|" + " " * n + "b\n",
+    "nothing but blank lines": lambda n: "\n" * n,
+    "full stops": lambda n: "." * n + "a\n",
+    "quotation marks behind a full stop": lambda n: "a." + '"' * n + "b\n",
+    "a fence of tildes with a backtick": lambda n: "~" * n + "`\n",
+    "a fence with a long language": lambda n: f"```{'a' * (n // 2)}\n{'code ' * (n // 10)}\n```\n",
+    "a long title": lambda n: f"# {'title ' * (n // 6)}\ntext\n",
+    "a long tag": lambda n: f"#{'a' * n}\n",
+    "a long value of a field": lambda n: f"k:: {'v ' * (n // 2)}\n",
+    "fields of many names": lambda n: "".join(f"k{i}:: v\n" for i in range(n // 10)),
+    "many tags": lambda n: "".join(f"#t{i} " for i in range(n // 7)),
+    "links to headings": lambda n: "[[#a]] " * (n // 7),
 }
 FRONTMATTER: dict[str, Callable[[int], str]] = {  # of up to 64,000 characters
     "spaces after a key": lambda n: "key" + " " * n + "x\n",
@@ -77,6 +100,43 @@ def cost(text: str) -> float:
     return cpu_seconds(
         lambda: chunk(parse("a.md", text, config.Parse(), config.Links()), config.Chunk())
     )
+
+
+def passages(text: str) -> list[Passage]:
+    return chunk(parse("a.md", text, config.Parse(), config.Links()), config.Chunk())[1]
+
+
+def showing_cost(found: Sequence[Passage]) -> float:
+    """CPU seconds to index the words of passages and to show each of them as a result."""
+
+    def work() -> None:
+        for passage in found:
+            code_in(passage.text, "code" in passage.has)
+            best_snippet(readable(passage.text, code=passage.kind == "code"), [], "two words")
+
+    return cpu_seconds(work)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_no_passage_is_long_whatever_is_in_a_note(shape):
+    longest = max((len(each.text) for each in passages(SHAPES[shape](60_000))), default=0)
+
+    assert longest <= config.Chunk().child_max + 2 * BLANKS
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_twice_the_note_is_at_most_three_times_the_work_to_show_it(shape):
+    make = SHAPES[shape]
+
+    assert showing_cost(passages(make(60_000))) <= 3 * showing_cost(passages(make(30_000)))
+
+
+@pytest.mark.parametrize("sign", [" ", "\t", ".", "~", "|", "- ", "> ", "# ", "$", "[", "a."])
+def test_a_text_that_is_no_passage_is_shown_in_linear_time_too(sign):
+    def cost_of(text: str) -> float:
+        return cpu_seconds(lambda: (units_of(readable(text)), code_in(text, has_block=True)))
+
+    assert cost_of(sign * 40_000 + "y`") <= 3 * cost_of(sign * 20_000 + "y`")
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -25,6 +25,7 @@ from typing import Any
 from ragvault.config.settings import Keyword
 from ragvault.plan import EngineDocument, KeywordNote, KeywordPassage
 from ragvault.text.analyze import Analyzer
+from ragvault.text.readable import code_parts
 from ragvault.types import Head, Note, Passage, PassageText
 
 NOTE_FIELDS = ("title", "aliases", "tags", "properties", "keywords", "description", "author")
@@ -151,7 +152,6 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
-_FENCE = re.compile(r"^[ \t>]*(?:[-*+]|\d+[.)])?[ \t]*(`{3,}|~{3,})[^\n`]*$", re.MULTILINE)
 # It begins with the sign itself: three times as fast as with a look at what is before it.
 _INLINE = re.compile(r"(`(?<!``)`*)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 
@@ -162,22 +162,9 @@ def code_in(text: str, has_block: bool) -> tuple[str, ...]:
     With `has_block` the passage contains a block of code or a part of one. Without a fence, all of
     it is code: an indented block, or the middle of a long one.
     """
-    fences = list(_FENCE.finditer(text)) if has_block else []
-    if has_block and not fences:
-        return (text,)
-    found: list[str] = []
-    prose: list[str] = []
-    at, inside = 0, False
-    if fences and len(fences) % 2 and _closes(fences[0]):
-        inside = True  # the passage begins in the middle of a block
-    for fence in fences:
-        (found if inside else prose).append(text[at : fence.start()])
-        at, inside = fence.end(), not inside
-    (found if inside else prose).append(text[at:])
-    found += (match[2] for part in prose for match in _INLINE.finditer(part))
+    parts = list(code_parts(text, has_block)) if has_block else [(False, 0, len(text))]
+    found = [text[start:end] for inside, start, end in parts if inside]
+    for inside, start, end in parts:
+        if not inside:
+            found += (match[2] for match in _INLINE.finditer(text, start, end))
     return tuple(each for each in found if each.strip())
-
-
-def _closes(fence: re.Match[str]) -> bool:
-    """Whether a fence names no language, and so may be the end of a block."""
-    return fence.group().strip(" \t>").strip("`~") == ""
