@@ -167,10 +167,10 @@ class Engines:
         configured = self.config.models.embedder
         return choose_model(stored=stored, configured=configured, explicit=self._explicit)
 
-    def check_models(self, catalogue: Catalogue, *, full: bool) -> None:
-        """Raise ModelUnknown for a mistyped name, before a run does hours of other work."""
-        names = [self.config.models.static, *([self.choice(catalogue).embeds] if full else [])]
-        for name in names:
+    def check_models(self) -> None:
+        """Raise ModelUnknown for a mistyped name, before a vault is remembered or indexed."""
+        models = self.config.models
+        for name in [models.static, *([models.embedder] if self._explicit else [])]:
             with suppress(EngineMissing, ModelUnavailable, ModelUnusable):  # the run warns of it
                 self.embedder(name, offline=True)
 

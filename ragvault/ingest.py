@@ -20,7 +20,6 @@ from contextlib import closing
 from itertools import count
 from math import inf
 from pathlib import Path
-from typing import Literal
 
 from ragvault.config.settings import Config
 from ragvault.engines import Engines
@@ -29,7 +28,7 @@ from ragvault.notes.walk import Walked, walk
 from ragvault.ports import Progress
 from ragvault.store.caches import KEYWORD
 from ragvault.store.catalogue import Catalogue
-from ragvault.types import PassageText
+from ragvault.types import PassageText, Tier
 from ragvault.update.compact import compact_if_due
 from ragvault.update.graph import REGROUP, LinkGraph
 from ragvault.update.keyword import (
@@ -51,7 +50,6 @@ from ragvault.update.vectors import (
 # Pages of full vectors after which superseded static ones are dropped: both tiers of a whole vault
 # at once would make the index half as large again.
 PAGES = 8
-Tier = Literal["keyword", "static", "full"]
 NO_VECTORS = (EngineMissing, ModelUnavailable, ModelUnusable)
 
 
@@ -73,14 +71,12 @@ def ingest(
     again when at least the share `regroup` of the links has changed. After `time_limit` seconds no
     more full vectors are embedded; everything else is finished (`Report.unembedded`).
 
-    Raises VaultEmptied where every note would be removed, unless `allow_empty`; ModelUnknown before
-    anything is done; and whatever `engines.progress` raises.
+    Raises VaultEmptied where every note would be removed, unless `allow_empty`, and whatever
+    `engines.progress` raises.
     """
     began, progress = time.perf_counter(), engines.progress
     until = time.monotonic() + time_limit
     engines.rebuilt.clear()
-    if tier != "keyword":
-        engines.check_models(catalogue, full=tier == "full")
 
     report = update_catalogue(
         root,

@@ -28,6 +28,8 @@ from typing import Any, Literal, NamedTuple
 DERIVED_TEXT = (".canvas",)
 PLAIN_TEXT = (".txt",)  # file types that are not Markdown
 
+Tier = Literal["keyword", "static", "full"]
+TIERS: tuple[Tier, ...] = ("keyword", "static", "full")
 Kind = Literal["prose", "code", "table", "list", "callout"]
 LinkKind = Literal["link", "embed", "property"]
 LinkForm = Literal["wiki", "markdown"]

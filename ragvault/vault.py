@@ -39,7 +39,7 @@ from ragvault.models.load import ModelPool
 from ragvault.ports import Progress
 from ragvault.store import access, layout
 from ragvault.store.catalogue import Catalogue
-from ragvault.types import SearchRequest
+from ragvault.types import TIERS, SearchRequest, Tier
 
 if TYPE_CHECKING:
     from ragvault.answer.contents import Contents, Kind
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from ragvault.answer.results import NotePlace
     from ragvault.answer.status import Status
     from ragvault.answer.vaults import OpenCorpus
-    from ragvault.ingest import Tier
     from ragvault.notes.walk import Walked
     from ragvault.plan import QueryPlan
     from ragvault.update.forget import Forgotten
@@ -120,10 +119,17 @@ class Vault:
         known = layout.vault_of(self.folder)
         return known.name if known else self.root.name
 
+    @property
+    def tier(self) -> Tier:
+        """How far this vault is to be indexed: as last asked for, at first full."""
+        known = layout.vault_of(self.folder)
+        return next((tier for tier in TIERS if known and tier == known.tier), "full")
+
     def index(
         self,
-        tier: Tier = "full",
+        tier: Tier | None = None,
         *,
+        at_most: Tier = "full",
         rebuild: bool = False,
         allow_empty: bool = False,
         offline: bool = False,
@@ -136,6 +142,9 @@ class Vault:
         time_limit: float = inf,
     ) -> Report:
         """Bring the index up to date with the files, and remember the vault.
+
+        The tier is remembered: without one it is the one last asked for, at first "full". `at_most`
+        is how far this run goes, whatever was asked for.
 
         A folder without any note gets no index, and is not remembered, unless `allow_empty`.
 
@@ -152,7 +161,7 @@ class Vault:
         catalogue is rebuilt from the vault, with the vectors that can still be read. A vault
         without notes, whose index has some, is treated as a disk that is not mounted unless
         `allow_empty`. Raises VaultEmptied then, IndexLocked while another process writes,
-        VaultUnreadable, IndexUnusable.
+        VaultUnreadable, IndexUnusable; ModelUnknown before anything is done.
         """
         from ragvault.ingest import ingest
         from ragvault.notes.walk import walk
@@ -166,8 +175,11 @@ class Vault:
                 return Report(skipped=tuple(walked.skipped))
             look = lambda: walked  # noqa: E731
         engines = engines or self.engines(offline=offline, progress=progress)
+        upto = min(tier or self.tier, at_most, key=TIERS.index)
+        if upto != "keyword":
+            engines.check_models()
         adopt_index(self.root, self.folder, self.settings.config, engines.progress)
-        layout.register_vault(self.root, self.folder.parent.parent)
+        layout.register_vault(self.root, self.folder.parent.parent, tier=tier or "")
         with WriterLock(self.folder, command):
             if rebuild:
                 self._demand_notes(allow_empty)  # before anything is deleted
@@ -182,7 +194,7 @@ class Vault:
                     self.root,
                     catalogue,
                     engines,
-                    tier,
+                    upto,
                     look=look,
                     allow_empty=allow_empty,
                     regroup=regroup,
@@ -207,7 +219,7 @@ class Vault:
         engines = self.engines(offline=True, progress=time_left, kit=corpus.engines.kit)
         with suppress(RagvaultError, OSError, OutOfTime):
             self.index(
-                changes.tier,
+                at_most=changes.tier,
                 engines=engines,
                 look=lambda: changes.walked,
                 regroup=inf,
@@ -473,7 +485,7 @@ class Vault:
         from ragvault.answer.status import status
 
         with self.catalogue() as catalogue:
-            return status(self.name, self.root, catalogue, self.settings.config)
+            return status(self.name, self.root, catalogue, self.settings.config, self.tier)
 
     def catalogue(self, write: bool = False) -> Catalogue:
         """The catalogue itself. The caller closes it."""

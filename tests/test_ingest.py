@@ -29,7 +29,13 @@ from write_kit import (
 
 from ragvault.cli.render.reports import index_report
 from ragvault.engines import Engines
-from ragvault.errors import IndexUnusable, ModelUnusable, VaultEmptied, VaultUnreadable
+from ragvault.errors import (
+    IndexUnusable,
+    ModelUnknown,
+    ModelUnusable,
+    VaultEmptied,
+    VaultUnreadable,
+)
 from ragvault.index import graph
 from ragvault.index.keyword.whoosh import WhooshWriter
 from ragvault.index.tiers import Tiers
@@ -87,7 +93,7 @@ def test_an_index_that_knew_one_language_a_passage_learns_the_others_and_embeds_
 ):
     fences = "".join(f"```{name}\nparse_{name}()\n```\n\n" for name in ("haskell", "rust"))
     write(vault.root, {"code.md": fences, "list.md": "- Run:\n  ```sh\n  make_bread\n  ```\n"})
-    vault.index()
+    vault.index("full")
     with closing(sqlite3.connect(vault.folder / "catalogue.sqlite")) as db, db:
         db.execute("UPDATE passages SET lang = 'haskell' WHERE lang = 'haskell rust'")
         db.execute("UPDATE passages SET lang = '' WHERE lang = 'sh'")
@@ -95,7 +101,7 @@ def test_an_index_that_knew_one_language_a_passage_learns_the_others_and_embeds_
     seen = {name: len(model.seen) for name, model in models.items()}
     assert listed(vault, "lang:rust OR lang:bash") == []
 
-    report = vault.index()
+    report = vault.index("full")
 
     assert (report.recut, report.embedded) == (14, 0)
     assert {name: len(model.seen) for name, model in models.items()} == seen
@@ -108,13 +114,13 @@ def test_an_index_that_lost_the_headings_of_short_sections_learns_them_and_embed
 ):
     kinds = "".join(f"## Kind {name}\n\nFew words.\n\n" for name in ("axolotl", "capybara"))
     write(vault.root, {"short.md": f"# Animals\n\n{kinds}"})
-    vault.index()
+    vault.index("full")
     with closing(sqlite3.connect(vault.folder / "catalogue.sqlite")) as db, db:
         db.execute("UPDATE passages SET subheadings = '[]'")
         db.execute("UPDATE notes SET recipe = 'of another reader'")
     models.forget()
 
-    report = vault.index()
+    report = vault.index("full")
 
     assert (report.recut, report.embedded) == (13, 0)
     assert models.seen == []
@@ -130,7 +136,7 @@ def listed(vault, query):
 
 
 def test_a_first_run_embeds_every_text_once_in_each_tier(vault, models):
-    report = vault.index()
+    report = vault.index("full")
 
     assert report.tier == "full"
     for model in ("rough", "fine"):
@@ -177,11 +183,11 @@ def test_a_static_model_that_fails_while_words_are_indexed_costs_no_words(
 
 
 def test_a_second_run_does_nothing(vault, models):
-    vault.index()
+    vault.index("full")
     models.forget()
     before = answers(vault)
 
-    report = vault.index()
+    report = vault.index("full")
 
     assert not report.anything
     assert models.seen == []
@@ -192,7 +198,7 @@ def test_what_has_a_good_vector_has_no_rough_one(vault):
     vault.index("static")
     assert tier_sizes(vault) == {"static": passages(vault)}
 
-    vault.index()
+    vault.index("full")
 
     assert tier_sizes(vault).get("static", 0) == 0
     assert tier_sizes(vault)["full"] == passages(vault)
@@ -215,7 +221,7 @@ def test_a_half_finished_upgrade_finds_the_rest_by_its_rough_vectors(vault, mode
     stored = set(models["fine"].seen)
     models.forget()
 
-    vault.index()
+    vault.index("full")
 
     assert stored.isdisjoint(models["fine"].seen)
     assert models["rough"].seen == []
@@ -284,7 +290,7 @@ def test_rough_vectors_make_room_while_good_ones_come(vault, monkeypatch):
 @pytest.mark.parametrize("tier", ["keyword", "static", "full"])
 def test_going_up_in_steps_ends_where_one_run_ends(vault, tmp_path, tier):
     vault.index(tier)
-    vault.index()
+    vault.index("full")
     other = opened(vault.root, tmp_path / "other")
     other.index()
 
@@ -292,21 +298,21 @@ def test_going_up_in_steps_ends_where_one_run_ends(vault, tmp_path, tier):
 
 
 def test_a_rename_embeds_nothing(vault, models):
-    vault.index()
+    vault.index("full")
     models.forget()
     (vault.root / "0003.md").rename(vault.root / "renamed.md")
 
-    assert vault.index().moved == 1
+    assert vault.index("full").moved == 1
     assert models.seen == []
     assert vault.search("renamed").results[0].note == "renamed.md"
 
 
 def test_a_touched_file_embeds_nothing(vault, models):
-    vault.index()
+    vault.index("full")
     models.forget()
     os.utime(vault.root / "0003.md")
 
-    assert vault.index().touched == 1
+    assert vault.index("full").touched == 1
     assert models.seen == []
 
 
@@ -326,15 +332,15 @@ def test_a_git_checkout_back_and_forth_embeds_nothing(vault, models):
     (vault.root / "new.md").write_text(note(99))
     git("add", "-A")
     git("commit", "-m", "two")
-    vault.index()
+    vault.index("full")
     git("checkout", "one")
-    vault.index()
+    vault.index("full")
     before = answers(vault)
     models.forget()
 
     for branch in ("two", "one", "two", "one"):
         git("checkout", branch)
-        vault.index()
+        vault.index("full")
 
     assert models.seen == []
     assert answers(vault) == before
@@ -343,19 +349,19 @@ def test_a_git_checkout_back_and_forth_embeds_nothing(vault, models):
 def test_editing_one_paragraph_of_a_long_note_embeds_only_what_changed(vault, models):
     paragraphs = [prose(("long", number), sentences=8) for number in range(40)]
     write(vault.root, {"long.md": "\n\n".join(paragraphs)})
-    vault.index()
+    vault.index("full")
     models.forget()
     paragraphs[20] += " Another ending."
     write(vault.root, {"long.md": "\n\n".join(paragraphs)})
 
-    vault.index()
+    vault.index("full")
 
     assert 1 <= len(models["fine"].seen) <= 2
     assert all("Another ending" in text or "ending" in text for text in models["fine"].seen[:1])
 
 
 def test_a_rebuild_embeds_nothing_known(vault, models):
-    vault.index()
+    vault.index("full")
     before = answers(vault)
     models.forget()
 
@@ -367,7 +373,7 @@ def test_a_rebuild_embeds_nothing_known(vault, models):
 
 def test_copies_of_a_text_are_embedded_once(vault, models):
     write(vault.root, {f"copy{i}.md": "# Same\n\nThe very same words." for i in range(5)})
-    vault.index()
+    vault.index("full")
 
     assert sum("very same words" in text for text in models["fine"].seen) == 1
 
@@ -380,7 +386,7 @@ def test_communities_that_could_not_be_stored_are_found_by_the_next_run(
 
     monkeypatch.setattr(Catalogue, "set_link_stats", full)
     with pytest.raises(IndexUnusable):
-        vault.index()
+        vault.index("full")
     monkeypatch.undo()
     vault.index("keyword")
 
@@ -458,7 +464,7 @@ def test_every_block_of_code_is_in_the_code_of_its_passage(vault, monkeypatch, p
 
 
 def test_the_old_model_answers_until_the_new_one_has_read_everything(vault, tmp_path, models):
-    vault.index()
+    vault.index("full")
     old = answers(vault)
     models.forget()
     changed = opened(vault.root, tmp_path / "home", "models.embedder=newer")
@@ -485,12 +491,12 @@ def test_the_old_model_answers_until_the_new_one_has_read_everything(vault, tmp_
 
 
 def test_going_back_to_the_old_model_embeds_nothing(vault, tmp_path, models):
-    vault.index()
+    vault.index("full")
     before = answers(vault)
     opened(vault.root, tmp_path / "home", "models.embedder=newer").index()
     models.forget()
 
-    vault.index()
+    vault.index("full")
 
     assert models.seen == []
     assert answers(vault) == before
@@ -502,7 +508,7 @@ def held(vault):
 
 
 def test_vectors_of_a_replaced_model_go_after_a_day(vault, tmp_path, monkeypatch):
-    vault.index()
+    vault.index("full")
     newer = opened(vault.root, tmp_path / "home", "models.embedder=newer")
     newer.index()
     newer.index()
@@ -518,12 +524,12 @@ def test_vectors_of_a_replaced_model_go_after_a_day(vault, tmp_path, monkeypatch
 
 
 def test_vectors_of_a_model_that_answers_again_stay(vault, tmp_path, monkeypatch):
-    vault.index()
+    vault.index("full")
     opened(vault.root, tmp_path / "home", "models.embedder=newer").index()
-    vault.index()  # back again; now the newer one is the replaced one
+    vault.index("full")  # back again; now the newer one is the replaced one
     now = time.time()
     monkeypatch.setattr(compact.time, "time", lambda: now + compact.GRACE + 1)
-    vault.index()
+    vault.index("full")
 
     assert held(vault) == {"fine"}
 
@@ -531,7 +537,7 @@ def test_vectors_of_a_model_that_answers_again_stay(vault, tmp_path, monkeypatch
 def test_forgetting_a_note_drops_its_vectors_and_no_others_of_a_replaced_model(vault, tmp_path):
     """A model that does not answer may be on its way: its vectors took hours, and say nothing of
     a note that was forgotten once those of its own texts are gone."""
-    vault.index()
+    vault.index("full")
     newer = opened(vault.root, tmp_path / "home", "models.embedder=newer")
     newer.index()
 
@@ -555,7 +561,7 @@ def halfway(vault):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        vault.index(progress=OnStep(stop))
+        vault.index("full", progress=OnStep(stop))
 
 
 def forgets(vault, monkeypatch):
@@ -568,7 +574,7 @@ def indexes_a_day_later(vault, monkeypatch):
     for days in (0, 1):
         later = now + days * (compact.GRACE + 1)
         monkeypatch.setattr(compact.time, "time", lambda later=later: later)
-        vault.index()
+        vault.index("full")
 
 
 @pytest.mark.parametrize("meanwhile", [forgets, indexes_a_day_later])
@@ -580,7 +586,7 @@ def test_a_change_of_model_that_was_stopped_goes_on_where_it_was(
     newer = opened(vault.root, tmp_path / "home", "models.embedder=newer")
     if once:
         newer.index()
-    vault.index()
+    vault.index("full")
     write(vault.root, {"late.md": note(99)})
     models.forget()
     halfway(newer)
@@ -628,7 +634,7 @@ def test_a_tier_that_a_run_saw_every_passage_into_is_not_looked_through_again(va
     assert vault.index("keyword").tier == "static"
     assert asked == [("has_unembedded", "rough@1")]  # what was not looked at
     asked.clear()
-    assert vault.index().tier == "full"
+    assert vault.index("full").tier == "full"
     assert asked[-1] == ("unembedded", "fine@1")
 
 
@@ -639,7 +645,7 @@ def test_a_tier_that_a_run_saw_every_passage_into_is_not_looked_through_again(va
 def test_without_a_model_the_other_tiers_work_and_the_cure_is_named(vault, models, missing):
     models.missing = missing
 
-    report = vault.index()
+    report = vault.index("full")
 
     assert len(report.warnings) == len(missing)
     assert all("models pull" in warning for warning in report.warnings)
@@ -652,10 +658,10 @@ def test_without_a_model_the_other_tiers_work_and_the_cure_is_named(vault, model
 
 def test_a_later_run_adds_what_a_missing_model_left_out(vault, tmp_path, models):
     models.missing = {"rough", "fine"}
-    vault.index()
+    vault.index("full")
     models.missing = set()
 
-    assert vault.index().tier == "full"
+    assert vault.index("full").tier == "full"
 
     other = opened(vault.root, tmp_path / "other")
     other.index()
@@ -785,7 +791,7 @@ def test_everything_an_index_holds_is_closed_to_others(tmp_path, engine):
     vault = opened(tmp_path / "vault", tmp_path / "home", f"keyword.engine={engine}")
     mask = os.umask(0o022)
     try:
-        vault.index()
+        vault.index("full")
     finally:
         os.umask(mask)
 
@@ -820,7 +826,7 @@ def changed(numbers):
 def test_a_changed_note_is_found_before_the_others_have_been_read(tmp_path, at_once, engine):
     write(tmp_path / "vault", notes(12))
     vault = opened(tmp_path / "vault", tmp_path / "home", f"keyword.engine={engine}")
-    vault.index()
+    vault.index("full")
     write(vault.root, changed(range(12)))
     found = []
 
@@ -835,7 +841,7 @@ def test_a_changed_note_is_found_before_the_others_have_been_read(tmp_path, at_o
 
 
 def test_a_note_that_is_cut_anew_is_found_before_the_others_are(vault, tmp_path, at_once):
-    vault.index()
+    vault.index("full")
     every = by_word(vault, "note")
     other = opened(vault.root, tmp_path / "home", "chunk.child_target=300", "chunk.child_max=400")
     found = []
@@ -851,10 +857,10 @@ def test_a_note_that_is_cut_anew_is_found_before_the_others_are(vault, tmp_path,
 
 
 def test_what_followed_meanwhile_ends_where_one_run_ends(vault, tmp_path, at_once):
-    vault.index()
+    vault.index("full")
     write(vault.root, changed(range(0, 12, 2)))
     (vault.root / "0001.md").unlink()
-    vault.index()
+    vault.index("full")
     other = opened(vault.root, tmp_path / "other")
     other.index()
 
@@ -883,7 +889,7 @@ def test_a_first_index_is_written_in_one_go(vault, tmp_path, at_once, monkeypatc
 def test_a_folder_without_a_single_note_empties_no_index(tmp_path, rebuild, left):
     write(tmp_path / "vault", notes(3))
     vault = opened(tmp_path / "vault", tmp_path / "home")
-    vault.index()
+    vault.index("full")
     before = answers(vault)
     aside = vault.root.rename(tmp_path / "aside")
     vault.root.mkdir()
@@ -898,7 +904,7 @@ def test_a_folder_without_a_single_note_empties_no_index(tmp_path, rebuild, left
     assert answers(vault) == before
     shutil.rmtree(vault.root)
     aside.rename(vault.root)
-    assert vault.index().unchanged == 3
+    assert vault.index("full").unchanged == 3
 
 
 def test_a_search_of_an_empty_folder_asks_whether_it_is_mounted(tmp_path):
@@ -933,7 +939,7 @@ def moved(tmp_path, models):
     """A vault whose folder has another name by now."""
     write(tmp_path / "old", notes(5))
     vault = opened(tmp_path / "old", tmp_path / "home")
-    vault.index()
+    vault.index("full")
     (vault.folder / "tuned-default.toml").write_text("")
     layout.set_default_vault(layout.vault_of(vault.folder))
     models.forget()
@@ -949,7 +955,7 @@ def test_a_vault_that_was_moved_keeps_its_index_and_embeds_nothing(moved, models
     report = vault.index(progress=heard)
 
     (tmp_path / "new" / "later.md").unlink()
-    vault.index()
+    vault.index("full")
     assert (report.added, report.unchanged) == (1, 5)
     assert [text for text in models.seen if "Later" not in text] == []
     assert answers(vault) == before
@@ -1005,7 +1011,7 @@ def edit_in_place(path, old, new):
 @pytest.fixture
 def edited(vault):
     write(vault.root, {"quiet.md": "# Quiet\n\nzeppelin over the harbour\n"})
-    vault.index()
+    vault.index("full")
     edit_in_place(vault.root / "quiet.md", "zeppelin", "aeroplan")
     return vault
 
@@ -1029,22 +1035,22 @@ def test_an_edit_that_keeps_size_and_time_is_pending_and_never_shown_as_it_was(e
 
 
 def test_a_changed_mode_is_recorded_and_nothing_is_embedded(vault, models):
-    vault.index()
+    vault.index("full")
     models.forget()
     (vault.root / "0003.md").chmod(0o640)
 
-    report = vault.index()
+    report = vault.index("full")
 
     assert (report.changed, report.touched, report.unchanged) == (0, 1, 11)
     assert models.seen == []
-    assert vault.index().unchanged == 12
+    assert vault.index("full").unchanged == 12
 
 
 # --- The report ---
 
 
 def test_a_passage_is_counted_once_however_many_tiers_embed_it(vault):
-    report = vault.index()
+    report = vault.index("full")
 
     assert report.embedded == report.passages == passages(vault)
     assert report.notes == 12
@@ -1064,7 +1070,7 @@ def test_an_empty_folder_is_told_with_the_extensions_looked_for(tmp_path):
 
 
 def test_compaction_can_be_postponed_and_is_due_until_it_is_done(vault):
-    vault.index()
+    vault.index("full")
     (vault.root / "0003.md").unlink()
     with vault.catalogue() as catalogue:
         before = catalogue.cache("keyword").number
@@ -1074,14 +1080,14 @@ def test_compaction_can_be_postponed_and_is_due_until_it_is_done(vault):
     with vault.catalogue() as catalogue:
         assert catalogue.cache("keyword").number == before
     assert postponed.compact_due
-    assert not vault.index().compact_due
+    assert not vault.index("full").compact_due
     with vault.catalogue() as catalogue:
         assert catalogue.cache("keyword").number > before
     assert not vault.index(postpone_compact=True).compact_due
 
 
 def test_compaction_can_be_cancelled_and_is_still_due(vault):
-    vault.index()
+    vault.index("full")
     (vault.root / "0003.md").unlink()
     vault.index(postpone_compact=True)
 
@@ -1093,7 +1099,7 @@ def test_compaction_can_be_cancelled_and_is_still_due(vault):
         vault.index(progress=OnStep(stop))
 
     assert vault.index(postpone_compact=True).compact_due
-    vault.index()
+    vault.index("full")
     assert answers(vault) == answers(scratch_of(vault))
 
 
@@ -1101,3 +1107,19 @@ def scratch_of(vault):
     scratch = opened(vault.root, vault.folder.parent.parent.parent / "scratch")
     scratch.index()
     return scratch
+
+
+@pytest.mark.parametrize("asked", ["keyword", "static"])
+def test_a_vault_stays_in_the_tier_that_was_asked_for(vault, asked):
+    write(vault.root, {"a.md": "Apples"})
+    assert vault.tier == "full"
+    vault.index(asked)
+    write(vault.root, {"b.md": "Bananas"})
+
+    assert vault.index().tier == asked
+    found = vault.status()
+    assert found.tiers[asked] == found.counts.passages
+    assert not found.pending
+    vault.index(at_most="keyword")
+    assert vault.tier == asked, "how far one run goes is not what was asked for"
+    assert vault.index("full").tier == vault.index().tier == "full"

@@ -110,6 +110,7 @@ def status_json(
             "links": {LINK_STATES.get(state, state): n for state, n in status.counts.links.items()},
             "keyword_engine": status.engine or None,
             "tiers": status.tiers,
+            "tier": status.tier,
             "removed": status.removed,
             "pending": asdict(status.pending) | {"files": files},
             "models": {each.use: {"name": each.name, "here": each.here} for each in status.models},

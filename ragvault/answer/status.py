@@ -19,7 +19,7 @@ from ragvault.store.caches import KEYWORD
 from ragvault.store.catalogue import Catalogue, Counts
 from ragvault.store.links import Dangling
 from ragvault.store.lock import lock_owner
-from ragvault.types import Skipped
+from ragvault.types import Skipped, Tier
 from ragvault.update.freshness import check_vault, waiting
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class Status:
     counts: Counts
     engine: str  # of the keyword index; empty before there is one
     tiers: Mapping[str, int]  # passages by their best tier: full, static, keyword, none
+    tier: Tier  # as last asked for
     pending: Pending
     models: Sequence[ModelState]
     writer: str
@@ -88,8 +89,8 @@ class Status:
         return f"<Status of {self.name}: {self.counts.notes} notes, {self.pending.files} pending>"
 
 
-def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Status:
-    """Everything that `ragvault status` shows."""
+def status(name: str, root: Path, catalogue: Catalogue, config: Config, tier: Tier) -> Status:
+    """Everything that `ragvault status` shows. `tier` is the one this vault was asked to have."""
     writing = lock_owner(catalogue.folder)
     with catalogue.snapshot():
         counts = catalogue.counts()
@@ -103,7 +104,8 @@ def status(name: str, root: Path, catalogue: Catalogue, config: Config) -> Statu
             counts=counts,
             engine=_engine(catalogue),
             tiers=tiers,
-            pending=pending(root, catalogue, config, counts, tiers, len(unworded), walked),
+            tier=tier,
+            pending=pending(root, catalogue, config, counts, tiers, tier, len(unworded), walked),
             models=index_models(catalogue, config.models),
             writer=writing.words(time.time()) if writing else "",
             skipped=catalogue.skipped(),
@@ -160,16 +162,17 @@ def pending(
     config: Config,
     counts: Counts,
     tiers: Mapping[str, int],
+    tier: Tier,
     words: int,
     walked: Walked | None = None,
 ) -> Pending:
-    """What `index` would do, with the tier this vault was last indexed with.
+    """What `index` would do, with the tier that was last asked for.
 
     Pass `walked` if the vault was walked already.
     """
     wordy = tiers["keyword"] + tiers["none"]
     wanted = {"full": tiers["static"] + wordy, "static": wordy}
-    passages = wanted.get(_wanted_tier(catalogue), 0)
+    passages = wanted.get(tier, 0)
     links = counts.links.get("waiting", 0)
     try:
         files = waiting(root, catalogue, config, walked)
@@ -177,11 +180,6 @@ def pending(
     except RagvaultError as error:
         return Pending(passages=passages, links=links, why=str(error), words=words)
     return Pending(*files, passages=passages, links=links, words=words)
-
-
-def _wanted_tier(catalogue: Catalogue) -> str:
-    """The tier of the last run, finished or not."""
-    return next((tier for tier in ("full", "static") if catalogue.tier_model(tier)), "keyword")
 
 
 def index_models(catalogue: Catalogue, settings: Models) -> list[ModelState]:

@@ -41,11 +41,13 @@ def index(
         ),
     ] = None,
     tier: Annotated[
-        Tier,
+        Tier | None,
         typer.Option(
-            "--tier", help="Keywords only, with quick static vectors, or with full vectors."
+            "--tier",
+            help="Keywords only, with quick static vectors, or with full vectors. "
+            "Remembered; at first full.",
         ),
-    ] = Tier.full,
+    ] = None,
     no_vectors: Annotated[
         bool, typer.Option("--no-vectors", help="Same as --tier keyword.")
     ] = False,
@@ -95,8 +97,9 @@ def index(
     ragvault index sample_vault --tier static --offline
     """
     flags = [*(set_ or ()), *([f"models.embedder={model}"] if model else ())]
+    asked = Tier.keyword if no_vectors else tier or (Tier.full if model else None)
     how: Any = {
-        "tier": "keyword" if no_vectors else tier.value,
+        "tier": asked and asked.value,
         "rebuild": rebuild,
         "allow_empty": allow_empty,
         "offline": offline,
@@ -136,6 +139,9 @@ def _indexed(vault: Vault, how: Mapping[str, Any], until: float, json: bool) -> 
             console.report(f"pausing the watcher (pid {watcher.pid}) during this run")
         report = vault.index(progress=shown, time_limit=max(0.0, until - monotonic()), **how)
     looked_for = vault.settings.config.walk.extensions
+    if how["tier"] is None and vault.tier != "full":
+        only = {"keyword": "keywords", "static": "static vectors"}[vault.tier]
+        console.report(f"{only} only, as asked before; for all: ragvault index --tier full")
     if not json:
         console.show(reports.index_report(vault.name, report, looked_for))
     for warning in report.warnings:

@@ -213,7 +213,6 @@ class Watch(Table, frozen=True):
     patience: Seconds = 5.0
     reconcile: Seconds = 300.0
     polling: Seconds = 2.0
-    tier: Literal["keyword", "static", "full"] = "full"
     backlog: Literal["idle", "always", "off"] = "idle"
     answer: bool = True
     threads: Positive = 3

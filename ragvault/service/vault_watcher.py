@@ -22,13 +22,13 @@ from typing import NamedTuple
 from ragvault.config.settings import Walk
 from ragvault.corpus import LocalCorpus
 from ragvault.errors import ConfigError, IndexLocked, IndexMissing, RagvaultError
-from ragvault.ingest import Tier
 from ragvault.models.load import ModelPool
 from ragvault.notes.walk import IncrementalWalk, Walked
 from ragvault.ports import NoProgress, Progress
 from ragvault.service.events import NativeEvents, NoNativeEvents, PathFilter, Poller
 from ragvault.service.idle import Machine
 from ragvault.service.log import describe_unexpected
+from ragvault.types import Tier
 from ragvault.update.freshness import folder_error, is_empty, recipe, waiting
 from ragvault.update.graph import REGROUP
 from ragvault.update.notes import Report
@@ -225,11 +225,9 @@ class VaultWatcher:
         return self.vault.settings.config.watch.backlog
 
     def _tier(self) -> Tier:
-        """How far to index now: full vectors of a backlog may have to wait."""
-        tier = self.vault.settings.config.watch.tier
-        if tier == "full" and self.has_backlog and self._backlog_setting == "off":
-            return "static"
-        return "static" if tier == "full" and self.backlog_waits else tier
+        """How far to index now at most: full vectors of a backlog may have to wait."""
+        waits = self.backlog_waits or (self.has_backlog and self._backlog_setting == "off")
+        return "static" if waits else "full"
 
     def _count_unembedded(self) -> int:
         with self.vault.catalogue() as catalogue:
@@ -248,10 +246,8 @@ class VaultWatcher:
             self._reload_settings()
             if self._is_emptied():
                 return
-            tier = self.vault.settings.config.watch.tier
-            first: Tier = "keyword" if tier == "keyword" else "static"
-            report = self._index(first, interrupt, regroup=math.inf, postpone_compact=True)
-            lacks_vectors = tier == "full" and report.tier != "full"
+            report = self._index("static", interrupt, regroup=math.inf, postpone_compact=True)
+            lacks_vectors = self.vault.tier == "full" and report.tier != "full"
             many = report.added + report.changed + report.recut > FEW_NOTES
             if self.has_backlog is None or many or not lacks_vectors:
                 self.has_backlog = lacks_vectors and self._count_unembedded() > BACKLOG
@@ -314,7 +310,7 @@ class VaultWatcher:
 
     def _index(
         self,
-        tier: Tier,
+        at_most: Tier,
         interrupt: Callable[[], bool],
         regroup: float,
         *,
@@ -325,7 +321,7 @@ class VaultWatcher:
         self.runs += 1
         try:
             report = self.vault.index(
-                tier,
+                at_most=at_most,
                 engines=engines,
                 look=self._walk,
                 regroup=regroup,

@@ -3,7 +3,7 @@
     data/vaults/
         default                  the folder name of the default vault's index
         notes-3f9c01ab/          slug of the vault's folder - hash of its real path
-            vault.json           which vault this is: root, name, created
+            vault.json           which vault this is: root, name, created, tier
             catalogue.sqlite     the truth (catalogue.py)
             access.sqlite        how often notes were opened, if recorded (access.py)
             writer.lock, .json   who is writing (lock.py)
@@ -49,6 +49,7 @@ class KnownVault:
     root: Path
     folder: Path  # of the index
     created: str  # ISO 8601, UTC
+    tier: str = ""  # as last asked for; empty: never asked
 
 
 # --- Index folders ---
@@ -71,11 +72,11 @@ def tuned_file(folder: Path, profile: str) -> Path:
     return folder / f"tuned-{profile}.toml"
 
 
-def register_vault(root: Path, data: Path, name: str = "") -> KnownVault:
+def register_vault(root: Path, data: Path, name: str = "", tier: str = "") -> KnownVault:
     """Create the index folder of a vault and its vault.json; harmless when repeated.
 
     The name is the given one, else the current one, else that of the vault's folder. A number is
-    added to a name that another vault has.
+    added to a name that another vault has. The tier is the given one, else the current one.
     """
     folder, real = index_folder(root, data), root.resolve()
     make_folder(folder)
@@ -83,9 +84,11 @@ def register_vault(root: Path, data: Path, name: str = "") -> KnownVault:
     created = before.created if before else datetime.now(timezone.utc).isoformat(timespec="seconds")
     wanted = name or (before.name if before else real.name) or str(real)
     others = [vault.name for vault in known_vaults(data) if vault.folder != folder]
-    now = KnownVault(_free_name(wanted, others), real, folder, created)
+    tier = tier or (before.tier if before else "")
+    now = KnownVault(_free_name(wanted, others), real, folder, created, tier)
     if now != before:
         card = {"root": str(now.root), "name": now.name, "created": now.created}
+        card |= {"tier": tier} if tier else {}
         replace_file(folder / VAULT, json.dumps(card, indent=1).encode())
     return now
 
@@ -102,7 +105,8 @@ def vault_of(folder: Path) -> KnownVault | None:
     """The vault of an index folder; None where vault.json is missing or damaged."""
     try:
         card = json.loads((folder / VAULT).read_bytes())
-        return KnownVault(str(card["name"]), Path(card["root"]), folder, str(card["created"]))
+        name, root, tier = str(card["name"]), Path(card["root"]), str(card.get("tier", ""))
+        return KnownVault(name, root, folder, str(card["created"]), tier)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -230,6 +230,17 @@ def test_every_passage_has_its_vector_in_the_end(watched):
         assert not catalogue.unembedded(catalogue.tier_model("full"))
 
 
+def test_a_vault_that_was_left_without_vectors_on_purpose_stays_so(watched):
+    assert soon(watched.is_done)
+    watched.vault_watcher.vault.index("keyword")
+    (watched.root / "late.md").write_text("gnu\n")
+
+    assert watched.finds("gnu", "late.md")
+    assert soon(watched.is_done)
+    with watched.vault_watcher.vault.catalogue() as catalogue:
+        assert len(catalogue.unembedded(catalogue.tier_model("full"))) == 1
+
+
 def test_a_vault_that_goes_and_comes_back_is_taken_up_again(watched):
     aside = watched.root.with_name("aside")
     watched.root.rename(aside)

@@ -241,7 +241,8 @@ def _vectors(found: Status) -> str:
         "none": "not indexed yet",
     }
     parts = [f"{number:,} {words[tier]}" for tier, number in found.tiers.items() if number]
-    return ", ".join(parts) or "none"
+    asked = " (as asked; for all: ragvault index --tier full)" * (found.tier != "full")
+    return (", ".join(parts) or "none") + asked
 
 
 def _pending(found: Pending) -> str:
