@@ -31,7 +31,6 @@ from ragvault.cli.render.reports import index_report
 from ragvault.engines import Engines
 from ragvault.errors import (
     IndexUnusable,
-    ModelUnknown,
     ModelUnusable,
     VaultEmptied,
     VaultUnreadable,
