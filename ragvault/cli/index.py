@@ -133,11 +133,14 @@ def _indexed(vault: Vault, how: Mapping[str, Any], until: float, json: bool) -> 
     from ragvault.cli.render import reports
     from ragvault.service.process import pause_watcher
 
+    first = not vault.folder.exists()
     kept = "finished work is kept. Run the same command again to continue"
     with pause_watcher(vault.root) as watcher, progress(kept) as shown:
         if watcher:
             console.report(f"pausing the watcher (pid {watcher.pid}) during this run")
         report = vault.index(progress=shown, time_limit=max(0.0, until - monotonic()), **how)
+    if first:
+        _say_neighbours(vault)
     looked_for = vault.settings.config.walk.extensions
     if how["tier"] is None and vault.tier != "full":
         only = {"keyword": "keywords", "static": "static vectors"}[vault.tier]
@@ -150,3 +153,23 @@ def _indexed(vault: Vault, how: Mapping[str, Any], until: float, json: bool) -> 
         why = ", ".join(filter(None, (skip.reason, skip.detail)))
         console.detail(f"skipped {skip.path}: {why}")
     return report
+
+
+def _say_neighbours(vault: Vault) -> None:
+    """A vault that is new: say which others have its folder's name, or share notes with it."""
+    from ragvault.vault import known
+
+    root = vault.root.resolve()
+    for other in known():
+        if other.folder == vault.folder:
+            continue
+        if other.name.casefold() == root.name.casefold() != vault.name.casefold():
+            console.report(
+                f"this vault is called {vault.name}: {other.name} is the one in {other.root}"
+            )
+        if root.is_relative_to(other.root) or other.root.is_relative_to(root):
+            inner, outer = sorted((root, other.root), key=lambda each: -len(each.parts))
+            console.report(
+                f"warning: {inner} is inside the vault {outer}: its notes are in both indexes. "
+                f"To keep one: ragvault vaults remove NAME"
+            )

@@ -37,6 +37,7 @@ from ragvault.config import folders
 from ragvault.errors import DISTRIBUTION, IndexUnusable, RagvaultError, UsageError
 from ragvault.store import layout
 from ragvault.store.lock import WriterLock
+from ragvault.text.printable import printable
 
 app = typer.Typer()
 
@@ -87,17 +88,18 @@ def forget_command(
         raise UsageError("name a note, or use --removed", fix="ragvault forget --help")
     opened = Vault.open(vault)
     kept = "something may be left. Run the same command again to erase it"
-    with pause_watcher(opened.root), progress(kept) as shown:
+    with pause_watcher(opened.root) as watcher, progress(kept) as shown:
         forgotten = opened.forget(note, progress=shown)
     if note is not None and not forgotten.notes:
         console.report(f"no note called {note} is in the index")
     console.result(forgotten, reports.forgotten(opened.name, forgotten), json=json)
     if still := forgotten.still_there:
-        console.report(
-            f"the next index will add again what is still in the vault: {listed(still)}; to "
-            "exclude it, add to .ragignore at the top of the vault: "
-            f"{'  '.join(ignore_lines(still, note))}"
-        )
+        again = f"the watcher (pid {watcher.pid})" if watcher else "the next index"
+        console.report(f"still in the vault, so {again} will add it again: {listed(still)}")
+        lines = "  ".join(ignore_lines(still, note))
+        then = ", then forget it again" if watcher else ""
+        file = printable(str(opened.root / ".ragignore"))
+        console.report(f"to keep it out, add this line to {file}{then}: {printable(lines)}")
 
 
 @app.command("purge")

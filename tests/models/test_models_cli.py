@@ -38,7 +38,8 @@ def test_list_shows_licence_origin_and_what_is_not_here(home, capsys):
     assert main(["models", "list"]) == 0
     shown = capsys.readouterr().out
     assert "tiny  (embedder, onnx)" in shown
-    assert "made by nobody, licence MIT; from hub owner/name" in shown
+    assert "made by nobody, licence MIT\n" in shown
+    assert "fetched from hub owner/name; hash pinned" in shown
     assert "not installed" in shown
 
 

@@ -81,7 +81,10 @@ def forgotten(name: str, found: Forgotten) -> str:
     if not found.notes:
         return f"{printable(name)}: erased what was left of deleted notes and edits"
     notes, passages = counted(len(found.notes), "note"), counted(found.passages, "passage")
-    head = f"{printable(name)}: forgot {notes} ({passages}); nothing is left in any file"
+    left = "nothing is left in any index file"
+    if found.still_there:
+        left = "removed from the index only"  # and cli/remove.py says that it will come back
+    head = f"{printable(name)}: forgot {notes} ({passages}); {left}"
     return "\n".join([head, *map(printable, found.notes)])
 
 
@@ -355,15 +358,16 @@ def _vault(row: VaultRow, widest: int) -> str:
 
 
 def models_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Four lines per model: name, description, origin, and where it is."""
+    """Five lines per model: name, maker, description, sources, and where it is."""
     lines = []
     for row in rows:
         sources = ", ".join(row["sources"])
         installed = row["path"] or f"not installed; {row['download_bytes'] / 1e6:.0f} MB to fetch"
         lines += [
             f"{row['name']}  ({row['kind']}, {row['engine']})",
+            f"    made by {row['origin']}, licence {row['licence']}",
             f"    {row['about']}",
-            f"    made by {row['origin']}, licence {row['licence']}; from {sources}",
+            f"    fetched from {sources}; hash pinned, nothing in a package is executed",
             f"    {installed}",
         ]
     return "\n".join(lines)
