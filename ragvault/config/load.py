@@ -1,6 +1,6 @@
 """Settings in effect, and where each one came from.
 
-    flag  >  environment  >  <vault>/.ragvault.toml  >  tuned.toml  >  config.toml  >  default
+    flag > environment > <vault>/.ragvault.toml > tuned.toml > config.toml > dendron.yml > default
 
 config.toml is the user's, for every vault; tuned.toml is what `ragvault tune` found for one vault
 and profile, beside the index.
@@ -68,6 +68,7 @@ def load_settings(
     environ = os.environ if environ is None else environ
     files = list(_files(vault, tuned, environ))
     sources = [
+        *([] if vault is None else marks(vault)),
         *(_attempt(from_file, path, kind) for path, kind in files),
         _attempt(from_environment, environ),
         _attempt(from_flags, flags),
@@ -135,6 +136,17 @@ def _files(
         yield tuned, "tuned file"
     if vault is not None and os.path.lexists(vault / VAULT_FILE):
         yield vault / VAULT_FILE, "vault file"
+
+
+def marks(vault: Path) -> list[Source]:
+    """What the files of another program say about a vault; a setting of any kind wins.
+
+    Dendron writes [[label|note]]. Its file is in the workspace, which is the vault or around it.
+    """
+    for folder in (vault, vault.parent):
+        if (at := folder / "dendron.yml").is_file():
+            return [Source("vault file", [(("links", "order"), "label-first")], lambda _: str(at))]
+    return []
 
 
 def _attempt(read: Callable[..., Source], *args: Any) -> Source | ConfigError:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ragvault import __version__
 from ragvault.answer.results import changed_files
@@ -40,6 +40,8 @@ from ragvault.errors import (
 )
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.signals import Signal, count_signals
+from ragvault.notes.links import Order, find_wiki
+from ragvault.notes.resolve import Resolver
 from ragvault.notes.walk import IncrementalWalk
 from ragvault.ports import CacheBroken, NoProgress, Progress
 from ragvault.store.caches import KEYWORD, vector_cache
@@ -54,6 +56,7 @@ State = Literal["fine", "note", "behind", "broken"]
 
 # 3: the index is out of date; 4: something cannot be used.
 EXIT_CODES: dict[State, int] = {"fine": 0, "note": 0, "behind": 3, "broken": 4}
+FEW_BROKEN = 10  # links with a label: fewer say nothing of how a vault is written
 LIBRARIES = {  # module: what it is for
     "numpy": "vectors",
     "faiss": "vector search",
@@ -141,6 +144,7 @@ def _diagnose_index(vault: Vault, now: datetime, progress: Progress) -> Iterator
         yield check_watching(Path(status.root), vault.settings.config.walk)
     with vault.catalogue() as catalogue:
         found = list(check_index(catalogue, engines, status))
+        found += check_link_order(catalogue, vault.settings.config.links.order)
     yield from found
     if any(each.part == "catalogue" and each.state == "broken" for each in found):
         return
@@ -314,6 +318,33 @@ def check_index(catalogue: Catalogue, engines: Engines, status: Status) -> Itera
         yield _check_keyword_index(catalogue, engines)
         yield from _check_vector_indexes(catalogue, engines)
     yield from _check_files(status)
+
+
+def check_link_order(catalogue: Catalogue, order: Order) -> Iterator[Finding]:
+    """Whether most broken links would lead to a note if their two parts were read the other way."""
+    broken = catalogue.broken_with_label()
+    if len(broken) < FEW_BROKEN:
+        return
+    other: Order = "target-first" if order == "label-first" else "label-first"
+    names = (_Named(path, aliases) for path, _, aliases in catalogue.names())
+    resolver = Resolver(names, lambda path: ((), {}))
+    turned = 0
+    for path, target, label in broken:
+        pair = (target, label) if order == "target-first" else (label, target)
+        links = find_wiki(f"[[{'|'.join(pair)}]]", other)
+        turned += any(resolver.resolve(path, link).path is not None for link in links)
+    if turned > len(broken) / 2:
+        yield Finding(
+            "links",
+            "note",
+            f"{turned:,} of {len(broken):,} broken links with a label work if read {other}",
+            f'write links.order = "{other}" into .ragvault.toml in the vault, then: {INDEX}',
+        )
+
+
+class _Named(NamedTuple):
+    path: str
+    aliases: tuple[str, ...]
 
 
 def _check_files(status: Status) -> Iterator[Finding]:

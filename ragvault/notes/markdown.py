@@ -19,6 +19,7 @@ from ragvault.config import settings as config
 from ragvault.notes import frontmatter
 from ragvault.notes.layout import Parsed, read_layout
 from ragvault.notes.links import (
+    LOGSEQ_SLASH,
     NOTE_SUFFIX,
     find_wiki,
     from_markdown,
@@ -77,7 +78,8 @@ def parse_markdown(
             tuple(parsed.blocks), tuple(sorted(parsed.held)), _marks(seen, parsed, found)
         ),
     )
-    return _with_fields(note, front)
+    above = blank_out(text, [*hidden, *comments])[: note.headings[0].start] if note.headings else ""
+    return _with_fields(note, front, opens=not above.strip())
 
 
 def _read(text: str, hidden: list[Span], body: int) -> tuple[Parsed, list[Span], list[str]]:
@@ -198,13 +200,17 @@ def _block_before(starts: Sequence[int], line: int) -> int:
     return starts[here - 1] if starts[here] == line and here > 0 else starts[here]
 
 
-def _with_fields(note: Note, front: frontmatter.Front) -> Note:
-    """The note with the fields of its frontmatter that searching and ranking use."""
+def _with_fields(note: Note, front: frontmatter.Front, *, opens: bool) -> Note:
+    """The note with the fields of its frontmatter that searching and ranking use.
+
+    `opens`: nothing but comments is above its first heading, which is the title then, if a first
+    level one.
+    """
     known = {name.lower(): value for name, value in front.properties.items()}
     text = {name: frontmatter.text_of(known.get(name)) for name in _TEXT_FIELDS}
     return replace(
         note,
-        title=text["title"] or _first_h1(note) or stem(note.path),
+        title=text["title"] or (_heading_1(note) if opens else "") or stem(note.path),
         aliases=frontmatter.words_of(known, "aliases", "alias"),
         description=text["description"],
         keywords=frontmatter.words_of(known, "keywords", "keyword"),
@@ -217,13 +223,15 @@ def _with_fields(note: Note, front: frontmatter.Front) -> Note:
 _TEXT_FIELDS = ("title", "description", "importance")
 
 
-def _first_h1(note: Note) -> str:
-    return next((h.text for h in note.headings if h.level == 1 and h.text), "")
+def _heading_1(note: Note) -> str:
+    first = note.headings[:1]
+    return first[0].text if first and first[0].level == 1 else ""
 
 
 def stem(path: str) -> str:
     """The file's name without folder and suffix, as a person reads it."""
-    return unicodedata.normalize("NFC", NOTE_SUFFIX.sub("", path.rpartition("/")[2]))
+    name = NOTE_SUFFIX.sub("", path.rpartition("/")[2])
+    return unicodedata.normalize("NFC", name.replace(LOGSEQ_SLASH, "/"))
 
 
 # --- Marks: where tasks and pictures are, and tables written in HTML ---

@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from ragvault.notes.links import NOTE_SUFFIX
+from ragvault.notes.links import LOGSEQ_SLASH, NOTE_SUFFIX
 from ragvault.types import Heading, Link, Target, Via
 
 Anchors = tuple[Sequence[Heading], Mapping[str, int]]
@@ -53,7 +53,7 @@ class Resolver:
         self._anchors = anchors or (lambda path: _anchors_of(known[path]))
 
     def _add(self, note: NamedNote) -> None:
-        bare = name_key(NOTE_SUFFIX.sub("", note.path))
+        bare = _bare(note.path)
         self._paths[bare].append(note.path)
         self._names[bare.rpartition("/")[2]].append(note.path)
         self._folders.add(bare.rpartition("/")[0])
@@ -96,7 +96,7 @@ class Resolver:
         paths = self._names.get(name.rpartition("/")[2], [])
         if "/" not in name:
             return paths
-        return [p for p in paths if name_key(NOTE_SUFFIX.sub("", p)).endswith("/" + name)]
+        return [p for p in paths if f"/{_bare(p)}".endswith("/" + name)]
 
     def _placed(self, target: Target, link: Link) -> Target:
         if not link.anchor or target.path is None:
@@ -106,6 +106,11 @@ class Resolver:
         return Target(
             target.status, target.path, target.via, start, start is not None, target.others
         )
+
+
+def _bare(path: str) -> str:
+    """The path of a note as links spell it."""
+    return name_key(NOTE_SUFFIX.sub("", path)).replace(LOGSEQ_SLASH, "/")
 
 
 def name_key(name: str) -> str:

@@ -159,6 +159,14 @@ class Links(Database):
         ]
 
     @reading
+    def broken_with_label(self) -> list[tuple[str, str, str]]:
+        """(path, target, label) of the unresolved wikilinks that have a label."""
+        query = """
+            SELECT path, target, text FROM links JOIN notes ON notes.id = note_id
+            WHERE status = 'unresolved' AND form = 'wiki' AND text != ''"""
+        return [(from_sql(p), from_sql(t), from_sql(x)) for p, t, x in self._db.execute(query)]
+
+    @reading
     def successors(self) -> dict[int, set[int]]:
         """Old note -> the notes that replace it: their `supersedes` property links to it."""
         query = "SELECT id, supersedes FROM notes WHERE supersedes != '[]'"
@@ -386,7 +394,8 @@ def link_key(name: str) -> str:
 
     The vault's own folder is `/`; an empty name, which is a link into its own note, stays empty.
     """
-    key = fold_case(name).replace("\\", "/").strip("/ ").rpartition("/")[2].strip()
+    parts = fold_case(name).replace("\\", "/").replace("___", "/")  # Logseq's / in a file name
+    key = parts.strip("/ ").rpartition("/")[2].strip()
     if key.endswith(EXTENSIONS):
         return key.rpartition(".")[0]
     return key or ("/" if name else "")

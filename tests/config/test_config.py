@@ -585,3 +585,17 @@ def test_the_first_problems_are_shown_and_the_others_counted(tmp_path):
 
     assert len(caught.value.problems) == 21
     assert str(caught.value.problems[-1]) == "19,980 more problems are not shown"
+
+
+def test_a_dendron_workspace_says_how_its_links_are_written_and_a_person_says_it_louder(tmp_path):
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    environ = {"RAGVAULT_HOME": str(tmp_path / "home")}
+    assert load_settings(vault, environ=environ).config.links.order == "target-first"
+    (tmp_path / "dendron.yml").write_text("version: 5\n")
+    for folder in (vault, tmp_path):
+        found = load_settings(folder, environ=environ)
+        assert found.config.links.order == "label-first"
+        assert found.origin["links.order"] == f"vault file {tmp_path / 'dendron.yml'}"
+    (vault / ".ragvault.toml").write_text('links.order = "target-first"\n')
+    assert load_settings(vault, environ=environ).config.links.order == "target-first"
