@@ -7,8 +7,8 @@
 
 A probe is a name that exactly one note has (title, alias or file name), typed in another form: with
 a question around it, in the plural, with or without hyphens, with a curly apostrophe, misspelt,
-abbreviated, in part, with its folder. The note must come first. Notes without text are left out:
-they answer nothing. The questions of
+abbreviated, in part, with its folder. The note must come first. Notes without text (only
+frontmatter, or empty) are asked for by a part of their name alone. The questions of
 `questions/garden-typed.jsonl` are asked beside them.
 
 Common words are asked, too: titles of one word that many passages have (`index`, `note`). There the
@@ -59,7 +59,11 @@ FRAMES = (
     "explain {}",
 )
 WITHOUT = 'retrieve.legs=["vector","keyword","code","graph"]'
-FORMS = ("frame", "plural", "hyphen", "curly", "misspelt", "abbreviated", "partial", "folder")
+WITHOUT_TEXT = "partial, note without text"
+FORMS = (
+    *("frame", "plural", "hyphen", "curly", "misspelt", "abbreviated", "partial", "folder"),
+    WITHOUT_TEXT,
+)
 NOT_ASKED = re.compile(r'[":()\[\]{}<>#*|\\/@$%&=~`^]|^-|\b(?:AND|OR|NOT)\b|\d{4}')
 _BRACKETED = re.compile(r"\(([A-Z][A-Za-z]{1,6})\)")
 
@@ -77,6 +81,7 @@ class Name(NamedTuple):
 
     text: str
     path: str
+    has_text: bool = True
 
 
 # --- Probes ---
@@ -86,21 +91,18 @@ def unique_names(index: LocalCorpus) -> tuple[list[Name], dict[str, set[str]]]:
     """Names of one note each, that can be typed as a query; and every word's notes."""
     notes: dict[str, set[str]] = {}
     words: dict[str, set[str]] = {}
-    texts: dict[str, tuple[str, str]] = {}
+    texts: dict[str, Name] = {}
     for row in index.catalogue.name_rows():
         stem = Path(row.path).stem
-        blank = not index.catalogue.passage_ids_of(row.id)
+        passages = index.catalogue.passages_of(row.path)
+        has_text = any(each.passage.kind != "properties" for each in passages)
         for text in (row.title, stem, *row.aliases):
             notes.setdefault(typed_name(text), set()).add(row.path)
             for word in plain_words(text):
                 words.setdefault(word, set()).add(row.path)
-        for text in () if blank else (row.title, *row.aliases):
-            texts.setdefault(typed_name(text), (text, row.path))
-    found = [
-        Name(text, path)
-        for key, (text, path) in texts.items()
-        if len(notes[key]) == 1 and _is_typed(text)
-    ]
+        for text in (row.title, *row.aliases):
+            texts.setdefault(typed_name(text), Name(text, row.path, has_text))
+    found = [name for key, name in texts.items() if len(notes[key]) == 1 and _is_typed(name.text)]
     return found, words
 
 
@@ -121,6 +123,7 @@ def probes(index: LocalCorpus, seed: int = 0) -> list[Probe]:
         some = [
             Probe(form, query, (name.path,))
             for name in names
+            if name.has_text == (form != WITHOUT_TEXT)
             for query in _typed(form, name, words, abbreviations, chance)
             if query and query != name.text and typed.get(typed_name(query)) in (None, name.path)
         ]
@@ -158,6 +161,10 @@ def _typed(
                 yield letters
     elif form == "partial":
         yield partial(text, words)
+    elif form == WITHOUT_TEXT:
+        # `book` means Books and not Book Template.
+        word = partial(text, words)
+        yield "" if plural(word or "-") in words else word
     elif form == "folder" and "/" in name.path:
         yield f"{Path(name.path).parent.name} {text}".lower()
 

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from ragvault.ports import FetchVectors, Reranker
 
 Exact = Literal["", "title", "alias", "phrase"]
-# Where a passage comes from: the index, a file that changed since, or a note without any passage.
-Origin = Literal["index", "file", "blank"]
+# Where a passage comes from: the index, or a file that changed since.
+Origin = Literal["index", "file"]
 Key = tuple[float, str, int, int]
 
 

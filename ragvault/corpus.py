@@ -349,23 +349,17 @@ class LocalCorpus:
         return set((ids if scope is None else ids[among(ids, scope)]).tolist())
 
     def notes_by_date(self, tree: Filter | None, limit: int) -> NoteList:
-        """The notes that a filter keeps, newest first, each as its first passage that is kept.
-
-        A note without a passage (all frontmatter, or empty) is listed as a blank one.
-        """
+        """The notes that a filter keeps, newest first, each as its first passage that is kept."""
         matching = cache(self._matching)  # both filters below ask for the same words
         notes = self.catalogue.filtered_notes(tree, matching)
         kept = self.catalogue.filtered_passages(tree, matching)
         permitted = None if kept is None else set(kept.tolist())
-        firsts: dict[int, int | None] = {}
-        for note in notes:
+        firsts: list[int] = []
+        for note in notes[:limit]:
             passages = self.catalogue.passage_ids_of(note)
-            inside = [id_ for id_ in passages if permitted is None or id_ in permitted]
-            if inside or not passages:
-                firsts[note] = inside[0] if inside else None
-            if len(firsts) == limit:
-                break
-        return NoteList(self._first_passages(firsts), len(notes))
+            firsts += [id_ for id_ in passages if permitted is None or id_ in permitted][:1]
+        known = self.passages(firsts)
+        return NoteList([known[id_] for id_ in firsts if id_ in known], len(notes))
 
     def _matching(self, holds: MatchesWords) -> list[int]:
         """Every passage that a condition on words keeps."""
@@ -404,12 +398,12 @@ class LocalCorpus:
         return self.tiers.scores_of(vectors, passages)
 
     def tiers_of(self, passages: Sequence[PassageFacts]) -> dict[int, str]:
-        """The tier of each passage; a blank note has that of the whole index."""
+        """The tier of each passage."""
         import numpy as np
 
         from ragvault.index.ids import among
 
-        tiers = {each.id: self.tier if each.origin == "blank" else "keyword" for each in passages}
+        tiers = dict.fromkeys((each.id for each in passages), "keyword")
         ids = np.array(list(tiers), np.int64)
         for tier, members in self.tiers.members().items():
             tiers.update(dict.fromkeys(ids[among(ids, members)].tolist(), tier))
@@ -580,21 +574,8 @@ class LocalCorpus:
         }
 
     def first_passages(self, notes: Sequence[int]) -> list[PassageFacts]:
-        return self._first_passages(
-            {note: next(iter(self.catalogue.passage_ids_of(note)), None) for note in notes}
-        )
-
-    def _first_passages(self, firsts: Mapping[int, int | None]) -> list[PassageFacts]:
-        """One passage of each of these notes; None is a note without any."""
-        blank = [note for note, passage in firsts.items() if passage is None]
-        self._read_notes(blank)
-        self._texts.fetch(blank)
-        known = self.passages([passage for passage in firsts.values() if passage is not None])
-        return [
-            _blank(self._facts[note], self._texts(note)[0]) if passage is None else known[passage]
-            for note, passage in firsts.items()
-            if passage is None or passage in known
-        ]
+        firsts = [id_ for note in notes for id_ in self.catalogue.passage_ids_of(note)[:1]]
+        return list(self.passages(firsts).values())
 
     def notes_of(self, passages: Sequence[int]) -> dict[int, int]:
         return self.catalogue.notes_of_passages(passages)
@@ -738,14 +719,7 @@ def _unindexed_id(note: int, ordinal: int) -> int:
     return -_section_id(note, ordinal) - 1
 
 
-# --- Notes without a passage, and notes that changed on disk ---
-
-
-def _blank(note: NoteFacts, text: str) -> PassageFacts:
-    """A note without a passage: an empty text that has all of its lines."""
-    id_ = _unindexed_id(note.id, 0)
-    lines = text.count("\n") + (not text.endswith("\n"))
-    return PassageFacts(id_, note, section=id_, lines=(1, lines), origin="blank")
+# --- Notes that changed on disk ---
 
 
 def _changed_note(note: NoteFacts, now: Prepared) -> NoteOnDisk:
@@ -757,7 +731,10 @@ def _changed_note(note: NoteFacts, now: Prepared) -> NoteOnDisk:
             _unindexed_id(note.id, passage.ordinal),
             note,
             passage.ordinal,
-            _section_id(note.id, passage.section),
+            # Without a section it must not be taken for one of the index.
+            _section_id(note.id, passage.section)
+            if now.sections
+            else _unindexed_id(note.id, passage.ordinal),
             passage.headings,
             passage.kind,
             passage.text,
@@ -772,7 +749,6 @@ def _changed_note(note: NoteFacts, now: Prepared) -> NoteOnDisk:
     return NoteOnDisk(
         "changed",
         passages,
-        None if passages else _blank(note, now.note.text),
         _with_neighbours(sections, texts, now.sections),
         _with_neighbours(
             [each.id for each in passages], [each.text for each in now.passages], now.passages

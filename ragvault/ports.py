@@ -466,7 +466,6 @@ class NoteOnDisk(NamedTuple):
 
     state: Literal["same", "gone", "changed", "unreadable"]
     passages: Sequence[PassageFacts] = ()
-    blank: PassageFacts | None = None  # the changed note, if it has no passage
     sections: Mapping[int, Excerpt] = {}
     excerpts: Mapping[int, Excerpt] = {}
 
@@ -677,7 +676,7 @@ class Corpus(Protocol):
         ...
 
     def first_passages(self, notes: Sequence[int]) -> list[PassageFacts]:
-        """The first passage of each note; a note without one has a blank one."""
+        """The first passage of each note."""
         ...
 
     def notes_of(self, passages: Sequence[int]) -> dict[int, int]:

@@ -30,7 +30,8 @@ PLAIN_TEXT = (".txt",)  # file types that are not Markdown
 
 Tier = Literal["keyword", "static", "full"]
 TIERS: tuple[Tier, ...] = ("keyword", "static", "full")
-Kind = Literal["prose", "code", "table", "list", "callout"]
+# What most of a passage is. "properties": it stands for a note without text.
+Kind = Literal["prose", "code", "table", "list", "callout", "properties"]
 LinkKind = Literal["link", "embed", "property"]
 LinkForm = Literal["wiki", "markdown"]
 Status = Literal["resolved", "unresolved", "ambiguous"]
@@ -177,6 +178,9 @@ class Passage:
     by `overlap` characters of the passage before it. `columns` are the column of the first
     character in `lines[0]` and of the last one in `lines[1]`. `lang` has every language that a
     fence in it names, as written and in lower case; a fence that two passages share counts in both.
+
+    A note without text has one passage, of the kind "properties": the note's names and properties
+    as people read them. It is in no section, and its lines are those of the frontmatter.
     """
 
     ordinal: int
@@ -252,6 +256,7 @@ class PassageText(NamedTuple):
     has: tuple[str, ...]
     text: str
     subheadings: tuple[str, ...] = ()
+    kind: Kind = "prose"
 
 
 @dataclass(frozen=True, slots=True)

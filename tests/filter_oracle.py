@@ -1,7 +1,7 @@
 """Queries made by chance, each with what it means: a test of a note and one of its passages.
 
 Written from docs/searching.md and not from the code: values are compared as Python compares them,
-note by note and passage by passage. A note without passages has one empty one.
+note by note and passage by passage.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ ZONE = timezone(timedelta(hours=-8))
 NOW = datetime(2024, 3, 13, 15, 0, tzinfo=ZONE)  # a Wednesday
 # Headings as they are typed behind a link, and how a link ends that leads there.
 ANCHORS = [("#METHOD", "#Method"), ("#What's new?", "#whats-new"), ("#Maß", "#API#Maß")]
-EMPTY = Piece("", 0, "prose", set(), set(), [], set())
 LANGUAGES = [("py", ("python", "py")), ("JavaScript", ("js",)), ("R", ("r",)), ("cpp", ("c++",))]
 PERIODS = {
     "2024": (datetime(2024, 1, 1), datetime(2025, 1, 1)),

@@ -149,10 +149,10 @@ def _anchored(said: str, path: str | None, chance: random.Random) -> tuple[str, 
 
 
 def _fill(spec: Spec, chance: random.Random) -> None:
-    """Passages end to end, headings among them; some notes have none at all."""
+    """Passages end to end, headings among them."""
     open_heads: list[tuple[int, str]] = []
     at = 0
-    for _ in range(chance.choice([0, 1, 2, 3, 4])):
+    for _ in range(chance.choice([1, 1, 2, 3, 4])):
         piece = Piece("", at, "prose", set(), set(), [], {text for _, text in open_heads})
         for _ in range(chance.randint(1, 3)):
             _add_line(spec, piece, open_heads, chance)

@@ -58,7 +58,9 @@ def find_matches(results: Sequence[Candidate], plan: QueryPlan, corpus: Corpus) 
 
 def _read(candidate: Candidate, plan: QueryPlan, corpus: Corpus) -> _Passage:
     passage, order = candidate.passage, corpus.config.links.order
-    if passage.note.path.lower().endswith(PLAIN_TEXT):
+    if passage.kind == "properties":
+        shown = plain_lines(passage.text, order=order, paragraphs=False)
+    elif passage.note.path.lower().endswith(PLAIN_TEXT):
         shown = plain_lines(passage.text, order=order)
     else:
         shown = readable(passage.text, code=passage.kind == "code", order=order)
@@ -146,12 +148,16 @@ def _line(candidate: Candidate, snippet: Snippet, corpus: Corpus) -> int:
     counted = min(first + text.count("\n", lead, snippet.at), last)
     if passage.note.path.lower().endswith(DERIVED_TEXT):
         return first
-    exact = last - first == text.strip().count("\n")
+    made = passage.kind == "properties"  # its text is not written so in the file
+    exact = not made and last - first == text.strip().count("\n")
     if exact or passage.origin != "index":  # of a changed note the index has another text
         return counted
     line = snippet.line_in(passage.text)
     lines = corpus.note_text(passage.note.id).split("\n")[first - 1 : last]
     near = [first + at for at, each in enumerate(lines) if line in each]
+    if made and not near:
+        name, counted = f"{line.partition(':')[0]}:", first
+        near = [first + at for at, each in enumerate(lines) if each.startswith(name)]
     return min(near, key=lambda number: abs(number - counted)) if near else counted
 
 

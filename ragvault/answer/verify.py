@@ -8,7 +8,8 @@ candidates are compared, and the last stages (parents, limit, budget) run again 
     passage edited      a similar passage is there: shown as it is on disk, marked stale.
                         With a filter any passage of a changed note is marked stale, because
                         the note may no longer match the filter
-    passage rewritten   nothing similar is left: removed
+    passage rewritten   nothing similar is left: removed. If the note itself was asked for, by its
+                        name, or had no text: its first passage, marked stale
     file unreadable     shown as it was indexed, marked stale
 
 The corpus reads the files; nothing is written.
@@ -135,20 +136,13 @@ class _Review:
             self.stale.add(each.id)
         if file.state != "changed":
             return each
-        if each.passage.origin == "blank":
-            return self._was_blank(each, file)
         found, same = located(each.passage, file.passages)
+        if found is None and _stands_for_note(each):
+            found = file.passages[0]
         if found is None:
             self._remove(each, "its note has changed and no longer contains it")
             return None
         return self._placed(each, file, found, same)
-
-    def _was_blank(self, each: Candidate, file: NoteOnDisk) -> Candidate | None:
-        """A note that had no passage: its first passage now, or still none."""
-        if file.blank is None:
-            return self._placed(each, file, file.passages[0], same=False)
-        self.stale.add(each.id)
-        return replace(each, passage=file.blank, shown=None)
 
     def _placed(
         self, each: Candidate, file: NoteOnDisk, passage: PassageFacts, same: bool
@@ -167,6 +161,11 @@ class _Review:
 
     def _remove(self, each: Candidate, reason: str, by: Candidate | None = None) -> None:
         self.removed.append(Removal(each, reason, by))
+
+
+def _stands_for_note(each: Candidate) -> bool:
+    """Whether the note itself is the result, whatever it says: by its name, or without text."""
+    return each.exact in ("title", "alias") or each.passage.kind == "properties"
 
 
 def located(

@@ -437,7 +437,7 @@ def find_causes(catalogue: Catalogue, config: Config, now: datetime, *, seed: in
             found.important.append(note.title)
         if note.supersedes:
             found.superseding.append(note.title)
-        if template(path) and text.strip():  # one with properties alone has no passage to lower
+        if template(path) and text.strip():
             found.templates.append(note.title)
         if path in recent:
             found.recent.append(note.title)

@@ -23,9 +23,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, count, pairwise
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ragvault.config import settings as config
+from ragvault.text.readable import property_line, property_values
 from ragvault.text.spans import Lines, PlacedLines, cut
 from ragvault.types import Block, Held, Kind, Note, Passage, PassageText, Section
 
@@ -34,10 +36,13 @@ _CODE_STAYS_WHOLE = 4  # times a section's size: a listing longer than that is a
 
 
 def chunk(note: Note, settings: config.Chunk) -> tuple[list[Section], list[Passage]]:
-    """The sections and the passages of a note, both in order; none for a note without text."""
+    """The sections and the passages of a note, both in order.
+
+    A note without text has no section and one passage, so that it can be found.
+    """
     visible = _Visible(note.text, note.excluded)
     if visible.letters(note.body, len(note.text)) is None:
-        return [], []
+        return [], [_of_properties(note, settings.child_max)]
     cutter = _Cutter(note, visible, settings)
     sections = list(cutter.sections())
     return sections, [passage for section in sections for passage in cutter.passages(section)]
@@ -46,9 +51,39 @@ def chunk(note: Note, settings: config.Chunk) -> tuple[list[Section], list[Passa
 def embedding_text(passage: Passage | PassageText) -> str:
     """What is embedded for a passage: its headings and its text.
 
-    Never the file's name: a renamed note embeds nothing.
+    Never the file's name, so that a renamed note embeds nothing, unless the note has no text.
     """
     return "\n\n".join(filter(None, [" > ".join(passage.headings), passage.text.strip()]))
+
+
+def _of_properties(note: Note, most: int) -> Passage:
+    """The passage of a note without text: its names and its properties, each on a line."""
+    names = (note.title, PurePosixPath(note.path).stem, *note.aliases)
+    others = (
+        property_line(name, values)
+        for name, values in property_values(note.properties)
+        if values and name.casefold() not in _NAMES
+    )
+    lines: dict[str, str] = {}
+    for line in (*names, *others):
+        lines.setdefault(line.casefold(), " ".join(line.split()))
+    front = note.text[: note.body].rstrip()
+    return Passage(
+        ordinal=0,
+        section=0,
+        headings=(),
+        kind="properties",
+        lang=frozenset(),
+        has=frozenset(),
+        start=0,
+        end=0,
+        lines=(1, 1 + front.count("\n")),
+        columns=(1, max(1, len(front.rpartition("\n")[2]))),
+        text="\n".join(filter(None, lines.values()))[:most].rstrip(),
+    )
+
+
+_NAMES = ("title", "alias", "aliases")  # properties that are names of the note
 
 
 class _Cutter:

@@ -40,6 +40,9 @@ READ_SHARE = 0.5
 SPARE = 3  # times the limit of a list by date: a note whose file is gone is replaced by the next
 FIRST = 2.0  # score of a named note in a list by date, in which the newest note has 1
 DAY = 86_400.0  # seconds
+# What nearness in meaning is worth for a note without text: the vector of a few words is near to
+# whatever shares one of them, so that an empty `All Posts` came before notes that say something.
+OF_PROPERTIES = 0.5
 HALF_TELLING = 0.5  # rarity of the query's words, added up, at which half of their evidence counts
 
 Clock = Callable[[], float]
@@ -98,7 +101,7 @@ def retrieve(
 
 
 def _add_exact(found: Retrieved, plan: QueryPlan, corpus: Corpus) -> None:
-    """Add the note whose name is the query if the filter left it out, or it has no passage."""
+    """Add the note whose name is the query if the filter left it out."""
     known = {each.note.id for each in found.candidates}
     new = corpus.first_passages([note for note in found.exact if note not in known])
     found.tiers.update(corpus.tiers_of(new))
@@ -400,6 +403,9 @@ def _candidates(
         for passage, share in corpus.coverage(terms, known).items():
             evidence[passage]["coverage"] = share
             evidence[passage]["telling"] = share * rarity / (share * rarity + HALF_TELLING)
+    for id_, facts in passages.items():
+        if facts.kind == "properties" and "vector" in evidence[id_]:
+            evidence[id_]["vector"] *= OF_PROPERTIES
     named = found["name"].named if "name" in found else None
     if named is not None:
         _add_names(named, passages, ranks, scores, evidence)

@@ -1,9 +1,8 @@
 """Filters: the filter tree of a plan becomes SQL, which selects passages and notes.
 
 Conditions on notes become one query over notes, so that passages are read only where there is a
-condition on them. A note without a passage (all frontmatter) counts as one empty passage. What the
-user typed is bound as a value and never becomes SQL. Each expression is true or false and never
-NULL, so that its negation is what people expect.
+condition on them. What the user typed is bound as a value and never becomes SQL. Each expression is
+true or false and never NULL, so that its negation is what people expect.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ if TYPE_CHECKING:
 # Finds all passages that contain words or code, in a keyword index.
 Matching = Callable[[MatchesWords], Iterable[int]]
 
-# What an expression is about: a note `n`, a passage `c`, or a note `n` as one empty passage.
-Subject = Literal["note", "passage", "empty"]
+# What an expression is about: a note `n`, or a passage `c`.
+Subject = Literal["note", "passage"]
 
 
 class Filters(Database):
@@ -106,12 +105,7 @@ def _notes_where(tree: Filter | None, matching: Matching | None) -> Sql:
     if of_notes(tree):
         return _Compiler("note", matching).expression(tree)
     inside = _Compiler("passage", matching).expression(tree)
-    empty = _Compiler("empty", matching).expression(tree)
-    return Sql(
-        f"n.id IN (SELECT c.note_id FROM passages AS c WHERE {inside.text})"
-        f" OR (n.id NOT IN (SELECT note_id FROM passages) AND ({empty.text}))",
-        inside.values + empty.values,
-    )
+    return Sql(f"n.id IN (SELECT c.note_id FROM passages AS c WHERE {inside.text})", inside.values)
 
 
 class _Compiler:
@@ -147,7 +141,7 @@ class _Compiler:
 
     def _leaf(self, leaf: Filter) -> Sql:
         if isinstance(leaf, (UnderHeading, InLanguage, HasPart, HasTask, MatchesWords)):
-            return Sql("0") if self._subject == "empty" else self._passage_leaf(leaf)
+            return self._passage_leaf(leaf)
         return NOTE_LEAVES[type(leaf)](leaf)
 
     def _passage_leaf(self, leaf: PassageLeaf) -> Sql:

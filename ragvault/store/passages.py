@@ -172,10 +172,10 @@ class Passages(Database):
     def _passage_texts(self, ids: Sequence[int]) -> Iterator[PassageText]:
         query = """
             SELECT id, note_id, text_hash, headings, subheadings, lang, has, start, stop, overlap,
-            text FROM passages WHERE id IN (*)"""
+            text, kind FROM passages WHERE id IN (*)"""
         found = list(select_in(self._db, query, ids))
         bodies = note_bodies(self._db, {row[1] for row in found})
-        for id_, note, key, headings, below, lang, has, start, stop, overlap, own in found:
+        for id_, note, key, headings, below, lang, has, start, stop, overlap, own, kind in found:
             whole, excluded = bodies[note]
             if own is None:
                 text = cut_passage(whole, start, stop, overlap, excluded)
@@ -190,6 +190,7 @@ class Passages(Database):
                 from_json(has),
                 text,
                 from_json(below),
+                kind,
             )
 
     # Ids.

@@ -13,10 +13,11 @@ where in the Markdown it comes from, so a match in the readable text has a true 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from html import unescape
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ragvault.text.wikilinks import WIKILINK, split_label
 
@@ -120,10 +121,13 @@ def readable(text: str, *, code: bool = False, order: Order = "target-first") ->
     return writer.finished()
 
 
-def plain_lines(text: str, *, order: Order = "target-first") -> Readable:
-    """Text that is no Markdown, as lines: one for each paragraph and list item."""
+def plain_lines(text: str, *, order: Order = "target-first", paragraphs: bool = True) -> Readable:
+    """Text that is no Markdown, as lines: one for each paragraph and list item.
+
+    Without `paragraphs` each line stays one.
+    """
     writer = _Writer()
-    writer.plain(*_shown(text, 0, len(text), order, _IN_PLAIN_TEXT))
+    writer.plain(*_shown(text, 0, len(text), order, _IN_PLAIN_TEXT), paragraphs)
     return writer.finished()
 
 
@@ -235,6 +239,33 @@ def _site(address: str) -> str:
     return found[1] if found else ""
 
 
+# --- Properties ---
+
+_FOR_OBSIDIAN = {"cssclass", "cssclasses", "publish", "permalink"}  # not for readers
+
+
+def property_values(properties: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """The properties that say something to a reader, each with its values as texts."""
+    for name, value in properties.items():
+        if str(name).casefold() not in _FOR_OBSIDIAN:
+            yield str(name), list(_texts(value))
+
+
+def property_line(name: str, values: Sequence[str]) -> str:
+    return f"{name}: {', '.join(values)}"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str | int | float | date) and not isinstance(value, bool):
+        yield str(value)
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)
+
+
 # --- Lines ---
 
 
@@ -262,11 +293,12 @@ class _Writer:
             at += len(line) + 1
         self._open = False
 
-    def plain(self, text: str, origin: list[int]) -> None:
+    def plain(self, text: str, origin: list[int], paragraphs: bool) -> None:
         """Paragraphs and list items, whose signs mean nothing else."""
         at = 0
         for line in text.split("\n"):
             places = origin[at : at + len(line)]
+            self._open = self._open and paragraphs
             if not line.strip():
                 self._open = False
             elif bullet := _BULLET.match(line):

@@ -279,7 +279,7 @@ def test_a_passage_without_words_is_found_only_word_for_word():
     assert located(facts, [chunk("---")])[1]
 
 
-def test_a_listed_note_without_a_passage_is_as_it_is_now(vault):
+def test_a_listed_note_without_text_is_as_it_is_now(vault):
     for name in ("blank-a", "blank-b", "blank-c"):
         edit(vault / f"{name}.md", "---\nstub: true\n---\n")
     Vault.open(vault).index("keyword")
@@ -294,6 +294,6 @@ def test_a_listed_note_without_a_passage_is_as_it_is_now(vault):
         ("blank-c.md", "blank-c"),
     ]
     assert [(each["text"].strip(), each["lines"], each["stale"]) for each in told] == [
-        ("", [1, 4], True),
+        ("B\nblank-b", [1, 4], True),
         ("Now it says something.", [5, 5], True),
     ]

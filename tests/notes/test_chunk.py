@@ -28,6 +28,12 @@ def cut_up(text: str, settings: config.Chunk = DEFAULT) -> tuple[list[Section], 
     return chunk(note(text), settings)
 
 
+def cuts(n: Note, settings: config.Chunk) -> tuple[list[Section], list[Passage]]:
+    """The same without the passage that stands for a note without text: it is cut from nothing."""
+    parents, children = chunk(n, settings)
+    return parents, [child for child in children if child.kind != "properties"]
+
+
 def sentences(count: int, word: str = "dough") -> str:
     return " ".join(f"Sentence {i} speaks of {word} at length." for i in range(count))
 
@@ -85,7 +91,7 @@ SETTINGS = st.sampled_from(
 @given(TEXTS, SETTINGS)
 def test_every_character_that_no_rule_excludes_is_in_one_child_in_order(text, settings):
     n = note(text)
-    _, children = chunk(n, settings)
+    children = cuts(n, settings)[1]
     body = cut(n.text, n.body, len(n.text), n.excluded)
 
     assert "".join(child.text for child in children) == (body if body.strip() else "")
@@ -94,7 +100,7 @@ def test_every_character_that_no_rule_excludes_is_in_one_child_in_order(text, se
 
 @given(TEXTS, SETTINGS)
 def test_children_and_parents_lie_end_to_end_and_no_child_crosses_a_parent(text, settings):
-    parents, children = cut_up(text, settings)
+    parents, children = cuts(note(text), settings)
 
     assert all(a.end == b.start for a, b in pairwise(parents))
     assert all(a.end == b.start for a, b in pairwise(children))
@@ -112,7 +118,7 @@ def test_no_child_is_empty_and_none_is_over_the_maximum(text, settings):
 @given(TEXTS, SETTINGS)
 def test_lines_and_columns_point_at_that_very_text_in_the_file(text, settings):
     n = note(text)
-    for child in chunk(n, settings)[1]:
+    for child in cuts(n, settings)[1]:
         lines = n.text.split("\n")[child.lines[0] - 1 : child.lines[1]]
         lines[-1] = lines[-1][: child.columns[1]]
         lines[0] = lines[0][child.columns[0] - 1 :]
@@ -122,6 +128,35 @@ def test_lines_and_columns_point_at_that_very_text_in_the_file(text, settings):
         assert pointed[-1] == visible[-1]
         if not n.excluded:
             assert pointed == visible
+
+
+@given(st.one_of(TEXTS, st.sampled_from(["", "\n", "---\na: 1\n---\n", "%%x%%"])), SETTINGS)
+def test_a_note_without_text_and_no_other_has_one_passage_of_its_names_and_properties(
+    text, settings
+):
+    n = note(text)
+    parents, children = chunk(n, settings)
+
+    if cut(n.text, n.body, len(n.text), n.excluded).strip():
+        assert parents
+        assert all(child.kind != "properties" for child in children)
+    else:
+        assert parents == []
+        assert [child.kind for child in children] == ["properties"]
+        assert children[0].text.split("\n")[0] == n.title
+
+
+def test_the_passage_of_a_note_without_text_is_on_the_lines_of_the_frontmatter():
+    text = (
+        "---\ntitle: Breath of the Wild\naliases: [BotW]\nrating: 5\nauthor:\n- Nintendo\n"
+        "- '[[Aonuma]]'\ncssclass: wide\nempty:\n---\n\n%%nothing yet%%\n"
+    )
+
+    [only] = cut_up(text)[1]
+
+    assert only.text == ("Breath of the Wild\na\nBotW\nrating: 5\nauthor: Nintendo, [[Aonuma]]")
+    assert (only.lines, only.columns) == ((1, 10), (1, 3))
+    assert (only.start, only.end) == (0, 0)
 
 
 @given(TEXTS, st.integers(1, 40))

@@ -1,4 +1,4 @@
-"""A filter alone lists notes by date, also those that say nothing."""
+"""A filter alone lists notes by date, also those without text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ask(root: Path, *args: str) -> Reply:
 
 @pytest.fixture(scope="module")
 def stubs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A vault in which three of four notes have no passage, newest last, with the fake model."""
+    """A vault in which three of four notes have no text, newest last, with the fake model."""
     place = tmp_path_factory.mktemp("stubs")
     root = place / "stubs"
     root.mkdir()
@@ -42,30 +42,39 @@ ALL_OF_THEM = [f"2024-01-0{day}.md" for day in (4, 3, 2, 1)]
 
 @pytest.mark.parametrize("unit", ["--passages", "--sections"])
 @pytest.mark.parametrize("more", [(), ("--neighbours", "2"), ("--budget", "50"), ("--explain",)])
-def test_a_note_without_a_passage_is_listed_and_says_nothing(stubs, unit, more):
+def test_a_note_without_text_is_listed_with_its_names_and_properties(stubs, unit, more):
     found = json.loads(ask(stubs, "path:2024", unit, *more, "--json").out)["results"]
     assert [each["note"] for each in found] == ALL_OF_THEM
-    assert [each["lines"] for each in found][:3] == [[1, 1], [1, 5], [1, 4]]
-    assert [each["text"] for each in found][:3] == ["", "", ""]
+    assert [each["lines"] for each in found][:3] == [[1, 1], [1, 3], [1, 4]]
+    assert [each["text"] for each in found][:3] == [
+        "2024-01-04",
+        "2024-01-03",
+        "Nothing yet\n2024-01-02",
+    ]
     assert [each["title"] for each in found][:3] == ["2024-01-04", "2024-01-03", "Nothing yet"]
-    assert {(each["line"], each["stale"]) for each in found[:3]} == {(1, False)}
+    assert [(each["line"], each["stale"]) for each in found[:3]] == [
+        (1, False),
+        (1, False),
+        (3, False),
+    ]
 
 
 @pytest.mark.parametrize("format_", ["text", "json", "jsonl", "paths", "grep", "context"])
-def test_every_format_lists_notes_without_a_passage(stubs, format_):
+def test_every_format_lists_notes_without_text(stubs, format_):
     out = ask(stubs, "path:2024", "--format", format_).out
     assert re.findall(r"2024-01-0\d\.md", re.sub(r'"uri": "[^"]*"', "", out)) == ALL_OF_THEM
     assert not any(line != line.rstrip() for line in out.splitlines() if format_ == "text")
     assert ask(stubs, '["stub":"true"]', "--format", format_).code == 0
 
 
-def test_markdown_has_a_heading_for_a_note_without_a_passage(stubs):
+def test_markdown_has_a_heading_for_a_note_without_text(stubs):
     assert ask(stubs, "[stub:true]", "--format", "markdown").out == (
-        "## 2024-01-03 (2024-01-03.md:1-5)\n\n## Nothing yet (2024-01-02.md:1-4)\n"
+        "## 2024-01-03 (2024-01-03.md:1-3)\n\n2024-01-03\n\n"
+        "## Nothing yet (2024-01-02.md:1-4)\n\nNothing yet\n2024-01-02\n"
     )
 
 
-def test_what_is_asked_of_passages_no_note_without_one_meets(stubs):
+def test_what_is_asked_of_passages_no_note_without_text_meets(stubs):
     assert ask(stubs, "has:code OR has:task", "--json").code == 1
     assert ask(stubs, 'path:2024 -"something"', "--format", "paths").out.split() == ALL_OF_THEM[:3]
 

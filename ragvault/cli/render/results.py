@@ -146,7 +146,7 @@ def _result(
     )
     place = printable(f"{page.place(result)}:{result.line}")
     yield INDENT + style.linked(style.styled(place, CYAN), result.uri)
-    if result.snippet.text:  # a note that is all frontmatter has none
+    if result.snippet.text:
         yield from style.marked(same_length(result.snippet.text), result.snippet.marks, INDENT)
     if result.candidate.also:
         yield INDENT + style.styled(f"also: {printable(_also(result.candidate))}", FAINT)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import date
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
@@ -25,7 +24,7 @@ from typing import Any
 from ragvault.config.settings import Keyword
 from ragvault.plan import EngineDocument, KeywordNote, KeywordPassage
 from ragvault.text.analyze import Analyzer
-from ragvault.text.readable import code_parts
+from ragvault.text.readable import code_parts, property_line, property_values
 from ragvault.types import Head, Note, Passage, PassageText
 
 NOTE_FIELDS = ("title", "aliases", "tags", "properties", "keywords", "description", "author")
@@ -110,7 +109,9 @@ def note_words(id_: int, note: Note | Head) -> KeywordNote:
 
 
 def passage_words(id_: int, note: int, passage: Passage | PassageText) -> KeywordPassage:
-    """The fields of a passage."""
+    """The fields of a passage; none of one whose text is the words of its note."""
+    if passage.kind == "properties":
+        return KeywordPassage(id_, note, {})
     fields = {"headers": (*passage.headings, *passage.subheadings), "body": (passage.text,)}
     if code := code_in(passage.text, "code" in passage.has):
         fields["code"] = code
@@ -119,7 +120,6 @@ def passage_words(id_: int, note: int, passage: Passage | PassageText) -> Keywor
 
 # Properties that have a field of their own.
 _OWN = {"title", "alias", "aliases", "tag", "tags", "keyword", "keywords", "description", "author"}
-_SKIPPED = {"cssclass", "cssclasses", "publish", "permalink"}  # for Obsidian, not for readers
 
 
 def property_texts(properties: Mapping[str, Any]) -> Iterator[str]:
@@ -132,24 +132,13 @@ def property_texts(properties: Mapping[str, Any]) -> Iterator[str]:
 
 def property_lines(properties: Mapping[str, Any]) -> list[str]:
     """The same properties for people: `name: value, value`."""
-    return [f"{name}: {', '.join(values)}" for name, values in _searched(properties) if values]
+    return [property_line(name, values) for name, values in _searched(properties) if values]
 
 
 def _searched(properties: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    for name, value in properties.items():
-        if str(name).casefold() not in _OWN | _SKIPPED:
-            yield str(name), list(_texts(value))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str | int | float | date) and not isinstance(value, bool):
-        yield str(value)
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _texts(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _texts(each)
+    for name, values in property_values(properties):
+        if name.casefold() not in _OWN:
+            yield name, values
 
 
 # It begins with the sign itself: three times as fast as with a look at what is before it.
