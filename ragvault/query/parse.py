@@ -5,8 +5,9 @@
     item   =  -item | (query) | word | "phrase" | name:value | name:(query) | [property] | #tag
 
 Signs have a meaning only at the start of a word: 5" and f(x) and well-known are words. Text that
-looks like an operator and cannot be one (http://x, 12:30, `Re: budget`) is a word too. An OR with
-nothing on one side is searched as a word, and so is NOT, which is not an operator. If something was
+looks like an operator and cannot be one (http://x, 12:30, `Re: budget`) is a word too, and so are
+the options of a pasted command (docker run -d nginx). An OR with nothing on one side is searched as
+a word, and so is NOT, which is not an operator. If something was
 probably meant as an operator, a warning says what to type.
 
 A query has a limited length and depth, so that each can be answered in reasonable time.
@@ -48,6 +49,9 @@ _BACKTICKS = re.compile(r"`(\s*[^`\s][^`]*)`")  # with something between them
 _OPERATOR = re.compile(r"([^\W\d_][\w-]*):(?!//)")
 _SIGN = re.compile(r"(?:<=|>=|<|>|=)(?=[\"“])")
 _NEGATED = re.compile(r"-(?=[\w\"“(\[#@`.]|[^\x00-\x7f])")  # not --flag, not ->, not a lone dash
+# A pasted command: it has --flag or one letter behind a dash. What is behind its dashes is text.
+_COMMAND = re.compile(r"(?:^|\s)(?:--[A-Za-z]|-[A-Za-z0-9](?=\s|$))")
+_OPTION = re.compile(r"-[A-Za-z0-9][\w.=/-]*(?=\s|$)", re.ASCII)
 _OPEN_PROPERTY = re.compile(r"\[[\w -]+:(?!:)")
 # As in a note: not #12, which is a number, and not #: alone.
 _HASHTAG = re.compile(r"#(?=[\d/_-]*[^\W\d_])[\w/-]+(?=[\s)]|$)")
@@ -83,6 +87,7 @@ class Lexer:
         self.warnings: list[str] = []
         self._unknown: dict[str, str] = {}  # name:value where the name is no operator
         self._closes = _brackets(query)
+        self._command = _COMMAND.search(query) is not None
         self._at = 0
         self._depth = 0
 
@@ -114,7 +119,10 @@ class Lexer:
             self._depth -= 1
             return self._take(1, "close")
         if _NEGATED.match(self.query, self._at):
-            return self._take(1, "minus")
+            option = _OPTION.match(self.query, self._at) if self._command else None
+            if option is None:
+                return self._take(1, "minus")
+            self.warnings.append(f"“{shorten(option[0])}” was searched as part of a command")
         if char in '"“' and (phrase := self._phrase()) is not None:
             return phrase
         if char == "[" and (found := self._property()) is not None:

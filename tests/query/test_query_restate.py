@@ -78,7 +78,7 @@ def plan(query, **given):
         ("(new york) OR paris", "(new york) or paris"),
         ("best pizza (new york OR paris)", "best pizza, (new york) or paris"),
         ('x "cold start"', "x cold start, in passages containing “cold start”"),
-        ("x (a OR b) -c", "x, a or b, in passages without c"),
+        ("x (a OR b) -rye", "x, a or b, in passages without rye"),
         ("date:<2024", "notes dated before 2024-01-01, newest first"),
         ("bread in:notes", "bread, in the vault notes"),
         ("bread tag:a in:notes", "bread, in notes tagged #a, in the vault notes"),

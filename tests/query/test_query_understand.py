@@ -465,3 +465,19 @@ def test_a_vault_alone_lists_its_notes():
     found = plan("in:notes")
     assert (found.listing, found.vaults, found.filter) == (True, ("notes",), None)
     assert found.parse == "notes in the vault notes, newest first"
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["docker run -d nginx", "git commit --amend -no-edit", "ls -l -a src", "tar -x -vf a.tar"],
+)
+def test_a_dash_in_a_pasted_command_excludes_nothing_and_the_answer_says_so(query):
+    plan = understand(query, Query(), now=datetime(2024, 3, 1))
+    assert plan.filter is None
+    assert plan.text == plan.parse == query
+    assert any("part of a command" in each for each in plan.warnings)
+
+
+@pytest.mark.parametrize("query", ["bread -rye", "bread -é", "docker -d -tag:x", 'run -d -"a b"'])
+def test_a_dash_before_a_word_or_a_condition_still_excludes(query):
+    assert understand(query, Query(), now=datetime(2024, 3, 1)).filter is not None
