@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import accumulate, takewhile
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any
 
@@ -335,9 +336,8 @@ def shortened(text: str, width: int) -> str:
     """A text that fits into so many columns; some letters need two."""
     if get_cwidth(text) <= width:
         return text
-    while text and get_cwidth(text) >= width:
-        text = text[:-1]
-    return f"{text}…"
+    used = accumulate(map(get_cwidth, text))
+    return f"{text[: sum(1 for _ in takewhile(lambda so_far: so_far < width, used))]}…"
 
 
 class FilterCompleter(Completer):

@@ -15,14 +15,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from ragvault.config import settings as config
 from ragvault.notes.canvas import parse_canvas
 from ragvault.notes.markdown import blank_out, parse_markdown, stem
 from ragvault.notes.plain import parse_plain
 from ragvault.text.spans import Span, joined
-from ragvault.types import Block, Layout, Note
+from ragvault.types import Block, Held, Layout, Note
+
+T = TypeVar("T")
 
 
 class Parser(Protocol):
@@ -78,16 +80,74 @@ def plain_note(path: str, text: str, encoding: str, warnings: Sequence[str]) -> 
 
 
 # --- Limits: no single note can make the index large or a search slow ---
+# What is in a note once is stored, looked up or shown again with each of its passages and results.
 
-# White space in a row, in characters, that a passage holds. It has no words, so a passage takes in
-# any amount of it: 5 MB of blank lines would be read and shown with each result.
-BLANKS = 200
+BLANKS = 200  # white space in a row, in characters, that a passage holds; it has no words
+LANGUAGE = 50  # characters of the language of a block of code, which all of its passages repeat
+NAME = 300  # characters of a title, an alias or a tag; a heading has as many
+TEXT = 2000  # characters of a description, an author or the value of a property
+WORDS = 1000  # aliases, keywords and notes that it supersedes; tags; values of properties: each
+LINKS = 10_000  # and as many headings: several times those of the longest books
 _BLANKS = re.compile(rf"(?<!\s)\s{{{BLANKS + 1},}}")
 
 
 def within_limits(note: Note) -> Note:
-    """A note without what would cost every search, with a warning for each thing left out."""
-    return replace(note, excluded=_with_blanks(note))
+    """A note without what would cost every search, and a warning for each thing left out."""
+    left_out: dict[str, None] = {}
+
+    def text(value: str, name: str, most: int) -> str:
+        if len(value) <= most:
+            return value
+        left_out[f"{name} was cut to {most:,} characters"] = None
+        return value[:most]
+
+    def first(values: Sequence[T], name: str, most: int) -> tuple[T, ...]:
+        if len(values) > most:
+            left_out[f"only the first {most:,} of its {len(values):,} {name} are indexed"] = None
+        return tuple(values[:most])
+
+    def names(values: Sequence[str], name: str) -> tuple[str, ...]:
+        return tuple(text(each, f"one of its {name}", NAME) for each in first(values, name, WORDS))
+
+    def language(held: Held) -> Held:
+        if len(held.lang) <= LANGUAGE:
+            return held
+        left_out[f"the language of a block of code has over {LANGUAGE} characters"] = None
+        return held._replace(lang="")
+
+    left = WORDS
+
+    def has_room() -> bool:
+        if left <= 0:
+            left_out[f"only the first {WORDS:,} values of its properties are indexed"] = None
+        return left > 0
+
+    def value(known: Any) -> Any:
+        nonlocal left
+        if isinstance(known, Mapping):
+            return {key: value(each) for key, each in known.items() if has_room()}
+        if isinstance(known, list):
+            return [value(each) for each in known if has_room()]
+        left -= 1
+        return text(known, "the value of a property", TEXT) if isinstance(known, str) else known
+
+    return replace(
+        note,
+        title=text(note.title, "the title", NAME),
+        aliases=names(note.aliases, "aliases"),
+        tags=names(note.tags, "tags"),
+        keywords=names(note.keywords, "keywords"),
+        supersedes=names(note.supersedes, "superseded notes"),
+        description=text(note.description, "the description", TEXT),
+        author=text(note.author, "the author", TEXT),
+        importance=note.importance[:NAME],
+        properties=value(note.properties),
+        links=first(note.links, "links", LINKS),
+        headings=first(note.headings, "headings", LINKS),
+        excluded=_with_blanks(note),
+        layout=replace(note.layout, held=tuple(map(language, note.layout.held))),
+        warnings=(*note.warnings, *left_out),
+    )
 
 
 def _with_blanks(note: Note) -> tuple[Span, ...]:
