@@ -518,6 +518,13 @@ def known(environ: Mapping[str, str] | None = None) -> list[layout.KnownVault]:
     return layout.known_vaults(data_folder(environ))
 
 
+def around_here() -> list[layout.KnownVault]:
+    """The vaults that a command without --vault is about: the one around this folder, else the
+    default vault, else all.
+    """
+    return layout.vaults_around(data_folder(), folders.here())
+
+
 def vault_with(note: str, where: str | None = None) -> Vault:
     """The vault of a named note: the one that is meant anyway, else the only one that has it.
 
@@ -525,8 +532,7 @@ def vault_with(note: str, where: str | None = None) -> Vault:
     """
     from ragvault.answer.note_lookup import NoSuchNote
 
-    data = data_folder()
-    around = [] if where else layout.vaults_around(data, folders.here())
+    around = [] if where else around_here()
     if len(around) < 2:
         return Vault.open(where)
     vaults = [Vault.open(each.root) for each in around if not absence(each)]

@@ -79,7 +79,7 @@ def find_notes(root: Path, catalogue: Catalogue, named: str) -> list[str]:
 
 def search_instead(named: str) -> str:
     """What to do with a name that no note has, nor nearly."""
-    return f"to search for it: ragvault search {quote(named)}"
+    return f"give the path of a note in the vault, or search: ragvault search {quote(named)}"
 
 
 def line_of(named: str) -> int | None:

@@ -264,11 +264,11 @@ def _of_lines(note: Note, typed: str) -> _Part:
     if len(starts) > 1 and starts[-1] == len(note.text):
         starts.pop()  # the last line ends in a newline
     if found is None:
-        raise UsageError(f"“{typed}” is no range of lines", fix="write it like 40-80, or 40")
+        raise UsageError(f"“{typed}” is not a line range", fix="write it like 40-80, or 40")
     first = int(found["first"])
     last = len(starts) if found["to"] and not found["last"] else int(found["last"] or first)
     if not 1 <= first <= last:
-        raise UsageError(f"“{typed}” is no range of lines", fix="write it like 40-80, or 40")
+        raise UsageError(f"“{typed}” is not a line range", fix="write it like 40-80, or 40")
     if first > len(starts):
         raise UsageError(
             f"{note.path} has {len(starts):,} lines, and none with the number {first:,}",

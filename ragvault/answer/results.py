@@ -212,8 +212,10 @@ class SearchAnswer:
                 yield f"{label}{changed_files(answer.pending)}; {remedy}"
         yield from self.warnings
         if not self.results:
+            plan = self.answers[0].response.plan
+            what = plan.parse.removesuffix(", newest first")
             yield from self.suggestions or (
-                f"no results for {self.answers[0].response.plan.parse}",
+                f"no {what}" if plan.listing else f"no results for {what}",
             )
             for answer in self.answers:
                 if answer.unfinished:

@@ -156,6 +156,12 @@ def by_tier(catalogue: Catalogue, total: int, unworded: AbstractSet[int]) -> dic
     }
 
 
+def covering_tier(catalogue: Catalogue) -> str:
+    """The best tier that covers every passage: keyword, static or full."""
+    tiers = by_tier(catalogue, len(catalogue.passage_ids()), frozenset())
+    return "keyword" if tiers["keyword"] else "static" if tiers["static"] else "full"
+
+
 def pending(
     root: Path,
     catalogue: Catalogue,

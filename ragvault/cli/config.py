@@ -32,7 +32,7 @@ Vault = Annotated[
         "--vault",
         metavar="PATH|NAME",
         autocompletion=options.vault_names,
-        help="Include the settings of this vault.",
+        help="Include the settings of this vault. Default: the one around the current folder.",
     ),
 ]
 
@@ -52,8 +52,9 @@ def config(ctx: typer.Context) -> None:
     Alone, it lists the settings that are not at their defaults.
     """
     if ctx.invoked_subcommand is None:
-        loaded = load_settings()
-        console.out(settings_toml(loaded, _about(loaded, None), changed=True))
+        folder = _folder(None)
+        loaded = load_settings(folder, tuned=_tuned(folder))
+        console.out(settings_toml(loaded, _about(loaded, folder), changed=True))
         console.report(f"{changed_settings(loaded)}; to see every setting: ragvault config show")
 
 
@@ -128,9 +129,13 @@ def check(
 
 
 def _folder(vault: str | None) -> Path | None:
-    """The folder of a vault, given by path or name."""
+    """The folder of a vault, given by path or name; without one, the vault around this folder."""
     if vault is None:
-        return None
+        here = folders.here().resolve()
+        around = layout.vaults_around(data_folder(), here)
+        inside = [each.root for each in around if here.is_relative_to(each.root)]
+        settings = (each for each in (here, *here.parents) if (each / VAULT_FILE).is_file())
+        return next(iter((*inside, *settings)), None)
     path = Path(vault).expanduser()
     if path.is_dir():
         return path

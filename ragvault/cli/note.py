@@ -124,14 +124,16 @@ def links_command(
     from ragvault.vault import vault_with
 
     if path is not None:
-        way = vault_with(note, vault).link_path(note, path)
-        console.result(way, reports.link_path_text(way), json=json)
+        opened = vault_with(note, vault)
+        way = opened.link_path(note, path)
+        console.result(way, reports.link_path_text(way, opened.root), json=json)
         if not way.notes:
             console.report(f"no links connect {way.note} and {way.to}")
             raise typer.Exit(1)
         return
-    found = vault_with(note, vault).links(note)
-    console.result(found, reports.links_text(found), json=json)
+    opened = vault_with(note, vault)
+    found = opened.links(note)
+    console.result(found, reports.links_text(found, opened.root), json=json)
     if not found:
         console.report(f"{found.note} has no links, and no note links to it")
         raise typer.Exit(1)

@@ -7,6 +7,7 @@ doctor   every part checked, with a fix for what is wrong
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +22,7 @@ from ragvault.cli.waiting import waiting
 
 if TYPE_CHECKING:
     from ragvault.service.process import WatcherRecord
+    from ragvault.store.layout import KnownVault
 
 app = typer.Typer()
 
@@ -92,7 +94,7 @@ def list_command(
     )
     console.result(found.to_dict(), reports.contents_text(found), json=json)
     if not found.items:
-        fit = f" fit {joined(words)}" if words else ""
+        fit = f" match “{joined(words)}”" if words else ""
         console.report(f"no {kind.value}{fit}")
         raise typer.Exit(1)
     if found.next:
@@ -111,7 +113,8 @@ def status_command(
 ) -> None:
     """Show what is indexed, skipped, broken and pending.
 
-    Loads no model and writes nothing. -v also lists every skipped file, warning and broken link.
+    Outside of all vaults, a line for each of them. Loads no model and writes nothing. -v also lists
+    every skipped file, warning and broken link.
 
     ragvault status
 
@@ -120,8 +123,11 @@ def status_command(
     from ragvault.answer.json_output import status_json
     from ragvault.cli.render import reports
     from ragvault.service.process import running_watcher
-    from ragvault.vault import Vault
+    from ragvault.vault import Vault, around_here
 
+    if vault is None and len(around := around_here()) > 1:
+        _status_of_all(around, json=json)
+        return
     opened = Vault.open(vault)
     with waiting("comparing the index with the files", quiet=console.is_quiet()):
         found, process = opened.status(), running_watcher()
@@ -132,6 +138,16 @@ def status_command(
     else:
         words = [each.describe() if each else "" for each in (watcher, resident)]
         console.show(reports.status_text(found, *words, full=console.is_verbose()))
+
+
+def _status_of_all(vaults: Sequence[KnownVault], *, json: bool) -> None:
+    from ragvault.cli.render import reports
+    from ragvault.cli.vaults import vault_rows
+
+    with waiting("comparing the indexes with the files", quiet=console.is_quiet()):
+        rows = vault_rows(vaults, compare=True)
+    console.result({"vaults": rows}, reports.vaults_text(rows), json=json)
+    console.report("for more about one: ragvault status --vault NAME")
 
 
 def _shown(process: WatcherRecord | None) -> dict[str, Any] | None:
@@ -151,7 +167,8 @@ def doctor(
     """Check that every part works, and show how to fix what does not.
 
     Checks Python and its libraries, models, folders, and the index against the vault. Then searches
-    for the vault's own words, to see that each leg and each ranking signal has an effect. Changes
+    for the vault's own words, to see that each leg and each ranking signal has an effect. Outside
+    of all vaults, checks the machine, and whether the index of each vault is up to date. Changes
     nothing. -q shows only problems, -v also what is fine. Exits with 3 if the index is missing or
     out of date, with 4 if something cannot be used.
 

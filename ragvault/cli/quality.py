@@ -176,7 +176,7 @@ def tune_command(
     them. Exits with 1 if nothing better was found.
 
     With --confidence it fits which evidence means how likely an answer, judged in the same way.
-    Questions that nothing in the vault answers belong into the file, too.
+    Include questions that no note answers.
 
     ragvault tune questions.jsonl --dry-run
 

@@ -381,7 +381,7 @@ def _notices(typed: SearchArguments, page: Page) -> Iterator[str]:
         yield "no good match; to list the closest notes, add --all-matches"
     if not typed.vaults and not answer.answers[0].response.plan.vaults:
         for name in unsearchable(caller.environ, caller.cwd):
-            yield f"{name} was not searched: its folder or its index is not there"
+            yield f"{name} skipped: its folder or index is missing"
 
 
 def _watched(answer: SearchAnswer, caller: Caller) -> list[Path]:

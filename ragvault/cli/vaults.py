@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,12 +12,14 @@ import typer
 from ragvault.cli import options
 from ragvault.cli.render import console, reports
 from ragvault.cli.render.console import size
-from ragvault.errors import UsageError
+from ragvault.errors import RagvaultError, UsageError
 from ragvault.text.printable import printable
 from ragvault.update.freshness import folder_error, is_gone
 
 if TYPE_CHECKING:
+    from ragvault.answer.status import Pending
     from ragvault.service.process import WatcherRecord
+    from ragvault.store.layout import KnownVault
 
 app = typer.Typer(
     help="Manage known vaults: list, remove, set the default.", invoke_without_command=True
@@ -32,7 +35,10 @@ Name = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class VaultRow:
-    """One known vault. `state` is ready, not indexed, gone (no such folder) or unreadable."""
+    """One known vault. `state` is ready, not indexed, gone (no such folder) or unreadable.
+
+    `tier` is the best one that covers every passage. `pending` is what the next `index` would do.
+    """
 
     name: str
     root: str
@@ -41,6 +47,9 @@ class VaultRow:
     default: bool
     bytes: int
     created: str
+    notes: int | None = None
+    tier: str | None = None
+    pending: Pending | None = None
 
 
 @app.callback()
@@ -52,11 +61,11 @@ def vaults(ctx: typer.Context) -> None:
 
 @app.command("list")
 def list_vaults(json: options.Json = False) -> None:
-    """List every known vault with its folder.
+    """List every known vault with its notes, its tier, its size and its folder.
 
     ragvault vaults list
     """
-    rows = _rows()
+    rows = vault_rows(_known())
     console.result({"vaults": rows}, reports.vaults_text(rows), json=json)
     if not rows:
         console.report("no vaults yet; to add one: ragvault index FOLDER")
@@ -145,29 +154,52 @@ def _stop_watching(root: Path, watcher: WatcherRecord) -> None:
     stop_watcher(watcher)
     others = [Path(each) for each in watcher.vaults if Path(each) != root.resolve()]
     if others:
-        console.report(f"watching goes on: {start_watcher(others).describe()}")
+        console.report(f"the watcher is still running ({start_watcher(others).describe()})")
     else:
         console.report(f"stopped the watcher (pid {watcher.pid})")
 
 
-def _rows() -> list[VaultRow]:
+def vault_rows(vaults: Sequence[KnownVault], *, compare: bool = False) -> list[VaultRow]:
+    """A row for each vault; `compare` looks for files that changed since the last index."""
     from ragvault.config.load import data_folder
     from ragvault.store import layout
 
-    data = data_folder()
-    chosen = layout.default_vault(data)
+    chosen = layout.default_vault(data_folder())
     return [
-        VaultRow(
-            name=vault.name,
-            root=str(vault.root),
-            index=str(vault.folder),
-            state=_state(vault.root, vault.folder / layout.CATALOGUE),
-            default=chosen is not None and vault.folder == chosen.folder,
-            bytes=_bytes(vault.folder),
-            created=vault.created,
-        )
-        for vault in layout.known_vaults(data)
+        _row(each, chosen is not None and each.folder == chosen.folder, compare) for each in vaults
     ]
+
+
+def _row(vault: KnownVault, is_default: bool, compare: bool) -> VaultRow:
+    from ragvault.answer.status import covering_tier
+    from ragvault.store import layout
+    from ragvault.vault import Vault
+
+    row = VaultRow(
+        name=vault.name,
+        root=str(vault.root),
+        index=str(vault.folder),
+        state=_state(vault.root, vault.folder / layout.CATALOGUE),
+        default=is_default,
+        bytes=_bytes(vault.folder),
+        created=vault.created,
+    )
+    if row.state == "not indexed":
+        return row
+    try:
+        opened = Vault.open(vault.root)
+        with opened.catalogue() as catalogue, catalogue.snapshot():
+            row = replace(row, notes=catalogue.note_count(), tier=covering_tier(catalogue))
+        return replace(row, pending=opened.status().pending) if compare else row
+    except RagvaultError:  # the folder is gone, or the index is damaged: doctor says why
+        return row
+
+
+def _known() -> list[KnownVault]:
+    from ragvault.config.load import data_folder
+    from ragvault.store import layout
+
+    return layout.known_vaults(data_folder())
 
 
 def _state(root: Path, catalogue: Path) -> str:

@@ -264,7 +264,7 @@ def from_file(path: Path, kind: FileKind) -> Source:
         place = f"{path}:{error.line}" if error.line else str(path)
         raise ConfigError(
             f"{place}: this is not TOML: {error}",
-            fix='mend that line; a setting is written as key = value, text in "quotes"',
+            fix='fix that line; a setting is written as key = value, text in "quotes"',
         ) from error
     return Source(kind, [((), tree)], _line_of(path, text))
 

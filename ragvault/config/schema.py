@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol, get_args, get_origin
@@ -278,7 +278,9 @@ def unknown(source: Source, path: KeyPath, value: Any) -> ConfigError:
 def not_a_table(source: Source, path: KeyPath, value: Any) -> ConfigError:
     """A value where a table should be; `[[chunk]]` is such a value."""
     name = toml.key(*path)
-    key = next(each for each in settings().values() if each.path[: len(path)] == path)
+    keys = [each for each in settings().values() if each.path[: len(path)] == path]
+    same = (replace(each, default=value) for each in keys if type(each.default) is type(value))
+    key = next(same, keys[0])
     return ConfigError(
         f"{source.place(path)}: {name} is a table, not {_shown(value)}",
         fix=f"set one of its keys, for example: {_assigned(source.kind, key)}",

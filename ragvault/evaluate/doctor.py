@@ -46,11 +46,13 @@ from ragvault.notes.walk import IncrementalWalk
 from ragvault.ports import CacheBroken, NoProgress, Progress
 from ragvault.store.caches import KEYWORD, vector_cache
 from ragvault.store.catalogue import Catalogue
-from ragvault.vault import Vault
+from ragvault.vault import Vault, absence, around_here
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from ragvault.store.layout import KnownVault
 
 State = Literal["fine", "note", "behind", "broken"]
 
@@ -101,10 +103,15 @@ def exit_code(findings: Iterable[Finding]) -> int:
 def diagnose(
     where: str | None, now: datetime, progress: Progress | None = None
 ) -> tuple[str | None, list[Finding]]:
-    """The name of the vault and all findings; without any vault, those of the machine.
+    """The name of the vault and all findings; without one vault, those of the machine, and whether
+    the index of each vault is up to date.
 
     Raises VaultNotFound for a vault that was named, and ConfigError.
     """
+    if where is None and len(around := around_here()) > 1:
+        machine = check_machine(load_settings().config)
+        choose = "to check everything about one vault: ragvault doctor --vault NAME"
+        return None, [*machine, *map(_glance, around), Finding("vault", "note", choose)]
     try:
         vault = Vault.open(where)
     except VaultNotFound as unknown:
@@ -113,6 +120,22 @@ def diagnose(
         config = load_settings().config
         return None, [*check_machine(config), Finding("vault", "behind", str(unknown), unknown.fix)]
     return vault.name, list(_diagnose_vault(vault, now, progress or NoProgress()))
+
+
+def _glance(known: KnownVault) -> Finding:
+    """Whether a vault is there, and its index up to date."""
+    part = f"vault {known.name}"
+    try:
+        if away := absence(known):
+            raise away
+        found = Vault.open(known.root).status()
+    except RagvaultError as error:
+        state: State = "behind" if isinstance(error, IndexMissing) else "broken"
+        return Finding(part, state, str(error), error.fix)
+    if found.pending or found.pending.why:
+        why = found.pending.why or "the index is behind its files"
+        return Finding(part, "behind", why, f"{INDEX} {known.name}")
+    return fine(part, "the index is up to date")
 
 
 def _diagnose_vault(vault: Vault, now: datetime, progress: Progress) -> Iterator[Finding]:
@@ -475,9 +498,7 @@ def _signal(signal: Signal) -> Finding:
     if signal.state == "alive":
         return fine(signal.name, f"ran in {signal.fired} {searches} and changed an order")
     if signal.state == "same order":
-        return Finding(
-            signal.name, "note", f"ran in {signal.fired} {searches} and changed no order"
-        )
+        return Finding(signal.name, "note", f"no effect in {signal.fired} test searches")
     message = f"had an effect in none {searches}"
     return Finding(signal.name, "broken", message, REBUILD)
 

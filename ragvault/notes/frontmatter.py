@@ -50,7 +50,7 @@ def split(text: str) -> Front:
     try:
         return Front(_values(source), body)
     except ValueError as problem:
-        return Front({}, body, (f"frontmatter was not read: {problem}",))
+        return Front({}, body, (f"frontmatter ignored: {problem}",))
 
 
 def _values(source: str) -> dict[str, Any]:
@@ -59,9 +59,8 @@ def _values(source: str) -> dict[str, Any]:
     try:
         loaded = _Reader(source).read()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        where = f"line {mark.line + 2}: " if mark else ""
-        raise ValueError(f"{where}{error.problem or error.context}") from error
+        mark, said = error.problem_mark, str(error.problem or error.context)
+        raise ValueError(_at_line(source, mark.line, said) if mark else said) from error
     except yaml.YAMLError as error:
         raise ValueError(str(error).splitlines()[0]) from error
     if loaded is None:
@@ -69,6 +68,14 @@ def _values(source: str) -> dict[str, Any]:
     if not isinstance(loaded, dict):
         raise ValueError("it is not a list of `key: value` lines")
     return loaded
+
+
+def _at_line(source: str, line: int, said: str) -> str:
+    """What is wrong in a line; templates write {{…}}, which YAML reads as a mapping."""
+    number = line + 2  # from 1, below the opening rule
+    if "{{" in "".join(source.splitlines()[line : line + 1]):
+        return f"line {number} has an unquoted {{{{…}}}}"
+    return f"line {number}: {said}"
 
 
 class _Reader:
@@ -85,6 +92,7 @@ class _Reader:
         self._yaml = yaml
         loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         self._events: Iterator[Any] = iter(yaml.parse(source, Loader=loader))
+        self._source = source
         self._left = MAX_VALUES
         self._anchors: dict[str, tuple[Any, int, int]] = {}  # value, number of values, depth
 
@@ -133,8 +141,8 @@ class _Reader:
         while not isinstance(event := next(self._events), self._yaml.MappingEndEvent):
             key, _ = self._value(event, depth + 1)
             if isinstance(key, (dict, list)):
-                line = event.start_mark.line + 2  # from 1, below the opening rule
-                raise ValueError(f"line {line}: a key is not plain text")
+                line = event.start_mark.line
+                raise ValueError(_at_line(self._source, line, "a key is not plain text"))
             value, below = self._value(next(self._events), depth + 1)
             values[str(key)] = value
             deepest = max(deepest, below + 1)

@@ -274,8 +274,7 @@ def _bound(
     for at, each in enumerate(order):
         allowed = ceiling if each.exact else min(each.score + room, ceiling)
         if scores[at] > allowed:
-            why = f"may rise by {share:.0%} of the way to the best result, and pass no exact hit"
-            terms[at].append(Term("bound", allowed - scores[at], why=why))
+            terms[at].append(Term("bound", allowed - scores[at], why="boost capped"))
             scores[at] = allowed
         if each.exact:
             ceiling = min(ceiling, nextafter(scores[at], -inf))

@@ -78,7 +78,7 @@ def _reported(kept: list[Candidate], dropped: Sequence[Candidate], tokens: int) 
     warnings = []
     if dropped:
         results = "1 result" if len(dropped) == 1 else f"{len(dropped)} results"
-        warnings.append(f"{results} left out: a budget of {tokens} tokens is full")
+        warnings.append(f"{results} left out: the {tokens}-token budget is used up")
     if kept and kept[-1].cut:
         warnings.append("the last result is cut to fit the budget")
     return Ranked(tuple(kept), tuple(Removal(each, reason) for each in dropped), tuple(warnings))

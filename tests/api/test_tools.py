@@ -132,7 +132,7 @@ def test_a_vault_without_vectors_says_its_tier(tmp_path, monkeypatch, search):
     (tmp_path / "vault").mkdir()
     (tmp_path / "vault" / "a.md").write_text("# A\n\nBread.\n")
     assert ragvault("index", tmp_path / "vault", "--no-vectors", "-q").code == 0
-    assert "vault: indexed by keyword so far" in text(Tools(search), "search", query="bread")
+    assert "vault: keywords only so far" in text(Tools(search), "search", query="bread")
 
 
 # --- quoting and budgets ---
@@ -349,7 +349,7 @@ def test_instructions_name_the_vaults_and_stay_short(names):
         ("search_with_hypothesis", {"hypothesis": "…"}, "needs a query", "pass"),
         ("read", {"note": "../../etc/passwd"}, "no note called", "did you mean|give the path"),
         ("read", {"note": "/etc/passwd"}, "no note called", "did you mean|give the path"),
-        ("read", {"note": "Steam", "lines": "x"}, "no range of lines", "40-80"),
+        ("read", {"note": "Steam", "lines": "x"}, "not a line range", "40-80"),
         ("read", {"note": "Steam", "heading": "Nope"}, "no heading", "its headings are: Steam"),
         ("related", {"note": "Steem"}, "no note called", "Technique/Steam.md"),
         ("links", {"note": "Steam", "direction": "up"}, "direction cannot be", "out, in, both"),

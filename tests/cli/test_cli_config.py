@@ -125,7 +125,11 @@ def test_a_command_that_is_ended_says_so_in_its_exit_code_only(error, code, fail
         ),
         (["-V"], "there is no option -V", "ragvault --help"),
         (["links"], "missing argument 'NOTE'", "ragvault links --help"),
-        (["config", "show", "x"], "got unexpected extra argument", "ragvault config show --help"),
+        (
+            ["config", "show", "x"],
+            "got unexpected extra argument",
+            "ragvault config show --help; to search for these words: ragvault search config show x",
+        ),
     ],
 )
 def test_a_command_that_was_called_wrongly_exits_with_2(args, message, fix, capsys):

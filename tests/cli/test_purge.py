@@ -58,7 +58,7 @@ def test_a_home_with_nothing_else_in_it_goes_too(vault, tmp_path):
     assert ragvault("purge", "--yes", "-q").code == 0
 
     assert not (tmp_path / "home").exists()
-    assert ragvault("purge", "--yes").out == "ragvault has written nothing\n"
+    assert ragvault("purge", "--yes").out == "Nothing to remove.\n"
 
 
 def test_what_is_deleted_is_listed_first_with_its_size(home, vault):

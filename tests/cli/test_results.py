@@ -358,7 +358,7 @@ def test_what_a_citation_takes_is_said_to_be_left_out(place):
 
     assert sum(len(each["text"]) for each in listed["results"]) <= 300 * 4
     assert 0 < count <= len(listed["results"])
-    assert f"{10 - count} results left out: a budget of 300 tokens is full" in handed.err
+    assert f"{10 - count} results left out: the 300-token budget is used up" in handed.err
     assert sum("results left out" in line for line in handed.err) == 1
 
 

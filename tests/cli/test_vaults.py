@@ -49,7 +49,7 @@ def test_removing_a_watched_vault_asks_and_goes_on_watching_the_others(two, watc
 
     assert said.code == 0
     assert watched == [("stop", 4711), ("start", [two[1]])]
-    assert "watching goes on" in said.err
+    assert "the watcher is still running (pid 4711" in said.err
     assert [line.split()[0] for line in ragvault("vaults").out.splitlines()] == ["b"]
 
 
@@ -69,7 +69,7 @@ def test_all_vaults_are_searched_and_one_that_is_gone_is_named(two, tmp_path, mo
     said = ragvault("gnu", "--format", "paths")
 
     assert said.out.splitlines() == ["a/note.md"]
-    assert "b was not searched: its folder or its index is not there" in said.err
+    assert "b skipped: its folder or index is missing" in said.err
 
 
 def test_a_default_vault_wins_over_all_vaults(two, tmp_path, monkeypatch):

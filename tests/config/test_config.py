@@ -201,11 +201,11 @@ def test_a_flag_of_another_form_is_told_the_form(flag, environ):
         ("\n[chunks]\noverlap = 1", "2: there is no table [chunks]", "did you mean [chunk]?"),
         ("[links]\nz = 1", "2: there is no setting links.z", "the keys of [links] are: order"),
         ("zzz = 1", "1: there is no setting zzz", "the tables are: paths, walk, parse, links"),
-        ("chunk = 3", "1: chunk is a table, not 3", "for example: chunk.parent_min = 1500"),
+        ("chunk = 3", "1: chunk is a table, not 3", "for example: chunk.parent_min = 3"),
         ("[[chunk]]\na = 1", "1: chunk is a table, not [{a = 1}]", "set one of its keys"),
-        ("[chunk]\noverlap 3", "2: this is not TOML", "mend that line"),
-        ("[chunk]\na = 1\n[chunk]", "3: this is not TOML", "mend that line"),
-        ("[chunk", "this is not TOML", "mend that line"),
+        ("[chunk]\noverlap 3", "2: this is not TOML", "fix that line"),
+        ("[chunk]\na = 1\n[chunk]", "3: this is not TOML", "fix that line"),
+        ("[chunk", "this is not TOML", "fix that line"),
     ],
 )
 def test_a_mistake_is_told_with_its_line_and_its_cure(text, message, fix, tmp_path):

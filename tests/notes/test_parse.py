@@ -124,7 +124,7 @@ def test_yaml_that_cannot_be_used_leaves_a_warning_and_the_text(yaml):
     note = read(f"---\n{yaml}\n---\n# Kept\n")
     assert note.title == "Kept"
     assert len(note.warnings) == 1
-    assert note.warnings[0].startswith("frontmatter was not read")
+    assert note.warnings[0].startswith("frontmatter ignored")
 
 
 def test_nested_merge_keys_cost_no_more_than_their_characters():
@@ -133,9 +133,7 @@ def test_nested_merge_keys_cost_no_more_than_their_characters():
         for i in range(12)
     )
     note = read(f"---\ntitle: Kiwi\n{merges}---\nkiwi\n")
-    assert note.warnings == (
-        "frontmatter was not read: it holds too many values (more than 10,000)",
-    )
+    assert note.warnings == ("frontmatter ignored: it holds too many values (more than 10,000)",)
 
 
 def test_a_merge_key_is_a_key_like_any_other():

@@ -246,7 +246,7 @@ def test_what_fits_is_taken_best_first_and_what_is_left_out_is_said():
     found = budget(pool, context(budget__enabled=True, budget__tokens=150, budget__last="leave"))
 
     assert names(found) == ["n0"], "the third would fit, and is worse than the second"
-    assert found.warnings == ("2 results left out: a budget of 150 tokens is full",)
+    assert found.warnings == ("2 results left out: the 150-token budget is used up",)
     assert {r.reason for r in found.removed} == {"does not fit into 150 tokens"}
 
 

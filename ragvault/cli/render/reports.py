@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ragvault.answer.json_output import LINK_STATES, encode
+from ragvault.answer.note_lookup import listed
 from ragvault.cli.render.console import counted, size
 from ragvault.config import folders
 from ragvault.text.printable import harmless, printable
@@ -105,38 +106,43 @@ def note_facts(found: NoteText) -> Iterator[str]:
         yield f"cut to fit the budget; to continue: --lines {first}-{last}"
 
 
-def links_text(found: Links) -> str:
-    """The links of a note, one per line, by their state."""
-    lines = [printable(found.note)]
-    lines += [f"outgoing  {_outgoing(link)}" for link in found.outgoing]
-    lines += [f"incoming  {_incoming(link)}" for link in found.incoming]
-    lines += [f"broken    {_outgoing(link)}" for link in found.broken]
-    lines += [f"ambiguous {_outgoing(link)}" for link in found.ambiguous]
-    lines += [f"waiting   {_outgoing(link)}" for link in found.waiting]
+def links_text(found: Links, root: Path) -> str:
+    """The links of a note, one per line, by their state; paths work in the current folder."""
+    lines = [_here(root, found.note)]
+    lines += [f"outgoing  {_outgoing(link, root)}" for link in found.outgoing]
+    lines += [f"incoming  {_incoming(link, root)}" for link in found.incoming]
+    lines += [f"broken    {_outgoing(link, root)}" for link in found.broken]
+    lines += [f"ambiguous {_outgoing(link, root)}" for link in found.ambiguous]
+    lines += [f"waiting   {_outgoing(link, root)}" for link in found.waiting]
     return "\n".join(lines)
 
 
-def link_path_text(found: LinkPath) -> str:
+def link_path_text(found: LinkPath, root: Path) -> str:
     """The notes of a path, one per line, with the links that lead to each."""
-    lines = [printable(note) for note in found.notes[:1]]
+    lines = [_here(root, note) for note in found.notes[:1]]
     for step in found.steps:
-        links = ", ".join(printable(f"{link.note}:{link.line}") for link in step.links)
+        links = ", ".join(f"{_here(root, link.note)}:{link.line}" for link in step.links)
         gone = GONE if step.gone else ""
-        lines.append(f"{ARROWS[step.direction]:3} {printable(step.to)} ({links}){gone}")
+        lines.append(f"{ARROWS[step.direction]:3} {_here(root, step.to)} ({links}){gone}")
     return "\n".join(lines)
 
 
-def _outgoing(link: Outgoing) -> str:
+def _here(root: Path, note: str) -> str:
+    """The path of a note from the current folder."""
+    return printable(place_from(folders.here(), root / note))
+
+
+def _outgoing(link: Outgoing, root: Path) -> str:
     text = f"line {link.line}: {printable(link.target)}"
     if link.note:
-        text += f" -> {printable(link.note)}"
+        text += f" -> {_here(root, link.note)}"
     if not link.heading_found:
         text += " (no such heading)"
-    return text + _could_be(link.others)
+    return text + _could_be([place_from(folders.here(), root / each) for each in link.others])
 
 
-def _incoming(link: Incoming) -> str:
-    return f"{printable(link.note)}:{link.line}{GONE if link.gone else ''}"
+def _incoming(link: Incoming, root: Path) -> str:
+    return f"{_here(root, link.note)}:{link.line}{GONE if link.gone else ''}"
 
 
 def _could_be(others: Sequence[str]) -> str:
@@ -150,7 +156,7 @@ def related_text(found: Related, root: Path) -> str:
 
 def _near(near: Near, root: Path) -> Iterator[str]:
     yield printable(near.title)
-    yield f"    {printable(place_from(folders.here(), root / near.note))}"
+    yield f"    {_here(root, near.note)}"
     for reason in near.reasons:
         cosine = f"vector {reason.value:.2f}: " if reason.by == "vector" else ""
         yield f"    {cosine}{printable(reason.why)}"
@@ -288,8 +294,12 @@ def _details(found: Status) -> Iterator[str]:
     for skip in found.skipped:
         why = ", ".join(filter(None, (skip.reason, printable(skip.detail))))
         yield f"skipped   {printable(skip.path)}: {why}"
+    same: dict[str, list[str]] = {}
     for path, warnings in found.warnings.items():
-        yield from (f"warning   {printable(path)}: {printable(text)}" for text in warnings)
+        for text in warnings:
+            same.setdefault(text, []).append(path)
+    for text, paths in same.items():
+        yield f"warning   {printable(listed(paths))}: {printable(text)}"
     for link in found.dangling:
         where = f"{printable(link.path)}:{link.line}: {printable(link.target)}"
         yield f"{LINK_STATES.get(link.status, link.status):9} {where}{_could_be(link.others)}"
@@ -320,7 +330,7 @@ def purge_list(found: Sequence[WrittenItem]) -> str:
     """What purge would remove, one line each, and the total size."""
     lines = [f"{each.what:8} {size(each.bytes):>9}  {printable(str(each.path))}" for each in found]
     total = size(sum(each.bytes for each in found))
-    return "\n".join([*lines, f"{total} in total"] if found else ["ragvault has written nothing"])
+    return "\n".join([*lines, f"{total} in total"] if found else ["Nothing to remove."])
 
 
 def watcher(found: WatcherRecord, state: Mapping[str, Any]) -> str:
@@ -342,19 +352,32 @@ def watcher(found: WatcherRecord, state: Mapping[str, Any]) -> str:
 
 def vaults_text(rows: Sequence[VaultRow]) -> str:
     """The known vaults, one per line; a star marks the default."""
-    widest = max((len(printable(row.name)) for row in rows), default=0)
-    return "\n".join(_vault(row, widest) for row in rows)
+    cells = [_vault(row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(
+        "  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in cells
+    )
 
 
-def _vault(row: VaultRow, widest: int) -> str:
+def _vault(row: VaultRow) -> tuple[str, ...]:
     states = {
         "ready": "",
-        "gone": "  (folder not found)",
-        "unreadable": "  (folder cannot be read)",
-        "not indexed": "  (not indexed)",
+        "gone": "folder not found",
+        "unreadable": "folder cannot be read",
+        "not indexed": "not indexed",
     }
-    star = "*" if row.default else " "
-    return f"{star} {printable(row.name):{widest}}  {printable(row.root)}{states[row.state]}"
+    state = states[row.state]
+    if row.pending is not None and not state:
+        state = _pending(row.pending).replace("nothing", "up to date")
+    return (
+        f"{'*' if row.default else ' '} {printable(row.name)}",
+        "" if row.notes is None else counted(row.notes, "note"),
+        row.tier or "",
+        f"{size(row.bytes) if row.tier else '':>9}",
+        printable(row.root),
+        f"({state})" if state else "",
+    )
 
 
 def models_text(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -29,6 +29,7 @@ UNITS = ((730, "year", 365), (60, "month", 30), (14, "week", 7), (2, "day", 1))
 BOLD, FAINT, GREEN, YELLOW, CYAN = "1", "2", "32", "33", "36"
 MATCH = "1;33"
 UNLIKELY = "unlikely"  # the lowest band
+LEAST_SHOWN = 0.00005  # an amount below this is printed as 0.0000
 LEAST = 3  # results that a terminal shows, however low it is
 BANDS = {"excellent": GREEN, "good": GREEN, "moderate": YELLOW}
 
@@ -223,7 +224,9 @@ def _reasons(candidate: Candidate) -> Iterator[str]:
     legs = ", ".join(f"{leg} {rank}" for leg, rank in sorted(candidate.ranks.items()))
     yield f"found by: {legs or 'the filter'}"  # without a leg it is in a list by filter alone
     for step in candidate.steps:
-        terms = " ".join(_term(term) for term in step.terms)
+        # A cap that takes nothing that could be seen is no reason.
+        shown = (term for term in step.terms if term.name != "bound" or term.amount < -LEAST_SHOWN)
+        terms = " ".join(map(_term, shown))
         why = " ".join(part for part in (terms, step.why) if part)
         yield f"{step.stage:9} {step.score:.4f}  {why}".rstrip()
 
