@@ -117,10 +117,19 @@ def main(args: Sequence[str]) -> int:
     except RagvaultError as error:
         console.error(error)
         return error.exit_code
+    except PermissionError as error:
+        console.error(_forbidden(error))
+        return 4
     except Exception as error:
         console.unexpected(error)
         return 4
     return code
+
+
+def _forbidden(error: PermissionError) -> RagvaultError:
+    place = f"{error.filename} cannot be used" if error.filename else "a file cannot be used"
+    fix = "check its permissions; for ragvault's own folder, you can set RAGVAULT_HOME to another"
+    return RagvaultError(f"{place}: {error.strerror or error}", fix=fix)
 
 
 def _call(args: Sequence[str]) -> int:

@@ -71,7 +71,7 @@ def test_a_note_without_links_ends_with_1(vault):
         (
             "nowhere",
             "no note called “nowhere”",
-            "give the path of a note in the vault",
+            "give the path of a note in the vault, or search: ragvault search nowhere",
         ),
     ],
 )
@@ -105,7 +105,10 @@ def test_a_note_may_be_named_as_the_shell_does(sample, monkeypatch):
 # --path
 
 
-def test_a_path_has_every_note_between_with_the_direction_and_the_lines_of_its_links(vault):
+def test_a_path_has_every_note_between_with_the_direction_and_the_lines_of_its_links(
+    vault, monkeypatch
+):
+    monkeypatch.chdir(vault)  # paths are those of the current folder
     (vault / "d.md").write_text("# D\n\n[[a]]\n")
     (vault / "e.md").write_text("# E\n\n[[b]]\n\n![[b]]\n")
     ragvault("index", vault, "-q")
@@ -134,7 +137,8 @@ def test_notes_that_are_not_connected_end_with_1_and_a_sentence(vault):
     assert found.json == {"note": "a.md", "to": "sub/c.md", "notes": [], "steps": []}
 
 
-def test_a_note_is_connected_to_itself(vault):
+def test_a_note_is_connected_to_itself(vault, monkeypatch):
+    monkeypatch.chdir(vault)
     said = ragvault("links", "c", "--path", "c")
     assert (said.code, said.out) == (0, "sub/c.md\n")
 

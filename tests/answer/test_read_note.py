@@ -128,9 +128,9 @@ def test_a_budget_holds_ends_between_blocks_and_names_the_rest(indexed_sample, b
         ({"heading": "Windows"}, "no heading “Windows”", "its headings are: Setup; Setup > Linux;"),
         ({"heading": "^nope"}, r"no block “\^nope”", r"its blocks are: \^first, \^mac"),
         ({"lines": "90"}, "has 30 lines", "from 1 to 30"),
-        ({"lines": "8-4"}, "no range of lines", "40-80"),
-        ({"lines": "x"}, "no range of lines", "40-80"),
-        ({"lines": "0"}, "no range of lines", "40-80"),
+        ({"lines": "8-4"}, "not a line range", "40-80"),
+        ({"lines": "x"}, "not a line range", "40-80"),
+        ({"lines": "0"}, "not a line range", "40-80"),
         ({"heading": "Linux", "lines": "3"}, "a heading and lines", "leave one"),
     ],
 )

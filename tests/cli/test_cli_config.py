@@ -101,6 +101,14 @@ def test_debug_shows_the_traceback_above_the_error(failing, capsys, monkeypatch)
     assert said.endswith("ragvault: the message\n     fix: the cure\n")
 
 
+def test_a_folder_that_may_not_be_read_is_no_bug(failing, capsys):
+    assert failing(PermissionError(13, "Permission denied", "/srv/home/vaults")) == 4
+
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "ragvault: /srv/home/vaults cannot be used: Permission denied"
+    assert "RAGVAULT_HOME" in second
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [(KeyboardInterrupt(), 130), (typer.Abort(), 130), (typer.Exit(1), 1), (typer.Exit(), 0)],
