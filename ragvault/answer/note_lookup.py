@@ -71,9 +71,7 @@ def find_notes(root: Path, catalogue: Catalogue, named: str) -> list[str]:
                     f"{named} could be {listed(same)}", fix="give the path of one of them"
                 )
     near = nearest_notes(notes, forms[-1], 1)
-    fix = (
-        f"did you mean {near[0]}?" if near else f"to search for it: ragvault search {quote(named)}"
-    )
+    fix = f"did you mean {near[0]}?" if near else search_instead(named)
     raise NoSuchNote(f"no note called “{named}”", fix=fix)
 
 

@@ -10,6 +10,13 @@ from vault_kit import indexed_sample, ragvault, sample, vault
 __all__ = ["indexed_sample", "sample", "vault"]
 
 
+@pytest.fixture(autouse=True)
+def in_the_vault(request, monkeypatch):
+    """Paths are printed for the current folder."""
+    if "vault" in request.fixturenames:
+        monkeypatch.chdir(request.getfixturevalue("vault"))
+
+
 def test_each_link_of_a_note_is_in_one_list(sample):
     found = ragvault("links", "Journal/2025-01-19.md", "--json").json
 
@@ -105,10 +112,7 @@ def test_a_note_may_be_named_as_the_shell_does(sample, monkeypatch):
 # --path
 
 
-def test_a_path_has_every_note_between_with_the_direction_and_the_lines_of_its_links(
-    vault, monkeypatch
-):
-    monkeypatch.chdir(vault)  # paths are those of the current folder
+def test_a_path_has_every_note_between_with_the_direction_and_the_lines_of_its_links(vault):
     (vault / "d.md").write_text("# D\n\n[[a]]\n")
     (vault / "e.md").write_text("# E\n\n[[b]]\n\n![[b]]\n")
     ragvault("index", vault, "-q")
@@ -137,8 +141,7 @@ def test_notes_that_are_not_connected_end_with_1_and_a_sentence(vault):
     assert found.json == {"note": "a.md", "to": "sub/c.md", "notes": [], "steps": []}
 
 
-def test_a_note_is_connected_to_itself(vault, monkeypatch):
-    monkeypatch.chdir(vault)
+def test_a_note_is_connected_to_itself(vault):
     said = ragvault("links", "c", "--path", "c")
     assert (said.code, said.out) == (0, "sub/c.md\n")
 
@@ -216,7 +219,7 @@ def test_without_vectors_it_answers_by_links_and_says_so(vault, monkeypatch, tmp
 
     said = ragvault("related", "a")
 
-    assert said.out.startswith(f"B\n    {vault / 'b.md'}\n    they link to each other\n")
+    assert said.out.startswith("B\n    b.md\n    they link to each other\n")
     assert said.err == ("warning: vectors were not used: this note has none; run: ragvault index\n")
 
 
