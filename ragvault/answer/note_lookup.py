@@ -9,8 +9,8 @@ A note can be named by any of these, and the first that fits one decides:
 
 Case never matters, and neither do the link brackets, the heading and the line that `search` prints
 with a name: [[Steam]], Steam > Doing it, Technique/Steam.md:12. Where several notes are accepted, a
-folder means all notes in it. A name that fits several notes lists them, and one that fits none
-suggests the nearest.
+folder means all notes in it: `Projects/` always, and `Projects` if no note has that name. A name
+that fits several notes lists them, and one that fits none suggests the nearest.
 """
 
 from __future__ import annotations
@@ -57,12 +57,15 @@ def find_notes(root: Path, catalogue: Catalogue, named: str) -> list[str]:
     """The paths of the notes; all notes of a folder. Raises UsageError."""
     known, forms = sorted(catalogue.files()), list(_forms(named))
     for form in forms:
-        if found := _by_path(root, known, form):
+        by_path = _in_folder if form.endswith("/") else _by_path
+        if found := by_path(root, known, form):
             return found
     notes = catalogue.heads([note for note, _ in catalogue.notes_since(0)])
     fits: Sequence[Callable[[str, Head], bool]] = (_is_file, _is_title, _is_alias, _has_part)
     for fit in fits:
         for form in forms:
+            if fit is _has_part and (found := _in_folder(root, known, form)):
+                return found
             same = sorted(note.path for note in notes if fit(form, note))
             if len(same) == 1:
                 return same
@@ -113,14 +116,20 @@ def _forms(named: str) -> Iterator[str]:
 
 
 def _by_path(root: Path, known: Sequence[str], wanted: str) -> list[str]:
-    """The note of this path, or all notes of this folder."""
-    for path in (wanted.replace(os.sep, "/"), _inside(root, wanted)):
-        if path in known:
-            return [path]
-        below = [note for note in known if path and note.startswith(f"{path.rstrip('/')}/")]
-        if below:
+    """The note of this path."""
+    return [path for path in _paths(root, wanted) if path in known][:1]
+
+
+def _in_folder(root: Path, known: Sequence[str], wanted: str) -> list[str]:
+    """All notes of this folder."""
+    for path in filter(None, _paths(root, wanted)):
+        if below := [note for note in known if note.startswith(f"{path.rstrip('/')}/")]:
             return below
     return []
+
+
+def _paths(root: Path, wanted: str) -> tuple[str, str]:
+    return wanted.replace(os.sep, "/"), _inside(root, wanted)
 
 
 def _is_file(wanted: str, note: Head) -> bool:

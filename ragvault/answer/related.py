@@ -177,7 +177,12 @@ def _by_vector(
             return _nearest_notes(catalogue, nearest.tolist(), cosines.tolist()), ()
         finally:
             vectors.close()
-    return {}, ("vectors were not used: this note has none; run: ragvault index",)
+    return {}, (f"vectors were not used: this note has none; run: {_fix(catalogue)}",)
+
+
+def _fix(catalogue: Catalogue) -> str:
+    """The run that embeds: without a tier, an index made without vectors would stay so."""
+    return "ragvault index" if catalogue.tier_model("static") else "ragvault index --tier static"
 
 
 def _mean(catalogue: Catalogue, model: str, ids: Sequence[int]) -> NDArray[np.float32] | None:

@@ -7,6 +7,9 @@ import sys
 import pytest
 from vault_kit import indexed_sample, ragvault, sample, vault
 
+from ragvault.answer.note_lookup import find_notes
+from ragvault.vault import Vault
+
 __all__ = ["indexed_sample", "sample", "vault"]
 
 
@@ -220,7 +223,9 @@ def test_without_vectors_it_answers_by_links_and_says_so(vault, monkeypatch, tmp
     said = ragvault("related", "a")
 
     assert said.out.startswith("B\n    b.md\n    they link to each other\n")
-    assert said.err == ("warning: vectors were not used: this note has none; run: ragvault index\n")
+    assert said.err == (
+        "warning: vectors were not used: this note has none; run: ragvault index --tier static\n"
+    )
 
 
 def test_a_note_without_neighbours_ends_with_1(vault, monkeypatch, tmp_path):
@@ -235,3 +240,40 @@ def test_related_loads_no_model(sample, monkeypatch):
 
     assert ragvault("related", "Steam", "-q").code == 0
     assert "ragvault.models.fake" not in sys.modules
+
+
+NAMED_AS_A_FOLDER = {
+    "Projects.md": "The note of all projects, see [[Sub]].\n",
+    "Projects/Sub.md": "One project.\n",
+    "Categories/Clippings.md": "All that was clipped.\n",
+    "Clippings/One.md": "Clipped.\n",
+    "Clippings/Two.md": "Clipped too.\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("named", "path"),
+    [
+        ("Projects", "Projects.md"),
+        ("projects", "Projects.md"),
+        ("Projects/", "Projects/Sub.md"),
+        ("Clippings", "Categories/Clippings.md"),
+        ("Categories", "Categories/Clippings.md"),
+    ],
+)
+def test_every_command_takes_the_note_of_a_name_before_the_folder(
+    tmp_path, monkeypatch, named, path
+):
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
+    for note, text in NAMED_AS_A_FOLDER.items():
+        (tmp_path / "v" / note).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "v" / note).write_text(text)
+    vault = Vault.open(tmp_path / "v")
+    vault.index("keyword")
+
+    with vault.catalogue() as catalogue:  # where `open` looks
+        assert find_notes(vault.root, catalogue, named) == [path]
+    assert vault.read(named).note == path
+    assert vault.links(named).note == path
+    assert vault.related(named).note == path
+    assert vault.forget(named).notes == (path,)
