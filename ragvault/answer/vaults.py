@@ -8,11 +8,13 @@ Several vaults become one list. Each vault keeps its own order. The next place g
 whose next result has the highest confidence: confidence can be compared between vaults, a score
 cannot. Without confidence (a profile may turn calibration off) the vaults take turns. Ties go to
 the better rank, then to the vault that was named first. Lists by date become one list by date.
-Limit and budget then apply to the merged list.
+A file that is in two of the vaults comes from the one that placed it first. Limit and budget then
+apply to the merged list.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from math import inf
@@ -29,7 +31,6 @@ from ragvault.answer.results import (
 )
 from ragvault.answer.suggest import suggestions, unmet_conditions
 from ragvault.candidate import Candidate, Context, Ranked
-from ragvault.config.settings import Config
 from ragvault.errors import IndexBehind
 from ragvault.ports import Corpus
 from ragvault.rank.budget import budget, fit_budget, token_counter
@@ -112,10 +113,8 @@ def search_vaults(
         return _quote(answers[of], candidate)
 
     merged = merge_responses(
-        [each.response for each in answers],
-        answers[0].config,
+        answers,
         request.limit,
-        answers[0].count_tokens,
         text_of if written else None,
         quote_of if quotes else None,
         all_matches=request.all_matches,
@@ -235,22 +234,21 @@ class Merged(NamedTuple):
 
 
 def merge_responses(
-    responses: Sequence[CorpusResponse],
-    config: Config,
+    answers: Sequence[VaultAnswer],
     limit: int | None,
-    count_tokens: Callable[[str], int] | None = None,
     text_of: TextOf | None = None,
     quote: Callable[[int, Candidate], Candidate | None] | None = None,
     *,
     all_matches: bool = False,
 ) -> Merged:
-    """The results of all responses in one order, cut to the limit and the budget.
+    """The results of all vaults in one order, cut to the limit and the budget of the first.
 
-    If no response is likely to answer, only the closest few are kept, unless `all_matches`.
+    If no answer is likely to answer, only the closest few are kept, unless `all_matches`.
 
     `text_of` gives the text that results will be written as; then citations count as tokens too.
     `quote` gives what is quoted of a result, None for one to leave out if there are others.
     """
+    responses = [each.response for each in answers]
     if len(responses) == 1 and text_of is None:
         (only,) = responses
         return Merged(tuple((0, each) for each in only.results), left_out(only), only.warnings)
@@ -258,7 +256,16 @@ def merge_responses(
     listed = len(responses) > 1 and all(response.plan.listing for response in responses)
     join = by_date if listed else interleaved
     order = join([response.stage("limit").kept for response in responses])
-    context = Context(settings=config, limit=limit, count_tokens=count_tokens)
+    unlisted = [
+        (of, removal.candidate)
+        for of, response in enumerate(responses)
+        for removal in response.stage("limit").removed
+    ]
+    roots = [each.root.resolve() for each in answers]
+    found = len(without_copies([*order, *unlisted], roots))
+    order = without_copies(order, roots)
+    config = answers[0].config
+    context = Context(settings=config, limit=limit, count_tokens=answers[0].count_tokens)
     most = result_count(context) if config.limit.enabled else len(order)
     if not all_matches and not any(response.likely for response in responses):
         most = min(most, config.limit.closest)
@@ -268,11 +275,10 @@ def merge_responses(
         first = [(of, each) for of, each in quotes if each is not None] or first
     fits = _fitting(first, context, text_of)
     kept = [(of, each) for (of, _), each in zip(first, fits.kept, strict=False)]
-    unlisted = sum(len(response.stage("limit").removed) for response in responses)
     warnings = [line for response in responses for line in _warnings(response)]
     return Merged(
         tuple(kept),
-        unlisted + len(order) - len(kept),
+        found - len(kept),
         tuple(dict.fromkeys((*warnings, *fits.warnings))),
     )
 
@@ -314,6 +320,16 @@ def by_date(answers: Sequence[Sequence[Candidate]]) -> list[MergedResult]:
 
 def _date(result: Candidate) -> float:
     return result.note.date.at if result.note.date else -inf
+
+
+def without_copies(results: Iterable[MergedResult], roots: Sequence[Path]) -> list[MergedResult]:
+    """The results, a file only from the vault that placed it first: vaults may contain others."""
+    first: dict[str, int] = {}
+
+    def file(of: int, result: Candidate) -> str:
+        return unicodedata.normalize("NFC", f"{roots[of]}/{result.note.path}")
+
+    return [(of, each) for of, each in results if first.setdefault(file(of, each), of) == of]
 
 
 def left_out(response: CorpusResponse) -> int:

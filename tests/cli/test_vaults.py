@@ -85,3 +85,24 @@ def test_a_vault_with_a_comma_in_its_name_is_one_vault(two, tmp_path):
     (root / "note.md").write_text("# Note\n\nA gnu.\n")
     assert ragvault("index", root, "--no-vectors", "-q").code == 0
     assert ragvault("search", "gnu", "--vault", "x,y", "--format", "paths").out.count("\n") == 1
+
+
+@pytest.mark.parametrize("order", ["outer,inner", "inner,outer"])
+def test_a_note_in_a_vault_inside_a_vault_is_found_once(two, tmp_path, order):
+    outer, inner = tmp_path / "outer", tmp_path / "outer" / "inner"
+    inner.mkdir(parents=True)
+    (inner / "one.md").write_text("# Okapi\n\nAn okapi, and one more okapi.\n")
+    (inner / "two.md").write_text("# Okapi tracks\n\nAn okapi walked here.\n")
+    (outer / "three.md").write_text("# Zoo\n\nIn the evening somebody saw an okapi again.\n")
+    assert ragvault("index", outer, inner, "--no-vectors", "-q").code == 0
+
+    def found(*how: str) -> list[str]:
+        said = ragvault("search", *how, "--vault", order, "--json")
+        return [Path(each["note"]).name for each in said.json["results"]]
+
+    everything = found("okapi")
+    assert sorted(everything) == ["one.md", "three.md", "two.md"]
+    for n in (1, 2, 3):
+        assert found("okapi", "-n", str(n)) == everything[:n]
+    assert len(set(found("path:.md", "-n", "2"))) == 2
+    assert "the newest 2 of 3" in ragvault("search", "path:.md", "--vault", order, "-n", "2").err
