@@ -227,7 +227,7 @@ class Asker:
         typed, (first, _) = self.chance.choice(sorted(PERIODS.items()))
         name = self.chance.choice(["since", "before"])
         ends = (first, None) if name == "since" else (None, first)
-        return Asked(f"{name}:{typed}", _between("modified", *ends))
+        return Asked(f"{name}:{typed}", _between("date", *ends))
 
     def span(self) -> Asked:
         return Asked(

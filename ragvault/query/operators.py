@@ -247,12 +247,12 @@ def _between(field: DateField, text: str, now: datetime) -> Condition:
 
 def _since(value: OperatorValue) -> Condition:
     found = _date_range(value.text, value.now)
-    return Condition(Dated("modified", moment(found.first, value.now)))
+    return Condition(Dated("date", moment(found.first, value.now)))
 
 
 def _before(value: OperatorValue) -> Condition:
     found = _date_range(value.text, value.now)
-    return Condition(Dated("modified", None, moment(found.first, value.now)))
+    return Condition(Dated("date", None, moment(found.first, value.now)))
 
 
 def _date_range(text: str, now: datetime) -> DateRange:
@@ -321,8 +321,8 @@ linkedby:Home | that this note links to
 created:2024-03 | created in that time, by their properties, else name, else git, else the file
 modified:"last week" | changed in that time, by their properties, else git, else the file
 date:2024-01..2024-03 | dated in that time, by their name, else properties, else git, else the file
-since:2024-03-01 | last changed then or later
-before:yesterday | last changed before that
+since:2024-03-01 | dated then or later
+before:yesterday | dated before that
 in:notes | in the vault with that name; (in:notes OR in:work) bread searches both
 
 Operators about a passage
