@@ -183,7 +183,6 @@ def settings() -> None:
         "no stemming": change(base, stemming="none"),
         "no exact bonus": change(base, exact=0.0),
         "exact 0.5": change(base, exact=0.5),
-        "no fuzzy": change(base, fuzzy=False),
         "b 0.4": change(base, b=0.4),
         "k1 0.9": change(base, k1=0.9),
         "k1 2.0": change(base, k1=2.0),

@@ -9,7 +9,7 @@ scoring by vector and by word may happen in other threads.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -41,6 +41,7 @@ from ragvault.plan import (
     KeywordQuery,
     MatchesWords,
     QueryTerm,
+    Words,
 )
 from ragvault.ports import (
     CacheBroken,
@@ -66,7 +67,7 @@ from ragvault.store.layout import CATALOGUE
 from ragvault.store.links import LinkStats, file_stem
 from ragvault.store.passages import PassagePlace
 from ragvault.text.dates import in_calendar
-from ragvault.text.fold import plain_name
+from ragvault.text.fold import fold, plain_name
 from ragvault.text.spans import Span, cut
 from ragvault.update import freshness
 
@@ -88,6 +89,7 @@ TIERS = ("full", "static")  # the best first
 MAX_PLACES = 20_000  # passages whose facts stay in memory between searches: some 10 MB
 MAX_CHARACTERS = 4_000_000  # of note texts that stay in memory: about a thousand notes
 WORD = re.compile(r"[^\W\d_]+")
+WRITTEN = 10  # passages that show how a word is written
 SECTIONS_PER_NOTE = 1 << 20  # more than any note has
 
 
@@ -428,13 +430,39 @@ class LocalCorpus:
         limit: int,
         scope: Scope,
         per_note: int = 0,
-        fuzzy: bool = True,
     ) -> KeywordAnswer:
         """The best passages of the scope by word."""
-        return self._words.search(query, limit=limit, allowed=scope, per_note=per_note, fuzzy=fuzzy)
+        return self._words.search(query, limit=limit, allowed=scope, per_note=per_note)
 
     def keyword_scores(self, query: KeywordQuery, passages: Sequence[int]) -> KeywordAnswer:
         return self._words.score_of(query, passages)
+
+    def corrected(self, query: KeywordQuery) -> KeywordQuery:
+        return self._words.corrected(query, self._is_word)
+
+    def _is_word(self, text: str) -> bool:
+        """Whether a text, or its singular, is a word to the model of this vault: one token.
+
+        A word that the notes do not have is not misspelt for that: `pony` is not a slip of pong.
+        """
+        wanted = "vector" in self.config.retrieve.legs and "vector" in self.searchable
+        for tier in self.embedders if wanted else ():
+            with suppress(RagvaultError):  # without its model; the leg says so
+                model = self.embedders[tier]
+                if isinstance(model, CountsTokens):
+                    return any(
+                        model.count_tokens(each) == 1 for each in {text, text.removesuffix("s")}
+                    )
+        return False
+
+    def written(self, word: str) -> str:
+        hits = self._words.search(Words(word), limit=WRITTEN).hits
+        ids = [hit.passage for hit in hits]
+        forms: Counter[str] = Counter()
+        for each in self.passages(ids, ids).values():
+            text = "\n".join((each.note.title, *each.headings, each.text))
+            forms.update(form for form in WORD.findall(text) if fold(form) == word)
+        return max(forms, key=lambda form: (forms[form], form), default=word)
 
     def coverage(
         self, terms: Sequence[QueryTerm], passages: Sequence[PassageFacts]

@@ -16,7 +16,7 @@ A filter decides passage by passage: `-tag:x` excludes every passage of the note
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
@@ -110,18 +110,28 @@ class EngineDocument(NamedTuple):
         return " ".join((self.kind, *self.texts))
 
 
+class Spelling(NamedTuple):
+    """A word of the vault to look for in place of one that is found nowhere, 0..1 sure."""
+
+    typed: str
+    word: str
+    sure: float
+
+
 @dataclass(frozen=True, slots=True)
 class Words:
     """Free text: each of its words adds to the score, and a passage needs only one of them.
 
     With `every`, a passage needs all of them, in any order. `field` names the one field to look
     in; empty means all fields. `weight` scales the score; terms from expansion have less than 1.
+    `spellings` are looked for in place of the words that they correct.
     """
 
     text: str
     field: str = ""
     every: bool = False
     weight: float = 1.0
+    spellings: tuple[Spelling, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +150,7 @@ class KeywordHit(NamedTuple):
     """A passage that the keyword index found.
 
     `score` is `note_score`, from the fields of the note, plus `passage_score`, from the fields of
-    the passage. `title_score` is the title's part of `note_score`. `fuzzy` means that only near
-    spellings matched; the score is then below that of every exact hit.
+    the passage. `title_score` is the title's part of `note_score`.
     """
 
     passage: int
@@ -150,35 +159,37 @@ class KeywordHit(NamedTuple):
     note_score: float
     passage_score: float
     title_score: float = 0.0
-    fuzzy: bool = False
 
 
 class QueryTerm(NamedTuple):
     """A term of the query, and its weight there: the rarer, the more.
 
-    `term` is in the analyzer's form, `field` is the one to look in (empty: any). `near` means that
-    it is a guessed spelling of another term.
+    `term` is in the analyzer's form, `field` is the one to look in (empty: any). Terms with the
+    same `word` are spellings of it: a passage needs only one, and they have one weight.
     """
 
     term: str
     field: str
     weight: float
-    near: bool = False
+    word: str
+
+
+def weight_of(terms: Iterable[QueryTerm]) -> float:
+    """The weights of the words that these terms are for, added up."""
+    return sum({(term.word, term.field): term.weight for term in terms}.values())
 
 
 @dataclass(frozen=True, slots=True)
 class KeywordAnswer:
     """The hits of a keyword index, best first, and what their scores are compared with.
 
-    `bounds` is the highest score that this query could get from each field. `spellings` are the
-    near spellings that were looked up for words that no passage contains. `complete` is False if
+    `bounds` is the highest score that this query could get from each field. `complete` is False if
     the time limit was too short to find everything. A passage's coverage of the query is counted
     by `terms` (Coverage in index/keyword/terms.py).
     """
 
     hits: tuple[KeywordHit, ...] = ()
     bounds: Mapping[str, float] = field(default_factory=dict)
-    spellings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     complete: bool = True
     terms: tuple[QueryTerm, ...] = ()
 
@@ -350,7 +361,8 @@ _EVEN: Mapping[str, float] = MappingProxyType(dict.fromkeys(LEGS, 1.0))
 class QueryPlan:
     """What was understood of a query.
 
-    `text` is the text to search for, without operators and excluded words. `keyword_query` is the
+    `text` is the text to search for, without operators and excluded words; `corrected` is the same
+    with its misspelt words corrected, if any. `keyword_query` is the
     same for a keyword index, with the excluded words. Every leg obeys `filter`; None means no
     filter. A query with a filter or a vault and without text is a `listing`: notes by date, newest
     first. `weights` multiply the weights of the legs; `use_case` names those of the features.
@@ -360,6 +372,7 @@ class QueryPlan:
     query: str
     type: QueryType = "plain"
     text: str = ""
+    corrected: str = ""
     keyword_query: KeywordQuery | None = None
     filter: Filter | None = None
     phrases: tuple[str, ...] = ()  # without their quotes
@@ -377,9 +390,10 @@ class QueryPlan:
     @property
     def embed(self) -> str:
         """The text to embed: the hypothesis if there is one, otherwise the text of the query."""
+        text = self.corrected or self.text
         if self.hypothesis or not self.embed_expansions:
-            return self.hypothesis or self.text
-        return " ".join([self.text, *(each.term for each in self.expansions)])
+            return self.hypothesis or text
+        return " ".join([text, *(each.term for each in self.expansions)])
 
     def expanded(
         self, expansions: tuple[Expansion, ...], keyword_query: KeywordQuery | None, embed: bool

@@ -160,15 +160,13 @@ class KeywordIndex(Protocol):
         limit: int,
         allowed: Allowed = None,
         per_note: int = 0,
-        fuzzy: bool = True,
         boosts: Mapping[str, float] | None = None,
         seconds: float | None = None,
     ) -> KeywordAnswer:
         """The best `limit` of the allowed passages; equal scores by id.
 
-        `per_note` keeps at most that many passages of one note (0: all). `fuzzy` allows near
-        spellings of words that are found nowhere. `boosts` of fields and `seconds` of time
-        override the settings.
+        `per_note` keeps at most that many passages of one note (0: all). `boosts` of fields and
+        `seconds` of time override the settings.
         """
         ...
 
@@ -180,6 +178,13 @@ class KeywordIndex(Protocol):
         boosts: Mapping[str, float] | None = None,
     ) -> KeywordAnswer:
         """The same for given passages: those of them that are found, with their true scores."""
+        ...
+
+    def corrected(self, query: KeywordQuery, is_word: Callable[[str], bool] = ...) -> KeywordQuery:
+        """The query with near spellings of its words that are found nowhere, the best first.
+
+        None of a text that is a word of its language (`is_word`).
+        """
         ...
 
     def matching(
@@ -614,13 +619,20 @@ class Corpus(Protocol):
         limit: int,
         scope: Scope,
         per_note: int = 0,
-        fuzzy: bool = True,
     ) -> KeywordAnswer:
         """The best passages of the scope by word: see KeywordIndex.search."""
         ...
 
     def keyword_scores(self, query: KeywordQuery, passages: Sequence[int]) -> KeywordAnswer:
         """The same for given passages: those that match, with their true scores."""
+        ...
+
+    def corrected(self, query: KeywordQuery) -> KeywordQuery:
+        """The query with near spellings: see KeywordIndex.corrected."""
+        ...
+
+    def written(self, word: str) -> str:
+        """A folded word as most of the notes that have it write it."""
         ...
 
     def coverage(

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -24,7 +25,8 @@ from ragvault.answer.verify import Verified, verify
 from ragvault.candidate import Candidate, Context, Ranked
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.plan import QueryPlan
-from ragvault.ports import Corpus, Reranker
+from ragvault.ports import CacheBroken, Corpus, Reranker
+from ragvault.query.expand import correct, expand
 from ragvault.query.understand import understand
 from ragvault.rank.dedup import dedup
 from ragvault.rank.limit import is_likely, result_count
@@ -77,11 +79,12 @@ class Understood:
 def understand_query(request: SearchRequest, corpus: Corpus) -> Understood:
     """The plan of a query, with near words of the vault if the settings enable that."""
     plan = _plan_or_name(request, corpus)
+    if "keyword" in corpus.searchable and "keyword" in corpus.config.retrieve.legs:
+        with suppress(CacheBroken):  # the leg says so
+            plan = correct(plan, corpus)
     settings = corpus.config.query.expand
     if settings.method == "off":
         return Understood(plan)
-    from ragvault.query.expand import expand
-
     try:
         return Understood(expand(plan, settings, corpus))
     except RagvaultError as error:
@@ -146,7 +149,7 @@ def ranking_context(
     reranker, failed = (None, {}) if plan.listing else _reranker(corpus)
     context = Context(
         settings=config,
-        query=plan.text,
+        query=plan.corrected or plan.text,
         type=plan.type,
         weights=plan.weights,
         use_case=plan.use_case,

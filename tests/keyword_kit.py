@@ -21,6 +21,7 @@ from ragvault.plan import (
     Or,
     Phrase,
     Words,
+    leaves,
 )
 from ragvault.text.analyze import Analyzer
 
@@ -85,7 +86,17 @@ class Shelf:
         self._index = None
 
     def ask(self, query: KeywordQuery, limit: int = 100, **options) -> KeywordAnswer:
+        if options.pop("fuzzy", True):
+            query = self.index.corrected(query)
         return self.index.search(query, limit=limit, **options)
+
+    def spellings(self, query: KeywordQuery) -> dict[str, tuple[str, ...]]:
+        """The near spellings of each misspelt word of a query."""
+        found: dict[str, tuple[str, ...]] = {}
+        for leaf in leaves(self.index.corrected(query), negated=False):
+            for typed, word, _ in leaf.spellings if isinstance(leaf, Words) else ():
+                found[typed] = (*found.get(typed, ()), word)
+        return found
 
     def ids(self, query: KeywordQuery, limit: int = 100, **options) -> list[int]:
         return [hit.passage for hit in self.ask(query, limit, **options).hits]

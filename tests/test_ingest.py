@@ -812,7 +812,7 @@ def at_once(monkeypatch):
 def by_word(vault, word):
     """The notes that the keyword index finds, of those that are still as it knows them."""
     with vault.corpus() as index:
-        hits = index.keyword.search(Words(word), limit=999, fuzzy=False).hits
+        hits = index.keyword.search(Words(word), limit=999).hits
         passages = index.catalogue.passages([hit.passage for hit in hits])
         return {passage.path for passage in passages.values()}
 

@@ -165,7 +165,7 @@ def answers(vault: Vault, exact: bool = True) -> dict[str, object]:
         index = engines.keyword(catalogue)
         for field in ("", "code"):
             for query in (*QUERIES, "get_bread_0", "get"):
-                hits = index.search(Words(query, field=field), limit=9999, fuzzy=False).hits
+                hits = index.search(Words(query, field=field), limit=9999).hits
                 scored = [(round(hit.score, 6) * exact, places[hit.passage]) for hit in hits]
                 found[f"{field} {query}"] = sorted(scored)
         index.close()

@@ -1,4 +1,7 @@
-"""Expand: add terms of the vault's own vocabulary that are near to the query.
+"""Expand: correct what is misspelt, and add terms of the vault that are near to the query.
+
+A word that no note has is looked for as the nearest word of the vault. From then on that word
+counts as found: its text is embedded, and a passage that has it has the word of the query.
 
 How near a term must be is a setting. A fixed cosine means something different for every model:
 with bge-small most pairs of unrelated words are above 0.5. The other way is a percentile: as near
@@ -10,13 +13,42 @@ The corpus has the vocabulary and its vectors; here is what is added to the plan
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ragvault.config.settings import Expand
-from ragvault.plan import And, Expansion, KeywordQuery, Or, QueryPlan, Words
+from ragvault.plan import And, Expansion, KeywordQuery, Or, QueryPlan, Words, leaves
 from ragvault.ports import Corpus
 from ragvault.query.restate import plan_sentence
+from ragvault.text.fold import fold
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def correct(plan: QueryPlan, corpus: Corpus) -> QueryPlan:
+    """The plan with the vault's own words in place of misspelt ones, and a warning for each."""
+    if plan.keyword_query is None or plan.listing:
+        return plan
+    query = corpus.corrected(plan.keyword_query)
+    found: dict[str, dict[str, None]] = {}
+    for leaf in leaves(query, negated=False):
+        for typed, word, _ in leaf.spellings if isinstance(leaf, Words) else ():
+            found.setdefault(typed, {})[corpus.written(word)] = None
+    if not found:
+        return plan
+    best = {typed: next(iter(words)) for typed, words in found.items()}
+    corrected = _WORD.sub(lambda word: best.get(fold(word[0]), word[0]), plan.text)
+    warnings = (
+        f"{typed!r} is found nowhere; looked for {', '.join(words)} instead"
+        for typed, words in found.items()
+    )
+    return replace(
+        plan,
+        keyword_query=query,
+        corrected=corrected,
+        warnings=(*plan.warnings, *warnings),
+    )
 
 
 def expand(plan: QueryPlan, settings: Expand, corpus: Corpus) -> QueryPlan:

@@ -26,7 +26,7 @@ import msgspec
 from ragvault.candidate import Candidate, Exact, Hit, LegRun, PassageFacts
 from ragvault.config.ranking import Limit
 from ragvault.config.settings import Retrieve
-from ragvault.plan import LEGS, QueryPlan, QueryTerm
+from ragvault.plan import LEGS, QueryPlan, QueryTerm, weight_of
 from ragvault.ports import CacheBroken, Corpus, Scope
 from ragvault.retrieve.legs import Leg, LegHits, graph_hits, legs_of, ranked_by
 from ragvault.retrieve.names import Named, exact_notes, holds_phrases, rarest
@@ -424,7 +424,7 @@ def _candidates(
 
 def _rarity(terms: Sequence[QueryTerm], passages: int) -> float:
     """How rare the words of a query are, added up: near 1 for each word of a single passage."""
-    return sum(term.weight for term in terms if not term.near) / rarest(passages)
+    return weight_of(terms) / rarest(passages)
 
 
 def _add_names(

@@ -244,7 +244,7 @@ class CodeLeg:
         if not plan.text:
             return LegHits()
         query = Words(plan.text, field="code")  # languages are part of the filter, so of the scope
-        answer = self._corpus.keyword_search(query, limit=limit, scope=scope, fuzzy=False)
+        answer = self._corpus.keyword_search(query, limit=limit, scope=scope)
         hits = tuple(Hit(hit.passage, rank, hit.score) for rank, hit in enumerate(answer.hits, 1))
         bound = answer.bound or 1.0
         return LegHits(hits, {hit.passage: {"code": min(hit.score / bound, 1.0)} for hit in hits})
@@ -274,14 +274,9 @@ def _keyword_evidence(
 
 
 def _keyword_warnings(answer: KeywordAnswer) -> tuple[str, ...]:
-    warnings = [
-        f"{word!r} is found nowhere; looked for {', '.join(near)} instead"
-        for word, near in answer.spellings.items()
-        if near
-    ]
-    if not answer.complete:
-        warnings.append("the keyword search ran out of time; its scores are of part of the query")
-    return tuple(warnings)
+    if answer.complete:
+        return ()
+    return ("the keyword search ran out of time; its scores are of part of the query",)
 
 
 # --- Graph ---

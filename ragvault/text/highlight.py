@@ -32,6 +32,7 @@ def _word_spans(text: str, leaf: Words, analyzer: Analyzer, stops: bool) -> list
         if stops or not word.stop
         for term in (*(lookup.term for lookup in word.lookups), *word.exact)
     }
+    wanted |= {analyzer.term_of(each.word) for each in leaf.spellings}
     # The whole comes first: where it is meant, its parts need no marks of their own.
     return [
         (start + span.start, start + span.end)

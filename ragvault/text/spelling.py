@@ -6,33 +6,60 @@ are never guessed at: 1384 is not 1385, and cat is not car. A name is compared w
 there two slips are forgiven from six letters on.
 
 Of several near words the commonest is the best guess: a note that misspells a word, too, must not
-come before all notes that spell it right.
+come before all notes that spell it right. Common words of other languages are never corrected:
+`warum` is not a slip of warm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from string import ascii_lowercase
+
+from ragvault.text.fold import STOP_WORDS, fold
 
 SHORTEST = 4
 LONG = 8  # from here on two slips are allowed
 LONG_IN_NAME = 6  # the same for a word of a name
-# A word in so many times more passages is the better guess although it is one slip further away.
+# The nearest word is a slip itself if a word in so many times more passages is one slip from it.
 COMMONER = 10
+SURE = (1.0, 0.9, 0.8)  # how sure a correction is, by its slips
+# Words of questions, and others, that the stop words of Whoosh leave out.
+_MORE = """
+warum weshalb wieso wozu woher wohin wann wessen welche welcher welches gibt
+cette celui celle pourquoi comment quand combien quoi lequel laquelle lesquels peut faire
+porque donde cuando cuanto cuantos cuanta cuantas quien quienes cual cuales como puedo hacer
+perche quando quanto quanti dove come cosa quale quali
+onde quais
+waarom wanneer hoeveel welke waar wie hoe kunnen
+varfor hvorfor hvordan hvornar hvilken
+"""
+
+
+@cache
+def foreign_words() -> frozenset[str]:
+    """The common words of other languages, folded, without those that are English as well."""
+    from whoosh.lang.stopwords import stoplists  # imported when a word is found nowhere
+
+    lists = (words for language, words in stoplists.items() if language != "en")
+    found = {fold(word) for words in lists for word in words}
+    return frozenset(found | set(_MORE.split())) - STOP_WORDS
 
 
 def slips(word: str, most: int) -> int:
     """How many slips are forgiven in a word."""
-    if len(word) < SHORTEST or not word.isalpha():
-        return 0
-    return min(most, 2 if len(word) >= LONG else 1)
+    return min(most, _slips(word, LONG))
 
 
 def name_slips(word: str) -> int:
     """How many slips are forgiven in a word that is compared with names."""
-    if len(word) < SHORTEST or not word.isalpha():
+    return _slips(word, LONG_IN_NAME)
+
+
+def _slips(word: str, long: int) -> int:
+    if len(word) < SHORTEST or not word.isalpha() or word in foreign_words():
         return 0
-    return 2 if len(word) >= LONG_IN_NAME else 1
+    return 2 if len(word) >= long else 1
 
 
 def near(
@@ -42,42 +69,48 @@ def near(
     *,
     most: int,
     limit: int,
-) -> tuple[str, ...]:
-    """The nearest words: as few slips as possible, at most `limit` of them, the commonest first.
+    stem: Callable[[str], str] = str,
+    fits: Callable[[str], bool] | None = None,
+) -> tuple[tuple[str, int], ...]:
+    """The nearest words with their slips: as few as possible, and the commonest first.
 
     `begins` gives the words with a beginning and `count` says how many documents contain one.
-    Most slips come after the second letter, so words that share the first two are tried first;
-    then those that share the first, or begin with the second (a letter too many, or two swapped);
-    then those of which the first letter was left out. Another first letter is not tried.
+    There are words of at most `limit` stems. If some words fit (the rest of the query), others are
+    left out.
+
+    Most slips come after the first letter, so words that share it are tried first; then those that
+    begin with the second (a letter too many, or two swapped); then those of which the first letter
+    was left out. Another first letter is not tried.
     """
     allowed = slips(word, most)
     found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     left_out = [letter + word[:2] for letter in ascii_lowercase]
-    for beginnings in ([word[:2]], [word[:1]], [word[1:2]], left_out) if allowed else ():
+    for beginnings in ([word[:1]], [word[1:2]], left_out) if allowed else ():
         words = {other for letters in beginnings for other in begins(letters)} - found.keys()
         others = sorted(w for w in words if w.isalpha() and w != word)
         found.update(near_words(word, others, allowed))
-        if _nearest(found, 1, limit, count):
+        counts.update((each, count(each)) for each in found.keys() - counts.keys())
+        if any(slipped == 1 and counts[each] for each, slipped in found.items()):
             break
-    return _nearest(found, allowed, limit, count)
+    living = sorted((each for each in found if counts[each]), key=lambda w: (-counts[w], w))
+    if fits is not None:
+        living = [each for each in living if fits(each)] or living
+    nearest = _nearest(
+        [[w for w in living if found[w] == n] for n in range(1, allowed + 1)], counts
+    )
+    stems = list(dict.fromkeys(map(stem, nearest)))[:limit]
+    return tuple((each, found[each]) for each in nearest if stem(each) in stems)
 
 
-def _nearest(
-    found: dict[str, int], allowed: int, limit: int, count: Callable[[str], int]
-) -> tuple[str, ...]:
-    """The words with the fewest slips, unless those with one more are far commoner."""
-    groups: list[list[tuple[int, str]]] = []
-    for wrong in range(1, allowed + 1):
-        counted = [(-count(word), word) for word, slipped in found.items() if slipped == wrong]
-        if living := sorted(each for each in counted if each[0]):
-            groups.append(living)
-    if not groups:
-        return ()
-    best = groups[0]
-    for group in groups[1:]:
-        if group[0][0] <= COMMONER * best[0][0]:
+def _nearest(groups: Iterable[Sequence[str]], counts: Mapping[str, int]) -> Sequence[str]:
+    """The words with the fewest slips, unless the best of them is a slip of a commoner one."""
+    best: Sequence[str] = ()
+    for group in filter(None, groups):
+        commoner = [each for each in group if best and counts[each] >= COMMONER * counts[best[0]]]
+        if not best or near_words(best[0], commoner, 1):
             best = group
-    return tuple(word for _, word in best[:limit])
+    return best
 
 
 def near_words(word: str, others: Sequence[str], allowed: int) -> list[tuple[str, int]]:

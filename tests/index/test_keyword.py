@@ -556,7 +556,7 @@ def test_code_is_fences_and_inline_code(text, block, code):
 @example(["dying", "lying", "skies", "die", "lie", "sky"])
 def test_coverage_looks_at_every_word_that_may_hold_a_term(words):
     for word in words:
-        terms = tuple(QueryTerm(term, "", 1.0) for term in ENGLISH.terms(word))
+        terms = tuple(QueryTerm(term, "", 1.0, term) for term in ENGLISH.terms(word))
         covers = Coverage(terms, {"": ENGLISH})
         share = covers.of(passage(1, 1, " ".join(words)), note(1))
         assert share == pytest.approx(1.0 if terms else 0.0)

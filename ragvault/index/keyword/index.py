@@ -1,11 +1,10 @@
 """Index: the keyword index that the read path uses, over either engine.
 
-    spellings -> terms -> match (a set of passages, if words are conditions) -> score -> order
+    terms -> match (a set of passages, if words are conditions) -> score -> order
 
 An engine (whoosh.py, tantivy.py) scores documents of one kind by its own BM25, and finds the
 documents that match a leaf. Everything else is here and the same for both: a passage's score is
-its own plus its note's, conditions are sets of passages, guessed spellings come last, and equal
-scores are ordered by id.
+its own plus its note's, conditions are sets of passages, and equal scores are ordered by id.
 
 Notes and passages are documents of one index, so the engine's idf counts both. The boost of a term
 therefore also corrects its idf to that among documents of one kind (`_boosted`). A field that a
@@ -15,8 +14,9 @@ would seem ten times as long as usual (garden's questions: nDCG@10 .646 without 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial, wraps
 from math import log
 from time import monotonic
@@ -49,11 +49,22 @@ from ragvault.index.keyword.terms import (
     search_terms,
     typos,
 )
-from ragvault.plan import And, KeywordAnswer, KeywordHit, KeywordQuery, Not, QueryTerm
+from ragvault.plan import (
+    And,
+    KeywordAnswer,
+    KeywordHit,
+    KeywordQuery,
+    Not,
+    Or,
+    QueryTerm,
+    Spelling,
+    Words,
+    leaves,
+)
 from ragvault.ports import CacheBroken
 from ragvault.text.analyze import Analyzer
 from ragvault.text.highlight import highlight
-from ragvault.text.spelling import near
+from ragvault.text.spelling import SURE, foreign_words, near
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,7 +74,6 @@ if TYPE_CHECKING:
 FETCH = 1_000  # documents fetched at first, best first; more when a filter leaves too few
 NOTES = 50  # best notes, by title and by other fields, whose passages take part
 FEW = 2_000  # up to so many allowed passages, each is scored
-SPELL_SHARE = 0.5  # of the time: what was spelt well must be looked up in the rest
 
 
 class Scored(NamedTuple):
@@ -243,9 +253,6 @@ class Index:
             if (count := self._engine.frequency(HAS, name))
         }
         self._documents = self._having.get(NOTE, 0) + self._having.get(PASSAGE, 0)
-        # Of the last search: `score_of` the same query comes next, and must give the same scores.
-        self._last_spellings: dict[KeywordQuery, dict[str, tuple[str, ...]]] = {}
-        self._last_scale: dict[KeywordQuery, float] = {}
 
     # --- Search ---
 
@@ -257,28 +264,16 @@ class Index:
         limit: int,
         allowed: Allowed = None,
         per_note: int = 0,
-        fuzzy: bool = True,
         boosts: Mapping[str, float] | None = None,
         seconds: float | None = None,
     ) -> KeywordAnswer:
         deadline = Deadline(self._settings.seconds if seconds is None else seconds)
-        spellings = self._spellings(query, deadline) if fuzzy and self._settings.fuzzy else {}
-        typed, spelt = self._engine_queries(query, spellings, boosts)
+        wanted = self._engine_query(query, boosts)
         if limit < 1:
             return KeywordAnswer()
-        best = self._best(typed, spelt, limit, per_note, allowed, deadline)
-        exact = np.ones(len(best.ids), bool)
-        scale = 1.0
-        if spellings and len(best.ids) < limit:
-            wide = self._best(spelt, spelt, 2 * limit, per_note, allowed, deadline)
-            guesses = wide.at(~np.isin(wide.ids, best.ids))
-            scale = _guess_scale(best.total, guesses.total)
-            self._last_scale = {query: scale}
-            best = best.joined(guesses)
-            exact = np.arange(len(best.ids)) < len(exact)
-        rows = _order(best, exact, limit, per_note)
-        hits = _hits(best.at(rows), exact[rows], scale)
-        return KeywordAnswer(hits, spelt.bounds, spellings, deadline.complete, spelt.terms)
+        best = self._best(wanted, limit, per_note, allowed, deadline)
+        hits = _hits(best.at(_order(best, limit, per_note)))
+        return KeywordAnswer(hits, wanted.bounds, deadline.complete, wanted.terms)
 
     @_reads
     def score_of(
@@ -289,19 +284,13 @@ class Index:
         boosts: Mapping[str, float] | None = None,
     ) -> KeywordAnswer:
         deadline = Deadline(self._settings.seconds)
-        spellings = self._spellings(query, deadline) if self._settings.fuzzy else {}
-        typed, spelt = self._engine_queries(query, spellings, boosts)
+        wanted = self._engine_query(query, boosts)
         ids = np.unique(np.asarray(passages, np.int64))
-        found = self._found_among(spelt, ids, deadline)
-        exact = np.ones(len(found.ids), bool)
-        if spellings:
-            exact = np.isin(found.ids, self._found_among(typed, ids, deadline).ids)
-        scale = self._last_scale.get(query)
-        if scale is None:  # 0 is a scale too: of guesses beside an exact hit that scores nothing
-            scale = _guess_scale(found.total[exact], found.total[~exact])
-        rows = _order(found, exact, len(ids), 0)
-        hits = _hits(found.at(rows), exact[rows], scale)
-        return KeywordAnswer(hits, spelt.bounds, spellings, deadline.complete, spelt.terms)
+        if wanted.match is not None:
+            ids = np.intersect1d(ids, self._matching(wanted.match, deadline))
+        found = self._found(ids, wanted, deadline)
+        hits = _hits(found.at(_order(found, len(ids), 0)))
+        return KeywordAnswer(hits, wanted.bounds, deadline.complete, wanted.terms)
 
     @_reads
     def matching(self, query: KeywordQuery, seconds: float | None = None) -> Ids | None:
@@ -350,28 +339,62 @@ class Index:
 
     # --- Spellings and terms ---
 
-    def _spellings(self, query: KeywordQuery, deadline: Deadline) -> dict[str, tuple[str, ...]]:
-        """Near spellings of the words that no document contains."""
-        if query in self._last_spellings:
-            return self._last_spellings[query]
-        spellings: dict[str, tuple[str, ...]] = {}
-        for form, field, lookups in typos(query, self.analyzers):
-            if deadline.over(SPELL_SHARE):
+    @_reads
+    def corrected(
+        self, query: KeywordQuery, is_word: Callable[[str], bool] = lambda _: False
+    ) -> KeywordQuery:
+        if not self._settings.fuzzy:
+            return query
+        deadline = Deadline(self._settings.seconds)
+        unknown = [
+            (form, field)
+            for form, field, lookups in typos(query, self.analyzers)
+            if not any(self._is_there(HasTerm(e.form, places_of(e), field)) for e in lookups)
+        ]
+        forms = {form for form, _ in unknown}
+        if not forms or forms & foreign_words():  # the query is in another language
+            return query
+        fits = self._meets(query, forms, deadline)
+        found: dict[str, tuple[Spelling, ...]] = {}
+        for form, field in unknown:
+            if deadline.over():
                 break
-            if any(self._is_there(HasTerm(each.form, places_of(each), field)) for each in lookups):
+            if is_word(form):
                 continue
-            found = near(
+            words = near(
                 form,
                 partial(self._beginning_with, field),
                 partial(self._word_count, field),
                 most=self._settings.slips,
                 limit=self._settings.spellings,
+                stem=self._stem,
+                fits=fits,
             )
-            if found:
-                spellings[form] = found
-        if deadline.complete:
-            self._last_spellings = {query: spellings}
-        return spellings
+            own = (Spelling(form, word, SURE[slips]) for word, slips in words)
+            found[field] = (*found.get(field, ()), *own)
+        return _with_spellings(query, found)
+
+    def _meets(
+        self, query: KeywordQuery, forms: Container[str], deadline: Deadline
+    ) -> Callable[[str], bool] | None:
+        """Whether a word is in a passage with all other words of the query; None if none is."""
+        typed = " ".join(leaf.text for leaf in leaves(query, negated=False))
+        known = [
+            word
+            for *_, word in self.analyzers[""].words(typed)
+            if not word.stop and not any(form in forms for form in word.forms)
+        ]
+        rest = " ".join(form for word in known for form in word.forms)
+        match = search_terms(Words(rest, every=True), self.analyzers, 0.0).match
+        with_rest = NO_IDS if match is None else self._matching(match, deadline)
+        if not len(with_rest):
+            return None
+
+        def meets(word: str) -> bool:
+            own = self._matching(HasTerm(word, (STEM, PART), ""), deadline)
+            return bool(np.isin(own, with_rest).any())
+
+        return meets
 
     def _beginning_with(self, field: str, letters: str) -> list[str]:
         return [word for name in fields_of(field) for word in self._engine.begins(name, letters)]
@@ -404,25 +427,19 @@ class Index:
     def _text(self, form: str, name: str, place: str) -> str:
         return form if not place or name == CODE else self._stem(form)
 
-    def _engine_queries(
-        self,
-        query: KeywordQuery,
-        spellings: Mapping[str, tuple[str, ...]],
-        boosts: Mapping[str, float] | None,
-    ) -> tuple[_EngineQuery, _EngineQuery]:
-        """The query as typed, and with near spellings; the same twice if there are none."""
-        exact = self._settings.exact
-        typed = self._boosted(search_terms(query, self.analyzers, exact), boosts)
-        if not spellings:
-            return typed, typed
-        return typed, self._boosted(search_terms(query, self.analyzers, exact, spellings), boosts)
+    def _engine_query(
+        self, query: KeywordQuery, boosts: Mapping[str, float] | None
+    ) -> _EngineQuery:
+        """The query in the engine's own terms."""
+        return self._boosted(search_terms(query, self.analyzers, self._settings.exact), boosts)
 
     def _boosted(self, wanted: SearchTerms, boosts: Mapping[str, float] | None) -> _EngineQuery:
         """The terms that the engine knows, with their boosts."""
         title: list[Boosted] = []
         note: list[Boosted] = []
         passage: list[Boosted] = []
-        bounds = dict.fromkeys(FIELDS, 0.0)
+        # By field, misspelt word and term.
+        highest: defaultdict[tuple[str, str, str], float] = defaultdict(float)
         for term in wanted.terms:
             places = self._terms(term)
             most: dict[str, int] = {}
@@ -439,11 +456,26 @@ class Index:
                 if not boost and term.field != field:
                     boost = 1e-6  # a field without a boost still finds, and ranks last
                 weight = term.weight * boost
-                bounds[field] += weight * idf * (self._engine.k1 + 1)
+                highest[field, term.corrects, term.form] += weight * idf * (self._engine.k1 + 1)
                 where = title if field == "title" else note if kind_of(field) == NOTE else passage
-                where.append((name, text, weight * scale))
-        terms = tuple(filter(None, map(self._query_term, wanted.terms)))
-        return _EngineQuery(wanted.match, tuple(title), tuple(note), tuple(passage), bounds, terms)
+                where.append((name, text, weight * term.sure * scale))
+        return _EngineQuery(
+            wanted.match,
+            tuple(title),
+            tuple(note),
+            tuple(passage),
+            _bounds(highest),
+            self._query_terms(wanted.terms),
+        )
+
+    def _query_terms(self, terms: Sequence[ScoredTerm]) -> tuple[QueryTerm, ...]:
+        """The terms that count; the spellings of one word have the weight of the rarest."""
+        found = list(filter(None, map(self._query_term, terms)))
+        most: dict[tuple[str, str], float] = {}
+        for each in found:
+            of = each.word, each.field
+            most[of] = max(each.weight, most.get(of, 0.0))
+        return tuple(each._replace(weight=most[each.word, each.field]) for each in found)
 
     def _query_term(self, term: ScoredTerm) -> QueryTerm | None:
         """A term with its weight in the query: its rarity in the field that has most words."""
@@ -455,7 +487,9 @@ class Index:
         if term.optional and not any(self._frequency(*each) for each in self._terms(term)):
             return None
         every = self._having.get(kind_of(name), 0)
-        return QueryTerm(term.term, term.field, term.weight * _idf(count, every), term.near)
+        return QueryTerm(
+            term.term, term.field, term.weight * _idf(count, every), term.corrects or term.term
+        )
 
     # --- Matching ---
 
@@ -503,37 +537,33 @@ class Index:
 
     def _best(
         self,
-        found_by: _EngineQuery,
-        scored_by: _EngineQuery,
+        query: _EngineQuery,
         limit: int,
         per_note: int,
         allowed: Allowed,
         deadline: Deadline,
     ) -> _Scores:
-        """At least the best `limit` of the allowed passages that one query finds.
-
-        They get their scores by the other, which also has near spellings.
-        """
+        """At least the best `limit` of the allowed passages that a query finds."""
         only = None if allowed is None else np.asarray(allowed, np.int64)
-        if found_by.match is not None:
-            matching = self._matching(found_by.match, deadline)
+        if query.match is not None:
+            matching = self._matching(query.match, deadline)
             if not deadline.complete:
-                return self._scores(NO_IDS, scored_by, deadline)
+                return self._scores(NO_IDS, query, deadline)
             only = both(only, matching)
         if only is not None and len(only) <= FEW:
-            return self._found(only, found_by, scored_by, deadline)
+            return self._found(only, query, deadline)
         fetch = max(FETCH, 2 * limit)
         while True:
-            ids, is_all = self._promising(found_by, fetch, deadline)
+            ids, is_all = self._promising(query, fetch, deadline)
             ids = ids if only is None else ids[among(ids, only)]
-            found = self._found(ids, found_by, scored_by, deadline)
+            found = self._found(ids, query, deadline)
             enough = len(np.unique(found.notes)) * per_note if per_note else len(found.ids)
             if is_all or enough >= limit or fetch >= self._documents or deadline.over():
                 break
             fetch *= 8
-        if found_by.match is not None and only is not None and len(found.ids) < limit:
+        if query.match is not None and only is not None and len(found.ids) < limit:
             rest = np.setdiff1d(only, found.ids)[:limit]  # they match, and score nothing
-            found = found.joined(self._scores(rest, scored_by, deadline))
+            found = found.joined(self._scores(rest, query, deadline))
         return found
 
     def _promising(self, query: _EngineQuery, fetch: int, deadline: Deadline) -> tuple[Ids, bool]:
@@ -548,22 +578,10 @@ class Index:
         of_notes = self._engine.passages(best)[0] if len(best) else NO_IDS
         return np.union1d(own.ids, of_notes), is_all
 
-    def _found_among(self, query: _EngineQuery, ids: Ids, deadline: Deadline) -> _Scores:
-        """Those of some passages that a query finds."""
-        if query.match is not None:
-            ids = np.intersect1d(ids, self._matching(query.match, deadline))
-        return self._found(ids, query, query, deadline)
-
-    def _found(
-        self, ids: Ids, found_by: _EngineQuery, scored_by: _EngineQuery, deadline: Deadline
-    ) -> _Scores:
+    def _found(self, ids: Ids, query: _EngineQuery, deadline: Deadline) -> _Scores:
         """Those that have a term of the query, with their scores; `ids` match its tree."""
-        scores = self._scores(ids, scored_by, deadline)
-        if found_by.match is not None:
-            return scores
-        same = found_by is scored_by
-        typed = scores if same else self._scores(scores.ids, found_by, deadline)
-        return scores.at(typed.total > 0)
+        scores = self._scores(ids, query, deadline)
+        return scores if query.match is not None else scores.at(scores.total > 0)
 
     def _scores(self, ids: Ids, query: _EngineQuery, deadline: Deadline) -> _Scores:
         """The scores of these passages; `ids` are ascending."""
@@ -604,17 +622,32 @@ def _of_kind(leaf: Leaf, kind: str) -> Leaf:
     )
 
 
-def _guess_scale(exact: NDArray[np.float64], guesses: NDArray[np.float64]) -> float:
-    """What to multiply the scores of guesses by, so that the best stays below every exact hit."""
-    if not len(exact) or not len(guesses):
-        return 1.0
-    lowest, highest = float(exact.min()), float(guesses.max())
-    return 1.0 if highest < lowest else 0.99 * lowest / highest if highest > 0 else 1.0
+def _bounds(highest: Mapping[tuple[str, str, str], float]) -> dict[str, float]:
+    """The highest score that each field can give: of a corrected word by one of its spellings."""
+    bounds = dict.fromkeys(FIELDS, 0.0)
+    corrected: dict[tuple[str, str], float] = {}
+    for (field, word, _), score in highest.items():
+        if word:
+            corrected[field, word] = max(score, corrected.get((field, word), 0.0))
+        else:
+            bounds[field] += score
+    for (field, _), score in corrected.items():
+        bounds[field] += score
+    return bounds
 
 
-def _order(found: _Scores, exact: NDArray[np.bool_], limit: int, per_note: int) -> Ids:
-    """Rows, best first: exact before guessed, then by score, then by id."""
-    order = np.lexsort((found.ids, -found.total, ~exact))
+def _with_spellings(query: KeywordQuery, found: Mapping[str, tuple[Spelling, ...]]) -> KeywordQuery:
+    """The query, each of its free words with the spellings of its field."""
+    if isinstance(query, Words):
+        return replace(query, spellings=found.get(query.field, ()))
+    if isinstance(query, And | Or):
+        return replace(query, parts=tuple(_with_spellings(part, found) for part in query.parts))
+    return query
+
+
+def _order(found: _Scores, limit: int, per_note: int) -> Ids:
+    """Rows, best first: by score, then by id."""
+    order = np.lexsort((found.ids, -found.total))
     if per_note:
         seen: Counter[int] = Counter()
         kept = []
@@ -627,15 +660,6 @@ def _order(found: _Scores, exact: NDArray[np.bool_], limit: int, per_note: int) 
     return order[:limit].astype(np.int64)
 
 
-def _hits(found: _Scores, exact: NDArray[np.bool_], scale: float) -> tuple[KeywordHit, ...]:
-    by = np.where(exact, 1.0, scale)
-    columns = (
-        found.ids,
-        found.notes,
-        found.total * by,
-        found.of_note * by,
-        found.own * by,
-        found.of_title * by,
-        ~exact,
-    )
+def _hits(found: _Scores) -> tuple[KeywordHit, ...]:
+    columns = (found.ids, found.notes, found.total, found.of_note, found.own, found.of_title)
     return tuple(KeywordHit(*row) for row in zip(*(each.tolist() for each in columns), strict=True))

@@ -7,7 +7,8 @@ This is the same for every engine: it knows the analyzers and no engine. Stop wo
 other words are left, because they match most passages and mean little. Phrases keep them.
 
 `Coverage` counts how much of a query the texts of a passage and of its note contain. Each term
-weighs as much as it is rare, and a guessed spelling covers half of its word.
+weighs as much as it is rare. A word that is found nowhere is replaced by its near spellings, and
+one of them is enough.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ragvault.plan import (
     QueryTerm,
     Words,
     leaves,
+    weight_of,
 )
 from ragvault.text.analyze import STEM as STEMMED
 from ragvault.text.analyze import Analyzer, Lookup, Word
@@ -37,7 +39,6 @@ from ragvault.text.spelling import SHORTEST
 
 MAX_WORDS = 256  # the first words of a text count: a whole page is a valid query
 WORD_FIELDS = tuple(name for name in FIELDS if name != CODE)
-NEAR_COVERS = 0.5  # how much of a word a guessed spelling covers
 
 
 class ScoredTerm(NamedTuple):
@@ -45,7 +46,8 @@ class ScoredTerm(NamedTuple):
 
     `places` are the suffixes of the engine fields to look in. A term that does not `count` only
     shows that a word is written as typed. An `optional` one, a compound as a whole, costs no
-    coverage if nobody writes it so. A `near` one is a guessed spelling.
+    coverage if nobody writes it so. `corrects` is the word that it is a near spelling of, `sure`
+    how sure that is.
     """
 
     term: str
@@ -55,7 +57,8 @@ class ScoredTerm(NamedTuple):
     places: tuple[str, ...]
     counts: bool = True
     optional: bool = False
-    near: bool = False
+    corrects: str = ""
+    sure: float = 1.0
 
 
 class HasTerm(NamedTuple):
@@ -93,14 +96,12 @@ def search_terms(
     query: KeywordQuery,
     analyzers: Mapping[str, Analyzer],
     exact: float,
-    near: Mapping[str, tuple[str, ...]] | None = None,
 ) -> SearchTerms:
     """The terms of everything that is not negated, and the conditions of everything.
 
-    `exact` is the weight of a word being written as typed. `near` has, for a form that no note
-    contains, the spellings to look up beside it. Raises UsageError for an unknown field.
+    `exact` is the weight of a word being written as typed. Raises UsageError for an unknown field.
     """
-    return _Compiler(analyzers, exact, near or {}).compile(query)
+    return _Compiler(analyzers, exact).compile(query)
 
 
 class _Compiler:
@@ -108,11 +109,10 @@ class _Compiler:
         self,
         analyzers: Mapping[str, Analyzer],
         exact: float,
-        near: Mapping[str, tuple[str, ...]],
     ) -> None:
-        self._analyzers, self._exact, self._near = analyzers, exact, near
+        self._analyzers, self._exact = analyzers, exact
         self._stops = False  # look up stop words too
-        self._terms: dict[tuple[str, str, bool], ScoredTerm] = {}
+        self._terms: dict[tuple[str, str, str], ScoredTerm] = {}
 
     def compile(self, query: KeywordQuery) -> SearchTerms:
         _check_fields(query)
@@ -144,17 +144,26 @@ class _Compiler:
         if not words:
             return None
         if query.every:
-            return And(tuple(self._match_word(word, query.field) for word in words))
-        lookups = [lookup for word in words for lookup in (*word.lookups, *self._guesses(word))]
-        return Or(tuple(dict.fromkeys(_has_term(lookup, query.field) for lookup in lookups)))
+            return And(tuple(self._match_word(word, query) for word in words))
+        found = {_has_term(lookup, query.field): None for word in words for lookup in word.lookups}
+        for word in words:
+            for _, form in word.typos:
+                found.update(
+                    (_has_term(other, query.field), None) for other, _ in self._near(form, query)
+                )
+        return Or(tuple(found))
 
-    def _match_word(self, word: Word, field: str) -> Match:
+    def _match_word(self, word: Word, query: Words) -> Match:
         """All lookups of one of its groups, or near spellings of those that are misspelt."""
         forms = dict(word.typos)
 
         def one(lookup: Lookup) -> Match:
-            near = [_has_term(other, field) for other in self._spellings(forms.get(lookup, ""))]
-            return Or((_has_term(lookup, field), *near)) if near else _has_term(lookup, field)
+            own, spellings = (
+                _has_term(lookup, query.field),
+                self._near(forms.get(lookup, ""), query),
+            )
+            near = [_has_term(other, query.field) for other, _ in spellings]
+            return Or((own, *near)) if near else own
 
         return Or(tuple(And(tuple(map(one, group))) for group in word.groups))
 
@@ -169,7 +178,10 @@ class _Compiler:
     def _score(self, words: Iterable[Word], leaf: Words | Phrase) -> None:
         field, weight = leaf.field, leaf.weight
         for word in words:
+            corrected = [lookup for lookup, form in word.typos if any(self._near(form, leaf))]
             for lookup in word.lookups:
+                if lookup in corrected:
+                    continue
                 optional = len(word.groups) > 1 and lookup == word.groups[0][0]
                 share = weight * lookup.weight
                 places = places_of(lookup)
@@ -180,27 +192,34 @@ class _Compiler:
             for text in word.exact:
                 share = weight * self._exact
                 self._add(ScoredTerm(text, text, field, share, places, counts=False))
-            for lookup in self._guesses(word):
-                share, places = weight * lookup.weight, places_of(lookup)
-                self._add(ScoredTerm(lookup.term, lookup.form, field, share, places, near=True))
+            for lookup, form in word.typos:
+                for other, sure in self._near(form, leaf):
+                    own = ScoredTerm(
+                        other.term,
+                        other.form,
+                        field,
+                        weight * lookup.weight,
+                        places_of(other),
+                        corrects=form,
+                        sure=sure,
+                    )
+                    exact = own._replace(
+                        term=other.form, weight=weight * self._exact, places=("",), counts=False
+                    )
+                    self._add(own)
+                    self._add(exact)
 
     def _add(self, term: ScoredTerm) -> None:
         """Add a term, or raise its weight."""
-        key = (term.term, term.field, term.near)
+        key = (term.term, term.field, term.corrects)
         if term.weight > 0 and (key not in self._terms or self._terms[key].weight < term.weight):
             self._terms[key] = term
 
-    def _guesses(self, word: Word) -> list[Lookup]:
-        """Near spellings, each with the weight of the word it replaces."""
-        return [
-            other._replace(weight=lookup.weight)
-            for lookup, form in word.typos
-            for other in self._spellings(form)
-        ]
-
-    def _spellings(self, form: str) -> Iterator[Lookup]:
-        for other in self._near.get(form, ()):
-            yield Lookup(self._analyzers[""].term_of(other), other)
+    def _near(self, form: str, leaf: Words | Phrase) -> Iterator[tuple[Lookup, float]]:
+        """The near spellings of a form, and how sure each is."""
+        for typed, other, sure in leaf.spellings if isinstance(leaf, Words) else ():
+            if typed == form:
+                yield Lookup(self._analyzers[""].term_of(other), other), sure
 
     def _words(self, leaf: Words | Phrase) -> list[Word]:
         return _words_of(leaf, self._analyzers)
@@ -268,7 +287,7 @@ class Coverage:
 
     def __init__(self, terms: Sequence[QueryTerm], analyzers: Mapping[str, Analyzer]) -> None:
         self._terms, self._analyzers = terms, analyzers
-        self._whole = sum(term.weight for term in terms if not term.near) or 1.0
+        self._whole = weight_of(terms) or 1.0
         self._wanted = {term.term for term in terms}
         self._fields = {term.field for term in terms}
         # A word begins like its stem, except short ones (dying, die): so few words are analyzed.
@@ -283,10 +302,11 @@ class Coverage:
         if note.id not in self._of_notes:
             self._of_notes[note.id] = self._held(note.fields)
         own, of_note = self._held(passage.fields), self._of_notes[note.id]
-        found = 0.0
-        for term in self._terms:
-            if term.term in own.get(term.field, ()) or term.term in of_note.get(term.field, ()):
-                found += term.weight * (NEAR_COVERS if term.near else 1.0)
+        found = weight_of(
+            term
+            for term in self._terms
+            if term.term in own.get(term.field, ()) or term.term in of_note.get(term.field, ())
+        )
         return min(found / self._whole, 1.0)
 
     def _held(self, fields: Mapping[str, tuple[str, ...]]) -> dict[str, set[str]]:
