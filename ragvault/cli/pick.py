@@ -1,4 +1,4 @@
-"""The picker: results while you type, a preview of the section, and Enter opens it.
+"""The picker: the newest notes, results while you type, a preview of the section; Enter opens it.
 
     pick       open it in the terminal; returns when the user leaves
     Picker     the state: what is typed, what was found, which result is selected
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from ragvault.answer.contents import Kind
 
 LIMIT = 30  # results
+NEWEST = "since:1970"  # what is searched for while nothing is typed: notes by date, newest first
 PAGE = 5  # lines that the preview scrolls
 TAB = 4  # columns
 WIDE = 100  # columns from which the preview stands beside the list
@@ -165,13 +166,15 @@ class Picker:
 
     # --- What happens ---
 
+    def start(self, query: str) -> None:
+        if query:
+            self.buffer.insert_text(query)
+        else:
+            self._typed()
+
     def _typed(self) -> None:
         self.message = ""
-        query = self.buffer.text.strip()
-        if query:
-            self.searcher.ask(query)
-        else:
-            self._show(Found())
+        self.searcher.ask(self.buffer.text.strip())
 
     def _answered(self, found: Found) -> None:
         """From the thread that searches: results may not change while the screen is drawn."""
@@ -244,12 +247,12 @@ class Picker:
             vault = f"{result['vault']}: " if several else ""
             style = "class:selected " if at == self.at else ""
             title = shortened(printable(label(result)), self.width - 2)
-            place = shortened(
-                printable(f"{vault}{result['note']}:{result['line']}"), self.width - 3
-            )
+            band = f"  {result['band']}" if result["band"] else ""
+            place = f"{vault}{result['note']}:{result['line']}"
             lines += [
                 (f"{style}class:title", f" {title} \n"),
-                ("class:place", f"   {place}\n"),
+                ("class:place", f"   {shortened(printable(place), self.width - 3 - len(band))}"),
+                ("class:faint", f"{band}\n"),
             ]
         return lines
 
@@ -276,9 +279,9 @@ class Picker:
         return [("class:faint", f" {KEYS}")]
 
     def count_text(self) -> StyleAndTextTuples:
-        if not self.found.query:
-            return []
         count = len(self.found.results)
+        if not self.found.query:
+            return [("class:faint", " newest notes ")] if count else []
         return [("class:faint", f" {count} {'result' if count == 1 else 'results'} ")]
 
 
@@ -385,7 +388,7 @@ def pick(
     app.timeoutlen = 0.2
     picker.app = app
     try:
-        return app.run(pre_run=lambda: picker.buffer.insert_text(query))
+        return app.run(pre_run=lambda: picker.start(query))
     finally:
         picker.searcher.close()
 
@@ -491,7 +494,8 @@ def run(query: str = "", options: Sequence[str] = ()) -> int:
     def search(query: str) -> Found:
         try:
             # --quiet: a walk of a large vault would take longer than the search, with every key.
-            reply = answer([*options, "--json", "--quiet", "--limit", str(LIMIT), "--", query])
+            asked = [*options, "--json", "--quiet", "--limit", str(LIMIT), "--", query or NEWEST]
+            reply = answer(asked)
         except RagvaultError as error:
             return Found(query, notice=str(error))
         if not reply.out:

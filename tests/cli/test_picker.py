@@ -40,7 +40,8 @@ NOW = datetime(2026, 11, 1, tzinfo=timezone.utc)
 
 def result(title="Steam", note="Technique/Steam.md", text="Wet heat.\nSteam rises.\n", **more):
     given = {"title": title, "note": note, "headings": [title], "line": 2, "lines": [1, 2]}
-    return given | {"text": text, "uri": f"obsidian://open?file={note}", "vault": "v"} | more
+    given |= {"text": text, "uri": f"obsidian://open?file={note}", "vault": "v", "band": ""}
+    return given | more
 
 
 def shown(parts):
@@ -185,6 +186,32 @@ def test_the_vault_is_named_only_where_there_are_several():
     assert "v: " not in shown(made.list_text())
     made.found = Found("x", [result(), result(vault="w")])
     assert "w: Technique/Steam.md:2" in shown(made.list_text())
+
+
+def test_a_row_ends_with_its_band_faint_and_never_wider_than_the_list():
+    made = picker()
+    made.found = Found("x", [result(band="good"), result(note="a/" * 60, band="moderate")])
+
+    faint = [text.strip() for style, text, *_ in made.list_text() if style == "class:faint"]
+    rows = shown(made.list_text()).splitlines()[1::2]
+
+    assert faint == ["good", "moderate"]
+    assert rows[0].endswith("Steam.md:2  good")
+    assert rows[1].endswith("…  moderate")
+    assert all(get_cwidth(row) <= made.width for row in rows)
+
+
+def test_it_starts_with_the_answer_to_no_query_and_goes_back_to_it():
+    asked = []
+    made = picker()
+    made.searcher = SimpleNamespace(ask=asked.append)
+    made.start("")
+    made.buffer.insert_text("s")
+    made.buffer.delete_before_cursor()
+
+    assert asked == ["", "s", ""]
+    made._received(Found("", [result()]))
+    assert shown(made.count_text()).strip() == "newest notes"
 
 
 def test_a_label_names_the_title_once():

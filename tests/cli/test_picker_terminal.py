@@ -1,4 +1,4 @@
-"""The picker in a real terminal: type, move, open, resize, leave."""
+"""The picker in a real terminal: newest notes, type, move, open, resize, leave."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 from vault_kit import FAKE, SAMPLE
 
 TMUX = shutil.which("tmux")
+NEWEST = "Technique/Steam.md"
 WAIT = 60  # seconds: a busy machine is slow, and a passing test waits for nothing
 
 pytestmark = pytest.mark.skipif(TMUX is None, reason="tmux is not installed")
@@ -52,7 +53,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     made.tmux("kill-server")
 
 
-def test_type_move_open_resize_and_leave(terminal: Terminal, tmp_path: Path) -> None:
+def test_newest_notes_type_move_open_resize_and_leave(terminal: Terminal, tmp_path: Path) -> None:
     vault, home = Path(shutil.copytree(SAMPLE, tmp_path / "notes")), tmp_path / "home"
     opened, editor = tmp_path / "opened", tmp_path / "editor"
     editor.write_text(f'#!/bin/sh\necho "$@" >> {opened}\n')
@@ -60,12 +61,14 @@ def test_type_move_open_resize_and_leave(terminal: Terminal, tmp_path: Path) -> 
     environ = {**os.environ, "RAGVAULT_HOME": str(home), "EDITOR": str(editor), "CI": "true"}
     environ |= {**FAKE, "TERM": "xterm-256color", "VISUAL": ""}
     program = [sys.executable, "-m", "ragvault"]
+    os.utime(vault / NEWEST, (2**31, 2**31))
     subprocess.run([*program, "index", str(vault), "-q"], env=environ, check=True)
     variables = [part for name in environ for part in ("-e", f"{name}={environ[name]}")]
     size = ["-x", "120", "-y", "30"]
     terminal.tmux("new-session", "-d", *size, "-c", str(vault), *variables, *program)
 
-    terminal.wait(lambda: "Type to search your notes." in terminal.screen())
+    terminal.wait(lambda: "newest notes" in terminal.screen())
+    assert NEWEST in terminal.screen().splitlines()[3], "the newest note has the first row"
     terminal.keys("steam oven")
     terminal.wait(lambda: "Steam" in terminal.screen() and "results" in terminal.screen())
     assert "│" in terminal.screen(), "the preview stands beside the list"
