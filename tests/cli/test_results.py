@@ -266,6 +266,15 @@ def test_a_pipe_gets_nothing_that_is_no_good_match_unless_asked_for(place, flags
     assert (len(re.findall(r"\.md", every.out)) > 3, every.code, every.err) == (True, 1, ())
 
 
+def test_a_pipe_gets_only_what_is_likely_unless_asked_for(place):
+    rows = json.loads(ask(place, "gluten", "--json").out)["results"]
+    likely = [row["note"] for row in rows if row["band"] != "unlikely"]
+    piped = ask(place, "gluten", "--format", "paths").out.splitlines()
+    every = ask(place, "gluten", "--format", "paths", "--all-matches").out.splitlines()
+
+    assert 0 < len(piped) == len(dict.fromkeys(likely)) < len(every)
+
+
 @pytest.mark.parametrize("format_", ["markdown", "context"])
 def test_a_model_is_told_that_there_is_no_good_match(place, format_):
     assert ask(place, *UNANSWERED, "--format", format_).out.startswith("No good match. ")

@@ -50,8 +50,11 @@ class Page(NamedTuple):
 
     @property
     def matches(self) -> tuple[SearchResult, ...]:
-        """What a pipe may take for matches: nothing that is held back, unless asked for."""
-        return () if self.is_held_back and not self.all_matches else self.answer.results
+        """What a pipe may take for matches: nothing that is held back or unlikely, unless asked."""
+        if self.all_matches:
+            return self.answer.results
+        found = () if self.is_held_back else self.answer.results
+        return tuple(each for each in found if each.candidate.band != "unlikely")
 
     def place(self, result: SearchResult) -> str:
         """A path that works in the caller's folder."""
