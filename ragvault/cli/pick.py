@@ -100,6 +100,7 @@ class Found:
     results: Sequence[Result] = ()
     notice: str = ""
     words: str = ""  # what was searched for, without filters
+    error: PermissionError | None = None  # nothing can be found: the picker ends with it
 
 
 Search = Callable[[str], Found]
@@ -135,6 +136,8 @@ class Searcher:
         while (query := self._wait()) is not None:
             try:
                 found = self._search(query)
+            except PermissionError as error:
+                found = Found(query, error=error)
             except Exception as error:  # whatever it is, the next query is searched for
                 found = Found(query, notice=f"the search failed: {type(error).__name__}")
             self._report(found)
@@ -184,7 +187,9 @@ class Picker:
 
     def _received(self, found: Found) -> None:
         """Show an answer, unless something else is typed by now."""
-        if found.query == self.buffer.text.strip():
+        if found.error and self.app and not self.app.is_done:
+            self.app.exit(exception=found.error)
+        elif found.query == self.buffer.text.strip():
             self._show(found)
 
     def _show(self, found: Found) -> None:
@@ -374,7 +379,10 @@ def pick(
     input_: Input | None = None,
     output: Output | None = None,
 ) -> int:
-    """Show the picker until the user leaves; returns the exit code."""
+    """Show the picker until the user leaves; returns the exit code.
+
+    Raises PermissionError if the indexes or the settings cannot be read.
+    """
     picker = Picker(search, open_result, values)
     app: Application[int] = Application(
         layout=_layout(picker),

@@ -283,6 +283,14 @@ def test_escape_leaves_with_0_and_ctrl_c_with_130():
     assert played(["\x03"], [result()])[0] == 130
 
 
+def test_a_home_that_cannot_be_read_ends_it_with_the_error_of_every_command():
+    def search(query):
+        raise PermissionError(13, "Permission denied", "/srv/home/vaults")
+
+    with create_pipe_input() as typed, pytest.raises(PermissionError, match="vaults"):
+        pick(search, lambda result: None, lambda name: [], input_=typed, output=Screen())
+
+
 def test_ctrl_y_copies_the_link_of_the_selected_result_by_the_terminal():
     _, screen = played(["\x19", ESCAPE], [result()])
 
