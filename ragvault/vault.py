@@ -123,7 +123,14 @@ class Vault:
     def tier(self) -> Tier:
         """How far this vault is to be indexed: as last asked for, at first full."""
         known = layout.vault_of(self.folder)
-        return next((tier for tier in TIERS if known and tier == known.tier), "full")
+        asked: Tier | None = next((tier for tier in TIERS if known and tier == known.tier), None)
+        return asked or ("static" if self._is_all_static() else "full")
+
+    def _is_all_static(self) -> bool:
+        """Whether an index from before tiers were remembered has static vectors and no others."""
+        with suppress(RagvaultError), self.catalogue() as catalogue:
+            return bool(catalogue.tier_model("static")) and not catalogue.tier_model("full")
+        return False
 
     def index(
         self,
@@ -175,11 +182,11 @@ class Vault:
                 return Report(skipped=tuple(walked.skipped))
             look = lambda: walked  # noqa: E731
         engines = engines or self.engines(offline=offline, progress=progress)
-        upto = min(tier or self.tier, at_most, key=TIERS.index)
-        if upto != "keyword":
+        if min(tier or self.tier, at_most, key=TIERS.index) != "keyword":
             engines.check_models()
         adopt_index(self.root, self.folder, self.settings.config, engines.progress)
-        layout.register_vault(self.root, self.folder.parent.parent, tier=tier or "")
+        asked = tier or self.tier  # an adopted index has a tier of its own
+        layout.register_vault(self.root, self.folder.parent.parent, tier=asked)
         with WriterLock(self.folder, command):
             if rebuild:
                 self._demand_notes(allow_empty)  # before anything is deleted
@@ -194,7 +201,7 @@ class Vault:
                     self.root,
                     catalogue,
                     engines,
-                    upto,
+                    min(asked, at_most, key=TIERS.index),
                     look=look,
                     allow_empty=allow_empty,
                     regroup=regroup,

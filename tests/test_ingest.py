@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -1122,3 +1123,50 @@ def test_a_vault_stays_in_the_tier_that_was_asked_for(vault, asked):
     vault.index(at_most="keyword")
     assert vault.tier == asked, "how far one run goes is not what was asked for"
     assert vault.index("full").tier == vault.index().tier == "full"
+
+
+def without_tier(vault):
+    """As an index that was made before tiers were remembered."""
+    card = json.loads((vault.folder / "vault.json").read_text())
+    del card["tier"]
+    (vault.folder / "vault.json").write_text(json.dumps(card))
+
+
+@pytest.mark.parametrize("made", ["keyword", "static", "full"])
+def test_an_index_without_a_remembered_tier_stays_static_only_if_it_is_all_static(
+    vault, models, made
+):
+    vault.index(made)
+    without_tier(vault)
+    models.forget()
+    write(vault.root, {"new.md": "Bananas"})
+
+    assert vault.index().tier == vault.tier == ("static" if made == "static" else "full")
+    assert bool(models["fine"].seen) == (made != "static")
+
+
+def test_a_first_run_that_was_stopped_before_its_full_vectors_goes_on_with_them(
+    vault, models, monkeypatch
+):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ragvault.ingest._Caches.update_full", stop)
+        with pytest.raises(KeyboardInterrupt):
+            vault.index()
+    with vault.catalogue() as catalogue:
+        assert (catalogue.tier_model("full"), catalogue.tier_model("static")) == ("", "rough@1")
+    assert vault.index().tier == "full"
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_a_static_vault_that_was_moved_stays_static(vault, models, tmp_path, remembered):
+    vault.index("static")
+    if not remembered:
+        without_tier(vault)
+    vault.root.rename(tmp_path / "new")
+    moved = opened(tmp_path / "new", tmp_path / "home")
+
+    assert moved.index().tier == moved.tier == "static"
+    assert models["fine"].seen == []

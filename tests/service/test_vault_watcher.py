@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 from collections.abc import Iterator
@@ -391,6 +392,35 @@ def test_the_backlog_can_be_embedded_always_or_not_at_all(backlog, monkeypatch, 
     about = [text for text in full.seen if text.startswith("About")]
     assert len(about) == (4 if setting == "always" else 0)
     assert not watcher.unfinished
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_a_static_vault_gets_no_full_vector_from_a_watcher_or_a_search(
+    backlog, tmp_path, monkeypatch, remembered
+):
+    _, load, full = backlog
+    load[0] = 0.1
+    monkeypatch.setenv("RAGVAULT_SEARCH__UPDATE", "30s")
+    root = tmp_path / "static"
+    write(root, {"old.md": "An okapi."})
+    vault = Vault.open(root)
+    vault.index("static")
+    if not remembered:
+        card = json.loads((vault.folder / "vault.json").read_text())
+        (vault.folder / "vault.json").write_text(json.dumps({**card, "tier": ""}))
+    write(root, {"searched.md": "A quokka."})
+    assert [each.note for each in vault.search('"quokka"').results] == ["searched.md"]
+
+    watcher = VaultWatcher(vault, Heard(), ModelPool())
+    watcher.listen()
+    write(root, {"watched.md": "A wombat."})
+    watcher.update(lambda: False)
+    watcher.finish(lambda: False)
+    watcher.tidy(lambda: False)
+    watcher.stop_listening()
+
+    assert (vault.tier, vault.status().tiers["static"]) == ("static", 3)
+    assert full.seen == []
 
 
 @pytest.mark.slow
