@@ -158,6 +158,9 @@ class Step(Struct, frozen=True, gc=False):
         return total(self.before, self.terms)
 
 
+SAYS_NOTHING = 0.0  # score of a note in a list by date that is a template or without text
+
+
 class Candidate(Struct, frozen=True):
     """A passage on its way to becoming a result.
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -351,17 +352,21 @@ class LocalCorpus:
         return set((ids if scope is None else ids[among(ids, scope)]).tolist())
 
     def notes_by_date(self, tree: Filter | None, limit: int) -> NoteList:
-        """The notes that a filter keeps, newest first, each as its first passage that is kept."""
+        """The notes that a filter keeps by date, each as its first passage that is kept."""
         matching = cache(self._matching)  # both filters below ask for the same words
-        notes = self.catalogue.filtered_notes(tree, matching)
+        templates = self.config.boost.templates
+        folders = templates.folders if templates.enabled else ()
+        notes = self.catalogue.notes_by_date(tree, matching, folders)
         kept = self.catalogue.filtered_passages(tree, matching)
         permitted = None if kept is None else set(kept.tolist())
-        firsts: list[int] = []
-        for note in notes[:limit]:
+        firsts: dict[int, bool] = {}  # and whether its note says nothing
+        for note, nothing in notes[:limit]:
             passages = self.catalogue.passage_ids_of(note)
-            firsts += [id_ for id_ in passages if permitted is None or id_ in permitted][:1]
-        known = self.passages(firsts)
-        return NoteList([known[id_] for id_ in firsts if id_ in known], len(notes))
+            kept_of_note = (id_ for id_ in passages if permitted is None or id_ in permitted)
+            firsts.update((id_, nothing) for id_ in islice(kept_of_note, 1))
+        known = self.passages(list(firsts))
+        listed = [(known[id_], nothing) for id_, nothing in firsts.items() if id_ in known]
+        return NoteList(listed, len(notes))
 
     def _matching(self, holds: MatchesWords) -> list[int]:
         """Every passage that a condition on words keeps."""

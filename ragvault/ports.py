@@ -450,9 +450,12 @@ class NameLookup(Protocol):
 
 
 class NoteList(NamedTuple):
-    """Notes by date: the first matching passage of each, and how many notes match in all."""
+    """Notes by date, and how many match in all.
 
-    passages: Sequence[PassageFacts]
+    Each is its first matching passage, and whether it says nothing: a template, or without text.
+    """
+
+    passages: Sequence[tuple[PassageFacts, bool]]
     total: int
 
 
@@ -580,7 +583,10 @@ class Corpus(Protocol):
         ...
 
     def notes_by_date(self, tree: Filter | None, limit: int) -> NoteList:
-        """The notes that a filter keeps, newest first, at most `limit` of them."""
+        """The notes that a filter keeps, newest first, at most `limit` of them.
+
+        Those that say nothing come last.
+        """
         ...
 
     # By vector

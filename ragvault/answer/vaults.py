@@ -30,7 +30,7 @@ from ragvault.answer.results import (
     changed_files,
 )
 from ragvault.answer.suggest import suggestions, unmet_conditions
-from ragvault.candidate import Candidate, Context, Ranked
+from ragvault.candidate import SAYS_NOTHING, Candidate, Context, Ranked
 from ragvault.errors import IndexBehind
 from ragvault.ports import Corpus
 from ragvault.rank.budget import budget, fit_budget, token_counter
@@ -313,13 +313,17 @@ def interleaved(answers: Sequence[Sequence[Candidate]]) -> list[MergedResult]:
 
 
 def by_date(answers: Sequence[Sequence[Candidate]]) -> list[MergedResult]:
-    """All results, newest first, equal dates in their given order; exact names come first."""
+    """All results, newest first, equal dates in their given order.
+
+    Exact names come first, and notes that say nothing last.
+    """
     each = [(of, result) for of, results in enumerate(answers) for result in results]
-    return sorted(each, key=lambda pair: (not pair[1].exact, -_date(pair[1])))
+    return sorted(each, key=lambda pair: _place_by_date(pair[1]))
 
 
-def _date(result: Candidate) -> float:
-    return result.note.date.at if result.note.date else -inf
+def _place_by_date(result: Candidate) -> tuple[bool, bool, float]:
+    at = result.note.date.at if result.note.date else -inf
+    return not result.exact, result.score == SAYS_NOTHING, -at
 
 
 def without_copies(results: Iterable[MergedResult], roots: Sequence[Path]) -> list[MergedResult]:

@@ -23,7 +23,7 @@ from typing import Literal
 
 import msgspec
 
-from ragvault.candidate import Candidate, Exact, Hit, LegRun, PassageFacts
+from ragvault.candidate import SAYS_NOTHING, Candidate, Exact, Hit, LegRun, PassageFacts
 from ragvault.config.ranking import Limit
 from ragvault.config.settings import Retrieve
 from ragvault.plan import LEGS, QueryPlan, QueryTerm, weight_of
@@ -130,9 +130,13 @@ def _first_in_list(candidates: Sequence[Candidate], exact: Mapping[int, Exact]) 
 def list_by_date(plan: QueryPlan, limit: int, corpus: Corpus) -> Retrieved:
     """The notes that a filter keeps, newest first: as many as are wanted, and some to spare."""
     notes = corpus.notes_by_date(plan.filter, limit * SPARE)
-    candidates = [Candidate(each, score=1 / rank) for rank, each in enumerate(notes.passages, 1)]
+    candidates = [
+        Candidate(each, score=SAYS_NOTHING if nothing else 1 / rank)
+        for rank, (each, nothing) in enumerate(notes.passages, 1)
+    ]
     warnings = [f"the newest {limit} of {notes.total} notes"] if limit < notes.total else []
-    return Retrieved(candidates, tiers=corpus.tiers_of(notes.passages), warnings=warnings)
+    tiers = corpus.tiers_of([each.passage for each in candidates])
+    return Retrieved(candidates, tiers=tiers, warnings=warnings)
 
 
 def gather(

@@ -82,6 +82,28 @@ class Filters(Database):
         query = f"SELECT n.id FROM notes AS n WHERE {where.text} ORDER BY n.date DESC, n.path"
         return [note_id for (note_id,) in self._db.execute(query, where.values)]
 
+    @reading
+    def notes_by_date(
+        self, tree: Filter | None, matching: Matching, templates: Sequence[str]
+    ) -> list[tuple[int, bool]]:
+        """The notes that a filter keeps a passage of, and whether each says nothing.
+
+        Templates, which are in folders of these names or have a blank in their title, and notes
+        without text come last; otherwise the newest note is first.
+        """
+        register_functions(self._db)
+        where = _notes_where(tree, matching)
+        # A note without text has one passage; the first of any other has another kind.
+        query = f"""
+            SELECT n.id, n.title GLOB '*{{{{*}}}}*' OR n.title GLOB '*<%*%>*'
+                OR EXISTS (SELECT 1 FROM json_each(?) AS folder
+                    WHERE instr(lower('/' || n.path), '/' || lower(folder.value) || '/'))
+                OR 'properties' = (SELECT kind FROM passages WHERE note_id = n.id LIMIT 1)
+                AS says_nothing
+            FROM notes AS n WHERE {where.text} ORDER BY says_nothing, n.date DESC, n.path"""
+        values = (json.dumps(list(templates)), *where.values)
+        return [(note, bool(nothing)) for note, nothing in self._db.execute(query, values)]
+
 
 class Sql(NamedTuple):
     """An expression and the values bound in it, in order."""

@@ -37,7 +37,7 @@ def stubs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield root
 
 
-ALL_OF_THEM = [f"2024-01-0{day}.md" for day in (4, 3, 2, 1)]
+ALL_OF_THEM = [f"2024-01-0{day}.md" for day in (1, 4, 3, 2)]  # what says something comes first
 
 
 @pytest.mark.parametrize("unit", ["--passages", "--sections"])
@@ -45,14 +45,14 @@ ALL_OF_THEM = [f"2024-01-0{day}.md" for day in (4, 3, 2, 1)]
 def test_a_note_without_text_is_listed_with_its_names_and_properties(stubs, unit, more):
     found = json.loads(ask(stubs, "path:2024", unit, *more, "--json").out)["results"]
     assert [each["note"] for each in found] == ALL_OF_THEM
-    assert [each["lines"] for each in found][:3] == [[1, 1], [1, 3], [1, 4]]
-    assert [each["text"] for each in found][:3] == [
+    assert [each["lines"] for each in found][1:] == [[1, 1], [1, 3], [1, 4]]
+    assert [each["text"] for each in found][1:] == [
         "2024-01-04",
         "2024-01-03",
         "Nothing yet\n2024-01-02",
     ]
-    assert [each["title"] for each in found][:3] == ["2024-01-04", "2024-01-03", "Nothing yet"]
-    assert [(each["line"], each["stale"]) for each in found[:3]] == [
+    assert [each["title"] for each in found][1:] == ["2024-01-04", "2024-01-03", "Nothing yet"]
+    assert [(each["line"], each["stale"]) for each in found[1:]] == [
         (1, False),
         (1, False),
         (3, False),
@@ -76,10 +76,39 @@ def test_markdown_has_a_heading_for_a_note_without_text(stubs):
 
 def test_what_is_asked_of_passages_no_note_without_text_meets(stubs):
     assert ask(stubs, "has:code OR has:task", "--json").code == 1
-    assert ask(stubs, 'path:2024 -"something"', "--format", "paths").out.split() == ALL_OF_THEM[:3]
+    assert ask(stubs, 'path:2024 -"something"', "--format", "paths").out.split() == ALL_OF_THEM[1:]
 
 
 def test_a_list_tells_the_tier_of_each_passage(stubs):
     found = json.loads(ask(stubs, "path:2024", "--json").out)
     assert found["index"]["tier"] == "full"
     assert {each["tier"] for each in found["results"]} == {"full"}
+
+
+def test_templates_and_notes_without_text_come_last_whatever_their_date(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
+    says_nothing = (
+        "",
+        "---\ntags: [a]\n---\n",
+        "# {{title}}\n\nWrite.\n",
+        "# <% tp.date %>\n\nX.\n",
+    )
+    forms = ("Templates/2024-02-01.md", "a/templates/2024-02-02.md")
+    roots = [tmp_path / "one", tmp_path / "two"]
+    for year, root in zip((2023, 2024), roots, strict=True):
+        notes = {f"{year}-12-{day}.md": text for day, text in enumerate(says_nothing, 10)}
+        notes |= dict.fromkeys(forms, "# A form\n\nWrite here.\n")
+        notes |= {f"{year}-01-0{day}.md": f"# {{Day}} {day}\n\nRain.\n" for day in (1, 2)}
+        for path, text in notes.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text)
+        Vault.open(root).index(tier="keyword")
+
+    found = json.loads(ask(tmp_path, "since:1970", "--vault", "one,two", "-n", "50", "--json").out)
+    listed = [each["note"] for each in found["results"]]
+
+    days = [f"{year}-01-0{day}.md" for year in (2024, 2023) for day in (2, 1)]
+    assert listed[:4] == days
+    dates = [path.rpartition("/")[2] for path in listed[4:]]
+    assert len(dates) == 12
+    assert dates == sorted(dates, reverse=True)
