@@ -3,8 +3,9 @@
     search_text   one line about the whole answer, then the results
     note_text     a note or a part of it
 
-What notes say is quoted: each of its lines begins with `> `, so nothing in a note can pass for a
-part of the answer. Tokens are estimated, on the safe side, because no model is loaded here.
+What notes say is quoted, their titles and headings too: each of its lines begins with `> `, so
+nothing in a note can pass for a part of the answer. Tokens are estimated, on the safe side, because
+no model is loaded here.
 """
 
 from __future__ import annotations
@@ -115,6 +116,11 @@ def _behind(name: str, index: Mapping[str, Any]) -> Iterator[str]:
         yield f"{one_line(name)}: {', '.join(parts)}"
 
 
+def _named(headings: str) -> str:
+    """What the note itself calls a place, quoted like its text."""
+    return quoted(f"[{one_line(headings)}]")
+
+
 def _entry(
     number: int,
     result: Mapping[str, Any],
@@ -132,7 +138,7 @@ def _entry(
     if detail == "lines":
         first = last = result["line"]
     headings = " > ".join(result["headings"]) or result["title"]
-    facts = [headings, *([result["band"]] if result["band"] else ())]
+    facts = [result["band"]] if result["band"] else []
     facts += ["changed since it was indexed"] if result["stale"] else []
     if result.get("also"):
         places = [f"{each['lines'][0]}-{each['lines'][1]}" for each in result["also"]]
@@ -141,7 +147,7 @@ def _entry(
         places = [str(queries.index(each) + 1) for each in result["queries"]]
         facts.append(f"queries {', '.join(places)}")
     address = f"{result['vault']}/{result['note']}:{first}-{last}"
-    return one_line(f"[{number}] {address} | {' | '.join(facts)}"), text
+    return f"{one_line(' | '.join([f'[{number}] {address}', *facts]))}\n{_named(headings)}", text
 
 
 # --- Read ---
@@ -152,12 +158,12 @@ def note_text(found: NoteText) -> str:
     first, last = found.lines
     facts = [
         f"{found.vault}/{found.note}:{first}-{last} of {found.total_lines} lines",
-        " > ".join(found.headings) or found.title,
         f"{found.links['out']} links out, {found.links['in']} in"
         if found.indexed
         else "not indexed yet",
     ]
-    lines = [one_line(" | ".join(facts)), QUOTED, quoted(found.text)]
+    named = _named(" > ".join(found.headings) or found.title)
+    lines = [one_line(" | ".join(facts)), QUOTED, named, quoted(found.text)]
     if found.rest:
         lines.append(f"(cut to the budget; the rest: lines {found.rest[0]}-{found.rest[1]})")
     return "\n".join(lines)

@@ -25,6 +25,7 @@ from ragvault import __version__
 from ragvault.api.schemas import TOOLS, Tool
 from ragvault.api.tools import PROMPT, SCHEME, Tools
 from ragvault.errors import RagvaultError, UsageError
+from ragvault.text.printable import harmless, one_line
 
 HOST = "127.0.0.1"
 THREADS = 40  # calls at a time; each of them mostly waits for the resident process
@@ -116,7 +117,8 @@ def _called(tools: Tools, name: str, arguments: dict[str, Any] | None) -> types.
     except RagvaultError as error:
         return _failed(error_text(error))
     except Exception as error:  # nothing may end the server
-        return _failed(f"{name} failed: {type(error).__name__}: {error}\nfix: ragvault doctor")
+        why = one_line(f"{type(error).__name__}: {error}")
+        return _failed(f"{name} failed: {why}\nfix: ragvault doctor")
     content: list[types.ContentBlock] = [types.TextContent(text=answer.text)]
     return types.CallToolResult(content=content, structured_content=answer.data)
 
@@ -127,7 +129,8 @@ def _failed(text: str) -> types.CallToolResult:
 
 def error_text(error: RagvaultError) -> str:
     """What is wrong, and how to fix it, as the command line says it."""
-    return f"{error}\nfix: {error.fix}" if error.fix else str(error)
+    what = harmless(str(error))
+    return f"{what}\nfix: {one_line(error.fix)}" if error.fix else what
 
 
 # --- Transports ---

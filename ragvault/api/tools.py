@@ -1,7 +1,7 @@
 """The tools of an agent: what each does, without knowing how it was called.
 
     Tools(search, …).call("search", {"query": "…"})    -> ToolAnswer
-    Tools(…).resource("ragvault://notes/Steam.md#Setup") -> the text of a note
+    Tools(…).resource("ragvault://notes/Steam.md#Setup") -> the quoted text of a note
 
 A search goes to an injected function, which asks the resident process: no model is loaded here.
 Everything else reads the catalogue or a file, and nothing is opened before it
@@ -23,7 +23,7 @@ from ragvault.api.answer_text import note_text, search_text, tokens
 from ragvault.api.schemas import BY_NAME, checked
 from ragvault.errors import RagvaultError, UsageError, VaultNotFound
 from ragvault.store.layout import KnownVault
-from ragvault.text.printable import one_line
+from ragvault.text.printable import harmless_data, one_line
 from ragvault.vault import Vault, absence, known, names_after_in
 
 SCHEME = "ragvault"
@@ -213,7 +213,7 @@ class Tools:
         return ToolAnswer(self._in_vault(note, read))
 
     def resource(self, uri: str) -> str:
-        """The text of the note that ragvault://vault/path#heading names."""
+        """What `read` answers for the note that ragvault://vault/path#heading names."""
         try:
             parts = urlsplit(uri)
         except ValueError:
@@ -226,7 +226,8 @@ class Tools:
         path, heading = unquote(parts.path.lstrip("/")), unquote(parts.fragment) or None
         opened = Vault.open(vault.root)
         return _within(
-            lambda most: opened.read(path, heading=heading, budget=most).text, RESOURCE_TOKENS
+            lambda most: note_text(opened.read(path, heading=heading, budget=most)),
+            RESOURCE_TOKENS,
         )
 
     def _related(self, note: str, limit: int) -> ToolAnswer:
@@ -335,6 +336,7 @@ def _both(data: dict[str, Any]) -> ToolAnswer:
     """The same JSON as text and as data. Raises UsageError if it is too much to read."""
     from ragvault.answer.json_output import encode
 
+    data = harmless_data(data)
     text = encode(data)
     if (size := tokens(text)) > MAX_JSON:
         raise UsageError(

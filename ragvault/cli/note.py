@@ -85,7 +85,7 @@ def read_command(
         console.out(encode(found))
         return
     if found.text:
-        console.out(reports.note_text(found, terminal=sys.stdout.isatty()))
+        console.out(found.text.removesuffix("\n"))
     for line in reports.note_facts(found):
         console.report(line)
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragvault.cli.render import console
 from ragvault.ports import NoProgress, Progress
+from ragvault.text.printable import harmless
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -95,7 +96,7 @@ class LineProgress(NoProgress):
         self._paces: dict[str, Pace] = {}
 
     def info(self, text: str) -> None:
-        sys.stderr.write(f"{text}\n")
+        sys.stderr.write(f"{harmless(text)}\n")
 
     def step(self, name: str, done: int = 0, total: int = 0) -> None:
         pace = _pace(self._paces, name, done)
@@ -127,7 +128,8 @@ class BarProgress(NoProgress):
             self._bars = None
 
     def info(self, text: str) -> None:
-        sys.stderr.write(f"{text}\n")  # above the bars: Rich redirects stderr while they are shown
+        # Above the bars: Rich redirects stderr while they are shown.
+        sys.stderr.write(f"{harmless(text)}\n")
 
     def step(self, name: str, done: int = 0, total: int = 0) -> None:
         amount = f"{done:,}/{total:,}" if total else ""

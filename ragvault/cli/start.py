@@ -101,7 +101,10 @@ def answered_by_watcher(args: Sequence[str]) -> int | None:
         return _write(reply)
     except WatcherUnavailable as unavailable:
         if unavailable.reason and {"-v", "--verbose"} & set(args):
-            sys.stderr.write(f"no answer from the resident process: {unavailable.reason}\n")
+            from ragvault.text.printable import printable
+
+            why = printable(str(unavailable.reason))
+            sys.stderr.write(f"no answer from the resident process: {why}\n")
         return None
     except KeyboardInterrupt:
         return 130

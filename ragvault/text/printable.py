@@ -1,11 +1,13 @@
 """Text made ready to print: safe for a terminal, and in lines that fit it.
 
 File names, note texts and settings of a vault may contain characters that a terminal obeys: escape
-sequences, C1 controls, marks that reverse the direction of writing. These are shown as escapes.
+sequences, C1 controls, line separators, marks that reverse the direction of writing, lone
+surrogates. These are shown as escapes, in a pipe as well: it may end in a terminal or a prompt.
 
     printable        one line, everything that is not visible is escaped
     one_line         a name for other programs: only what ends a line or steers a terminal
     harmless         several lines, the same
+    harmless_data    the same for every text in a value of JSON, for a reader that decodes it
     safe_json        JSON, where an escape does not change the value
     wrapped          lines for people, cut between words
     columns_of       how wide a line is
@@ -14,12 +16,17 @@ sequences, C1 controls, marks that reverse the direction of writing. These are s
 from __future__ import annotations
 
 import re
+from typing import Any
 from unicodedata import east_asian_width
 
-# C0 and C1 controls, and the marks that change the direction of writing.
-_STEERING = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f"
-_NOT_ONE_LINE = re.compile(rf"[\t\n\r\u2028\u2029{_STEERING}]")
-_NOT_JSON = re.compile(rf"[\u2028\u2029{_STEERING}]")
+# C0 and C1 controls, line separators, the marks that change the direction of writing, and lone
+# surrogates: bytes of a file name that are not UTF-8, or half a character of a JSON text.
+_STEERING = (
+    r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"
+    r"\ud800-\udfff"
+)
+_NOT_ONE_LINE = re.compile(rf"[\t\n\r{_STEERING}]")
+_NOT_JSON = re.compile(rf"[{_STEERING}]")
 _NOT_HARMLESS = re.compile(rf"[{_STEERING}]|\r(?!\n)")
 _UNDECODED = re.compile("[\udc80-\udcff]")  # bytes of a file name that are not UTF-8
 NARROWEST = 20  # columns: nobody reads a narrower window
@@ -45,6 +52,15 @@ def harmless(text: str) -> str:
 def one_line(text: str) -> str:
     """A name as it is, except for characters that end its line or steer a terminal."""
     return _NOT_ONE_LINE.sub(lambda found: escaped(found[0]), text)
+
+
+def harmless_data(value: Any) -> Any:
+    """A value of JSON with only harmless texts."""
+    if isinstance(value, dict):
+        return {harmless_data(key): harmless_data(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [harmless_data(each) for each in value]
+    return harmless(value) if isinstance(value, str) else value
 
 
 def safe_json(encoded: str) -> str:

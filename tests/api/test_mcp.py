@@ -83,7 +83,7 @@ def check(found: dict[str, object], mode: str) -> None:
     assert wrong.content[0].text == (
         "limit cannot be 999\nfix: limit is a whole number from 1 to 30"
     )
-    assert found["read"].startswith("## Safety")
+    assert "\n> ## Safety\n" in found["read"]
     assert found["templates"] == ["ragvault://{vault}/{+path}"]
     assert (found["resources"], found["prompts"]) == ([], ["ask"])
     assert "why steam?" in found["prompt"]

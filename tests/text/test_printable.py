@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 from ragvault.answer.json_output import encode
 from ragvault.text.printable import harmless, one_line, printable
 
-STEERING = [*map(chr, range(0x80, 0xA0)), *"\x1b\x07\x7f\u061c\u200e\u200f\u202a\u202e\u2066\u2069"]
+STEERING = [
+    *map(chr, range(0x80, 0xA0)),
+    *"\ud83d\udc80\u2028\u2029\x0b\x0c\x1b\x07\x7f\u061c\u200e\u200f\u202a\u202e\u2066\u2069",
+]
 
 
 @pytest.mark.parametrize("char", STEERING, ids=lambda char: f"U+{ord(char):04X}")

@@ -1,12 +1,13 @@
 """The terminal: what commands write to it, and text made safe for it.
 
-    out         data, to stdout, as it is
+    out         data, to stdout, in its own lines
     show        text for people, to stdout, in lines that fit the terminal
     result      what a command found, as JSON or as text for people
     report      a line about what is going on, to stderr; silent with --quiet
     detail      the same, only with --verbose
     error       what went wrong and how to fix it, to stderr
-    printable   text of unknown origin, with every character escaped that a terminal would obey
+
+Whatever a command writes passes here or, for a search, `results.formatted`, and is made harmless.
 
 Every command imports this file, so what only one of them needs is imported inside its function.
 """
@@ -24,7 +25,7 @@ import typer
 from ragvault.answer.json_output import encode
 from ragvault.cli.start import columns
 from ragvault.errors import RagvaultError, UsageError
-from ragvault.text.printable import printable, wrapped
+from ragvault.text.printable import harmless, printable, wrapped
 
 # 0 with --quiet, 2 with --verbose. A thread that answers another process has its own value.
 _volume: ContextVar[int] = ContextVar("volume", default=1)
@@ -56,12 +57,12 @@ def is_verbose() -> bool:
 
 def out(text: str) -> None:
     if text:
-        typer.echo(text)
+        typer.echo(harmless(text))
 
 
 def show(text: str) -> None:
     if text:
-        typer.echo(wrapped(text, columns(sys.stdout)))
+        typer.echo(wrapped(harmless(text), columns(sys.stdout)))
 
 
 def result(value: Any, text: str, *, json: bool) -> None:
@@ -87,14 +88,14 @@ def confirm(question: str, *, fix: str) -> bool:
     """Ask before something is deleted. Raises UsageError if nobody can answer."""
     if not sys.stdin or not sys.stdin.isatty():
         raise UsageError("refusing to delete without confirmation (not a terminal)", fix=fix)
-    return typer.confirm(question, err=True)
+    return typer.confirm(harmless(question), err=True)
 
 
 def agree(question: str, *, fix: str) -> bool:
     """Ask before something is changed. Raises UsageError if nobody can answer."""
     if not sys.stdin or not sys.stdin.isatty():
         raise UsageError("cannot ask for confirmation: not a terminal", fix=fix)
-    return typer.confirm(question, err=True)
+    return typer.confirm(harmless(question), err=True)
 
 
 def error(error: RagvaultError) -> None:
@@ -138,7 +139,7 @@ def _traceback() -> None:
     if os.environ.get("RAGVAULT_DEBUG") == "1":
         import traceback
 
-        traceback.print_exc()
+        sys.stderr.write(harmless(traceback.format_exc()))
 
 
 # --- numbers in words ---

@@ -14,7 +14,7 @@ from ragvault.answer.json_output import LINK_STATES, encode
 from ragvault.answer.note_lookup import listed
 from ragvault.cli.render.console import counted, size
 from ragvault.config import folders
-from ragvault.text.printable import harmless, printable
+from ragvault.text.printable import printable
 
 if TYPE_CHECKING:
     from ragvault.answer.contents import Contents, Counted
@@ -87,12 +87,6 @@ def forgotten(name: str, found: Forgotten) -> str:
         left = "removed from the index only"  # and cli/remove.py says that it will come back
     head = f"{printable(name)}: forgot {notes} ({passages}); {left}"
     return "\n".join([head, *map(printable, found.notes)])
-
-
-def note_text(found: NoteText, terminal: bool) -> str:
-    """The text of a note, without its last newline; on a terminal without control characters."""
-    text = found.text.removesuffix("\n")
-    return harmless(text) if terminal else text
 
 
 def note_facts(found: NoteText) -> Iterator[str]:

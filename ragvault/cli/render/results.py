@@ -66,12 +66,15 @@ class Page(NamedTuple):
 def formatted(page: Page, format_: str) -> str:
     """An answer in one of the formats, with its last line ended."""
     text = FORMATS[format_](page)
+    if format_ != "text":  # that has colours and links of our own, around what is printable
+        text = harmless(text)
     return f"{text}\n" if text else ""
 
 
 def nul_paths(page: Page) -> str:
-    """Paths that end in NUL, for `xargs -0`."""
-    return "".join(f"{path}\0" for path in _paths(page))
+    """Paths that end in NUL, for `xargs -0`: what a pipe gets is the name of a file as it is."""
+    safe = printable if page.caller.terminal else str
+    return "".join(f"{safe(path)}\0" for path in _paths(page))
 
 
 # --- for people ---
@@ -375,17 +378,17 @@ def _cause(term: Term) -> str:
 
 def as_paths(page: Page) -> str:
     """Every note once, best first."""
-    return "\n".join(_paths(page))
+    safe = printable if page.caller.terminal else one_line
+    return "\n".join(map(safe, _paths(page)))
 
 
 def _paths(page: Page) -> list[str]:
-    safe = printable if page.caller.terminal else str
-    return list(dict.fromkeys(safe(page.place(each)) for each in page.matches))
+    return list(dict.fromkeys(page.place(each) for each in page.matches))
 
 
 def as_grep(page: Page) -> str:
     """`path:line: text`, with the line in which the snippet begins."""
-    safe = printable if page.caller.terminal else str
+    safe = printable if page.caller.terminal else one_line
     return "\n".join(
         f"{safe(page.place(each))}:{each.line}: {printable(each.match.line_text)}"
         for each in page.matches
@@ -399,7 +402,7 @@ def as_markdown(page: Page) -> str:
         title = one_line(each.candidate.note.title or each.candidate.note.path)
         text = each.candidate.text.strip()  # empty for a note that is all frontmatter
         parts.append(f"## {title} ({_citation(page, each)})\n" + (f"\n{text}\n" if text else ""))
-    return _note_text(page, "\n".join(parts).rstrip("\n"))
+    return "\n".join(parts).rstrip("\n")
 
 
 def as_context(page: Page) -> str:
@@ -409,7 +412,7 @@ def as_context(page: Page) -> str:
         heading = one_line(" > ".join(_headings(each)))
         head = f"[{number}] {_citation(page, each)} | {heading}"
         parts.append(f"{head}\n{each.candidate.text.strip()}".rstrip() + "\n")
-    return _note_text(page, "\n".join(parts).rstrip("\n"))
+    return "\n".join(parts).rstrip("\n")
 
 
 def _citation(page: Page, result: SearchResult) -> str:
@@ -417,11 +420,6 @@ def _citation(page: Page, result: SearchResult) -> str:
     vault = f"{result.answer.vault}: " if page.answer.several else ""
     # On one line, whatever the name: the text begins on the next one.
     return one_line(f"{vault}{result.candidate.note.path}:{first}-{last}")
-
-
-def _note_text(page: Page, text: str) -> str:
-    """Text of notes: unchanged for a program, without control characters on a terminal."""
-    return harmless(text) if page.caller.terminal else text
 
 
 def _json(page: Page) -> str:
