@@ -20,7 +20,7 @@ from ragvault.answer.match import Match
 from ragvault.answer.snippet import Snippet
 from ragvault.answer.suggest import Unmet
 from ragvault.candidate import Candidate, LegRun, Ranked
-from ragvault.config.settings import Config
+from ragvault.config.settings import Config, Walk
 from ragvault.plan import QueryPlan
 from ragvault.rank.pipeline import Outcome, outcome_of
 from ragvault.types import Date
@@ -148,6 +148,11 @@ class NotePlace(NamedTuple):
     note: str
     file: Path
     line: int = 1
+
+
+def system_may_open(file: Path) -> bool:
+    """Whether the file is text to the system; other suffixes of walk.extensions may be programs."""
+    return file.suffix.lower() in Walk().extensions
 
 
 def note_uri(place: NotePlace, template: str = "") -> str:

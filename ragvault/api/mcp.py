@@ -19,6 +19,7 @@ import anyio
 import anyio.to_thread
 from mcp import types
 from mcp.server.lowlevel import Server
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 
 from ragvault import __version__
@@ -148,9 +149,15 @@ def serve_stdio(tools: Tools) -> None:
     anyio.run(run)
 
 
-def http_app(tools: Tools, token: str) -> Any:
+def http_app(tools: Tools, token: str, port: int) -> Any:
     """The ASGI application. The SDK checks Host and Origin; the token is checked first."""
-    app = server(tools).streamable_http_app(host=HOST)
+    hosts = [f"{host}:{port}" for host in (HOST, "localhost")]  # whole: a prefix is a stranger's
+    known = TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=hosts,
+        allowed_origins=[f"http://{host}" for host in hosts],
+    )
+    app = server(tools).streamable_http_app(host=HOST, transport_security=known)
     app.add_middleware(_TokenRequired, token=token)
     return app
 
@@ -164,8 +171,9 @@ def serve_http(tools: Tools, port: int, token: str, started: Callable[[int], Non
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((HOST, port))
-        started(listener.getsockname()[1])
-        config = uvicorn.Config(http_app(tools, token), log_level="warning", lifespan="on")
+        port = listener.getsockname()[1]
+        started(port)
+        config = uvicorn.Config(http_app(tools, token, port), log_level="warning", lifespan="on")
         uvicorn.Server(config).run(sockets=[listener])
 
 

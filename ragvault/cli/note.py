@@ -240,7 +240,7 @@ def _last_result(number: int) -> NotePlace:
 
 def open_place(vault: Vault, place: NotePlace, *, in_editor: bool = False) -> None:
     """Open a line of a note. Raises UsageError if there is nothing to open it with."""
-    from ragvault.answer.results import note_uri
+    from ragvault.answer.results import note_uri, system_may_open
 
     if not place.file.is_file():
         raise RagvaultError(f"{place.file} is no longer there", fix="ragvault index")
@@ -248,14 +248,16 @@ def open_place(vault: Vault, place: NotePlace, *, in_editor: bool = False) -> No
     uri = note_uri(place, vault.settings.config.output.editor)
     if in_editor and not command:
         raise UsageError("no editor is set", fix="set VISUAL or EDITOR, for example: EDITOR=vim")
-    if not in_editor and not (command and uri.startswith("file:")):
+    text = system_may_open(place.file)
+    if text and not in_editor and not (command and uri.startswith("file:")):
         target = str(place.file) if uri.startswith("file:") else uri
         if typer.launch(target) == 0:
             console.report(f"opened {place.file}")
             return
     if not command:
+        why = "nothing here can open" if text else "only an editor may open"
         raise UsageError(
-            f"nothing here can open {place.file}",
+            f"{why} {place.file}",
             fix="set VISUAL or EDITOR, for example: EDITOR=vim",
         )
     _edit([*command, *line_arguments(command[0], place.file, place.line)])

@@ -284,7 +284,14 @@ def test_over_http(port, mode):
         ({}, 401, "needs its token"),
         ({"Authorization": "Bearer wrong"}, 401, "needs its token"),
         ({"Authorization": f"Bearer {TOKEN}", "Host": "evil.example"}, 421, "Host"),
+        ({"Authorization": f"Bearer {TOKEN}", "Host": "127.0.0.1:1"}, 421, "Host"),
+        ({"Authorization": f"Bearer {TOKEN}", "Host": "localhost:80@evil.example"}, 421, "Host"),
         ({"Authorization": f"Bearer {TOKEN}", "Origin": "https://evil.example"}, 403, "Origin"),
+        (
+            {"Authorization": f"Bearer {TOKEN}", "Origin": "http://127.0.0.1:80.evil.example"},
+            403,
+            "Origin",
+        ),
     ],
 )
 def test_http_refuses_strangers_with_a_reason(port, headers, status, said):

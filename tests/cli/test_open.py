@@ -91,3 +91,27 @@ def test_a_note_whose_file_is_gone_is_named(sample, editor):
         assert ragvault("open", "Steam").code == 4
     finally:
         note.write_text(text)
+
+
+@pytest.mark.parametrize("name", ["run.desktop", "run.bat", "run.MD.sh"])
+def test_the_system_launches_no_file_that_only_the_vault_calls_a_note(
+    tmp_path, monkeypatch, editor, name
+):
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
+    launched: list[str] = []
+    monkeypatch.setattr("typer.launch", lambda target: launched.append(target) or 0)
+    root = tmp_path / "vault"
+    (root / ".obsidian").mkdir(parents=True)
+    (root / ".ragvault.toml").write_text(
+        '[walk]\nextensions = [".md", ".desktop", ".bat", ".sh"]\n'
+    )
+    (root / name).write_text("quagga\n")
+    assert ragvault("index", root, "--no-vectors", "-q").code == 0
+
+    assert ragvault("open", name, "--vault", root).code == 0
+    assert editor.read_text().splitlines()[-1] == str(root / name)
+    monkeypatch.delenv("EDITOR")
+    refused = ragvault("open", name, "--vault", root)
+    assert refused.code == 2
+    assert "only an editor may open" in refused.err
+    assert not launched

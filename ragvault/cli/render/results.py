@@ -12,7 +12,12 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from ragvault.answer.results import CorpusResponse, SearchAnswer, SearchResult
+from ragvault.answer.results import (
+    CorpusResponse,
+    SearchAnswer,
+    SearchResult,
+    system_may_open,
+)
 from ragvault.answer.snippet import LINES as SNIPPET_LINES
 from ragvault.answer.snippet import MORE
 from ragvault.candidate import Candidate, Ranked, Term
@@ -152,7 +157,8 @@ def _result(
         f"{' ' * (column - columns_of(title))}{_facts(page, result, style)}".rstrip()
     )
     place = printable(f"{page.place(result)}:{result.line}")
-    yield INDENT + style.linked(style.styled(place, CYAN), result.uri)
+    uri = result.uri if system_may_open(result.path) else ""
+    yield INDENT + style.linked(style.styled(place, CYAN), uri)
     if result.snippet.text:
         yield from style.marked(same_length(result.snippet.text), result.snippet.marks, INDENT)
     if result.candidate.also:
