@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Dtype = Literal["float16", "float32"]
 LITTLE_ENDIAN = {"float16": "<f2", "float32": "<f4"}
 TERM_DTYPE = "<f2"
+LENGTH_ERROR = 0.01  # float16 makes a vector longer or shorter by 0.0005
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Vectors(Database):
 
     @reading
     def passage_vectors(self, model: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        """One row a passage, in the order given; NaN for one that is gone or has no vector."""
+        """One row a passage, in the order given; NaN for one without a sound vector."""
         import numpy as np
 
         known = _model(self._db, model) or _NO_MODEL
@@ -120,7 +121,9 @@ class Vectors(Database):
         absent = np.full(known.dim, np.nan, stored).tobytes()
         joined = b"".join([found.get(passage, absent) for passage in wanted])
         matrix: NDArray[np.float32] = np.frombuffer(joined, stored).astype(np.float32)
-        return matrix.reshape(-1, known.dim)
+        matrix = matrix.reshape(-1, known.dim)
+        matrix[~_sound(matrix)] = np.nan
+        return matrix
 
     @reading
     def embedded_passages(self, model: str, better: str = "") -> NDArray[np.int64]:
@@ -152,12 +155,14 @@ class Vectors(Database):
         found = dict(self._db.execute(query, (known.id, upto, revision)))
         ids = np.array(sorted(found), np.int64)
         joined = b"".join([found[passage] for passage in ids.tolist()])
-        matrix = np.frombuffer(joined, LITTLE_ENDIAN[known.dtype]).reshape(-1, known.dim)
-        return ids, matrix.astype(np.float32)
+        matrix = np.frombuffer(joined, LITTLE_ENDIAN[known.dtype]).astype(np.float32)
+        matrix = matrix.reshape(-1, known.dim)
+        sound = _sound(matrix)
+        return ids[sound], matrix[sound]
 
     @reading
     def count_vectors_since(self, model: str, revision: int, upto: int) -> int:
-        """How many passages `vectors_since` would return."""
+        """How many passages `vectors_since` would return, if all vectors are sound."""
         known = _model(self._db, model) or _NO_MODEL
         query = f"SELECT count(*) FROM ({_SINCE.format('passages.id')})"
         return int(self._db.execute(query, (known.id, upto, revision)).fetchone()[0])
@@ -234,14 +239,15 @@ class Vectors(Database):
 
     @reading
     def vocabulary(self) -> Vocabulary:
-        """All terms with their vectors; no terms before the first were chosen."""
+        """All terms with a sound vector; no terms before the first were chosen."""
         import numpy as np
 
         rows = self._db.execute("SELECT term, vector FROM terms ORDER BY term").fetchall()
         joined = np.frombuffer(b"".join(vector for _, vector in rows), TERM_DTYPE)
         matrix = joined.astype(np.float32).reshape(len(rows), -1 if rows else 0)
-        terms = tuple(from_sql(term) for term, _ in rows)
-        return Vocabulary(self.vocabulary_chosen().model, terms, matrix)
+        sound = _sound(matrix)
+        terms = tuple(from_sql(row[0]) for row, good in zip(rows, sound, strict=True) if good)
+        return Vocabulary(self.vocabulary_chosen().model, terms, matrix[sound])
 
     @reading
     def terms(self) -> list[str]:
@@ -283,6 +289,15 @@ _SINCE = """
     SELECT {0} FROM passages CROSS JOIN vectors
     ON vectors.model = ?1 AND vectors.text_hash = passages.text_hash
     WHERE passages.revision > ?3"""
+
+
+def _sound(matrix: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Which rows have length 1. What damage made longer would be the best answer to every query."""
+    import numpy as np
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        sound: NDArray[np.bool_] = np.abs(np.linalg.norm(matrix, axis=1) - 1) < LENGTH_ERROR
+    return sound
 
 
 class _Model(NamedTuple):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from store_builders import digest, note, put
 
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.vectors import Chosen
 
 np = pytest.importorskip("numpy")
 
@@ -169,3 +170,22 @@ def test_what_a_search_or_a_refresh_asks_takes_no_look_at_every_vector(catalogue
             catalogue._db.set_progress_handler(None, 0)
             assert len(steps) < (200 if what == "fetch many" else 10), (what, analysed, len(steps))
     assert len(catalogue.vectors_since("m", revision, last - 2)[0]) == 4
+
+
+@pytest.mark.parametrize("wrong", [60000.0, 1.5, np.inf, np.nan, -0.0])
+def test_a_damaged_vector_counts_as_none(catalogue, wrong):
+    """Its product with a query would be no cosine, and the note the best answer to everything."""
+    put(catalogue, note("a.md", "one\ntwo\nthree"))
+    catalogue.put_vectors("m", 8, HASHES, matrix := unit(3))
+    catalogue.change_vocabulary(Chosen(1, 3, "m"), ["a", "b"], unit(2), [])
+    row = np.array([wrong, *[0.0] * 7], "<f2").tobytes()
+    catalogue._db.execute("UPDATE vectors SET vector = ? WHERE text_hash = ?", (row, HASHES[1]))
+    catalogue._db.execute("UPDATE terms SET vector = ? WHERE term = 'a'", (row,))
+
+    ids = catalogue.passage_ids()
+    rows = catalogue.passage_vectors("m", ids)
+    assert np.isnan(rows).any(axis=1).tolist() == [False, True, False]
+    since, vectors = catalogue.vectors_since("m", 0, 0)
+    assert since.tolist() == [ids[0], ids[2]]
+    assert np.allclose(vectors, matrix[[0, 2]], atol=1e-3)
+    assert catalogue.vocabulary().terms == ("b",)
