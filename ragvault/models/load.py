@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 AnyModel = TypeVar("AnyModel", Embedder, Reranker)
 FAKE_NAMES = ("fake", "fake@1")  # of fake.py, which a search with real models does not import
-POOLED = 4  # settings of [models] whose weights stay in memory: up to 200 MB each
+POOLED = 2  # settings of [models] whose weights stay in memory: up to 230 MB each
 _FULL_NAME = re.compile(r"(.+)@[0-9a-f]{12}")
 _HUB_ID = re.compile(r"[\w][\w.-]*/[\w][\w.-]*")
 _PATH = re.compile(r"^(~?[/\\]|~[\w.-]*[/\\]|\.{1,2}([/\\]|$)|[A-Za-z]:[/\\])")
@@ -249,8 +249,8 @@ class ModelPool:
         settings: Models,
         opened: Callable[[], AnyModel],
     ) -> AnyModel:
+        self.use(settings)
         how = repr(settings)
-        self._touch(how)
         model = pool.get((name, how))
         if model is not None:
             return model
@@ -263,8 +263,9 @@ class ModelPool:
                 model = pool[name, how] = pool.setdefault((model.name, how), model)
             return model
 
-    def _touch(self, how: str) -> None:
+    def use(self, settings: Models) -> None:
         """Mark these settings as used, and drop the models of the least recently used ones."""
+        how = repr(settings)
         with self._lock:
             self._used.pop(how, None)
             self._used[how] = None
@@ -272,6 +273,10 @@ class ModelPool:
                 del self._used[old]
                 self._drop(self._embedders, old)
                 self._drop(self._rerankers, old)
+
+    def keeps(self, settings: Models) -> bool:
+        """Whether models of these settings stay in memory."""
+        return repr(settings) in self._used
 
     def _drop(self, pool: dict[tuple[str, str], AnyModel], how: str) -> None:
         for key in [key for key in list(pool) if key[1] == how]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,7 +34,8 @@ class ResidentIndexes:
 
     A LocalCorpus belongs to one thread and to one set of settings. Each thread keeps the few it
     used last, and reopens one whose index was rebuilt or gained a tier. The kit shares models
-    between all of them. `for_clients`: other processes ask, and may not ask about every vault.
+    between all of them; an index whose models it has dropped is closed, because it holds them.
+    `for_clients`: other processes ask, and may not ask about every vault.
     """
 
     def __init__(self, kit: ModelPool, *, for_clients: bool = False) -> None:
@@ -45,6 +46,8 @@ class ResidentIndexes:
     def __call__(self, vault: Vault) -> Iterator[LocalCorpus]:
         if self._for_clients and not vault.settings.config.watch.answer:
             raise SearchDeclined
+        self._kit.use(vault.settings.config.models)
+        self._close(lambda resident: not self._has_models(resident))
         indexes = self._of_this_thread()
         key = (vault.folder, msgspec.json.encode(vault.settings.config))
         resident = indexes.pop(key, None)
@@ -67,11 +70,17 @@ class ResidentIndexes:
 
         An open file keeps its bytes on the disk after its deletion.
         """
+        self._close(lambda resident: not (self._has_models(resident) and _is_current(resident)))
+
+    def _close(self, unwanted: Callable[[_Resident], bool]) -> None:
         indexes = self._of_this_thread()
         for key, resident in list(indexes.items()):
-            if not _is_current(resident):
+            if unwanted(resident):
                 del indexes[key]
                 resident.opened.close()
+
+    def _has_models(self, resident: _Resident) -> bool:
+        return self._kit.keeps(resident.opened.engines.config.models)
 
     def _open(self, vault: Vault) -> _Resident:
         opened = vault.corpus(kit=self._kit)

@@ -82,8 +82,8 @@ def test_models_of_settings_that_nobody_uses_any_more_are_let_go():
     mine = pool.embedder("fake", SETTINGS, HOW)
     first = weakref.ref(pool.embedder("fake", Models(embedder="fake", threads=1), HOW))
     for threads in range(2, 2 + POOLED):
-        pool.embedder("fake", Models(embedder="fake", threads=threads), HOW)
         assert pool.embedder("fake", SETTINGS, HOW) is mine
+        pool.embedder("fake", Models(embedder="fake", threads=threads), HOW)
     gc.collect()
 
     assert first() is None

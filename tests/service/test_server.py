@@ -103,6 +103,20 @@ def deleted_files(folder: Path) -> list[str]:
     return [each for each in (*links, *lines) if str(folder) in each and "(deleted)" in each]
 
 
+def test_models_of_settings_that_searches_bring_do_not_pile_up(vault, closed):
+    """Each has its weights; anybody who may search can send new settings."""
+    indexes, usual = ResidentIndexes(ModelPool()), Vault.open(vault)
+    for threads in (1, 2, 3):
+        with indexes(usual) as first:
+            pass
+        with indexes(Vault.open(vault, flags=[f"models.threads={threads}"])):
+            pass
+
+    assert [each.engines.config.models.threads for each in closed] == [1, 2]
+    with indexes(usual) as still:
+        assert still is first
+
+
 def test_a_vault_whose_settings_want_no_watcher_to_answer_is_left_to_others(vault):
     declining = Vault.open(vault, flags=["watch.answer=false"])
     with pytest.raises(SearchDeclined), ResidentIndexes(ModelPool(), for_clients=True)(declining):
