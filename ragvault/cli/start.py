@@ -43,18 +43,34 @@ clock = time.time  # a name of its own, so that a test can stop it
 
 def run() -> None:
     """The whole program."""
-    code = answered_by_watcher(sys.argv[1:])
-    if code is None:
-        collect_garbage_less_often()  # before the imports: they create most objects
-        if {"search", "watch"} & set(sys.argv[1:]):
-            use_one_blas_thread()
-        from ragvault.cli.main import main
-
-        code = main(sys.argv[1:])
+    _open_closed_streams()
+    try:
+        code = _exit_code(sys.argv[1:])
+    except OSError:  # what is wrong cannot be said: stderr is full or gone
+        sys.stderr, code = None, 4
     if _has_late_legs():
         # Everything is written. Python would wait for the thread, perhaps for ever.
         os._exit(code)
     sys.exit(code)
+
+
+def _exit_code(args: Sequence[str]) -> int:
+    code = answered_by_watcher(args)
+    if code is not None:
+        return code
+    collect_garbage_less_often()  # before the imports: they create most objects
+    if {"search", "watch"} & set(args):
+        use_one_blas_thread()
+    from ragvault.cli.main import main
+
+    return main(args)
+
+
+def _open_closed_streams() -> None:
+    """A stream that was closed (`2>&-`) leads nowhere, instead of to the next file we open."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115
 
 
 def collect_garbage_less_often() -> None:

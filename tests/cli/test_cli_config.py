@@ -173,11 +173,33 @@ def test_a_reader_that_leaves_is_no_failure():
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 
-def test_a_closed_stdout_is_no_failure():
-    command = f"'{sys.executable}' -m ragvault config show >&-; echo $? >&2"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("config show >&-", 0, ""),
+        ("index . --no-vectors 2>&-", 0, ""),
+        ("config show >/dev/full", 4, "there is no space left"),
+        ("config show --nonsense 2>/dev/full", 4, ""),
+    ],
+)
+def test_a_stream_that_is_closed_or_full_ends_in_no_traceback(home, tmp_path, command, code, said):
+    if "full" in command and not Path("/dev/full").exists():
+        pytest.skip("this system has no full device")
+    vault = tmp_path / "vault"
+    (vault / ".obsidian").mkdir(parents=True)
+    (vault / "a.md").write_text("# A\n")
+    done = subprocess.run(
+        ["bash", "-c", f"'{sys.executable}' -m ragvault {command}"],
+        capture_output=True,
+        text=True,
+        cwd=vault,
+        check=False,
+    )
 
-    assert done.stderr == "0\n"
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "report this" not in done.stderr
 
 
 def test_the_module_is_the_program_and_a_pipe_gets_plain_lines():

@@ -77,12 +77,14 @@ def test_no_command_writes_a_character_that_acts(hostile, command):
     assert not ACTS.search(said.err), said.err
 
 
-def test_only_paths_that_end_in_nul_name_the_file_as_it_is(hostile):
+def test_only_json_and_paths_that_end_in_nul_name_the_file_as_it_is(hostile):
     names = ragvault("search", "quagga", "-0").out.split("\0")
 
     assert f"{NAME}.md" in names
     assert all((hostile / name).is_file() for name in names if name)
     assert f"{NAME}.md" not in ragvault("search", "quagga", "--format", "paths").out
+    lines = ragvault("search", "quagga", "--format", "jsonl").out.splitlines()
+    assert f"{NAME}.md" in [json.loads(line)["note"] for line in lines]
 
 
 def texts(value: Any) -> Iterator[str]:

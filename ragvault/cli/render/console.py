@@ -18,6 +18,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
+from errno import ENOSPC
 from typing import Any
 
 import typer
@@ -121,8 +122,12 @@ def misuse(error: Any, search: str = "") -> None:
 
 
 def unexpected(error: Exception) -> None:
-    """A bug in ragvault: asks the user to report it."""
+    """A bug in ragvault: asks the user to report it. A full disk, also behind stdout, is none."""
     _traceback()
+    if isinstance(error, OSError) and error.errno == ENOSPC:
+        for line in _two_lines("there is no space left to write to", "free some, and try again"):
+            _complain(line)
+        return
     message = " ".join(str(error).split())
     fix = "please report this, with the output of RAGVAULT_DEBUG=1; your vault was not changed"
     for line in _two_lines(f"unexpected {type(error).__name__}: {message}", fix):
