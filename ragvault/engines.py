@@ -31,6 +31,7 @@ from ragvault.store.caches import KEYWORD, vector_cache
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.files import discard
 from ragvault.store.vectors import ModelVectors
+from ragvault.types import Tier
 
 OLD_CACHES = ("keyword", "code", "vectors")  # folders of an index of format 1
 # Seconds after which words are looked at byte by byte again: every run of a command does, and a
@@ -60,7 +61,8 @@ class Engines:
         self.config = settings.config
         self.offline = offline
         self.progress: Progress = progress or NoProgress()
-        self._explicit = settings.origin["models.embedder"] != "default"
+        origin = settings.origin["models.embedder"]
+        self._explicit, self._is_flag = origin != "default", origin == "flag"
         self.slab = slab
         self.kit = kit or ModelPool()
         self.rebuilt: set[str] = set()  # caches that this run has rebuilt
@@ -167,12 +169,20 @@ class Engines:
         configured = self.config.models.embedder
         return choose_model(stored=stored, configured=configured, explicit=self._explicit)
 
-    def check_models(self) -> None:
-        """Raise ModelUnknown for a mistyped name, before a vault is remembered or indexed."""
+    def check_models(self, tier: Tier) -> None:
+        """Raise ModelUnknown for a mistyped name, before a vault is remembered or indexed.
+
+        Raises ModelUnavailable for a model that a flag names, if full vectors are to be embedded
+        and it can be neither found nor fetched. Of others that are missing the run warns.
+        """
         models = self.config.models
-        for name in [models.static, *([models.embedder] if self._explicit else [])]:
-            with suppress(EngineMissing, ModelUnavailable, ModelUnusable):  # the run warns of it
-                self.embedder(name, offline=True)
+        warned = (EngineMissing, ModelUnavailable, ModelUnusable)
+        with suppress(*warned):
+            self.embedder(models.static, offline=True)
+        demanded = self._is_flag and tier == "full" and (self.offline or models.offline)
+        with suppress(*(warned if not demanded else (EngineMissing, ModelUnusable))):
+            if self._explicit:
+                self.embedder(models.embedder, offline=True)
 
     def embedder(self, name: str, *, offline: bool = False) -> Embedder:
         """A model by name, fetched where that is needed and allowed; opened once."""

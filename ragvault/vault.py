@@ -168,7 +168,8 @@ class Vault:
         catalogue is rebuilt from the vault, with the vectors that can still be read. A vault
         without notes, whose index has some, is treated as a disk that is not mounted unless
         `allow_empty`. Raises VaultEmptied then, IndexLocked while another process writes,
-        VaultUnreadable, IndexUnusable; ModelUnknown before anything is done.
+        VaultUnreadable, IndexUnusable; before anything is done ModelUnknown, and offline
+        ModelUnavailable for a model that a flag names.
         """
         from ragvault.ingest import ingest
         from ragvault.notes.walk import walk
@@ -182,8 +183,9 @@ class Vault:
                 return Report(skipped=tuple(walked.skipped))
             look = lambda: walked  # noqa: E731
         engines = engines or self.engines(offline=offline, progress=progress)
-        if min(tier or self.tier, at_most, key=TIERS.index) != "keyword":
-            engines.check_models()
+        upto = min(tier or self.tier, at_most, key=TIERS.index)
+        if upto != "keyword":
+            engines.check_models(upto)
         adopt_index(self.root, self.folder, self.settings.config, engines.progress)
         asked = tier or self.tier  # an adopted index has a tier of its own
         layout.register_vault(self.root, self.folder.parent.parent, tier=asked)

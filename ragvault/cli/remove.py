@@ -94,12 +94,20 @@ def forget_command(
         console.report(f"no note called {note} is in the index")
     console.result(forgotten, reports.forgotten(opened.name, forgotten), json=json)
     if still := forgotten.still_there:
-        again = f"the watcher (pid {watcher.pid})" if watcher else "the next index"
-        console.report(f"still in the vault, so {again} will add it again: {listed(still)}")
-        lines = "  ".join(ignore_lines(still, note))
-        then = ", then forget it again" if watcher else ""
+        lines = printable("  ".join(ignore_lines(still, note)))
         file = printable(str(opened.root / ".ragignore"))
-        console.report(f"to keep it out, add this line to {file}{then}: {printable(lines)}")
+        if watcher:
+            console.report(
+                f"still in the vault, so the watcher (pid {watcher.pid}) adds it again right away: "
+                f"{listed(still)}"
+            )
+            console.report(f"to keep it out, first add this line to {file}: {lines}")
+            console.report("then erase what is left: ragvault forget --removed")
+        else:
+            console.report(
+                f"still in the vault, so the next index will add it again: {listed(still)}"
+            )
+            console.report(f"to keep it out, add this line to {file}: {lines}")
 
 
 @app.command("purge")

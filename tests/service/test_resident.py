@@ -286,6 +286,29 @@ def test_a_home_named_from_the_current_folder_is_the_same_in_the_background(cold
         ragvault(env, "watch", "--stop", cwd=cold.folder)
 
 
+def test_a_note_that_a_watcher_brings_back_is_ignored_first_and_then_erased(cold):
+    note, ignore = cold.root / "Secret.md", cold.root / ".ragignore"
+    note.write_text("# Secret\n\nA wolpertinger.\n")
+
+    def finds() -> bool:
+        return b"Secret.md" in cold.search('"wolpertinger"', "--format", "paths").stdout
+
+    with daemon(cold.root, cold.env, "--quiet") as process:
+        assert soon(finds)
+        told = ragvault(cold.env, "forget", "Secret.md", "--vault", str(cold.root)).stderr.decode()
+        assert f"the watcher (pid {process.pid}) adds it again right away: Secret.md" in told
+        assert soon(finds)
+
+        (line,) = re.findall(rf"first add this line to {re.escape(str(ignore))}: (.*)", told)
+        with ignore.open("a") as lines:
+            lines.write(f"{line}\n")
+        assert soon(lambda: not finds())
+        (then,) = re.findall(r"then erase what is left: ragvault (.*)", told)
+        again = ragvault(cold.env, *then.split(), "--vault", str(cold.root))
+        assert (again.returncode, finds()) == (0, False)
+    note.unlink()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_cleanly(cold, number):
     with daemon(cold.root, cold.env, "--quiet") as process:
