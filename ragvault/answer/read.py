@@ -280,12 +280,13 @@ def _of_lines(note: Note, typed: str) -> _Part:
 
 def _of_heading(note: Note, typed: str) -> _Part:
     """From a heading to the next one of its level or above."""
-    from ragvault.notes.resolve import find_anchor
+    from ragvault.notes.resolve import Places
 
     # `A > B` may be one heading; `A#B` never is.
     chains = ([typed], typed.split(" > ")) if "#" not in typed else (typed.split("#"),)
     wanted = [[part.strip() for part in chain if part.strip()] for chain in chains]
-    starts = (find_anchor(chain, note.headings, {}) for chain in wanted if chain)
+    places = Places(note.headings, {})
+    starts = (places.find(chain) for chain in wanted if chain)
     start = next((start for start in starts if start is not None), None)
     if start is None:
         raise UsageError(

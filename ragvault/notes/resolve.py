@@ -16,6 +16,8 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import combinations
 from typing import Protocol
 
 from ragvault.notes.links import LOGSEQ_SLASH, NOTE_SUFFIX
@@ -50,7 +52,8 @@ class Resolver:
         for note in sorted(notes, key=lambda note: note.path):
             self._add(note)
             known[note.path] = note
-        self._anchors = anchors or (lambda path: _anchors_of(known[path]))
+        read = anchors or (lambda path: _anchors_of(known[path]))
+        self._places_in = lru_cache(maxsize=1000)(lambda path: Places(*read(path)))
 
     def _add(self, note: NamedNote) -> None:
         bare = _bare(note.path)
@@ -101,8 +104,7 @@ class Resolver:
     def _placed(self, target: Target, link: Link) -> Target:
         if not link.anchor or target.path is None:
             return target
-        headings, blocks = self._anchors(target.path)
-        start = find_anchor(link.anchor, headings, blocks)
+        start = self._places_in(target.path).find(link.anchor)
         return Target(
             target.status, target.path, target.via, start, start is not None, target.others
         )
@@ -118,36 +120,46 @@ def name_key(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
-def find_anchor(
-    anchor: Sequence[str], headings: Sequence[Heading], blocks: Mapping[str, int]
-) -> int | None:
-    """The offset an anchor names: a block id, a chain of headings, or a heading's slug."""
-    last = anchor[-1]
-    if last.startswith("^"):
-        return blocks.get(last[1:].casefold())
-    wanted = [heading_key(part) for part in anchor]
-    for heading in headings:
-        path = [heading_key(part) for part in heading.path]
-        if path and path[-1] == wanted[-1] and _in_order(wanted[:-1], path[:-1]):
-            return heading.start
-    return _by_slug(last, headings) if len(anchor) == 1 else None
+class Places:
+    """What anchors name in one note: looked up, as a note may have 10,000 links to its headings."""
+
+    def __init__(self, headings: Sequence[Heading], blocks: Mapping[str, int]) -> None:
+        self._headings, self._blocks = headings, blocks
+
+    def find(self, anchor: Sequence[str]) -> int | None:
+        """The offset an anchor names: a block id, a chain of headings, or a heading's slug."""
+        last = anchor[-1]
+        if last.startswith("^"):
+            return self._blocks.get(last[1:].casefold())
+        start = self._chains.get(tuple(map(heading_key, anchor)))
+        return self._slugs.get(name_key(last)) if start is None and len(anchor) == 1 else start
+
+    @cached_property
+    def _chains(self) -> Mapping[tuple[str, ...], int]:
+        """Every heading, after any of those above it in their order; the first of a name counts."""
+        found: dict[tuple[str, ...], int] = {}
+        for heading in self._headings:
+            *above, last = map(heading_key, heading.path)
+            for count in range(len(above) + 1):
+                for names in combinations(above, count):
+                    found.setdefault((*names, last), heading.start)
+        return found
+
+    @cached_property
+    def _slugs(self) -> Mapping[str, int]:
+        """GitHub's anchors: `## What's new?` is `#whats-new`, its second copy `#whats-new-1`."""
+        seen: dict[str, int] = defaultdict(int)
+        found: dict[str, int] = {}
+        for heading in self._headings:
+            slug = _NOT_SLUG.sub("", name_key(heading.text)).strip().replace(" ", "-")
+            found.setdefault(f"{slug}-{seen[slug]}" if seen[slug] else slug, heading.start)
+            seen[slug] += 1
+        return found
 
 
 def heading_key(text: str) -> str:
     """A heading as links spell it: no case, no markup, single spaces."""
     return " ".join(_MARKUP.sub(" ", name_key(text)).split())
-
-
-def _by_slug(anchor: str, headings: Sequence[Heading]) -> int | None:
-    """GitHub's anchors: `## What's new?` is `#whats-new`, its second copy `#whats-new-1`."""
-    seen: dict[str, int] = defaultdict(int)
-    for heading in headings:
-        slug = _NOT_SLUG.sub("", name_key(heading.text)).strip().replace(" ", "-")
-        numbered = f"{slug}-{seen[slug]}" if seen[slug] else slug
-        seen[slug] += 1
-        if numbered == name_key(anchor):
-            return heading.start
-    return None
 
 
 def _places(name: str, folder: str, markdown: bool) -> list[tuple[str, Via]]:
@@ -168,11 +180,6 @@ def _best(paths: Sequence[str], via: Via) -> Target | None:
     ordered = sorted(paths, key=lambda path: (len(path), path))
     rivals = tuple(path for path in ordered[1:] if len(path) == len(ordered[0]))
     return Target("ambiguous" if rivals else "resolved", ordered[0], via, others=rivals)
-
-
-def _in_order(wanted: Sequence[str], path: Sequence[str]) -> bool:
-    rest = iter(path)
-    return all(part in rest for part in wanted)
 
 
 def _anchors_of(note: NamedNote) -> Anchors:

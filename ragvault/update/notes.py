@@ -15,7 +15,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
 from itertools import chain, islice
 from math import inf
 from pathlib import Path
@@ -292,7 +291,7 @@ def resolve_links(catalogue: Catalogue, progress: Progress) -> int:
         return catalogue.set_targets(())  # drops the names that no link uses
     progress.step("resolving links")
     names = (_Named(path, aliases) for path, _, aliases in catalogue.names())
-    resolver = Resolver(names, lru_cache(maxsize=1000)(catalogue.anchors))
+    resolver = Resolver(names, catalogue.anchors)
     every = chain([first], unresolved)
     return catalogue.set_targets((id_, resolver.resolve(path, link)) for id_, path, link in every)
 

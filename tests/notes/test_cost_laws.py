@@ -7,6 +7,7 @@ A vault may come from anyone, and one strange note must not stop the indexing of
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 
@@ -15,6 +16,7 @@ from ragvault.config import settings as config
 from ragvault.index.keyword.fields import code_in
 from ragvault.notes.chunk import chunk
 from ragvault.notes.parse import BLANKS, parse
+from ragvault.notes.resolve import Resolver
 from ragvault.text.readable import readable
 from ragvault.types import Passage
 from tests.cost_kit import cpu_seconds
@@ -151,3 +153,19 @@ def test_twice_the_frontmatter_is_at_most_three_times_the_work(shape):
     small, large = (f"---\n{FRONTMATTER[shape](n)}---\nbody\n" for n in (30_000, 60_000))
 
     assert cost(large) <= 3 * cost(small)
+
+
+ANCHORS: dict[str, Callable[[int], str]] = {
+    "links to each heading": lambda n: "".join(f"# h{i}\n[[#h{i}]]\n" for i in range(n)),
+    "links to headings of one name": lambda n: "# a\n" * n + "[[#b#a]] " * n,
+    "links that name no heading": lambda n: "# a\n" * n + "".join(f"[[#b{i}]] " for i in range(n)),
+}
+
+
+@pytest.mark.parametrize("shape", ANCHORS)
+def test_twice_the_headings_and_links_to_them_are_at_most_three_times_the_work_to_look_up(shape):
+    def look_up(count: int) -> float:
+        note = parse("a.md", ANCHORS[shape](count), config.Parse(), config.Links())
+        return cpu_seconds(lambda: [*map(partial(Resolver([note]).resolve, "a.md"), note.links)])
+
+    assert look_up(8000) <= 3 * look_up(4000)
