@@ -32,7 +32,6 @@ MAX_LINKS = 100  # of each list, so that an answer stays small
 MAX_WARNINGS = 5  # of a vault
 MAX_VAULTS = 30  # in one status
 MAX_JSON = 10_000  # tokens of an answer that is sent both ways; a client may read it twice
-MAX_WORDS = 100  # of a hypothesis that are also searched as keywords
 RESOURCE_TOKENS = 20_000
 MAX_INSTRUCTIONS = 500  # characters
 INSTRUCTIONS = (
@@ -173,8 +172,8 @@ class Tools:
     ) -> ToolAnswer:
         if query and queries:
             raise UsageError("query and queries were both given", fix="pass one of them")
-        asked = list(queries or ()) or [query or _words(hypothesis)]
-        if not asked[0]:
+        asked = list(queries or ()) or ([query] if query else [])
+        if not asked and not re.search(r"\w", hypothesis or ""):
             raise UsageError("search needs a query", fix="pass query, queries or hypothesis")
         ready, left_out = self._ready(vaults)
         args = ["--json", "-n", str(limit), *(f"--vault={vault.root}" for vault in ready)]
@@ -183,7 +182,7 @@ class Tools:
         args += [f"--hypothesis={hypothesis}"] if hypothesis else []
         args += ["--require-fresh"] if require_fresh else []
         args += [] if min_confidence is None else [f"--min-confidence={min_confidence}"]
-        found = self._found([*args, "--", asked[0]])
+        found = self._found([*args, "--", *asked[:1]])
         notices = [*left_out, *found["warnings"], *_failures(found)]
         return ToolAnswer(search_text(found, budget=budget, detail=detail, notices=notices))
 
@@ -325,11 +324,6 @@ _DIRECTIONS = {
 def _short(link: Mapping[str, Any]) -> dict[str, Any]:
     """A link without what is the same for nearly all of them."""
     return {k: v for k, v in link.items() if v and k != "via" and (k, v) not in _USUAL}
-
-
-def _words(hypothesis: str | None) -> str:
-    """The words of a likely answer as a query: nothing in it is an operator."""
-    return " ".join(re.findall(r"\w+", hypothesis or "")[:MAX_WORDS]).casefold()
 
 
 def _both(data: dict[str, Any]) -> ToolAnswer:

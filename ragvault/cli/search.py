@@ -18,6 +18,7 @@ is an option; after `--` nothing is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
@@ -53,6 +54,7 @@ ONE_WORD = ("tag", "lang", "has")  # operators whose values have no spaces
 FOR_MODELS = ("context", "markdown")
 # Formats in which every line counts as a match: they list nothing that is not likely to answer.
 FOR_PIPES = ("paths", "grep")
+HYPOTHESIS_WORDS = 100  # that are searched as keywords where there is no query
 PROMPT = 2  # lines of the screen: what was typed, and the next prompt
 
 
@@ -104,11 +106,11 @@ class QueryCommand(TyperCommand):
 
 def arguments(
     query: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="QUERY", help="A question, some words, or operators such as tag:recipe."
         ),
-    ],
+    ] = None,
     vaults: Annotated[
         list[str] | None,
         typer.Option(
@@ -152,7 +154,7 @@ def arguments(
         typer.Option(
             "--hypothesis",
             metavar="TEXT",
-            help="Text of a likely answer; its vector is searched (HyDE).",
+            help="Text of a likely answer; its vector is searched (HyDE), also without a query.",
         ),
     ] = None,
     budget: Annotated[
@@ -242,7 +244,7 @@ def arguments(
         *(set_ or ()),
     ]
     return SearchArguments(
-        query=joined(query),
+        query=joined(query) if query else _words_of(hypothesis),
         also=tuple(also or ()),
         vaults=tuple(vaults or ()),
         flags=tuple(flags),
@@ -256,6 +258,14 @@ def arguments(
         quiet=quiet,
         verbose=verbose,
     )
+
+
+def _words_of(hypothesis: str | None) -> str:
+    """The words of a likely answer as a query: nothing in it is an operator."""
+    words = re.findall(r"\w+", hypothesis or "")
+    if not words:
+        raise UsageError("missing argument 'QUERY'", fix="ragvault search --help")
+    return " ".join(words[:HYPOTHESIS_WORDS]).casefold()
 
 
 _UNITS = {True: "passage", False: "section"}

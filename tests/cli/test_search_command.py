@@ -171,6 +171,15 @@ def test_the_words_of_a_query_need_no_quotes(args, query, how):
         assert parse_search(["search", *line], this_caller()).query == query
 
 
+@pytest.mark.parametrize(
+    "text", ['steam "keeps the crust', "tag: (since:soon) OR steam", "[x] -- steam"]
+)
+def test_a_likely_answer_is_searched_without_a_query_whatever_is_in_it(vault, text):
+    where = ("--vault", str(vault.root), "--format", "paths")
+    assert typed("--hypothesis", text, *where).out.splitlines()
+    assert parse_search(["search", "--hypothesis", text], this_caller()).hypothesis == text
+
+
 def test_a_minus_first_leaves_out_what_it_names(vault):
     where = ("--vault", str(vault.root), "--format", "paths", "-n", "500")
     recipes = typed("path:Recipes", *where).out.splitlines()
