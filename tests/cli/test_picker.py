@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import datetime, timezone
+from itertools import count
 from types import SimpleNamespace
 
 import pytest
@@ -31,6 +32,7 @@ from ragvault.cli.pick import (
 from ragvault.config.settings import Query
 from ragvault.errors import RagvaultError
 from ragvault.query.understand import understand
+from tests.cost_kit import cpu_seconds
 from tests.watch_kit import soon
 
 ESCAPE = "\x1b"
@@ -155,6 +157,15 @@ def test_wrapping_a_preview_loses_no_character_and_fits(text, width):
 @given(st.text(LETTERS), st.integers(2, 40))
 def test_a_shortened_title_fits_whatever_its_letters(text, width):
     assert get_cwidth(shortened(text, width)) <= width
+
+
+def test_shortening_a_title_twice_as_long_takes_about_twice_the_time():
+    different = count()  # the width of a text that was seen before is remembered
+
+    def shortening(size):
+        return cpu_seconds(lambda: shortened(f"{next(different)}" + "ä" * size, 40))
+
+    assert shortening(60_000) < 3 * shortening(30_000)
 
 
 def test_control_characters_of_a_note_never_reach_the_terminal():
