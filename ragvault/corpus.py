@@ -202,9 +202,7 @@ class LocalCorpus:
         self.keyword, self._keyword_cache = None, self.catalogue.cache(KEYWORD)
         if self._keyword_cache is None:
             if self.catalogue.revision:
-                self.missing[KEYWORD] = (
-                    "the keyword index has not been made yet; run: ragvault index"
-                )
+                self.missing[KEYWORD] = f"the keyword index has not been made yet; {self.remedy}"
             return
         try:
             self.keyword = self.engines.keyword(self.catalogue)
@@ -304,6 +302,12 @@ class LocalCorpus:
             return "the keyword index was made with other settings"
         lags = cached.revision < self.catalogue.revision
         return "the latest changes are not in the keyword index yet" if lags else ""
+
+    @property
+    def remedy(self) -> str:
+        from ragvault.store.lock import lock_owner
+
+        return "indexing now" if lock_owner(self.catalogue.folder) else "run: ragvault index"
 
     @property
     def unfinished(self) -> str:

@@ -534,6 +534,11 @@ class Corpus(Protocol):
         ...
 
     @property
+    def remedy(self) -> str:
+        """What an index that is behind needs: a run of `ragvault index`, or the end of one."""
+        ...
+
+    @property
     def unfinished(self) -> str:
         """Why notes may never have been indexed; empty if the first run finished."""
         ...

@@ -192,7 +192,7 @@ def respond(
     plan = understood.plan
     results = outcome_of("budget", verified.stages).kept
     tiers = {**retrieved.tiers, **verified.tiers(retrieved.tiers)}
-    behind = [f"{corpus.behind}; run: ragvault index"] if corpus.behind else []
+    behind = [f"{corpus.behind}; {corpus.remedy}"] if corpus.behind else []
     legs = {run.leg: run.failed for run in retrieved.runs if run.failed}
     return CorpusResponse(
         plan=plan,

@@ -78,6 +78,7 @@ class VaultAnswer:
     matches: Mapping[int, Match]  # by the passage's id
     count_tokens: Callable[[str], int] | None = None
     disk_names: Mapping[str, str] = field(default_factory=dict)  # path -> its spelling on disk
+    remedy: str = ""  # what an index that is behind needs: see Corpus.remedy
     unmet: tuple[Unmet, ...] = ()  # conditions that no note meets, if nothing was found
     copied: tuple[float, float] | None = None  # when the vault was copied: see Corpus.copied
 
@@ -213,7 +214,7 @@ class SearchAnswer:
                 what = "not reranked" if part == "rerank" else f"{part} did not answer"
                 yield f"{label}{what}: {why}"
             if answer.pending:
-                remedy = "indexing now" if answer.root in watched else "run: ragvault index"
+                remedy = "indexing now" if answer.root in watched else answer.remedy
                 yield f"{label}{changed_files(answer.pending)}; {remedy}"
         yield from self.warnings
         if not self.results:

@@ -202,6 +202,7 @@ def _vault_answer(
         response=response,
         pending=pending,
         partial=partial,
+        remedy=corpus.remedy if pending else "",
         unfinished="" if response.results else corpus.unfinished,
         matches=matches,
         copied=corpus.copied(),

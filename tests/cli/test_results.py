@@ -539,6 +539,32 @@ def test_an_empty_answer_says_that_the_first_indexing_goes_on(tmp_path, monkeypa
     assert not any("index" in line for line in ask(root, "tag:none").err)
 
 
+@pytest.mark.parametrize("lacks", ["file", "keyword"])
+def test_while_an_index_runs_no_search_asks_for_one(tmp_path, monkeypatch, lacks):
+    from ragvault.store.lock import WriterLock
+
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
+    root = tmp_path / "young"
+    root.mkdir()
+    (root / "note.md").write_text("quokka\n")
+    vault = Vault.open(root)
+    vault.index("keyword")
+    if lacks == "file":
+        (root / "new.md").write_text("wombat\n")
+        monkeypatch.setenv("RAGVAULT_SEARCH__UPDATE", "off")
+    else:
+        with vault.catalogue(write=True) as catalogue:
+            catalogue.drop_cache("keyword")
+
+    with WriterLock(vault.folder, "ragvault index"):
+        meanwhile = ask(root, "quokka").err
+    after = ask(root, "quokka").err
+
+    assert any("; indexing now" in line for line in meanwhile)
+    assert not any("run: ragvault index" in line for line in meanwhile)
+    assert any("; run: ragvault index" in line for line in after)
+
+
 class Interrupting(NoProgress):
     def step(self, name: str, done: int = 0, total: int = 0) -> None:
         if name == "reading notes":
