@@ -110,11 +110,14 @@ def check(
 
     ragvault config check --vault sample_vault --json
     """
+    from ragvault.index.keyword import choose_engine
+
     if file and vault:
         raise UsageError("FILE and --vault cannot be combined", fix="leave one of them out")
     try:
         folder = None if file else _folder(vault)
         loaded = check_file(file) if file else load_settings(folder, tuned=_tuned(folder))
+        choose_engine(loaded.config.keyword, passages=0)  # as `index` does
     except ConfigError as mistakes:
         if not json:
             raise

@@ -285,6 +285,17 @@ def test_the_commands_of_config_are_those_of_the_contract():
     assert names == ["init", "show", "check"]
 
 
+def test_check_refuses_a_language_that_the_chosen_engine_cannot_stem(tmp_path):
+    settings = tmp_path / "config.toml"
+    chosen = '[keyword]\nstemming = "basque"\n'
+    settings.write_text(chosen, "utf-8")
+    assert ragvault("config", "check", str(settings)).returncode == 0
+    settings.write_text(f'{chosen}engine = "tantivy"\n', "utf-8")
+    said = ragvault("config", "check", str(settings))
+    assert said.returncode == 2
+    assert 'keyword.stemming = "basque" is no language that tantivy can stem' in said.stderr
+
+
 def test_check_says_where_k1_and_b_have_no_effect(tmp_path):
     settings = tmp_path / "config.toml"
     settings.write_text("[keyword]\nk1 = 2.0\n", "utf-8")

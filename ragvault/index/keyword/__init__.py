@@ -38,7 +38,8 @@ def choose_engine(
 ) -> EngineName:
     """The engine for a vault of so many passages, which has `current` now.
 
-    `tantivy`: whether it can be imported. Raises ConfigError when it is wanted and cannot.
+    `tantivy`: whether it can be imported. Raises ConfigError when it is wanted and cannot, or
+    cannot stem the language.
     """
     able = find_spec("tantivy") is not None if tantivy is None else tantivy
     if settings.engine == "whoosh":
@@ -49,6 +50,7 @@ def choose_engine(
                 'keyword.engine = "tantivy", and tantivy cannot be imported',
                 fix='set keyword.engine = "auto", or on Python 3.11 and later: pip install tantivy',
             )
+        check_stemming(settings)
         return "tantivy"
     large = passages >= (DOWN if current == "tantivy" else UP)
     return "tantivy" if large and able and tantivy_stems(settings.stemming) else "whoosh"
@@ -57,6 +59,15 @@ def choose_engine(
 def tantivy_stems(language: str) -> bool:
     """Whether tantivy can stem a language; "none" needs no stemming."""
     return language in ("none", *TANTIVY_LANGUAGES)
+
+
+def check_stemming(settings: Keyword) -> None:
+    """Raise ConfigError for a language that tantivy cannot stem."""
+    if not tantivy_stems(settings.stemming):
+        raise ConfigError(
+            f'keyword.stemming = "{settings.stemming}" is no language that tantivy can stem',
+            fix=f'set keyword.engine = "whoosh", or one of: {", ".join(TANTIVY_LANGUAGES)}',
+        )
 
 
 def lacks_tantivy(settings: Keyword, passages: int) -> bool:

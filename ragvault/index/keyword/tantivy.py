@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from ragvault.config.settings import Keyword
-from ragvault.errors import ConfigError, EngineMissing
+from ragvault.errors import EngineMissing
 from ragvault.index.ids import Ids, value_of
-from ragvault.index.keyword import TANTIVY_LANGUAGES, tantivy_stems
+from ragvault.index.keyword import check_stemming
 from ragvault.index.keyword.fields import (
     CODE,
     FIELDS,
@@ -102,11 +102,7 @@ def _analyzers(stemming: str) -> dict[str, tantivy.TextAnalyzer]:
 
 
 def _open(folder: Path, settings: Keyword, *, create: bool) -> tantivy.Index:
-    if not tantivy_stems(settings.stemming):
-        raise ConfigError(
-            f'keyword.stemming = "{settings.stemming}" is no language that tantivy can stem',
-            fix=f'set keyword.engine = "whoosh", or one of: {", ".join(TANTIVY_LANGUAGES)}',
-        )
+    check_stemming(settings)
     try:
         if not create and not tantivy.Index.exists(str(folder)):
             raise CacheBroken("there is no tantivy index")
