@@ -334,6 +334,12 @@ class LocalCorpus:
         """How many files differ from the index, by size and time; reads none of them."""
         return sum(freshness.waiting(self.root, self.catalogue, self.config))
 
+    def left_out(self, name: str) -> str:
+        """Why a file of this name is not indexed; empty if there is none. Walks the vault."""
+        from ragvault.answer.note_lookup import left_out
+
+        return str(left_out(self.root, self.catalogue, self.config.walk, name) or "")
+
     # --- Filters ---
 
     def scope(self, tree: Filter | None) -> Scope:

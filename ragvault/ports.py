@@ -573,6 +573,10 @@ class Corpus(Protocol):
         """How many files differ from the index, by size and time; reads none of them."""
         ...
 
+    def left_out(self, name: str) -> str:
+        """Why a file of this name is not indexed; empty if there is none. Walks the vault."""
+        ...
+
     # Filters
 
     def scope(self, tree: Filter | None) -> Scope:

@@ -264,7 +264,7 @@ class Vault:
         self._demand_index()  # before a lock makes a folder
         with WriterLock(self.folder, "ragvault forget"):
             undo_unstarted_repair(self.folder)  # before anything is opened without its journal
-            with self.catalogue(write=True) as catalogue:
+            with self.catalogue(write=True) as catalogue, self._telling_why(catalogue):
                 return forget(self.root, catalogue, engines, note)
 
     def corpus(
@@ -374,7 +374,7 @@ class Vault:
         from ragvault.answer.read import read
 
         config = self.settings.config
-        with self.catalogue() as catalogue, catalogue.snapshot():
+        with self._named_note() as catalogue:
             return read(
                 self.root,
                 self.name,
@@ -392,24 +392,34 @@ class Vault:
 
         Raises UsageError, IndexMissing.
         """
+        with self._named_note() as catalogue:
+            return self._place(catalogue, named)
+
+    def _place(self, catalogue: Catalogue, named: str) -> NotePlace:
         from ragvault.answer.note_lookup import find_note, heading_of, line_of
         from ragvault.answer.results import NotePlace
         from ragvault.text.fold import plain_name
 
-        with self.catalogue() as catalogue, catalogue.snapshot():
-            path = find_note(self.root, catalogue, named)
-            file = self.root / catalogue.stored(path).file.disk
-            heading, line = plain_name(heading_of(named)), line_of(named)
-            headings = catalogue.note(path).headings if heading and not line else ()
+        path = find_note(self.root, catalogue, named)
+        file = self.root / catalogue.stored(path).file.disk
+        heading, line = plain_name(heading_of(named)), line_of(named)
+        headings = catalogue.note(path).headings if heading and not line else ()
         under = [each.line for each in headings if plain_name(each.text) == heading]
         return NotePlace(self.name, self.root, path, file, line or (under or [1])[0])
 
-    def miss(self, named: str) -> NoSuchNote | None:
-        """The error for a note that is not here; None if one or several notes have that name."""
+    def miss(self, named: str, *, why: bool = False) -> NoSuchNote | None:
+        """The error for a note that is not here; None if one or several notes have that name.
+
+        With `why` the vault is walked for a file that is not indexed.
+        """
         from ragvault.answer.note_lookup import NoSuchNote
 
         try:
-            self.place(named)
+            if why:
+                self.place(named)
+            else:
+                with self.catalogue() as catalogue, catalogue.snapshot():
+                    self._place(catalogue, named)
         except NoSuchNote as error:
             return error
         except UsageError:
@@ -427,7 +437,7 @@ class Vault:
         """The links of a note, in both directions. Raises UsageError, IndexMissing."""
         from ragvault.answer.links import links
 
-        with self.catalogue() as catalogue, catalogue.snapshot():
+        with self._named_note() as catalogue:
             return links(self.root, catalogue, note)
 
     def link_path(self, note: str, other: str) -> LinkPath:
@@ -437,7 +447,7 @@ class Vault:
         """
         from ragvault.answer.links import link_path
 
-        with self.catalogue() as catalogue, catalogue.snapshot():
+        with self._named_note() as catalogue:
             return link_path(self.root, catalogue, note, other)
 
     def related(self, note: str, limit: int = 10) -> Related:
@@ -445,7 +455,7 @@ class Vault:
         from ragvault.answer.related import related
 
         engines = Engines(self.folder, self.settings)
-        with self.catalogue() as catalogue, catalogue.snapshot():
+        with self._named_note() as catalogue:
             return related(self.root, catalogue, engines, note, limit)
 
     def list(
@@ -502,6 +512,23 @@ class Vault:
             self._demand_index()
         return Catalogue.open(self.folder, write=write)
 
+    @contextmanager
+    def _named_note(self) -> Iterator[Catalogue]:
+        """The catalogue, to look for a note that a person names."""
+        with self.catalogue() as catalogue, catalogue.snapshot(), self._telling_why(catalogue):
+            yield catalogue
+
+    @contextmanager
+    def _telling_why(self, catalogue: Catalogue) -> Iterator[None]:
+        """For a note that is unknown because its file is not indexed: an error that says why."""
+        from ragvault.answer.note_lookup import NoSuchNote, left_out
+
+        try:
+            yield
+        except NoSuchNote as error:
+            walk = self.settings.config.walk
+            raise left_out(self.root, catalogue, walk, error.named, here=True) or error from None
+
     def _demand_notes(self, allow_empty: bool) -> None:
         from ragvault.notes.walk import walk
 
@@ -539,7 +566,7 @@ def vault_with(note: str, where: str | None = None) -> Vault:
 
     Raises UsageError if no vault or several have such a note.
     """
-    from ragvault.answer.note_lookup import NoSuchNote
+    from ragvault.answer.note_lookup import NoSuchNote, NoteLeftOut
 
     around = [] if where else around_here()
     if len(around) < 2:
@@ -552,10 +579,15 @@ def vault_with(note: str, where: str | None = None) -> Vault:
     names = ", ".join(vault.name for vault in found or around)
     if found:
         raise UsageError(f"several vaults have “{note}”: {names}", fix="add --vault NAME")
+    for vault in vaults:
+        if isinstance(miss := vault.miss(note, why=True), NoteLeftOut):
+            raise miss
     fixes = [miss.fix for miss in misses.values() if miss]
     near = next((fix for fix in fixes if fix.startswith("did you mean")), "")
     raise NoSuchNote(
-        f"no note called “{note}” in {names}", fix=near or "ragvault list notes --vault NAME"
+        note,
+        message=f"no note called “{note}” in {names}",
+        fix=near or "ragvault list notes --vault NAME",
     )
 
 

@@ -118,6 +118,7 @@ def status_json(
             "resident": resident,
             "writer": status.writer or None,
             "skipped_files": status.skipped,
+            "excluded": status.excluded,
             "unread": status.unread,
             "warnings": status.warnings,
             "dangling": [

@@ -10,7 +10,8 @@ A note can be named by any of these, and the first that fits one decides:
 Case never matters, and neither do the link brackets, the heading and the line that `search` prints
 with a name: [[Steam]], Steam > Doing it, Technique/Steam.md:12. Where several notes are accepted, a
 folder means all notes in it: `Projects/` always, and `Projects` if no note has that name. A name
-that fits several notes lists them, and one that fits none suggests the nearest.
+that fits several notes lists them, and one that fits none suggests the nearest; if a file of the
+vault has that name and is not indexed, `left_out` has the reason.
 """
 
 from __future__ import annotations
@@ -19,18 +20,23 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from shlex import quote
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
 from ragvault.config import folders
-from ragvault.errors import UsageError
+from ragvault.errors import RagvaultError, UsageError
+from ragvault.notes.ignore import OBSIDIAN, RAGIGNORE, ignore_line
+from ragvault.notes.read import EXCLUDED
 from ragvault.text.fold import plain_name
+from ragvault.text.names import typed_name
 
 if TYPE_CHECKING:
+    from ragvault.config.settings import Walk
     from ragvault.store.catalogue import Catalogue
-    from ragvault.types import Head
+    from ragvault.types import Head, Skipped
 
 CANDIDATES = 8  # notes that an error lists
 _LINE = re.compile(r":(\d+)(?:-\d+)?$")
@@ -40,6 +46,14 @@ _HEADING = re.compile(r"\s+>\s.*|(?<=[^\s#])#(?=[^\s#]).*", re.DOTALL)
 
 class NoSuchNote(UsageError):
     """No note in the index has that name."""
+
+    def __init__(self, named: str, *, fix: str = "", message: str = "") -> None:
+        super().__init__(message or f"no note called “{named}”", fix=fix)
+        self.named = named
+
+
+class NoteLeftOut(NoSuchNote):
+    """A file of the vault has that name, and is not indexed."""
 
 
 def find_note(root: Path, catalogue: Catalogue, named: str) -> str:
@@ -75,7 +89,51 @@ def find_notes(root: Path, catalogue: Catalogue, named: str) -> list[str]:
                 )
     near = nearest_notes(notes, forms[-1], 1)
     fix = f"did you mean {near[0]}?" if near else search_instead(named)
-    raise NoSuchNote(f"no note called “{named}”", fix=fix)
+    raise NoSuchNote(named, fix=fix)
+
+
+def left_out(
+    root: Path, catalogue: Catalogue, settings: Walk, named: str, *, here: bool = False
+) -> NoteLeftOut | None:
+    """The error for a name that only a file has which is not indexed. Walks the vault.
+
+    With `here` it may also be a file path from the current folder.
+    """
+    from ragvault.notes.walk import notes_in, walk
+
+    try:
+        walked = walk(root, settings)
+    except RagvaultError:
+        return None
+    found = {file.path for file in walked.files}
+    unread = [skip for skip in catalogue.skipped() if skip.path in found]
+    forms = [*_forms(named), *([_inside(root, named)] if here else [])]
+    wanted = {typed_name(form) for form in forms} - {""}
+    skipped = ((skip.path, skip) for skip in (*walked.skipped, *unread))
+    excluded = ((path, skip) for skip in walked.excluded for path in notes_in(root, skip, settings))
+    for path, skip in chain(skipped, excluded):
+        if wanted & {typed_name(each) for each in (path, *_file_names(path))}:
+            return _left_out(named, path, skip)
+    return None
+
+
+def _left_out(named: str, path: str, skip: Skipped) -> NoteLeftOut:
+    """The reason, and what includes the note again."""
+    if skip.reason != EXCLUDED:
+        return NoteLeftOut(
+            named,
+            message=f"{path} is not indexed ({skip.reason}): {skip.detail}",
+            fix="ragvault status -v lists all files that are not indexed",
+        )
+    source = skip.detail.removeprefix("by ")
+    if source == OBSIDIAN:
+        how = "take it out of Obsidian's excluded files, or set walk.obsidian_ignore to false"
+    elif source.endswith(RAGIGNORE):
+        how = f"take it out of {source}"
+    else:
+        how = f"add the line !{ignore_line(skip.path)} to {RAGIGNORE}"
+    message = f"{path} is excluded {skip.detail}"
+    return NoteLeftOut(named, message=message, fix=f"{how}; then run: ragvault index")
 
 
 def search_instead(named: str) -> str:

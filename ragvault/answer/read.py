@@ -152,7 +152,7 @@ def _find(root: Path, catalogue: Catalogue, config: Config, named: str) -> tuple
     notes = catalogue.heads([note for note, _ in catalogue.notes_since(0)])
     near = nearest_notes(notes, named, 3, FAR)
     fix = f"did you mean {_listed(near)}?" if near else search_instead(named)
-    raise NoSuchNote(f"no note called “{named}”", fix=fix)
+    raise NoSuchNote(named, fix=fix)
 
 
 def _named(named: str, find: Callable[[str], str], known: Collection[str]) -> tuple[str, _Place]:
@@ -182,7 +182,7 @@ def _new_note(files: Mapping[str, File], named: str) -> str:
     name = normalize("NFC", named)
     same = [path for path in files if name in (path, *_short_names(path))]
     if not same:
-        raise NoSuchNote(f"no note called “{named}”")
+        raise NoSuchNote(named)
     if len(same) > 1 and name not in same:
         raise UsageError(f"{named} could be {listed(same)}", fix="give the path of one of them")
     return name if name in same else same[0]

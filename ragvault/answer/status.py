@@ -71,6 +71,7 @@ class Status:
     models: Sequence[ModelState]
     writer: str
     skipped: Sequence[Skipped]
+    excluded: Sequence[Skipped]  # ignored notes, and ignored folders, by what
     warnings: Mapping[str, Sequence[str]]
     dangling: Sequence[Dangling]
     unread: Mapping[str, int]  # documents in the vault that are no notes, by suffix
@@ -109,6 +110,7 @@ def status(name: str, root: Path, catalogue: Catalogue, config: Config, tier: Ti
             models=index_models(catalogue, config.models),
             writer=writing.words(time.time()) if writing else "",
             skipped=catalogue.skipped(),
+            excluded=walked.excluded if walked else (),
             warnings=dict(catalogue.warnings()),
             dangling=catalogue.dangling(),
             unread=walked.unread if walked else {},

@@ -17,6 +17,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeVar
@@ -104,6 +105,10 @@ def search_vaults(
             if require_fresh and (pending or partial):
                 raise IndexBehind(vault.root, changed_files(pending) if pending else partial)
             answers.append(_vault_answer(vault, request, corpus, pending, partial))
+    if policy != "never" and not any(each.response.likely for each in answers):
+        for at, vault in enumerate(vaults):
+            with open_corpus(vault) as corpus:
+                answers[at] = _with_left_out(answers[at], corpus)
 
     def text_of(results: Sequence[MergedResult]) -> str:
         assert written is not None
@@ -210,6 +215,14 @@ def _vault_answer(
         disk_names=disk_names,
         unmet=tuple(unmet),
     )
+
+
+def _with_left_out(answer: VaultAnswer, corpus: Corpus) -> VaultAnswer:
+    """With a warning if a query is the name of a file that is not indexed. Walks the vault."""
+    response = answer.response
+    plans = response.plans or (response.plan,)
+    lines = filter(None, (corpus.left_out(plan.query) for plan in plans))
+    return replace(answer, response=replace(response, warnings=(*response.warnings, *lines)))
 
 
 def _matches(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
-from ragvault.answer.note_lookup import NoSuchNote
+from ragvault.answer.note_lookup import NoSuchNote, NoteLeftOut
 from ragvault.api.answer_text import note_text, search_text, tokens
 from ragvault.api.schemas import BY_NAME, checked
 from ragvault.errors import RagvaultError, UsageError, VaultNotFound
@@ -153,7 +153,8 @@ class Tools:
             where = ", ".join(f"{name}/{note}" for name, _ in found)
             raise UsageError(f"several vaults have a note “{note}”", fix=f"name one: {where}")
         if not found:
-            raise max(misses, key=lambda missing: missing.fix.count(".md"))
+            told = [each for each in misses if isinstance(each, NoteLeftOut)]
+            raise max(told or misses, key=lambda missing: missing.fix.count(".md"))
         return found[0][1]
 
     # --- Search ---

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import count, groupby
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -324,6 +325,7 @@ def is_fast(regex: str) -> bool:
 # --- Who decides in a folder, the strongest first ---
 
 GITIGNORE, RAGIGNORE = ".gitignore", ".ragignore"
+EXCLUDE, OBSIDIAN = "walk.exclude", "Obsidian's settings"
 
 
 class Verdict(Protocol):
@@ -335,10 +337,14 @@ class Verdict(Protocol):
 
 
 class Layer(NamedTuple):
-    """Rules, and how many characters of a path lie above the folder that contains them."""
+    """Rules, and how many characters of a path lie above the folder that contains them.
+
+    `source` is where they are written, for a person who looks for a note.
+    """
 
     above: int
     rules: Verdict
+    source: str
 
 
 class Layers(NamedTuple):
@@ -350,19 +356,35 @@ class Layers(NamedTuple):
     order: tuple[Layer, ...]
 
     def ignore(self, path: str, name: str, *, folder: bool) -> bool:
-        for above, rules in self.order:
+        return bool(self.ignored_by(path, name, folder=folder))
+
+    def ignored_by(self, path: str, name: str, *, folder: bool) -> str:
+        """Where it is written that an entry is ignored; empty if it is not."""
+        for above, rules, source in self.order:
             verdict = rules.decide(path[above:], name, folder)
             if verdict is not None:
-                return verdict
-        return False
+                return source if verdict else ""
+        return ""
 
 
 def base_layers(root: str, settings: config.Walk) -> tuple[Layers, list[str]]:
     """What is decided for the vault as a whole, and sentences on what could not be used."""
-    excluded = Layer(0, Rules(settings.exclude))
+    excluded = Layer(0, Rules(settings.exclude), EXCLUDE)
     filters, warnings = _obsidian_filters(root) if settings.obsidian_ignore else (None, [])
-    base = (Layer(0, filters), excluded) if filters else (excluded,)
+    base = (Layer(0, filters, OBSIDIAN), excluded) if filters else (excluded,)
     return Layers((), (), base, base), warnings
+
+
+@lru_cache(maxsize=1)
+def default_rules() -> Rules:
+    """What is ignored unless the settings say otherwise: nobody looks for a note in `.git`."""
+    return Rules(config.DEFAULT_EXCLUDES)
+
+
+def ignore_line(path: str) -> str:
+    """The line of .ragignore that means this note, or this folder if it ends in `/`."""
+    line = re.sub(r"([\\*?\[])", r"\\\1", path)
+    return f"/{line[:-1]}\\ " if line.endswith(" ") else f"/{line}"
 
 
 def ignore_files(settings: config.Walk) -> frozenset[str]:
@@ -372,7 +394,8 @@ def ignore_files(settings: config.Walk) -> frozenset[str]:
 
 def with_file(layers: Layers, file: Path, folder: str) -> Layers:
     """The layers of a folder that has this ignore file. Raises OSError where it cannot be read."""
-    own = Layer(len(folder), Rules((read_small(file) or "").split("\n")))
+    rules = Rules((read_small(file) or "").split("\n"))
+    own = Layer(len(folder), rules, printable(folder + file.name))
     rag, git = layers.rag, layers.git
     if file.name == RAGIGNORE:
         rag = (own, *rag)

@@ -32,6 +32,7 @@ BROKEN = "broken link"  # a link to nothing, or to itself
 CHANGING = "changing"  # written to each time it was read
 CLOUD = "cloud"  # its content is not on this machine
 CONFLICT = "conflict"  # the copy a sync tool leaves when two edits meet
+EXCLUDED = "excluded"  # the owner ignores it: an ignore file, a setting, Obsidian's settings
 DUPLICATE = "duplicate"  # another file has this name, spelled with other code points
 FAILED = "failed"  # reading or parsing it crashed, or took too long
 LARGE = "large"  # over walk.max_bytes

@@ -5,7 +5,8 @@
 
 A walk lists folders and reads sizes and times. It opens only ignore files and Obsidian's settings,
 and writes nothing. A file that looks like a note and cannot be indexed is skipped with a reason
-(read.py has the words); files that the owner ignores (ignore.py) are only counted.
+(read.py has the words). What the owner ignores (ignore.py) is `excluded`: notes, and folders as one
+row each, which are not entered. What is ignored by default, such as .git, is not even that.
 
 No symbolic link is followed. A link that stays in the vault points to something that is indexed
 where it is, and one that leaves the vault is not part of it. So a walk cannot enter a loop.
@@ -29,7 +30,13 @@ from unicodedata import normalize
 from ragvault.config import settings as config
 from ragvault.errors import VaultNotFound, VaultUnreadable
 from ragvault.notes import read
-from ragvault.notes.ignore import Layers, base_layers, ignore_files, with_file
+from ragvault.notes.ignore import (
+    Layers,
+    base_layers,
+    default_rules,
+    ignore_files,
+    with_file,
+)
 from ragvault.text.printable import printable
 from ragvault.types import File, Skipped
 
@@ -54,7 +61,7 @@ class Walked:
 
     files: tuple[File, ...] = ()
     skipped: tuple[Skipped, ...] = ()
-    ignored: int = 0  # notes, and folders with whatever is in them
+    excluded: tuple[Skipped, ...] = ()  # notes, and folders, which end in `/`
     unreadable: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
     unread: Mapping[str, int] = field(default_factory=dict)  # other documents, by suffix
@@ -80,7 +87,7 @@ class WalkState:
     blockless: list[tuple[int, File]] = field(default_factory=list)  # with their devices
     devices: set[int] = field(default_factory=set)  # those on which files have blocks
     skipped: list[Skipped] = field(default_factory=list)
-    ignored: int = 0
+    excluded: list[Skipped] = field(default_factory=list)
     unreadable: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
@@ -143,13 +150,13 @@ def sort_out(state: WalkState, folder: Folder, entries: list[os.DirEntry[str]]) 
         path = folder.path + name
         try:
             if entry.is_dir(follow_symlinks=False):
-                if layers.ignore(path, name, folder=True):
-                    state.ignored += 1
+                if source := layers.ignored_by(path, name, folder=True):
+                    exclude(state, path, name, source, folder=True)
                 elif has_valid_name(state, path):
                     yield Folder(f"{path}/", f"{folder.disk}{disk}/", layers)
             elif name.lower().endswith(state.extensions):
-                if layers.ignore(path, name, folder=False):
-                    leave(state, path, name)
+                if source := layers.ignored_by(path, name, folder=False):
+                    leave(state, path, name, source)
                 else:
                     note(state, path, folder.disk + disk, entry)
             elif entry.is_symlink():
@@ -163,12 +170,19 @@ def sort_out(state: WalkState, folder: Folder, entries: list[os.DirEntry[str]]) 
             lose(state, path, error)
 
 
-def leave(state: WalkState, path: str, name: str) -> None:
+def leave(state: WalkState, path: str, name: str, source: str) -> None:
     """An ignored note. A conflict copy is named: somebody has to merge it."""
     if any(mark in name for mark in CONFLICT_MARKS):
         state.skip(path, read.CONFLICT, "a sync tool kept two versions; merge and delete it")
     else:
-        state.ignored += 1
+        exclude(state, path, name, source, folder=False)
+
+
+def exclude(state: WalkState, path: str, name: str, source: str, *, folder: bool) -> None:
+    """What the owner ignores, and where that is written; not what is ignored by default."""
+    if not default_rules().decide(path, name, folder):
+        path = printable(path) + "/" * folder
+        state.excluded.append(Skipped(path, read.EXCLUDED, f"by {source}"))
 
 
 def note(state: WalkState, path: str, disk: str, entry: os.DirEntry[str]) -> None:
@@ -237,8 +251,8 @@ def stub(state: WalkState, layers: Layers, folder: str, name: str) -> None:
     """`.Note.md.icloud`: what iCloud leaves of a note that it took away."""
     inner = name.removeprefix(".").removesuffix(".icloud")
     if inner.lower().endswith(state.extensions):
-        if layers.ignore(folder + inner, inner, folder=False):
-            state.ignored += 1
+        if source := layers.ignored_by(folder + inner, inner, folder=False):
+            exclude(state, folder + inner, inner, source, folder=False)
         else:
             elsewhere(state, folder + inner)
 
@@ -296,11 +310,25 @@ def finish(state: WalkState) -> Walked:
     return Walked(
         tuple(files),
         tuple(sorted(state.skipped, key=lambda skipped: (skipped.path, skipped.reason))),
-        state.ignored,
+        tuple(sorted(state.excluded, key=lambda skipped: skipped.path)),
         frozenset(state.unreadable),
         tuple(sorted(state.warnings)),
         dict(sorted(state.unread.items())),
     )
+
+
+def notes_in(root: Path, excluded: Skipped, settings: config.Walk) -> Iterator[str]:
+    """The paths of the notes in an excluded folder; the path itself if it is that of a note."""
+    if not excluded.path.endswith("/"):
+        yield excluded.path
+        return
+    extensions = tuple(extension.lower() for extension in settings.extensions)
+    for folder, folders, files in os.walk(root / excluded.path):
+        folders[:] = [name for name in folders if not default_rules().decide(name, name, True)]
+        inside = normalize("NFC", Path(folder).relative_to(root).as_posix())
+        for name in files:
+            if name.lower().endswith(extensions):
+                yield printable(f"{inside}/{normalize('NFC', name)}")
 
 
 # --- Walking again ---
@@ -315,7 +343,7 @@ class Listing(NamedTuple):
     blockless: tuple[tuple[int, File], ...]
     devices: frozenset[int]
     skipped: tuple[Skipped, ...]
-    ignored: int
+    excluded: tuple[Skipped, ...]
     unreadable: frozenset[str]
     warnings: tuple[str, ...]
     unread: Mapping[str, int]
@@ -484,7 +512,7 @@ class IncrementalWalk:
             state.blockless.extend(listing.blockless)
             state.devices.update(listing.devices)
             state.skipped.extend(listing.skipped)
-            state.ignored += listing.ignored
+            state.excluded.extend(listing.excluded)
             state.unreadable.update(listing.unreadable)
             state.warnings.extend(listing.warnings)
             state.unread.update(listing.unread)
@@ -499,7 +527,7 @@ def _listing(folder: Folder, inner: list[Folder], state: WalkState) -> Listing:
         tuple(state.blockless),
         frozenset(state.devices),
         tuple(state.skipped),
-        state.ignored,
+        tuple(state.excluded),
         frozenset(state.unreadable),
         tuple(state.warnings),
         dict(state.unread),

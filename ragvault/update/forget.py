@@ -10,7 +10,6 @@ also one that names such a note, whose name the index no longer knows.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 from ragvault.answer.note_lookup import NoSuchNote, find_notes
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError
+from ragvault.notes.ignore import ignore_line
 from ragvault.notes.walk import walk
 from ragvault.store import access
 from ragvault.store.catalogue import Catalogue
@@ -81,12 +81,6 @@ def ignore_lines(notes: Sequence[str], named: str | None) -> list[str]:
     folder = (named or "").strip("/")
     inside = [note.startswith(f"{folder}/") for note in notes]
     return [ignore_line(f"{folder}/")] if folder and all(inside) else list(map(ignore_line, notes))
-
-
-def ignore_line(note: str) -> str:
-    """The line of .ragignore that means this note and no other."""
-    line = re.sub(r"([\\*?\[])", r"\\\1", note)
-    return f"/{line[:-1]}\\ " if line.endswith(" ") else f"/{line}"
 
 
 def _forget_warnings(catalogue: Catalogue, notes: Iterable[str]) -> None:

@@ -87,15 +87,16 @@ def test_folders_with_a_dot_and_those_of_programs_are_not_entered(tmp_path):
     make(tmp_path, ".obsidian/a.md", ".trash/b.md", "x/node_modules/c.md", "x/d.md")
     walked = walk(tmp_path, config.Walk())
     assert paths(walked) == ["x/d.md"]
-    assert walked.ignored == 3
-    assert walked.skipped == ()
+    assert walked.skipped == walked.excluded == ()
 
 
-def test_what_the_settings_exclude_is_counted_and_not_listed(tmp_path):
-    make(tmp_path, "a.md", "private/b.md", "c.secret.md")
+def test_what_the_settings_exclude_is_listed_a_folder_once(tmp_path):
+    make(tmp_path, "a.md", "private/b.md", "private/d.md", "c.secret.md")
     walked = walk(tmp_path, config.Walk(exclude=["private/", "*.secret.md"]))
     assert paths(walked) == ["a.md"]
-    assert walked.ignored == 2
+    by = ("excluded", "by walk.exclude")
+    assert walked.excluded == (Skipped("c.secret.md", *by), Skipped("private/", *by))
+    assert walked.skipped == ()
 
 
 def test_a_gitignore_speaks_of_its_own_folder_and_the_nearest_one_wins(tmp_path):
@@ -161,7 +162,7 @@ def test_conflict_copies_are_named(tmp_path):
     walked = walk(tmp_path, config.Walk())
     assert paths(walked) == ["a.md"]
     assert reasons(walked) == dict.fromkeys(copies, read.CONFLICT)
-    assert walked.ignored == 0
+    assert walked.excluded == ()
 
 
 def test_a_stub_of_icloud_names_the_note_that_is_elsewhere(tmp_path):

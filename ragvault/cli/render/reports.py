@@ -199,7 +199,7 @@ def status_text(found: Status, watcher: str, resident: str = "", *, full: bool) 
         "vectors": _vectors(found),
         "links": _counts({LINK_STATES.get(word, word): n for word, n in held.links.items()})
         or "none",
-        "skipped": _counts(held.skipped) or "none",
+        "skipped": _counts({**held.skipped, **_excluded(found)}) or "none",
         "warnings": counted(held.warned, "note") if held.warned else "none",
         "pending": _pending(found.pending),
         "size": _parts(held.bytes),
@@ -221,6 +221,10 @@ def status_text(found: Status, watcher: str, resident: str = "", *, full: bool) 
         rows["writer"] = printable(found.writer)
     lines = [f"{word:9} {text}" for word, text in rows.items()]
     return "\n".join([*lines, *_details(found)] if full else lines)
+
+
+def _excluded(found: Status) -> dict[str, int]:
+    return {"excluded": len(found.excluded)} if found.excluded else {}
 
 
 def _unread(unread: Mapping[str, int]) -> str:
@@ -285,7 +289,7 @@ def _last_run(run: Mapping[str, Any]) -> str:
 
 
 def _details(found: Status) -> Iterator[str]:
-    for skip in found.skipped:
+    for skip in (*found.skipped, *found.excluded):
         why = ", ".join(filter(None, (skip.reason, printable(skip.detail))))
         yield f"skipped   {printable(skip.path)}: {why}"
     same: dict[str, list[str]] = {}
