@@ -17,6 +17,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -132,6 +133,14 @@ def _forbidden(error: PermissionError) -> RagvaultError:
     return RagvaultError(f"{place}: {error.strerror or error}", fix=fix)
 
 
+def _vault_without_option(misuse: Any, args: Sequence[str]) -> str:
+    """The folder at the end of `ragvault status FOLDER`, for a command that has --vault."""
+    if type(misuse) is not _Misuse or not misuse.ctx or "--vault" in args:
+        return ""  # such as a mistyped option
+    options = [name for each in misuse.ctx.command.params for name in each.opts]
+    return args[-1] if "--vault" in options and Path(args[-1]).is_dir() else ""
+
+
 def _call(args: Sequence[str]) -> int:
     options = picker_options(args)
     if options is not None and _can_draw():
@@ -145,7 +154,7 @@ def _call(args: Sequence[str]) -> int:
     try:
         code = command.main(list(args), prog_name="ragvault", standalone_mode=False)
     except _Misuse as misuse:
-        console.misuse(misuse, search=instead_of(args))
+        console.misuse(misuse, search=instead_of(args), vault=_vault_without_option(misuse, args))
         return 2
     except SystemExit as leaving:
         # Typer exits with 1 on a closed pipe, but 1 means "nothing found" here.

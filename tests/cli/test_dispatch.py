@@ -86,6 +86,15 @@ def test_words_that_begin_with_a_command_get_the_search_for_them(name, words):
     assert f"to search for these words: ragvault search {' '.join([name, *words])}" in said.err
 
 
+@pytest.mark.parametrize("name", ["status", "doctor"])
+def test_a_folder_after_a_command_that_takes_it_as_an_option_gets_that_option(name, tmp_path):
+    said = ragvault(name, tmp_path)
+
+    assert said.code == 2
+    assert f"fix: ragvault {name} --vault {tmp_path}" in said.err
+    assert "--vault" not in ragvault(name, tmp_path / "nowhere").err
+
+
 @pytest.mark.parametrize("line", ["status --jsn now", "status", "rye loaf"])
 def test_what_is_no_question_gets_no_offer_to_search(line):
     assert instead_of(line.split()) == ""

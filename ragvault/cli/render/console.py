@@ -15,6 +15,7 @@ Every command imports this file, so what only one of them needs is imported insi
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
@@ -112,11 +113,12 @@ def error_lines(error: RagvaultError) -> Iterator[str]:
         yield from _two_lines(str(each), each.fix)
 
 
-def misuse(error: Any, search: str = "") -> None:
-    """A command line that Typer refused, and the search that may have been meant."""
+def misuse(error: Any, search: str = "", vault: str = "") -> None:
+    """A command line that Typer refused, and the vault or the search that may have been meant."""
     words = " ".join(error.format_message().split()).rstrip(".")
     path = error.ctx.command_path if error.ctx else "ragvault"
     fix = f"{path} --help; to search for these words: {search}" if search else f"{path} --help"
+    fix = f"{path} --vault {shlex.quote(vault)}" if vault else fix
     for line in _two_lines(words[:1].lower() + words[1:], fix):
         _complain(line)
 
