@@ -210,7 +210,7 @@ def test_an_answer_of_the_watcher_that_cannot_be_written_is_a_line_and_exit_4(mo
     monkeypatch.setattr(start, "write_reply", full)
 
     assert start._write(Reply("x")) == 4
-    assert capsys.readouterr().err.startswith("ragvault: unexpected OSError: [Errno 28] No space")
+    assert capsys.readouterr().err.startswith("ragvault: there is no space left to write to\n")
 
 
 # The zone a search was typed in
