@@ -96,7 +96,7 @@ def test_while_another_process_writes_files_are_pending_and_nobody_waits(root, o
         reply = search(root, '"quokka"')
 
     assert not reply.out
-    assert reply.err[0] == "1 file has changed since the last index; run: ragvault index"
+    assert reply.err[0] == "1 file has changed since the last index; indexing now"
 
 
 def test_index_waits_for_a_search_that_writes_and_for_nobody_else(root):

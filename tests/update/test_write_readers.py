@@ -106,7 +106,7 @@ def test_an_index_that_stays_open_follows_when_a_better_tier_replaces_the_one_it
     asked = SearchRequest("bread mark", datetime.now(timezone.utc))
     with vault.corpus() as index:
         assert search(asked, index).tier == "static"
-        vault.index()
+        vault.index("full")
         answer = search(asked, index)
     assert (answer.tier, answer.failed) == ("full", {})
     assert all("vector" in result.scores for result in answer.results)
