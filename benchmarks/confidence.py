@@ -2,18 +2,21 @@
 
     python -m benchmarks.confidence                     the state of the code now
     python -m benchmarks.confidence --before COMMIT     an older state as well, in the same run
+    python -m benchmarks.confidence --threshold         `calibrate.likely`, each vault left out
     python -m benchmarks.confidence --fit               the curve, each corpus left out in turn
 
-Asked are all judged questions of both vaults, `questions/garden-typed.jsonl`, and questions that a
-vault cannot answer: its own unanswerable ones and 50 about another vault. Those are made by rule:
+Asked are all judged questions of seven vaults, `questions/garden-typed.jsonl`, and questions that
+a vault cannot answer: its own unanswerable ones and some about the next vault, by rule:
 
-    30   every second judged question of the other vault, from the first on
+    30   every second judged question of the other vault, from the first on; fewer if it has fewer
     20   names of its notes, by chance (seed 0), of at least two words that are together in no
          note of the vault that is asked, and without underscores (those are names of test files)
 
 The first table has for each state how many of them were held back ("No good match"), whether
 numbers and bands fall with the rank, and how often one note has two of the first three places. The
-second has the Brier score of the first three results (mean square of confidence minus truth).
+second has a row for each vault: the highest threshold that holds back at most 10 % of the
+answerable questions of each of the other vaults, and what it does on this one. The third has the
+Brier score of the first three results (mean square of confidence minus truth).
 """
 
 from __future__ import annotations
@@ -27,8 +30,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from benchmarks import corpora, data, record
 from benchmarks.compare_states import State, checkout
+from ragvault.config.settings import Config
 from ragvault.evaluate.confidence import (
     Curve,
     Shown,
@@ -39,15 +45,22 @@ from ragvault.evaluate.confidence import (
 )
 from ragvault.evaluate.questions import Question
 from ragvault.evaluate.run import Replay
+from ragvault.rank.limit import is_likely
+from ragvault.search import search
+from ragvault.types import SearchRequest
 
-OTHER = {"obsidian-tasks": "jackyzha0-garden", "jackyzha0-garden": "obsidian-tasks"}
+OTHER = dict(zip(corpora.VAULTS, (*corpora.VAULTS[1:], corpora.VAULTS[0]), strict=True))
 COLLECTIONS = (
     *("ir/cranfield", "ir/cacm", "ir/med"),
     *("ir/mtrag-fiqa-pool@2500", "ir/mtrag-clapnq-pool@2500"),
 )
 QUESTIONS, NAMES = 30, 20  # made of another vault
+MOST_HELD = 0.1  # of the answerable questions of a vault
+THRESHOLDS = [step / 400 for step in range(121)]
 BANDS = ("excellent", "good", "moderate", "weak", "unlikely", "noise")
 WORD = re.compile(r"[^\W\d_]{3,}")
+# With it only an answer with every word of the query, a name or a phrase is likely.
+NEVER_LIKELY = msgspec.convert({"calibrate": {"likely": 1.0}}, Config)
 
 
 class Asked(NamedTuple):
@@ -80,9 +93,10 @@ def unanswerable(name: str) -> list[Question]:
     judged = [each.query for each in corpora.corpus(other).questions if each.relevant]
     files = sorted(data.folder("vaults", name).rglob("*.md"))
     known = [_words(f"{path.stem} {path.read_text('utf-8', 'replace')}") for path in files]
-    names = sorted({path.stem for path in data.folder("vaults", other).rglob("*.md")})
-    unknown = [each for each in names if _is_foreign(each, known)]
-    queries = [*judged[::2][:QUESTIONS], *random.Random(0).sample(unknown, NAMES)]
+    stems = sorted({path.stem for path in data.folder("vaults", other).rglob("*.md")})
+    unknown = [each for each in stems if _is_foreign(each, known)]
+    names = random.Random(0).sample(unknown, min(NAMES, len(unknown)))
+    queries = [*judged[::2][:QUESTIONS], *names]
     return [Question(f"{other}:{at}", query, ()) for at, query in enumerate(queries)]
 
 
@@ -163,6 +177,68 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+# --- The threshold ---
+
+
+class Held(NamedTuple):
+    """A question: whether its vault can answer it, and below which threshold it is held back.
+
+    `confidence` is 1 where no threshold holds it back: a result has every word of the query.
+    """
+
+    answerable: bool
+    confidence: float
+
+
+def thresholds() -> list[dict[str, Any]]:
+    """One row for each vault: the threshold chosen on the others, and what it does on this one."""
+    asked = {name: list(_held(name)) for name in OTHER}
+    default = corpora.corpus(next(iter(OTHER))).vault().settings.config.calibrate.likely
+    rows = []
+    for name, own in asked.items():
+        others = [of for other, of in asked.items() if other != name]
+        chosen = max(
+            each
+            for each in THRESHOLDS
+            if all(_held_share(of, each, answerable=True) <= MOST_HELD for of in others)
+        )
+        row: dict[str, Any] = {"vault": name, "chosen": chosen, "default": default}
+        for at in ("chosen", "default"):
+            row[f"answerable at {at}"] = _held_share(own, row[at], answerable=True)
+            row[f"unanswerable at {at}"] = _held_share(own, row[at], answerable=False)
+        row["n"] = [sum(e.answerable for e in own), sum(not e.answerable for e in own)]
+        rows.append(row)
+    return rows
+
+
+def _held(name: str) -> Iterator[Held]:
+    with corpora.corpus(name).vault("calibrate.likely=0").corpus() as index:
+        for each in asked_of(name):
+            found = search(SearchRequest(each.question.query, corpora.NOW), index).results
+            sure = 1.0 if is_likely(found, NEVER_LIKELY) else found[0].confidence if found else 0.0
+            yield Held(each.is_answerable, sure or 0.0)
+
+
+def _held_share(asked: Sequence[Held], threshold: float, *, answerable: bool) -> float:
+    own = [each.confidence < threshold for each in asked if each.answerable == answerable]
+    return sum(own) / max(1, len(own))
+
+
+def threshold_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = [
+        "| vault left out | answerable | unanswerable | threshold chosen on the others "
+        "| holds back: answerable | unanswerable | the default | answerable | unanswerable |",
+        f"|---|{'---:|' * 8}",
+    ]
+    for row in rows:
+        cells = [row["vault"], *map(str, row["n"])]
+        for at in ("chosen", "default"):
+            shares = (f"{row[f'{kind} at {at}']:.0%}" for kind in ("answerable", "unanswerable"))
+            cells += [f"{row[at]:.4g}", *shares]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 # --- The curve ---
 
 
@@ -219,11 +295,17 @@ def fit_table(rows: Sequence[Mapping[str, Any]]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--before", metavar="COMMIT", help="an older state of the code")
+    parser.add_argument("--threshold", action="store_true", help="choose the threshold instead")
     parser.add_argument("--fit", action="store_true", help="fit the curve instead")
     parser.add_argument("--corpora", default=",".join((*OTHER, *COLLECTIONS)))
     args = parser.parse_args(arguments)
     for name in args.corpora.split(",") if args.fit else OTHER:
         corpora.corpus(name).index()
+    if args.threshold:
+        rows = thresholds()
+        print(threshold_table(rows), flush=True)
+        record.save("confidence-threshold", rows)
+        return
     if args.fit:
         rows = fitted(args.corpora.split(","))
         print(fit_table(rows), flush=True)

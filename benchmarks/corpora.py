@@ -1,7 +1,8 @@
 """Vaults with judged questions, and BEIR collections made into vaults.
 
     sample               sample_vault and its ten questions, which are part of this repository
-    NAME                 a vault of RAGVAULT_BENCH_DATA/vaults with questions/NAME.jsonl
+    NAME                 a vault of RAGVAULT_BENCH_DATA/vaults with questions/NAME.jsonl, there or
+                         here: those here were written by reading notes, before any was searched for
     garden-typed         the garden with other questions, as people type them
     ir/NAME              a collection in BEIR layout: each document becomes a note
     ir/NAME@2500         so many of its documents: all that are judged, others by chance (seed 0)
@@ -36,6 +37,7 @@ NOW = datetime(2026, 11, 1, tzinfo=timezone.utc)  # one clock for all runs
 # On a busy machine a leg may be late, and an answer without it says nothing about quality.
 PATIENT = "retrieve.seconds=60"
 JUDGED = ("obsidian-tasks", "jackyzha0-garden")
+VAULTS = (*JUDGED, "foam-docs", "quartz-docs", "logseq-docs", "dendron-site", "kepano-obsidian")
 VAULT_OF = {"garden-typed": "jackyzha0-garden"}  # of questions that are not named as their vault
 
 
@@ -82,7 +84,8 @@ def corpus(name: str, limit: int = 0) -> Corpus:
         return Corpus(name, HERE.parent / "sample_vault", questions)
     if name.startswith("ir/"):
         return _beir(name.removeprefix("ir/"), limit)
-    questions = read_questions(data.folder("questions", f"{name}.jsonl"))
+    own = HERE / "questions" / f"{name}.jsonl"
+    questions = read_questions(own if own.exists() else data.folder("questions", f"{name}.jsonl"))
     return Corpus(name, data.folder("vaults", VAULT_OF.get(name, name)), questions)
 
 

@@ -11,6 +11,10 @@ abbreviated, in part, with its folder. The note must come first. Notes without t
 frontmatter, or empty) are asked for by a part of their name alone. The questions of
 `questions/garden-typed.jsonl` are asked beside them.
 
+Two more forms are words that the text of exactly one note has: as they are, and with one letter
+dropped. There the note must be among the first three. Held back are answers that call themselves
+"No good match".
+
 Common words are asked, too: titles of one word that many passages have (`index`, `note`). There the
 words mean more than the name. They are asked in other forms (`indexes`, `the note`) and beside a
 longer name (`index nash equilibrium`). A first result is false if it has the common word as its
@@ -35,10 +39,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import Stemmer
 
 from benchmarks import compare_states, corpora, data, record
 from benchmarks.compare_states import State
 from ragvault.corpus import LocalCorpus
+from ragvault.evaluate.probes import note_prose
 from ragvault.retrieve.names import Named, exact_notes
 from ragvault.search import understand_query
 from ragvault.text.names import initials, plain_words, typed_name
@@ -64,6 +70,8 @@ FORMS = (
     *("frame", "plural", "hyphen", "curly", "misspelt", "abbreviated", "partial", "folder"),
     WITHOUT_TEXT,
 )
+WORD, SLIP = "a word that one note has", "a word that one note has, one letter dropped"
+LONG = 6  # letters of such a word
 NOT_ASKED = re.compile(r'[":()\[\]{}<>#*|\\/@$%&=~`^]|^-|\b(?:AND|OR|NOT)\b|\d{4}')
 _BRACKETED = re.compile(r"\(([A-Z][A-Za-z]{1,6})\)")
 
@@ -129,6 +137,30 @@ def probes(index: LocalCorpus, seed: int = 0) -> list[Probe]:
         ]
         chance.shuffle(some)
         found += some[:PER_FORM]
+    return found
+
+
+def rare_words(index: LocalCorpus, seed: int = 0) -> list[Probe]:
+    """Words that the text of one note has in any of their forms; and with one letter dropped."""
+    stem = Stemmer.Stemmer("english").stemWord
+    notes: dict[str, set[str]] = {}
+    typed: set[str] = set()
+    for row in index.catalogue.name_rows():
+        note = index.catalogue.note(row.path)
+        for text in (row.title, *row.aliases, row.path, note_prose(note.text)):
+            for word in re.findall(r"[^\W\d_]+", text):
+                notes.setdefault(stem(word.lower()), set()).add(row.path)
+                if len(word) >= LONG and (word.islower() or word.istitle()):
+                    typed.add(word.lower())
+    own = sorted(word for word in typed if len(notes[stem(word)]) == 1)
+    chance = random.Random(f"{seed}/{WORD}")
+    found: list[Probe] = []
+    for word in chance.sample(own, min(PER_FORM, len(own))):
+        at = chance.randrange(1, len(word) - 1)
+        slip = word[:at] + word[at + 1 :]
+        if stem(slip) not in notes:
+            paths = tuple(notes[stem(word)])
+            found += [Probe(WORD, word, paths), Probe(SLIP, slip, paths)]
     return found
 
 
@@ -251,10 +283,11 @@ def common_words(index: LocalCorpus, seed: int = 0) -> list[Probe]:
 
 
 class Asked(NamedTuple):
-    """A probe with the notes that were found, best first."""
+    """A probe with the notes that were found, best first, and whether an answer is likely."""
 
     probe: Probe
     notes: list[str]
+    likely: bool
 
     def within(self, count: int) -> bool:
         return not set(self.probe.notes).isdisjoint(self.notes[:count])
@@ -267,7 +300,8 @@ def ask(root: Path, asked: Sequence[Probe], tree: Path, flags: Sequence[str]) ->
     task = {"root": str(root), "flags": settings, "queries": queries, "limit": 10, "timed": False}
     state = State(tree, task)
     try:
-        return [Asked(each, state(at)["notes"]) for at, each in enumerate(asked)]
+        answers = (state(at) for at in range(len(asked)))
+        return [Asked(p, a["notes"], a["likely"]) for p, a in zip(asked, answers, strict=True)]
     finally:
         state.close()
 
@@ -304,7 +338,7 @@ def measure(
     for name in vaults:
         vault = indexed(name)
         with vault.corpus() as index:
-            asked, words = probes(index), common_words(index)
+            asked, words = probes(index) + rare_words(index), common_words(index)
         if name == "jackyzha0-garden":
             asked += typed_questions()
         row: dict[str, Any] = {"vault": name, "probes": sum(e.form in FORMS for e in asked)}
@@ -319,12 +353,15 @@ def measure(
             if wrong and state == list(states)[-1]:
                 _show(answers)
         of_vaults.append(row)
-    rows = [_row(form, found) for form in ("all forms", *FORMS, "typed questions")]
+    rows = [_row(form, found) for form in ("all forms", *FORMS, WORD, SLIP, "typed questions")]
     rows.append(
         {
             "form": "common words: false firsts",
             "n": next(iter(common.values()))[0],
-            **{state: {"first": count, "three": None} for state, (_, count) in common.items()},
+            **{
+                state: {"first": count, "three": None, "held": None}
+                for state, (_, count) in common.items()
+            },
         }
     )
     return [row for row in rows if row["n"]], of_vaults
@@ -336,7 +373,8 @@ def _row(form: str, found: Mapping[str, Sequence[Asked]]) -> dict[str, Any]:
         wanted = FORMS if form == "all forms" else (form,)
         own = [each for each in answers if each.probe.form in wanted]
         row["n"] = len(own)
-        row[state] = {"first": _share(own, 1), "three": _share(own, 3)}
+        held = sum(not each.likely for each in own) / max(1, len(own))
+        row[state] = {"first": _share(own, 1), "three": _share(own, 3), "held": held}
     return row
 
 
@@ -411,10 +449,11 @@ def _timed(work: Callable[[], object]) -> float:
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     states = [key for key in rows[0] if key not in ("form", "n")]
-    head = ["form", "n", *(f"{state}: first | in three" for state in states)]
-    lines = [f"| {' | '.join(head)} |", f"|---|---:|{'---:|---:|' * len(states)}"]
+    head = ["form", "n", *(f"{state}: first | in three | held back" for state in states)]
+    lines = [f"| {' | '.join(head)} |", f"|---|---:|{'---:|---:|---:|' * len(states)}"]
     for row in rows:
-        cells = [_cell(row[state][part]) for state in states for part in ("first", "three")]
+        parts = ("first", "three", "held")
+        cells = [_cell(row[state][part]) for state in states for part in parts]
         lines.append(f"| {row['form']} | {row['n']} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -58,6 +58,7 @@ TABLES: Mapping[str, Callable[[Any], str]] = {
     "components": components.table,
     "heldout": heldout.table,
     "confidence": confidence.table,
+    "confidence-threshold": confidence.threshold_table,
     "confidence-fit": confidence.fit_table,
     "names": names.table,
     "names-speed": names.speed_table,

@@ -33,7 +33,7 @@ class CorpusResponse:
     `failed` names the legs and parts that failed, with the reason; `warnings` are sentences for
     the reader. `stages` is what each stage of the ranking returned. `tiers` are those of passages.
     `stale` are passages whose file has changed since it was indexed. `likely` is false if nothing
-    here is likely to answer: then `results` has at most the closest three. `plans` has the plan of
+    here is likely to answer: then `results` has at most the closest five. `plans` has the plan of
     each query if there are several; `plan` is the first.
     """
 

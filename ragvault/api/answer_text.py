@@ -94,6 +94,8 @@ def _likely(found: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> s
         return f"{len(results)} notes, by date."
     if not found["likely"]:
         return "No good match: the notes probably do not answer this; these are the closest."
+    if all(each["band"] == "unlikely" for each in results):
+        return "Only weak matches: the notes may not answer this; check before you rely on it."
     return "An answer is likely."
 
 

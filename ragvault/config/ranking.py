@@ -323,7 +323,7 @@ class Calibrate(Open, frozen=True):
     steepness: Above0 = 150.0
     exact: From0To1 = 0.95
     floor: From0To1 = 0.0
-    likely: From0To1 = 0.2
+    likely: From0To1 = 0.08
     reranker: From0To1 = 0.2
     evidence: EvidenceCurve = EvidenceCurve()
     bands: Bands = Bands()
@@ -399,7 +399,7 @@ class Limit(Open, frozen=True):
 
     enabled: bool = True
     n: Positive = 10
-    closest: Positive = 3
+    closest: Positive = 5
     min_confidence: From0To1 = 0.0
 
 

@@ -64,11 +64,12 @@ def _not_below_likely(candidates: Sequence[Candidate], ctx: Context) -> list[Can
         return list(candidates)
     closest = candidates[: ctx.settings.limit.closest]
     last = max((at for at, each in enumerate(closest) if _has_all_words(each)), default=-1)
-    floor = max(calibrate.likely, calibrate.bands.weak) + JUST_WEAK
+    least = max(calibrate.likely, calibrate.bands.weak)
+    floor = least + JUST_WEAK
     why = f"{floor:.3f}: it or a result below it has every word of the query"
     raised = []
     for at, each in enumerate(candidates):
-        if at <= last and each.confidence is not None and each.confidence < calibrate.likely:
+        if at <= last and each.confidence is not None and each.confidence < least:
             each = replace(
                 each,
                 confidence=floor,

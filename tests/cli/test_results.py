@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from itertools import chain
 from math import ceil
 from pathlib import Path
 
@@ -242,22 +243,22 @@ UNANSWERED = ("which oven is the cheapest?", "--vault", "bread", "--set", "calib
 NOTICE = "no good match; to list the closest notes, add --all-matches"
 
 
-def test_nothing_found_is_said_above_the_closest_three(place):
+def test_nothing_found_is_said_above_the_closest_five(place):
     held = ask(place, *UNANSWERED)
     found = ask(place, "gluten", "--vault", "bread")
 
     assert held.out.startswith("No good match. Closest notes:\n\n 1  ")
-    assert re.findall(r"^ ?(\d+)  ", held.out, re.MULTILINE) == ["1", "2", "3"]
+    assert re.findall(r"^ ?(\d+)  ", held.out, re.MULTILINE) == ["1", "2", "3", "4", "5"]
     assert (held.code, held.err) == (1, ())
     assert (found.code, "No good match" in found.out) == (0, False)
 
 
-def test_programs_get_the_closest_three_as_unlikely(place):
+def test_programs_get_the_closest_five_as_unlikely(place):
     held = json.loads(ask(place, *UNANSWERED, "--json").out)
     lines = ask(place, *UNANSWERED, "--format", "jsonl").out.splitlines()
 
-    assert (held["likely"], len(held["results"])) == (False, 3)
-    assert [json.loads(line)["likely"] for line in lines] == [False] * 3
+    assert (held["likely"], len(held["results"])) == (False, 5)
+    assert [json.loads(line)["likely"] for line in lines] == [False] * 5
 
 
 @pytest.mark.parametrize("flags", [("--format", "paths"), ("--format", "grep"), ("-0",)])
@@ -265,7 +266,7 @@ def test_a_pipe_gets_nothing_that_is_no_good_match_unless_asked_for(place, flags
     held, every = ask(place, *UNANSWERED, *flags), ask(place, *UNANSWERED, *flags, "--all-matches")
 
     assert (held.out, held.code, held.err) == ("", 1, (NOTICE,))
-    assert (len(re.findall(r"\.md", every.out)) > 3, every.code, every.err) == (True, 1, ())
+    assert (len(re.findall(r"\.md", every.out)) > 5, every.code, every.err) == (True, 1, ())
 
 
 def test_a_pipe_gets_only_what_is_likely_unless_asked_for(place):
@@ -275,6 +276,17 @@ def test_a_pipe_gets_only_what_is_likely_unless_asked_for(place):
     every = ask(place, "gluten", "--format", "paths", "--all-matches").out.splitlines()
 
     assert 0 < len(piped) == len(dict.fromkeys(likely)) < len(every)
+
+
+def test_a_pipe_gets_the_first_of_an_answer_that_is_shown_and_has_only_unlikely_results(place):
+    bands = ("excellent=0.99", "good=0.98", "moderate=0.97", "weak=0.96")
+    sets = chain.from_iterable(("--set", f"calibrate.bands.{band}") for band in bands)
+    weak = ("which oven is the cheapest?", "--vault", "bread", *sets)
+    rows = json.loads(ask(place, *weak, "--json").out)
+    piped = ask(place, *weak, "--format", "paths")
+
+    assert (rows["likely"], {row["band"] for row in rows["results"]}) == (True, {"unlikely"})
+    assert (piped.code, len(piped.out.splitlines()), piped.err) == (0, 1, ())
 
 
 @pytest.mark.parametrize("format_", ["markdown", "context"])
@@ -293,11 +305,11 @@ def test_filters_phrases_and_names_are_never_held_back(place, query):
     )
 
 
-def test_several_vaults_have_three_closest_notes_together(place):
+def test_several_vaults_have_five_closest_notes_together(place):
     both = json.loads(ask(place, *UNANSWERED, "--vault", "plain", "--json").out)
     wide = json.loads(ask(place, *UNANSWERED, "--vault", "plain", "--json", "--all-matches").out)
 
-    assert (both["likely"], len(both["results"])) == (False, 3)
+    assert (both["likely"], len(both["results"])) == (False, 5)
     assert (wide["likely"], len(wide["results"])) == (False, 10)
 
 

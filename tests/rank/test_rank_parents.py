@@ -195,13 +195,13 @@ def test_shown_confidence_never_rises_and_is_never_raised(drawn):
 @pytest.mark.parametrize(
     ("pool", "flags", "count"),
     [
-        (sure(0.19, 0.1, 0.1, 0.1, 0.1), {}, 3),
-        (sure(0.19, 0.1, 0.1, 0.1, 0.1), {"all_matches": True}, 5),
-        (sure(0.2, 0.1, 0.1, 0.1, 0.1), {}, 5),
-        (sure(None, None, None, None), {}, 4),  # a list by a filter
-        (sure(0.19, 0.1, 0.1, 0.1, exact="phrase"), {}, 4),
-        (sure(0.19, 0.1, 0.1, 0.1, evidence={"coverage": 1.0}), {}, 4),
-        (sure(0.19, 0.1, 0.1, 0.1), {"limit": 2}, 2),
+        (sure(0.07, *[0.05] * 6), {}, 5),
+        (sure(0.07, *[0.05] * 6), {"all_matches": True}, 7),
+        (sure(0.08, *[0.05] * 6), {}, 7),
+        (sure(*[None] * 7), {}, 7),  # a list by a filter
+        (sure(0.07, *[0.05] * 6, exact="phrase"), {}, 7),
+        (sure(0.07, *[0.05] * 6, evidence={"coverage": 1.0}), {}, 7),
+        (sure(0.07, *[0.05] * 6), {"limit": 2}, 2),
     ],
 )
 def test_where_nothing_is_likely_only_the_closest_few_are_shown(pool, flags, count):
@@ -209,7 +209,7 @@ def test_where_nothing_is_likely_only_the_closest_few_are_shown(pool, flags, cou
 
     assert len(found) == count
     assert len(found) + len(found.removed) == len(pool)
-    assert is_likely(found.kept, context("default").settings) == (count > 3 and not flags)
+    assert is_likely(found.kept, context("default").settings) == (count > 5 and not flags)
 
 
 def test_results_below_the_least_confidence_are_not_shown():

@@ -55,11 +55,16 @@ class Page(NamedTuple):
 
     @property
     def matches(self) -> tuple[SearchResult, ...]:
-        """What a pipe may take for matches: nothing that is held back or unlikely, unless asked."""
+        """What a pipe may take for matches: nothing that is held back, and of the others the first
+        and all that are not unlikely; everything if asked."""
         if self.all_matches:
             return self.answer.results
         found = () if self.is_held_back else self.answer.results
-        return tuple(each for each in found if each.candidate.band != "unlikely")
+        return tuple(
+            each
+            for place, each in enumerate(found)
+            if place == 0 or each.candidate.band != UNLIKELY
+        )
 
     def place(self, result: SearchResult) -> str:
         """A path that works in the caller's folder."""
