@@ -456,10 +456,13 @@ class LocalCorpus:
         return self._words.corrected(query, self._is_word)
 
     def _is_word(self, text: str) -> bool:
-        """Whether a text, or its singular, is a word to the model of this vault: one token.
+        """Whether a text is the initials of a name, or it or its singular a word to the model of
+        this vault: one token.
 
         A word that the notes do not have is not misspelt for that: `pony` is not a slip of pong.
         """
+        if self.names().keys(text):
+            return True
         wanted = "vector" in self.config.retrieve.legs and "vector" in self.searchable
         for tier in self.embedders if wanted else ():
             with suppress(RagvaultError):  # without its model; the leg says so

@@ -318,6 +318,20 @@ def test_a_name_of_several_notes_puts_none_of_them_first_by_rule(typed):
     assert set(exact_notes("nash equilibrium", typed).values()) == {"title"}
 
 
+@pytest.mark.parametrize("query", ["NFLT", "nflt"])
+def test_the_initials_of_a_name_are_no_slip_of_another_word(tmp_path, query):
+    (tmp_path / "No Free Lunch Theorem.md").write_text("Nothing is best.\n")
+    for at in range(9):
+        (tmp_path / f"{at}.md").write_text(f"# Art {at}\n\nAn nft, and another nft.\n")
+    vault = Vault.open(tmp_path, flags=FAKE)
+    vault.index()
+    with vault.corpus() as opened:
+        response = ask(opened, query)
+
+    assert paths(response)[:1] == ["No Free Lunch Theorem.md"]
+    assert not response.warnings
+
+
 def test_a_name_counts_less_the_more_notes_have_it(tmp_path):
     def evidence(copies: int) -> float:
         root = tmp_path / f"{copies}"
