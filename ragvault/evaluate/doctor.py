@@ -42,13 +42,13 @@ from ragvault.errors import (
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.questions import Question
 from ragvault.evaluate.report import ScoredAnswer, is_reordered
-from ragvault.evaluate.run import BOOSTS, PreparedSearch, Replay, parts, parts_off, with_values
+from ragvault.evaluate.run import BOOSTS, Replay, parts, parts_off, with_values
 from ragvault.notes.links import Order, find_wiki
 from ragvault.notes.resolve import Resolver
 from ragvault.notes.walk import IncrementalWalk
 from ragvault.plan import LEGS
 from ragvault.ports import CacheBroken, NoProgress, Progress
-from ragvault.rank.pipeline import Outcome
+from ragvault.rank.pipeline import outcome_of
 from ragvault.store.caches import KEYWORD, vector_cache
 from ragvault.store.catalogue import Catalogue
 from ragvault.vault import Vault, absence, around_here
@@ -221,8 +221,8 @@ def check_libraries(config: Config) -> Iterator[Finding]:
     wanted = dict(LIBRARIES)
     if config.keyword.engine == "tantivy":
         wanted["tantivy"] = "keyword search"
-    failed = [(name, why) for name in wanted if (why := _import_failure(name))]
-    for name, why in failed:
+    failed = {name: why for name in wanted if (why := _import_failure(name))}
+    for name, why in failed.items():
         message = f"{name} ({wanted[name]}): {why}"
         yield Finding("libraries", "broken", message, _library_fix(name, why))
     if not failed:
@@ -482,17 +482,12 @@ def check_signals(
     """
     with vault.catalogue() as catalogue:
         questions = probes(catalogue, count)
-        must_run = set(_must_run(catalogue, questions, vault.settings.config))
+        must_run = _must_run(questions, catalogue, vault.settings.config)
     if not questions:
         yield fine("search", "the vault has nothing to search for yet")
         return
-    ran: Counter[str] = Counter()
-    failed: dict[str, str] = {}
     with Replay(vault, questions, now, progress=progress) as replay:
-        for prepared, stages in replay.traces():
-            ran.update(set(_ran(prepared, stages)))
-            failed |= {run.leg: run.failed for run in prepared.runs if run.failed}
-        failed = {**replay.missing, **failed}
+        ran, failed = _ran(replay)
         base, off = list(replay.answers(replay.config)), parts_off(replay.config)
         without = {part.name: part.off for part in parts(replay.config)}
         asked = f"of {len(questions)} searches with the vault's own words"
@@ -512,34 +507,36 @@ def check_signals(
                 yield fine(name, f"ran in {ran[name]} {asked} and changed an order")
 
 
-def _must_run(catalogue: Catalogue, questions: Iterable[Question], config: Config) -> Iterator[str]:
-    """The signals that must run for these questions, as the text of the notes says.
-
-    The tables that a search uses are not asked: one that is empty must not excuse a signal.
-    """
+def _must_run(
+    questions: Iterable[Question], catalogue: Catalogue, config: Config
+) -> frozenset[str]:
+    """The signals that the text of the notes gives cause: an empty table must not excuse them."""
     kinds = {each.kind for each in questions}
-    yield "keyword"
-    if "title" in kinds:
-        yield "name"
-    if catalogue.model_dims():
-        yield "vector"
-    if "link" in kinds:
-        yield "backlinks"
-        if len(catalogue.files()) > config.retrieve.seeds:  # else the other legs find every note
-            yield "graph"
+    # In a small vault the other legs find every note.
+    is_small = len(catalogue.files()) <= config.retrieve.seeds
+    cause = {
+        "name": "title" in kinds,
+        "vector": bool(catalogue.model_dims()),
+        "keyword": True,
+        "graph": "link" in kinds and not is_small,
+        "backlinks": "link" in kinds,
+    }
+    return frozenset(name for name, must in cause.items() if must)
 
 
-def _ran(prepared: PreparedSearch, stages: Iterable[Outcome]) -> Iterator[str]:
-    """The signals that did something in one search."""
-    if prepared.plan.expansions:
-        yield "expansion"
-    # Candidates, not hits: a hit that matches no passage is of no use.
-    yield from (run.leg for run in prepared.runs if run.candidates)
-    boosted = (each for outcome in stages if outcome.stage == "boost" for each in outcome.ranked)
-    for candidate in boosted:
-        for step in candidate.steps:
-            if step.stage == "boost":
-                yield from (term.name for term in step.terms)
+def _ran(replay: Replay) -> tuple[Counter[str], Mapping[str, str]]:
+    """In how many searches each signal did something, and why a leg failed."""
+    ran: Counter[str] = Counter()
+    failed = dict(replay.missing)
+    for prepared, stages in replay.traces():
+        failed |= {run.leg: run.failed for run in prepared.runs if run.failed}
+        boosted = outcome_of("boost", stages)
+        steps = (step for each in boosted for step in each.steps if step.stage == "boost")
+        names = {term.name for step in steps for term in step.terms}
+        # Candidates, not hits: a hit that matches no passage is of no use.
+        names |= {run.leg for run in prepared.runs if run.candidates}
+        ran.update(names | ({"expansion"} if prepared.plan.expansions else set()))
+    return ran, failed
 
 
 def _changes_an_order(replay: Replay, off: Mapping[str, Any], base: Iterable[ScoredAnswer]) -> bool:

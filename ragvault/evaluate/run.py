@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -216,8 +215,8 @@ class PreparedSearch(NamedTuple):
 class Replay:
     """The answers of the same questions under any settings. The caller closes it.
 
-    Each question is searched once, at one revision of the vault, and ranked as often as needed.
-    Passages, vectors and sections are in memory once, however many questions found them.
+    Each question is searched once, and ranked as often as needed. Passages, vectors and sections
+    are in memory once, however many questions found them.
     """
 
     def __init__(
@@ -232,9 +231,7 @@ class Replay:
         self.questions, self.config = questions, vault.settings.config
         self._vault, self._now = vault, now
         self._pool, self._progress = pool or ModelPool(), progress or NoProgress()
-        self._open = ExitStack()
-        self._index = self._open.enter_context(vault.corpus(kit=self._pool))
-        self._open.enter_context(self._index.snapshot())
+        self._index = vault.corpus(kit=self._pool)
         self.revision, self._length = self._index.revision, self._index.median_length()
         self._sections, self._excerpts = self._index.sections(), self._index.excerpts()
         self._passages: dict[int, PassageFacts] = {}
@@ -249,7 +246,7 @@ class Replay:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        self._open.close()
+        self._index.close()
 
     def can_rank(self, config: Config) -> bool:
         """Whether a search with these settings would find the same candidates."""
@@ -280,24 +277,29 @@ class Replay:
         """The candidates of a question, as the read path has them (search.py)."""
         request = _request(question, self._now, _screen(self.config, self._length))
         try:
-            plan = understand_query(request, self._index).plan
-            found = retrieve(plan, request, self._index)
+            with self._index.snapshot():  # notes may change before they are ranked
+                plan = understand_query(request, self._index).plan
+                found = retrieve(plan, request, self._index)
+                context, _ = ranking_context(plan, found.candidates, request, self._index)
+                candidates = [self._shared(each) for each in found.candidates]
+                vectors = dict(context.vectors)
         except UsageError as error:
             return _refused(question, str(error))
-        context, _ = ranking_context(plan, found.candidates, request, self._index)
-        # A copy of each vector: a row of a matrix would keep the whole matrix in memory.
-        vectors = {
-            id_: self._vectors.setdefault(id_, vector.copy())
-            for id_, vector in context.vectors.items()
-        }
-        candidates = [
-            replace(each, passage=self._passages.setdefault(each.id, each.passage))
-            for each in found.candidates
-        ]
+        for id_, vector in vectors.items():
+            # A copy: a row of a matrix would keep the whole matrix in memory.
+            vectors[id_] = self._vectors.setdefault(id_, vector.copy())
         context = replace(
             context, vectors=vectors, sections=self._sections, passages=self._excerpts
         )
         return PreparedSearch(question, plan, candidates, context, found.runs)
+
+    def _shared(self, candidate: Candidate) -> Candidate:
+        """The candidate with the one passage of this id that is in memory, its text too."""
+        passage = self._passages.get(candidate.id)
+        if passage is None:
+            passage = replace(candidate.passage, source=candidate.passage.text)
+            self._passages[candidate.id] = passage
+        return replace(candidate, passage=passage)
 
     def _searched(self, questions: Sequence[Question], config: Config) -> Iterator[ScoredAnswer]:
         vault = self._vault
