@@ -46,7 +46,6 @@ from ragvault.evaluate.run import BOOSTS, Replay, parts, parts_off, with_values
 from ragvault.notes.links import Order, find_wiki
 from ragvault.notes.resolve import Resolver
 from ragvault.notes.walk import IncrementalWalk
-from ragvault.plan import LEGS
 from ragvault.ports import CacheBroken, NoProgress, Progress
 from ragvault.rank.pipeline import outcome_of
 from ragvault.store.caches import KEYWORD, vector_cache
@@ -81,21 +80,20 @@ INOTIFY = Path("/proc/sys/fs/inotify/max_user_watches")
 INDEX = "ragvault index"
 PROBES = 28  # four of each kind: a few seconds
 REBUILD = "ragvault index --rebuild, and report it if that fails"
-SIGNALS = (*LEGS, *BOOSTS, "expansion")
-NEEDS = {  # without which a signal cannot do anything
-    "name": "titles of three letters or more",
+SIGNALS = {  # legs, boosts and expansion: what searches found none of if it had nothing to do
+    "name": "names like their words",
     "vector": "passages with vectors",
-    "keyword": "notes with words",
-    "code": "queries with a word from a code block",
-    "graph": "notes that link to others",
-    "backlinks": "notes that link to others",
+    "keyword": "passages with their words",
+    "code": "code with their words",
+    "graph": "further notes by links",
+    "backlinks": "notes that others link to",
     "recency": "recent notes",
-    "community": "ten links or more",
+    "community": "notes of one community",
     "importance": "notes with an importance property",
-    "access": "recorded access counts",
+    "access": "notes that were opened",
     "templates": "notes in a templates folder",
-    "superseded": "a note beside one that supersedes it",
-    "expansion": "words of the vault that are near a query",
+    "superseded": "notes that others supersede",
+    "expansion": "near words in the vault",
 }
 
 
@@ -491,7 +489,7 @@ def check_signals(
         base, off = list(replay.answers(replay.config)), parts_off(replay.config)
         without = {part.name: part.off for part in parts(replay.config)}
         asked = f"of {len(questions)} searches with the vault's own words"
-        for name in SIGNALS:
+        for name, thing in SIGNALS.items():
             if name in off or ("boost" in off and name in BOOSTS):
                 yield Finding(name, "note", "off in your settings")
             elif name in failed:
@@ -499,7 +497,7 @@ def check_signals(
             elif not ran[name] and name in must_run:
                 yield Finding(name, "broken", f"had an effect in none {asked}", REBUILD)
             elif not ran[name]:
-                message = f"not used in {len(questions)} test searches; it needs {NEEDS[name]}"
+                message = f"{len(questions)} test searches found no {thing}"
                 yield Finding(name, "note", message)
             elif name in without and not _changes_an_order(replay, without[name], base):
                 yield Finding(name, "note", f"no effect in {ran[name]} test searches")

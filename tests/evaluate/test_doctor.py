@@ -310,12 +310,12 @@ def test_what_is_off_is_not_called_dead(sample):
     assert boosts["recency"].message == "off in your settings"
 
 
-def test_a_signal_without_cause_is_worth_a_note_that_says_what_it_needs(vault):
+def test_a_signal_without_cause_is_worth_a_note_that_says_what_was_not_found(vault):
     found = signals(Vault.open(vault), 14)["importance"]
 
     assert found.state == "note"
     assert re.fullmatch(
-        r"not used in \d+ test searches; it needs notes with an importance property", found.message
+        r"\d+ test searches found no notes with an importance property", found.message
     )
 
 
