@@ -28,7 +28,7 @@ from benchmarks.corpora import Corpus
 from ragvault.config import profiles
 from ragvault.evaluate import report
 from ragvault.evaluate.report import ScoredAnswer
-from ragvault.evaluate.run import parts, with_values
+from ragvault.evaluate.run import ablations, with_values
 
 
 def leg_alone(leg: str) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ def part_rows(some: Sequence[Corpus], flags: Sequence[str]) -> list[dict[str, An
         print(f"{corpus.name}: ranking without each part", file=sys.stderr, flush=True)
         with corpus.replay(*flags) as replay:
             base += with_own_ids(corpus, replay.answers(replay.config))
-            for part in parts(replay.config):
+            for part in ablations(replay.config):
                 again = replay.answers(with_values(replay.config, part.off))
                 key = (part.name, part.group)
                 without.setdefault(key, []).extend(with_own_ids(corpus, again))

@@ -42,7 +42,7 @@ from ragvault.errors import (
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.questions import Question
 from ragvault.evaluate.report import ScoredAnswer, is_reordered
-from ragvault.evaluate.run import BOOSTS, Replay, parts, parts_off, with_values
+from ragvault.evaluate.run import BOOSTS, Replay, ablations, parts_off, with_values
 from ragvault.notes.links import Order, find_wiki
 from ragvault.notes.resolve import Resolver
 from ragvault.notes.walk import IncrementalWalk
@@ -114,7 +114,7 @@ def fine(part: str, message: str) -> Finding:
     return Finding(part, "fine", message)
 
 
-def unusable(part: str, error: RagvaultError) -> Finding:
+def _unusable(part: str, error: RagvaultError) -> Finding:
     """A missing index is behind; anything else that cannot be opened is broken."""
     state: State = "behind" if isinstance(error, IndexMissing) else "broken"
     return Finding(part, state, str(error), error.fix)
@@ -155,7 +155,7 @@ def _glance(known: KnownVault) -> Finding:
             raise away
         found = Vault.open(known.root).status()
     except RagvaultError as error:
-        return unusable(part, error)
+        return _unusable(part, error)
     if found.pending or found.pending.why:
         why = found.pending.why or "the index is behind its files"
         return Finding(part, "behind", why, f"{INDEX} {known.name}")
@@ -170,7 +170,7 @@ def _diagnose(vault: Vault, now: datetime, progress: Progress) -> Iterator[Findi
             models = {catalogue.tier_model(tier) for tier in ("full", "static")}
     except RagvaultError as error:
         yield from check_machine(config)
-        yield unusable("index", error)
+        yield _unusable("index", error)
         return
     yield from check_machine(config, frozenset(models - {""}))
     progress.step("checking the index")
@@ -487,7 +487,7 @@ def check_signals(
     with Replay(vault, questions, now, progress=progress) as replay:
         ran, failed = _ran(replay)
         base, off = list(replay.answers(replay.config)), parts_off(replay.config)
-        without = {part.name: part.off for part in parts(replay.config)}
+        without = {each.name: each.off for each in ablations(replay.config)}
         asked = f"of {len(questions)} searches with the vault's own words"
         for name, thing in SIGNALS.items():
             if name in off or ("boost" in off and name in BOOSTS):

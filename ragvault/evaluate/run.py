@@ -3,7 +3,7 @@
     evaluate        the report of `ragvault eval`: profiles compared, and what each part is worth
     run_questions   search for every question, and score the answers
     Replay          the answers of the same questions under any settings, as often as needed
-    parts           what can be switched off: legs, boosts, stages
+    ablations       what can be switched off: legs, boosts, stages
 
 A note counts at the rank of its best section, so a search returns enough sections to cover ten
 notes. A user sees the first n of them; context and tokens are counted on those. Every answer is
@@ -89,13 +89,13 @@ def evaluate(
         **reports[first],
         "profiles": {name: reports[name] for name in (first, *others)},
         "comparisons": [report.comparison(name, answers[name], first, base) for name in others],
-        "ablations": list(_ablations(vaults[first], base, now, pool, progress)) if ablate else [],
+        "ablations": list(_ablated(vaults[first], base, now, pool, progress)) if ablate else [],
         "off": parts_off(vaults[first].settings.config),
         "unknown_notes": unknown,
     }
 
 
-def _ablations(
+def _ablated(
     vault: Vault,
     base: Sequence[ScoredAnswer],
     now: datetime,
@@ -105,19 +105,19 @@ def _ablations(
     """What each part is worth: the base minus what remains without it."""
     questions = [each.question for each in base]
     with Replay(vault, questions, now, pool=pool, progress=progress) as replay:
-        every = list(parts(replay.config))
-        for done, part in enumerate(every, 1):
+        every = list(ablations(replay.config))
+        for done, each in enumerate(every, 1):
             progress.step("switching parts off", done, len(every))
-            without = list(replay.answers(with_values(replay.config, part.off)))
+            without = list(replay.answers(with_values(replay.config, each.off)))
             # The base against what is left: positive if the part helps.
             worth = report.comparison("", base, "", without)
             yield {
-                "part": part.name,
-                "group": part.group,
+                "part": each.name,
+                "group": each.group,
                 **{key: worth[key] for key in (*report.Difference._fields, "kinds", "changed")},
                 "without": report.summarize(without),
-                "helps": [each["id"] for each in report.regressions(without, base)],
-                "hurts": [each["id"] for each in worth["regressions"]],
+                "helps": [lost["id"] for lost in report.regressions(without, base)],
+                "hurts": [lost["id"] for lost in worth["regressions"]],
             }
 
 
@@ -334,15 +334,15 @@ def _put(table: Any, path: Sequence[str], value: Any) -> Any:
 # --- What can be switched off ---
 
 
-class Part(NamedTuple):
-    """A part of a search that is on: its name, its group, and the settings that switch it off."""
+class Ablation(NamedTuple):
+    """One part of a search that is on: its name, its group, and the settings that switch it off."""
 
     name: str
     group: str
     off: Mapping[str, Any]
 
 
-def parts(config: Config) -> Iterator[Part]:
+def ablations(config: Config) -> Iterator[Ablation]:
     """Every part that is on and that a search can do without.
 
     leg     one leg
@@ -355,23 +355,23 @@ def parts(config: Config) -> Iterator[Part]:
     for leg in legs:
         others = [other for other in legs if other != leg]
         if set(others) - {"graph"}:  # the graph leg finds nothing alone
-            yield Part(leg, "leg", {"retrieve.legs": others})
+            yield Ablation(leg, "leg", {"retrieve.legs": others})
     if config.fuse.method != "union":
-        yield Part("fuse", "stage", {"fuse.method": "union"})
+        yield Ablation("fuse", "stage", {"fuse.method": "union"})
     if config.fuse.exact:
-        yield Part("exact", "fuse", {"fuse.exact": 0.0})
+        yield Ablation("exact", "fuse", {"fuse.exact": 0.0})
     if config.retrieve.fill != "off":
-        yield Part("fill", "fuse", {"retrieve.fill": "off"})
+        yield Ablation("fill", "fuse", {"retrieve.fill": "off"})
     if config.query.expand.method != "off":
-        yield Part("expansion", "query", {"query.expand.method": "off"})
+        yield Ablation("expansion", "query", {"query.expand.method": "off"})
     boosts = [name for name in BOOSTS if getattr(config.boost, name).enabled]
     if config.boost.enabled and boosts:
         for name in boosts:
-            yield Part(name, "boost", {f"boost.{name}.enabled": False})
-        yield Part("boost", "stage", {"boost.enabled": False})
+            yield Ablation(name, "boost", {f"boost.{name}.enabled": False})
+        yield Ablation("boost", "stage", {"boost.enabled": False})
     for stage in OPTIONAL_STAGES:
         if getattr(config, stage).enabled:
-            yield Part(stage, "stage", {f"{stage}.enabled": False})
+            yield Ablation(stage, "stage", {f"{stage}.enabled": False})
 
 
 def parts_off(config: Config) -> list[str]:

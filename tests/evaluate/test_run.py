@@ -10,7 +10,7 @@ from evaluate_kit import FAKE, GARDEN, NOW, question, vault_of, with_flags
 from ragvault.cli.main import main
 from ragvault.cli.render import evaluation
 from ragvault.evaluate.probes import probes
-from ragvault.evaluate.run import Replay, evaluate, parts, run_questions, with_values
+from ragvault.evaluate.run import Replay, ablations, evaluate, run_questions, with_values
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_ranking_again_is_searching_again(vault, exam):
         "backlinks": ("boost.backlinks.enabled=false",),
     }
     with Replay(with_flags(vault), exam, NOW) as replay:
-        off = {part.name: part.off for part in parts(replay.config)}
+        off = {each.name: each.off for each in ablations(replay.config)}
         for name, flags in tried.items():
             config = with_values(replay.config, off[name])
             assert replay.can_rank(config)
