@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks import corpora, record
-from ragvault.evaluate.metrics import average
-from ragvault.evaluate.run import ScoredAnswer
+from ragvault.evaluate.report import ScoredAnswer, average
 
 BASE = ("search.profile=ragtriever-weighted", "boost.enabled=false")
 BACKLINKS = (

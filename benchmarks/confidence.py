@@ -35,17 +35,11 @@ import msgspec
 from benchmarks import corpora, data, record
 from benchmarks.compare_states import State, checkout
 from ragvault.config.settings import Config
-from ragvault.evaluate.confidence import (
-    Curve,
-    Shown,
-    brier,
-    default_curve,
-    fit_curve,
-    shown_evidence,
-)
 from ragvault.evaluate.questions import Question
 from ragvault.evaluate.run import Replay
+from ragvault.rank.calibrate import evidence_parts, sigmoid
 from ragvault.rank.limit import is_likely
+from ragvault.rank.pipeline import outcome_of
 from ragvault.search import search
 from ragvault.types import SearchRequest
 
@@ -59,6 +53,9 @@ MOST_HELD = 0.1  # of the answerable questions of a vault
 THRESHOLDS = [step / 400 for step in range(121)]
 BANDS = ("excellent", "good", "moderate", "weak", "unlikely", "noise")
 WORD = re.compile(r"[^\W\d_]{3,}")
+FIRST = 3  # results of each question that count for the curve
+STEPS = 50  # of Newton's method; it needs about ten
+PRIOR = 0.01  # pulls the steepness to 0, so that results that can be told apart have a curve too
 # With it only an answer with every word of the query, a name or a phrase is likely.
 NEVER_LIKELY = msgspec.convert({"calibrate": {"likely": 1.0}}, Config)
 
@@ -242,6 +239,72 @@ def threshold_table(rows: Sequence[Mapping[str, Any]]) -> str:
 # --- The curve ---
 
 
+class Shown(NamedTuple):
+    """One result: the sum of its evidence, and whether it is right."""
+
+    evidence: float
+    right: bool
+
+
+class Curve(NamedTuple):
+    """The evidence that means 0.5, and how fast the confidence changes around it."""
+
+    threshold: float
+    steepness: float
+
+    def confidence(self, evidence: float) -> float:
+        return sigmoid(evidence, self.threshold, self.steepness)
+
+
+def default_curve(config: Config) -> Curve:
+    """The curve of these settings."""
+    return Curve(config.calibrate.evidence.threshold, config.calibrate.evidence.steepness)
+
+
+def shown_evidence(replay: Replay, relevant: int) -> Iterator[Shown]:
+    """The first results of each question. A query that is an exact name needs no curve."""
+    for prepared, stages in replay.traces():
+        if prepared.plan.listing:
+            continue
+        ranked = outcome_of("boost", stages).kept
+        parts = zip(ranked, evidence_parts(ranked, prepared.context), strict=True)
+        evidence = {each.id: sum(of.values()) for each, of in parts}
+        for each in outcome_of("budget", stages).kept[:FIRST]:
+            if not each.exact:
+                right = prepared.question.grades.get(each.note.path, 0) >= relevant
+                yield Shown(evidence[each.id], right)
+
+
+def fit_curve(shown: Sequence[Shown]) -> Curve:
+    """The curve with the highest likelihood, and at least a little steep: logistic regression."""
+    slope, offset = 1.0, 0.0
+    for _ in range(STEPS):
+        # Gradient and Hessian of the negative log likelihood, with a small prior on the slope.
+        gradient = [PRIOR * slope, 0.0]
+        hessian = [PRIOR, 0.0, 1e-9]
+        for each in shown:
+            p = sigmoid(slope * each.evidence, -offset, 1.0)
+            error, spread = p - each.right, p * (1 - p)
+            gradient[0] += error * each.evidence
+            gradient[1] += error
+            hessian[0] += spread * each.evidence**2
+            hessian[1] += spread * each.evidence
+            hessian[2] += spread
+        det = hessian[0] * hessian[2] - hessian[1] ** 2
+        if det <= 0:
+            break
+        slope -= (hessian[2] * gradient[0] - hessian[1] * gradient[1]) / det
+        offset -= (hessian[0] * gradient[1] - hessian[1] * gradient[0]) / det
+    steepness = min(max(slope, 0.5), 50.0)
+    return Curve(min(max(-offset / steepness, 0.0), 5.0), steepness)
+
+
+def brier(shown: Sequence[Shown], curve: Curve) -> float:
+    """The mean square of confidence minus truth; lower is better."""
+    errors = [(curve.confidence(each.evidence) - each.right) ** 2 for each in shown]
+    return sum(errors) / max(len(errors), 1)
+
+
 def fitted(names: Sequence[str]) -> list[dict[str, Any]]:
     """One row a corpus: the curve fitted on the others, judged on this one."""
     shown = {name: list(_shown(name)) for name in names}
@@ -259,8 +322,8 @@ def _shown(name: str) -> Iterator[Shown]:
     questions = list(corpus.questions)
     if name in OTHER:
         questions = [each.question for each in asked_of(name)]
-    with Replay(questions, corpus.vault().corpus(), corpora.NOW, corpus.relevant) as replay:
-        yield from shown_evidence(replay, replay.config, corpus.relevant)
+    with Replay(corpus.vault(), questions, corpora.NOW) as replay:
+        yield from shown_evidence(replay, corpus.relevant)
 
 
 def _row(name: str, shown: Sequence[Shown], chosen: Curve, default: Curve) -> dict[str, Any]:

@@ -15,21 +15,16 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 from benchmarks import data, record
-from ragvault.evaluate.questions import (
-    Collection,
-    Document,
-    Judged,
-    Question,
-    read_beir,
-    read_questions,
-)
-from ragvault.evaluate.run import ScoredAnswer, run_questions
+from benchmarks.beir import Collection, Document, read_beir
+from ragvault.evaluate.questions import Judged, Question, read_questions
+from ragvault.evaluate.report import ScoredAnswer, score
+from ragvault.evaluate.run import Replay, run_questions
 from ragvault.vault import Vault
 
 HERE = Path(__file__).parent
@@ -53,7 +48,7 @@ class Corpus:
     def ask(self, *flags: str) -> list[ScoredAnswer]:
         """Search for every question. Exits if a leg failed: that says nothing about quality."""
         with self.vault(*flags).corpus() as index:
-            found = list(run_questions(self.questions, index, NOW, relevant=self.relevant))
+            found = self.scored(run_questions(self.questions, index, NOW))
         failed = sorted({part for each in found for part in each.failed})
         if failed:
             cure = f"RAGVAULT_HOME={record.home()} ragvault models pull"
@@ -61,6 +56,21 @@ class Corpus:
                 f"{self.name}: {', '.join(failed)} failed; if models are missing: {cure}"
             )
         return found
+
+    def scored(self, answers: Iterable[ScoredAnswer]) -> list[ScoredAnswer]:
+        """Answers scored from this grade on."""
+        return [
+            replace(
+                each,
+                scores=each.scores
+                | score(each.notes, each.question.grades, relevant=self.relevant),
+            )
+            for each in answers
+        ]
+
+    def replay(self, *flags: str) -> Replay:
+        """The questions, to be answered under many settings. The caller closes it."""
+        return Replay(self.vault(*flags), self.questions, NOW)
 
     def vault(self, *flags: str) -> Vault:
         return Vault.open(self.root, flags=[PATIENT, *flags])

@@ -14,10 +14,10 @@ import time
 import numpy as np
 
 from benchmarks import data
+from benchmarks.beir import Collection, read_beir
 from ragvault.cli.progress import LineProgress
 from ragvault.config.settings import Models
-from ragvault.evaluate import metrics
-from ragvault.evaluate.questions import Collection, read_beir
+from ragvault.evaluate import report
 from ragvault.models.load import load_options, open_embedder
 from ragvault.ports import Embedder
 
@@ -49,15 +49,15 @@ def _row(embedder: Embedder, collection: Collection) -> str:
     return " | ".join([*(f"{value:.4f}" for value in shown), rounding, f"{speed:,.0f}"])
 
 
-def _scores(similarities: np.ndarray, collection: Collection) -> metrics.Scores:
+def _scores(similarities: np.ndarray, collection: Collection) -> report.Scores:
     ids = [each.id for each in collection.documents]
     scores = []
     for row, question in zip(similarities, collection.questions, strict=True):
         best = np.argsort(-row, kind="stable")[:10]
         ranking = [ids[at] for at in best]
         # These collections were judged with other scales than ours: what has a grade is relevant.
-        scores.append(metrics.score(ranking, question.grades, relevant=1))
-    return metrics.average(scores)
+        scores.append(report.score(ranking, question.grades, relevant=1))
+    return report.average(scores)
 
 
 if __name__ == "__main__":

@@ -19,21 +19,19 @@ import argparse
 import itertools
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace as changed
 from math import fsum
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 
 from benchmarks import corpora, quality, record
 from benchmarks.corpora import Corpus
 from ragvault.candidate import Candidate, Context, key
 from ragvault.config.ranking import Fuse
 from ragvault.evaluate import report
-from ragvault.evaluate.metrics import score
-from ragvault.evaluate.run import Replay, ScoredAnswer
-from ragvault.evaluate.tune import Values, with_values
+from ragvault.evaluate.report import ScoredAnswer, score
+from ragvault.evaluate.run import with_values
+from ragvault.evaluate.tune import Values
 from ragvault.plan import LEGS
 from ragvault.rank.fuse import leg_evidence
 
@@ -56,12 +54,11 @@ class Left:
 
     def __init__(self, corpus: Corpus) -> None:
         self.corpus = corpus
-        index = corpus.vault().corpus()
-        self.config = index.config
-        self.replay = Replay(corpus.questions, index, corpora.NOW, corpus.relevant)
+        self.replay = corpus.replay()
+        self.config = self.replay.config
         self._known = [
-            (question, *known(found.candidates, found.context))
-            for question, found, _ in self.replay.traces(self.config)
+            (found.question, *known(found.candidates, found.context))
+            for found, _ in self.replay.traces()
         ]
 
     def scores(self, values: Values) -> list[float]:
@@ -70,16 +67,13 @@ class Left:
         for question, evidence, notes in self._known:
             order = np.argsort(-summed(evidence, config), kind="stable")
             ranked = [notes[at] for at in order if notes[at] not in question.without]
-            scores.append(score(ranked, question.grades, relevant=self.corpus.relevant))
+            scores.append(score(ranked, question.grades))
         return [each["ndcg@10"] for each in scores if "ndcg@10" in each]
 
     def answers(self, values: Values) -> list[ScoredAnswer]:
         """Through every stage, with ids that no other corpus has."""
         found = self.replay.answers(with_values(self.config, values))
-        name = self.corpus.name
-        return [
-            changed(a, question=replace(a.question, id=f"{name}:{a.question.id}")) for a in found
-        ]
+        return quality.with_own_ids(self.corpus, self.corpus.scored(found))
 
 
 def known(candidates: Sequence[Candidate], ctx: Context) -> tuple[Any, list[str]]:

@@ -20,8 +20,8 @@ from typing import Any
 
 from benchmarks import corpora
 from ragvault.corpus import LocalCorpus
-from ragvault.evaluate.metrics import score
 from ragvault.evaluate.questions import Question
+from ragvault.evaluate.report import score
 from ragvault.search import search
 from ragvault.types import SearchRequest
 

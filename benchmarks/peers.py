@@ -34,8 +34,7 @@ from msgspec.structs import replace
 
 from benchmarks import corpora, quality, record
 from benchmarks.corpora import Corpus
-from ragvault.evaluate.metrics import score, unique_notes
-from ragvault.evaluate.run import ScoredAnswer
+from ragvault.evaluate.report import ScoredAnswer, score, unique_notes
 from ragvault.ports import Embedder
 
 HERE = Path(__file__).parent

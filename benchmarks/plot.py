@@ -2,9 +2,8 @@
 
     python -m benchmarks.plot         writes benchmarks/results/quality.svg and growth.svg
 
-Needs matplotlib (`pip install "ragvault-search[eval]"`). Axes of shares are cut where
-nothing is, and say so; time against quality is logarithmic, and says so; growth begins at 0 on both
-axes.
+Needs matplotlib, which `make` installs. Axes of shares are cut where nothing is, and say so; time
+against quality is logarithmic, and says so; growth begins at 0 on both axes.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace as changed
 from typing import Any
 
@@ -27,10 +27,33 @@ from benchmarks import corpora, record
 from benchmarks.corpora import Corpus
 from ragvault.config import profiles
 from ragvault.evaluate import report
-from ragvault.evaluate.evaluator import LEGS_ALONE, leg_alone, variants
-from ragvault.evaluate.run import Replay, ScoredAnswer
+from ragvault.evaluate.report import ScoredAnswer
+from ragvault.evaluate.run import ablations, with_values
 
-LEGS = {f"{leg} leg alone": leg_alone(leg) for leg in LEGS_ALONE}
+
+def leg_alone(leg: str) -> tuple[str, ...]:
+    """The settings that show a leg's own list as the answer: nothing adds to it or reorders it.
+
+    At most three sections of a note, as in the default, so that ten notes can be seen.
+    """
+    return (
+        f'retrieve.legs=["{leg}"]',
+        'retrieve.fill="off"',
+        'fuse.method="rrf"',
+        "fuse.exponent=0",
+        "fuse.exact=0",
+        "boost.enabled=false",
+        "dedup.enabled=false",
+        "diversify.enabled=true",
+        'diversify.method="per-note"',
+        "diversify.per_note=3",
+        "rerank.enabled=false",
+        "budget.enabled=false",
+    )
+
+
+# The other legs find nothing for most questions.
+LEGS = {f"{leg} leg alone": leg_alone(leg) for leg in ("vector", "keyword")}
 ALL = "all"
 Results = Mapping[str, Sequence[ScoredAnswer]]  # profile -> its answers
 SHOWN = ("ndcg@10", "mrr@10", "success@1", "p@3", "recall@10", "context_precision")
@@ -41,7 +64,9 @@ def compare(
 ) -> dict[str, list[ScoredAnswer]]:
     """What each profile answers to the questions of every corpus."""
     return {
-        name: [each for corpus in some for each in _pooled(corpus, corpus.ask(*flags, *_of(name)))]
+        name: [
+            each for corpus in some for each in with_own_ids(corpus, corpus.ask(*flags, *_of(name)))
+        ]
         for name in names
     }
 
@@ -50,7 +75,7 @@ def _of(name: str) -> tuple[str, ...]:
     return LEGS.get(name) or (f"search.profile={name}",)
 
 
-def _pooled(corpus: Corpus, answered: Sequence[ScoredAnswer]) -> list[ScoredAnswer]:
+def with_own_ids(corpus: Corpus, answered: Iterable[ScoredAnswer]) -> list[ScoredAnswer]:
     """Ids of their own, so that questions of two corpora never meet."""
     return [
         changed(each, question=replace(each.question, id=f"{corpus.name}:{each.question.id}"))
@@ -71,21 +96,18 @@ def rows(results: Mapping[str, Sequence[ScoredAnswer]]) -> list[dict[str, Any]]:
     ]
 
 
-def parts(some: Sequence[Corpus], flags: Sequence[str]) -> list[dict[str, Any]]:
+def part_rows(some: Sequence[Corpus], flags: Sequence[str]) -> list[dict[str, Any]]:
     """What each part of the default is worth, with the reranker beside them."""
     base: list[ScoredAnswer] = []
     without: dict[tuple[str, str], list[ScoredAnswer]] = {}
     for corpus in some:
         print(f"{corpus.name}: ranking without each part", file=sys.stderr, flush=True)
-        with corpus.vault(*flags).corpus() as index:
-            replay = Replay(corpus.questions, index, corpora.NOW, corpus.relevant)
-            base += _pooled(corpus, replay.answers(index.config))
-            for variant in variants(index.config):
-                config = corpus.vault(*flags, *variant.flags).settings.config
-                fits = replay.can_rank(config)
-                again = replay.answers(config) if fits else corpus.ask(*flags, *variant.flags)
-                key = (variant.name, variant.group)
-                without.setdefault(key, []).extend(_pooled(corpus, again))
+        with corpus.replay(*flags) as replay:
+            base += with_own_ids(corpus, replay.answers(replay.config))
+            for part in ablations(replay.config):
+                again = replay.answers(with_values(replay.config, part.off))
+                key = (part.name, part.group)
+                without.setdefault(key, []).extend(with_own_ids(corpus, again))
     return [
         {"part": name, "group": group, "ndcg@10": report.summarize(found).get("ndcg@10"),
          **_short(report.comparison("", base, "", found))}
@@ -240,7 +262,7 @@ def measure(
     about = {"corpora": {each.name: len(each.questions) for each in some}}
     kind = "beir" if all(name.startswith("ir/") for name in names) else "quality"
     if ablate:
-        found = parts(some, flags)
+        found = part_rows(some, flags)
         print(parts_table(found), flush=True)
         _keep(f"{kind}-parts", found, flags, about)
         return

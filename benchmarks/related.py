@@ -19,8 +19,7 @@ from typing import Any
 from benchmarks import corpora, quality, record
 from benchmarks.corpora import Corpus
 from ragvault.answer import related
-from ragvault.evaluate.metrics import recall, reciprocal_rank
-from ragvault.evaluate.report import bootstrap_interval
+from ragvault.evaluate.report import bootstrap_interval, recall, reciprocal_rank
 
 UNIT = 1 / (related.K + 1)  # what rank 1 of a list earns
 DEFAULT = {"between": related.BETWEEN, "meaning": 1.0, "community": related.COMMUNITY / UNIT}

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from write_kit import write
 
-from ragvault.evaluate.evaluator import Evaluator
 from ragvault.evaluate.questions import Judged, Question
-from ragvault.evaluate.run import ScoredAnswer
+from ragvault.evaluate.report import ScoredAnswer
 from ragvault.vault import Vault
 
 NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
@@ -48,13 +47,10 @@ def vault_of(root: Path, files: Mapping[str, str], *flags: str, tier: str = "ful
     return vault
 
 
-def evaluator(vault: Vault, questions: Sequence[Question], *flags: str) -> Evaluator:
+def with_flags(vault: Vault, *flags: str) -> Vault:
+    """The same vault with these settings."""
     environ = {"RAGVAULT_HOME": str(vault.folder.parent.parent)}
-
-    def reading(more: Sequence[str]):
-        return Vault.open(vault.root, flags=[*FAKE, *flags, *more], environ=environ).corpus()
-
-    return Evaluator(reading, questions, NOW)
+    return Vault.open(vault.root, flags=[*FAKE, *flags], environ=environ)
 
 
 # A small vault with something for every leg, boost and filter.

@@ -6,10 +6,24 @@ import json
 import re
 
 import pytest
+from evaluate_kit import GARDEN, NOW, vault_of, with_flags
 
-from benchmarks import compare_states, corpora, plot, process, quality, readers, record, tables
+from benchmarks import (
+    beir,
+    compare_states,
+    corpora,
+    plot,
+    process,
+    quality,
+    readers,
+    record,
+    tables,
+)
+from ragvault.evaluate.probes import probes
 from ragvault.evaluate.questions import Judged, Question
-from ragvault.evaluate.run import ScoredAnswer
+from ragvault.evaluate.report import ScoredAnswer
+from ragvault.search import search
+from ragvault.types import SearchRequest
 
 
 @pytest.mark.parametrize("page", tables.PAGES, ids=["benchmarks", "top"])
@@ -99,6 +113,23 @@ def collection(tmp_path, monkeypatch):
     return corpora.corpus("ir/tiny")
 
 
+def test_a_collection_has_the_documents_and_the_questions_that_are_judged(collection, tmp_path):
+    folder = tmp_path / "data" / "ir" / "tiny"
+    with (folder / "queries.jsonl").open("a") as queries:
+        queries.write(json.dumps({"_id": "nobody judged this", "text": "salt"}) + "\n")
+
+    found = beir.read_beir(folder)
+
+    assert [each.whole for each in found.documents][:2] == [
+        "Bread\nFlour and water.",
+        "The sea at night.",
+    ]
+    assert [(each.query, each.grades) for each in found.questions] == [("flour", {"d/1": 1})]
+    (folder / "qrels" / "test.tsv").write_text("unknown\td/1\t1\n")
+    with pytest.raises(SystemExit, match="unknown"):
+        beir.read_beir(folder)
+
+
 def test_a_document_becomes_a_note_that_is_found(collection):
     fake = ("models.static=fake", "models.embedder=fake")
     collection.index(*fake)
@@ -140,6 +171,20 @@ def test_a_gain_on_one_collection_does_not_hide_a_loss_on_another():
         "0.400, +0.200",
         "0.475, -0.175",
     ]
+
+
+def test_a_leg_alone_is_the_list_of_that_leg(tmp_path):
+    """No other leg, no name, no boost and no other stage has a say in the order."""
+    vault = vault_of(tmp_path / "garden", GARDEN)
+    with vault.catalogue() as catalogue:
+        exam = probes(catalogue, 12)
+    with with_flags(vault, *quality.leg_alone("keyword")).corpus() as index:
+        for each in exam:
+            response = search(SearchRequest(each.query, NOW, 10, widen=False), index)
+            ranks = [found.ranks for found in response.results]
+            assert all(set(of) <= {"keyword"} for of in ranks)
+            own = [of["keyword"] for of in ranks if of]
+            assert own == sorted(own)
 
 
 def test_pictures_of_nothing_are_not_drawn(tmp_path, monkeypatch):

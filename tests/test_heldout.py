@@ -14,7 +14,7 @@ from benchmarks import heldout, related
 from ragvault.answer.related import Reason
 from ragvault.config.settings import Config
 from ragvault.evaluate.questions import Judged, Question
-from ragvault.evaluate.run import ScoredAnswer
+from ragvault.evaluate.report import ScoredAnswer
 from ragvault.rank.fuse import fuse
 
 

@@ -28,7 +28,7 @@ app = typer.Typer()
 
 
 @app.command("eval")
-def evaluate(
+def eval_command(
     questions: Annotated[
         Path | None,
         typer.Argument(metavar="[QUESTIONS.jsonl]", help="Judged questions. Default: probes."),
@@ -49,10 +49,6 @@ def evaluate(
         Path | None,
         typer.Option("--write", metavar="FILE", help="Save the probes as judged questions."),
     ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE.png|svg", help="Draw a picture of the report."),
-    ] = None,
     set_: options.Set = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -66,14 +62,12 @@ def evaluate(
 
     ragvault eval questions.jsonl --profiles all
 
-    ragvault eval --ablate --plot parts.svg
+    ragvault eval --ablate
     """
-    from ragvault.cli.render.evaluation import check_plot_path
-    from ragvault.evaluate.evaluator import Evaluator, evaluate_profiles
+    from ragvault.cli.render import evaluation
+    from ragvault.evaluate.run import evaluate
     from ragvault.vault import Vault
 
-    if plot:  # before the questions are asked, which may take an hour
-        check_plot_path(plot)
     flags = set_ or []
     opened = Vault.open(vault, flags=flags)
     names = _named(profiles, opened)
@@ -84,14 +78,14 @@ def evaluate(
     now = datetime.now().astimezone()
     source = {"file": str(questions)} if questions else {"probes": len(asked), "seed": seed}
     about = {"vault": opened.name, "now": now.isoformat(timespec="seconds"), "questions": source}
+    vaults = {
+        name: Vault.open(opened.root, flags=[*flags, f"search.profile={name}"]) for name in names
+    }
     with progress("there is no report, and nothing was changed") as shown:
-        evaluator = Evaluator(
-            lambda more: Vault.open(opened.root, flags=[*flags, *more]).corpus(), asked, now, shown
-        )
-        found = about | evaluate_profiles(
-            evaluator, names, ablate=ablate, signals=questions is None
-        )
-    _show(found, plot, json)
+        found = about | evaluate(vaults, asked, now, ablate=ablate, progress=shown)
+    console.out(encode(found) if json else evaluation.evaluation(found, full=console.is_verbose()))
+    for line in evaluation.warnings(found):
+        console.report(line)
 
 
 def _named(profiles: str | None, opened: Vault) -> list[str]:
@@ -133,17 +127,6 @@ def _questions(
     return made
 
 
-def _show(found: dict[str, Any], plot: Path | None, json: bool) -> None:
-    from ragvault.cli.render import evaluation
-
-    console.out(encode(found) if json else evaluation.evaluation(found, full=console.is_verbose()))
-    for line in evaluation.warnings(found):
-        console.report(line)
-    if plot:
-        evaluation.draw_report(found, plot)
-        console.report(f"drew {plot}")
-
-
 @app.command("tune")
 def tune_command(
     questions: Annotated[
@@ -153,12 +136,6 @@ def tune_command(
     seed: Annotated[
         int, typer.Option("--seed", help="Another seed splits the questions differently.")
     ] = 0,
-    confidence: Annotated[
-        bool,
-        typer.Option(
-            "--confidence", help="Fit the confidence to the vault and its model, not the weights."
-        ),
-    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would change; change nothing.")
     ] = False,
@@ -175,12 +152,7 @@ def tune_command(
     are stored beside the index; they override your config.toml, and the vault's own file overrides
     them. Exits with 1 if nothing better was found.
 
-    With --confidence it fits which evidence means how likely an answer, judged in the same way.
-    Include questions that no note answers.
-
     ragvault tune questions.jsonl --dry-run
-
-    ragvault tune questions.jsonl --confidence
 
     ragvault tune --revert
     """
@@ -189,51 +161,44 @@ def tune_command(
         return
     if questions is None:
         raise UsageError("no questions were given", fix="ragvault tune QUESTIONS.jsonl")
-    receipt = _tuned(questions, vault, seed, dry_run, set_ or [], confidence=confidence)
     from ragvault.cli.render import evaluation
+    from ragvault.evaluate.questions import read_questions
+    from ragvault.vault import Vault
 
-    text = evaluation.confidence if confidence else evaluation.tuning
-    console.out(encode(receipt) if json else text(receipt))
+    opened = Vault.open(vault, flags=set_ or [])
+    receipt = _tuned(opened, read_questions(questions), seed, dry_run)
+    console.out(encode(receipt) if json else evaluation.tuning(receipt))
     if not receipt["accepted"]:
         raise typer.Exit(1)
 
 
 def _tuned(
-    path: Path, vault: str | None, seed: int, dry_run: bool, flags: list[str], *, confidence: bool
+    opened: Vault, questions: Sequence[Question], seed: int, dry_run: bool
 ) -> dict[str, Any]:
-    from ragvault.evaluate.confidence import fit_confidence
-    from ragvault.evaluate.questions import read_questions
+    """The receipt of a tuning, which is kept if it was accepted."""
     from ragvault.evaluate.run import Replay
-    from ragvault.evaluate.tune import check_questions, keep_tuning, receipt, tune
-    from ragvault.vault import Vault
+    from ragvault.evaluate.tune import check_questions, keep_tuning, tune
 
-    opened = Vault.open(vault, flags=flags)
-    asked = read_questions(path)
-    if not confidence:
-        check_questions(asked, opened.settings.config)
-    now = datetime.now(timezone.utc)
-    with progress("your settings are unchanged") as shown, opened.corpus() as index:
-        revision = index.catalogue.revision
-        ranking = Replay(asked, index, now, progress=shown)
-        if confidence:
-            found = fit_confidence(asked, ranking, index.config, seed=seed)
-        else:
-            fixed = _fixed(opened)
-            tuning = tune(asked, ranking, index.config, seed=seed, fixed=fixed, progress=shown)
-            found = receipt(tuning)
-    about = {
+    config, now = opened.settings.config, datetime.now(timezone.utc)
+    check_questions(questions, config)
+    with (
+        progress("your settings are unchanged") as shown,
+        Replay(opened, questions, now, progress=shown) as replay,
+    ):
+        found = tune(replay, seed=seed, fixed=_fixed(opened), progress=shown)
+    receipt = {
         "vault": opened.name,
-        "profile": opened.settings.config.search.profile,
-        "revision": revision,
+        "profile": config.search.profile,
+        "revision": replay.revision,
         "when": now.isoformat(timespec="seconds"),
-        "questions": len(asked),
+        "questions": len(questions),
         "dry_run": dry_run,
         "file": "",
+        **found,
     }
-    result = {**about, **found}
-    if result["accepted"] and not dry_run:
-        result["file"] = str(keep_tuning(opened.folder, result))
-    return result
+    if receipt["accepted"] and not dry_run:
+        receipt["file"] = str(keep_tuning(opened.folder, receipt))
+    return receipt
 
 
 def _fixed(opened: Vault) -> set[str]:

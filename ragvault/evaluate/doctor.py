@@ -3,7 +3,7 @@
     check_machine    Python, libraries, models, folders, free space
     check_watching   whether the system can watch every folder of the vault
     check_index      the catalogue, the caches against the catalogue, and the vault's files
-    check_signals    each leg, boost and filter, tried with the vault's own words
+    check_signals    each leg and boost, tried with the vault's own words
 
 It reads everything and changes nothing: a fix is a command for the user. A check that cannot run
 because an earlier part is broken is skipped, so one fault has one finding.
@@ -16,12 +16,14 @@ import platform
 import shutil
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragvault import __version__
 from ragvault.answer.results import changed_files
@@ -29,7 +31,6 @@ from ragvault.answer.status import Status
 from ragvault.config import folders
 from ragvault.config.load import load_settings
 from ragvault.config.settings import Config, Walk
-from ragvault.corpus import LocalCorpus
 from ragvault.engines import Engines
 from ragvault.errors import (
     DISTRIBUTION,
@@ -39,11 +40,14 @@ from ragvault.errors import (
     VaultNotFound,
 )
 from ragvault.evaluate.probes import probes
-from ragvault.evaluate.signals import Signal, count_signals
+from ragvault.evaluate.questions import Question
+from ragvault.evaluate.report import ScoredAnswer, is_reordered
+from ragvault.evaluate.run import BOOSTS, Replay, ablations, parts_off, with_values
 from ragvault.notes.links import Order, find_wiki
 from ragvault.notes.resolve import Resolver
 from ragvault.notes.walk import IncrementalWalk
 from ragvault.ports import CacheBroken, NoProgress, Progress
+from ragvault.rank.pipeline import outcome_of
 from ragvault.store.caches import KEYWORD, vector_cache
 from ragvault.store.catalogue import Catalogue
 from ragvault.vault import Vault, absence, around_here
@@ -74,8 +78,23 @@ LIBRARIES = {  # module: what it is for
 MIN_FREE = 200_000_000  # bytes: an index of a vault of medium size needs this much
 INOTIFY = Path("/proc/sys/fs/inotify/max_user_watches")
 INDEX = "ragvault index"
-PROBES = 28  # four of each kind: a second or two
+PROBES = 28  # four of each kind: a few seconds
 REBUILD = "ragvault index --rebuild, and report it if that fails"
+SIGNALS = {  # legs, boosts and expansion: what searches found none of if it had nothing to do
+    "name": "names like their words",
+    "vector": "passages with vectors",
+    "keyword": "passages with their words",
+    "code": "code with their words",
+    "graph": "further notes by links",
+    "backlinks": "notes that others link to",
+    "recency": "recent notes",
+    "community": "notes of one community",
+    "importance": "notes with an importance property",
+    "access": "notes that were opened",
+    "templates": "notes in a templates folder",
+    "superseded": "notes that others supersede",
+    "expansion": "near words in the vault",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +112,12 @@ class Finding:
 
 def fine(part: str, message: str) -> Finding:
     return Finding(part, "fine", message)
+
+
+def _unusable(part: str, error: RagvaultError) -> Finding:
+    """A missing index is behind; anything else that cannot be opened is broken."""
+    state: State = "behind" if isinstance(error, IndexMissing) else "broken"
+    return Finding(part, state, str(error), error.fix)
 
 
 def exit_code(findings: Iterable[Finding]) -> int:
@@ -119,7 +144,7 @@ def diagnose(
             raise
         config = load_settings().config
         return None, [*check_machine(config), Finding("vault", "behind", str(unknown), unknown.fix)]
-    return vault.name, list(_diagnose_vault(vault, now, progress or NoProgress()))
+    return vault.name, list(_diagnose(vault, now, progress or NoProgress()))
 
 
 def _glance(known: KnownVault) -> Finding:
@@ -130,54 +155,40 @@ def _glance(known: KnownVault) -> Finding:
             raise away
         found = Vault.open(known.root).status()
     except RagvaultError as error:
-        state: State = "behind" if isinstance(error, IndexMissing) else "broken"
-        return Finding(part, state, str(error), error.fix)
+        return _unusable(part, error)
     if found.pending or found.pending.why:
         why = found.pending.why or "the index is behind its files"
         return Finding(part, "behind", why, f"{INDEX} {known.name}")
     return fine(part, "the index is up to date")
 
 
-def _diagnose_vault(vault: Vault, now: datetime, progress: Progress) -> Iterator[Finding]:
+def _diagnose(vault: Vault, now: datetime, progress: Progress) -> Iterator[Finding]:
     config = vault.settings.config
+    progress.step("checking libraries and models")
     try:
-        catalogue = vault.catalogue()
-    except IndexMissing as missing:
-        yield from check_machine(config)
-        yield Finding("index", "behind", str(missing), missing.fix)
-        return
+        with vault.catalogue() as catalogue:
+            models = {catalogue.tier_model(tier) for tier in ("full", "static")}
     except RagvaultError as error:
         yield from check_machine(config)
-        yield Finding("index", "broken", str(error), error.fix)
+        yield _unusable("index", error)
         return
-    with catalogue:
-        needed = frozenset(
-            name for tier in ("full", "static") if (name := catalogue.tier_model(tier))
-        )
-    progress.step("checking libraries and models")
-    yield from check_machine(config, needed)
+    yield from check_machine(config, frozenset(models - {""}))
     progress.step("checking the index")
-    yield from _diagnose_index(vault, now, progress)
-
-
-def _diagnose_index(vault: Vault, now: datetime, progress: Progress) -> Iterator[Finding]:
-    engines = Engines(vault.folder, vault.settings)
     status = vault.status()
     if not status.pending.why:
-        yield check_watching(Path(status.root), vault.settings.config.walk)
+        yield check_watching(Path(status.root), config.walk)
     with vault.catalogue() as catalogue:
-        found = list(check_index(catalogue, engines, status))
-        found += check_link_order(catalogue, vault.settings.config.links.order)
+        found = list(check_index(catalogue, Engines(vault.folder, vault.settings), status))
+        found += check_link_order(catalogue, config.links.order)
     yield from found
-    if any(each.part == "catalogue" and each.state == "broken" for each in found):
+    broken = {each.part.removesuffix(" index") for each in found if each.state == "broken"}
+    if "catalogue" in broken:
         return
     # A leg whose index is broken finds nothing; its finding is already there.
-    known = {each.part.removesuffix(" index") for each in found if each.state == "broken"}
-    if "keyword" in known:
-        known.add("code")  # a leg of the same index
-    with vault.corpus() as index:
-        signals = check_signals(index, now, progress=progress)
-        yield from (each for each in signals if each.part not in known)
+    if "keyword" in broken:
+        broken.add("code")  # a leg of the same index
+    signals = check_signals(vault, now, progress=progress)
+    yield from (each for each in signals if each.part not in broken)
 
 
 # --- The machine ---
@@ -208,8 +219,8 @@ def check_libraries(config: Config) -> Iterator[Finding]:
     wanted = dict(LIBRARIES)
     if config.keyword.engine == "tantivy":
         wanted["tantivy"] = "keyword search"
-    failed = [(name, why) for name in wanted if (why := _import_failure(name))]
-    for name, why in failed:
+    failed = {name: why for name in wanted if (why := _import_failure(name))}
+    for name, why in failed.items():
         message = f"{name} ({wanted[name]}): {why}"
         yield Finding("libraries", "broken", message, _library_fix(name, why))
     if not failed:
@@ -291,14 +302,11 @@ def _check_folder(part: str, folder: Path) -> Finding:
         return Finding(part, "broken", message, f"chmod u+rwx {above}, or set RAGVAULT_HOME")
     if not folder.exists():
         return fine(part, f"{folder} will be created when needed")
-    if os.name == "posix" and part == "data folder" and _is_open_to_others(folder / "vaults"):
-        message = f"other users can read {folder / 'vaults'}, and an index contains your notes"
-        return Finding(part, "broken", message, f"chmod 700 {folder / 'vaults'}")
+    vaults = folder / "vaults"  # not in the models folder
+    if os.name == "posix" and vaults.exists() and vaults.stat().st_mode & 0o077:
+        message = f"other users can read {vaults}, and an index contains your notes"
+        return Finding(part, "broken", message, f"chmod 700 {vaults}")
     return fine(part, f"{folder} is writable and private")
-
-
-def _is_open_to_others(folder: Path) -> bool:
-    return folder.exists() and bool(folder.stat().st_mode & 0o077)
 
 
 def _nearest_existing(folder: Path) -> Path:
@@ -397,23 +405,18 @@ def _check_files(status: Status) -> Iterator[Finding]:
 
 def _check_keyword_index(catalogue: Catalogue, engines: Engines) -> Finding:
     part, cache = "keyword index", catalogue.cache(KEYWORD)
+    if cache is None:
+        return Finding(part, "broken", "there is none", INDEX)
     try:
-        if cache is None:
-            return Finding(part, "broken", "there is none", INDEX)
         catalogue.check_cache(cache)
-        index = engines.keyword(catalogue)
+        with closing(engines.keyword(catalogue)) as index:
+            if cache.revision != catalogue.revision:
+                message = f"has revision {cache.revision}, the catalogue has {catalogue.revision}"
+                return Finding(part, "behind", message, INDEX)
+            wanted = catalogue.passage_ids()
+            return _compare_passages(part, index.passages(), wanted, f"{cache.engine}: ")
     except (CacheBroken, EngineMissing) as broken:
         return Finding(part, "broken", str(broken), broken.fix)
-    try:
-        if cache.revision != catalogue.revision:
-            message = f"has revision {cache.revision}, the catalogue has {catalogue.revision}"
-            return Finding(part, "behind", message, INDEX)
-        wanted = catalogue.passage_ids()
-        return _compare_passages(part, index.passages(), wanted, f"{cache.engine}: ")
-    except CacheBroken as broken:
-        return Finding(part, "broken", str(broken), broken.fix)
-    finally:
-        index.close()
 
 
 def _check_vector_indexes(catalogue: Catalogue, engines: Engines) -> Iterator[Finding]:
@@ -424,23 +427,20 @@ def _check_vector_indexes(catalogue: Catalogue, engines: Engines) -> Iterator[Fi
     if not models:
         yield Finding(part, "note", "there is none: this vault is searched by keyword only", INDEX)
     for place, model in enumerate(models):
+        if model not in dims:
+            continue
         try:
-            if model not in dims:
-                continue
             cache = catalogue.cache(vector_cache(model))
             if cache is not None:
                 catalogue.check_cache(cache)
-            index = engines.vectors(model, dims[model], catalogue)
+            with closing(engines.vectors(model, dims[model], catalogue)) as index:
+                own = index.ids()
         except (CacheBroken, EngineMissing) as broken:
             yield Finding(part, "broken", f"{model}: {broken}", broken.fix)
             continue
-        try:
-            own = index.ids()
-            if place:  # passages that a better model has embedded are not searched here
-                own = np.intersect1d(own, np.array(catalogue.unembedded(*models[:place]), np.int64))
-            yield _compare_passages(part, own, _embedded(catalogue, models, place), f"{model}: ")
-        finally:
-            index.close()
+        if place:  # passages that a better model has embedded are not searched here
+            own = np.intersect1d(own, np.array(catalogue.unembedded(*models[:place]), np.int64))
+        yield _compare_passages(part, own, _embedded(catalogue, models, place), f"{model}: ")
 
 
 def _embedded(catalogue: Catalogue, models: list[str], place: int) -> NDArray[np.int64]:
@@ -471,44 +471,73 @@ def _compare_passages(
 
 
 def check_signals(
-    index: LocalCorpus, now: datetime, count: int = PROBES, progress: Progress | None = None
+    vault: Vault, now: datetime, count: int = PROBES, progress: Progress | None = None
 ) -> Iterator[Finding]:
-    """Search for probes of the vault and count every signal that the settings enable.
+    """Search for probes of the vault, and again without each leg and each boost.
 
-    A signal that changed the order of an answer works. One that runs and changes no order, and one
-    without cause, is worth a note. One that never runs although the notes give it cause is broken.
+    A signal that changes the order of an answer works. One that runs and changes none, and one that
+    has nothing to do, is worth a note. One that never runs although it must is broken.
     """
-    questions = probes(index.catalogue, count)
+    with vault.catalogue() as catalogue:
+        questions = probes(catalogue, count)
+        must_run = _must_run(questions, catalogue, vault.settings.config)
     if not questions:
         yield fine("search", "the vault has nothing to search for yet")
         return
-    signals = count_signals(index, questions, now, moves=0, progress=progress)
-    yield from (_signal(each) for each in signals if each.group not in ("stage", "filter"))
-    yield from _filters([each for each in signals if each.group == "filter"])
+    with Replay(vault, questions, now, progress=progress) as replay:
+        ran, failed = _ran(replay)
+        base, off = list(replay.answers(replay.config)), parts_off(replay.config)
+        without = {each.name: each.off for each in ablations(replay.config)}
+        asked = f"of {len(questions)} searches with the vault's own words"
+        for name, thing in SIGNALS.items():
+            if name in off or ("boost" in off and name in BOOSTS):
+                yield Finding(name, "note", "off in your settings")
+            elif name in failed:
+                yield Finding(name, "broken", f"fails: {failed[name]}", INDEX)
+            elif not ran[name] and name in must_run:
+                yield Finding(name, "broken", f"had an effect in none {asked}", REBUILD)
+            elif not ran[name]:
+                message = f"{len(questions)} test searches found no {thing}"
+                yield Finding(name, "note", message)
+            elif name in without and not _changes_an_order(replay, without[name], base):
+                yield Finding(name, "note", f"no effect in {ran[name]} test searches")
+            else:  # the only leg cannot be switched off
+                yield fine(name, f"ran in {ran[name]} {asked} and changed an order")
 
 
-def _signal(signal: Signal) -> Finding:
-    if signal.state == "off":
-        return Finding(signal.name, "note", "off in your settings")
-    if signal.state == "failed":
-        return Finding(signal.name, "broken", f"fails: {signal.failed}", INDEX)
-    if signal.state == "idle":
-        return Finding(signal.name, "note", signal.lacks)
-    searches = f"of {signal.asked} searches with the vault's own words"
-    if signal.state == "alive":
-        return fine(signal.name, f"ran in {signal.fired} {searches} and changed an order")
-    if signal.state == "same order":
-        return Finding(signal.name, "note", f"no effect in {signal.fired} test searches")
-    message = f"had an effect in none {searches}"
-    return Finding(signal.name, "broken", message, REBUILD)
+def _must_run(
+    questions: Iterable[Question], catalogue: Catalogue, config: Config
+) -> frozenset[str]:
+    """The signals that the text of the notes gives cause: an empty table must not excuse them."""
+    kinds = {each.kind for each in questions}
+    # In a small vault the other legs find every note.
+    is_small = len(catalogue.files()) <= config.retrieve.seeds
+    cause = {
+        "name": "title" in kinds,
+        "vector": bool(catalogue.model_dims()),
+        "keyword": True,
+        "graph": "link" in kinds and not is_small,
+        "backlinks": "link" in kinds,
+    }
+    return frozenset(name for name, must in cause.items() if must)
 
 
-def _filters(signals: Sequence[Signal]) -> Iterator[Finding]:
-    """One line for all filters that work, and one for each that does not."""
-    for each in signals:
-        if each.state == "dead":
-            message = f"{each.name} keeps none of the {each.asked} notes that it should keep"
-            yield Finding("filter", "broken", message, REBUILD)
-    working = [each.name for each in signals if each.state in ("alive", "same order")]
-    if working:
-        yield fine("filters", f"{', '.join(working)} keep the notes that they should keep")
+def _ran(replay: Replay) -> tuple[Counter[str], Mapping[str, str]]:
+    """In how many searches each signal did something, and why a leg failed."""
+    ran: Counter[str] = Counter()
+    failed = dict(replay.missing)
+    for prepared, stages in replay.traces():
+        failed |= {run.leg: run.failed for run in prepared.runs if run.failed}
+        boosted = outcome_of("boost", stages)
+        steps = (step for each in boosted for step in each.steps if step.stage == "boost")
+        names = {term.name for step in steps for term in step.terms}
+        # Candidates, not hits: a hit that matches no passage is of no use.
+        names |= {run.leg for run in prepared.runs if run.candidates}
+        ran.update(names | ({"expansion"} if prepared.plan.expansions else set()))
+    return ran, failed
+
+
+def _changes_an_order(replay: Replay, off: Mapping[str, Any], base: Iterable[ScoredAnswer]) -> bool:
+    """Whether an answer has another order without a signal; searches until one has."""
+    answers = replay.answers(with_values(replay.config, off))
+    return any(map(is_reordered, answers, base))

@@ -21,7 +21,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ragvault.evaluate.questions import Judged, Question
 from ragvault.store.catalogue import Catalogue
@@ -53,51 +53,39 @@ _LOGIC = re.compile(r"\b(?:OR|AND|NOT)\b")
 _UNSPACED_LETTER = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0e7f]")
 
 
-@dataclass(frozen=True, slots=True)
-class _Probe:
-    """One question before it has an id. Probes with equal `asked` are the same question."""
+class _Probe(NamedTuple):
+    """One question before it has an id. Probes with equal words are the same question."""
 
     query: str
     note: str
     heading: str = ""
     without: str = ""
 
-    @property
-    def asked(self) -> str:
-        return fold_case(self.query)
-
 
 def probes(catalogue: Catalogue, count: int = 500, *, seed: int = 0) -> list[Question]:
     """At most `count` questions; fewer if the vault has no more."""
-    pools = _pools(catalogue, seed)
-    chosen = _share_out(
-        {kind: pools[kind] for kind in KINDS[:-1]}, count - count // NONSENSE_EVERY, seed
-    )
+    pools, words = _pools(catalogue, seed)
+    nonsense = count // NONSENSE_EVERY
+    chosen = _share_out(pools, count - nonsense, seed)
     asked = [question for kind, some in chosen.items() for question in _questions(kind, some)]
-    made_up = _nonsense(pools.words, count // NONSENSE_EVERY, seed) if asked else []
+    made_up = _nonsense(words, nonsense, seed) if asked else []
     return asked + [
         Question(f"nonsense-{place:03}", query, (), "nonsense")
         for place, query in enumerate(made_up, 1)
     ]
 
 
-class _Pools(dict[str, list[_Probe]]):
+def _pools(catalogue: Catalogue, seed: int) -> tuple[dict[str, list[_Probe]], set[str]]:
     """All possible probes by kind, and every word of the notes."""
-
-    def __init__(self) -> None:
-        super().__init__((kind, []) for kind in KINDS)
-        self.words: set[str] = set()
-
-
-def _pools(catalogue: Catalogue, seed: int) -> _Pools:
-    pools = _Pools()
+    pools: dict[str, list[_Probe]] = {kind: [] for kind in KINDS[:-1]}
+    words: set[str] = set()
     names = catalogue.names()
     by_name = notes_by_name(names)
     paths = [path for path, _, _ in names]
     for path in sorted(random.Random(seed).sample(paths, min(MAX_NOTES, len(paths)))):
         note = catalogue.note(path)
-        text = note_prose(note.text, note.body)
-        pools.words.update(fold_case(text).split())
+        text = _COMMENT.sub(" ", _FENCE.sub("", note.text[note.body :]))
+        words.update(fold_case(text).split())
         pools["title"] += _asked([note.title], path)
         pools["alias"] += _asked(note.aliases, path)
         pools["typo"] += _asked([_misspelt(note.title, f"{seed}/{path}")], path)
@@ -108,9 +96,9 @@ def _pools(catalogue: Catalogue, seed: int) -> _Pools:
             if len((query := typed_query(heading)).split()) > 1 or is_unspaced(query)
         ]
         for sentence in prose_sentences(text):
-            pools["sentence"] += _asked([sentence.text], path)
+            pools["sentence"] += _asked([link_words(sentence)], path)
             pools["link"] += _around_links(sentence, path, by_name)
-    return pools
+    return pools, words
 
 
 def notes_by_name(names: Iterable[tuple[str, str, tuple[str, ...]]]) -> dict[str, str]:
@@ -133,8 +121,8 @@ def _asked(texts: Iterable[str], path: str) -> list[_Probe]:
     return [_Probe(query, path) for query in queries if is_searchable(query)]
 
 
-def _around_links(sentence: Sentence, path: str, by_name: Mapping[str, str]) -> Iterator[_Probe]:
-    for target, left in sentence.without_links():
+def _around_links(sentence: str, path: str, by_name: Mapping[str, str]) -> Iterator[_Probe]:
+    for target, left in without_links(sentence):
         found = by_name.get(fold_case(target))
         query = typed_query(left)
         if found and found != path and is_sentence(query):
@@ -178,7 +166,7 @@ def _share_out(
 def _shuffled(pool: Sequence[_Probe], seed: str) -> list[list[_Probe]]:
     groups: dict[str, list[_Probe]] = {}
     for each in pool:
-        groups.setdefault(each.asked, []).append(each)
+        groups.setdefault(fold_case(each.query), []).append(each)
     kept = [group for group in groups.values() if len({p.note for p in group}) <= MAX_SHARED]
     random.Random(seed).shuffle(kept)
     return kept
@@ -215,44 +203,27 @@ def _nonsense(words: set[str], count: int, seed: int) -> list[str]:
 # --- The words of a note, as a user would type them ---
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """A sentence as written, including its links."""
-
-    written: str
-
-    @property
-    def text(self) -> str:
-        """The sentence with links replaced by their words."""
-        return _LINK.sub(lambda link: link[2] or link[1], self.written)
-
-    def without_links(self) -> Iterator[tuple[str, str]]:
-        """The target of each link, with the sentence without that link."""
-        for link in _LINK.finditer(self.written):
-            left = self.written[: link.start()] + " " + self.written[link.end() :]
-            yield link[1].strip(), Sentence(left).text
+def link_words(sentence: str) -> str:
+    """A sentence with its links replaced by their words."""
+    return _LINK.sub(lambda link: link[2] or link[1], sentence)
 
 
-def note_prose(text: str, start: int = 0) -> str:
-    """The text of a note from `start`, without code and comments."""
-    return _COMMENT.sub(" ", _FENCE.sub("", text[start:]))
+def without_links(sentence: str) -> Iterator[tuple[str, str]]:
+    """The target of each link in a sentence, with the words of the sentence without that link."""
+    for link in _LINK.finditer(sentence):
+        left = sentence[: link.start()] + " " + sentence[link.end() :]
+        yield link[1].strip(), link_words(left)
 
 
-def prose_sentences(text: str) -> Iterator[Sentence]:
-    """The sentences of plain paragraphs that have a normal length."""
+def prose_sentences(text: str) -> Iterator[str]:
+    """The sentences of plain paragraphs that have a normal length, with their links as written."""
     for paragraph in re.split(r"\n\s*\n", text):
         lines = paragraph.strip("\n").split("\n")
         if not lines[0].strip() or any(map(_NOT_PROSE.match, lines)) or lines[0][:4].isspace():
             continue
-        for written in _END.split(" ".join(lines)):
-            sentence = Sentence(written.strip())
-            if is_sentence(typed_query(sentence.text)):
-                yield sentence
-
-
-def wikilink_targets(text: str) -> list[str]:
-    """The targets of the wikilinks in a text, as written."""
-    return [link[1].strip() for link in _LINK.finditer(text)]
+        for sentence in _END.split(" ".join(lines)):
+            if is_sentence(typed_query(link_words(sentence.strip()))):
+                yield sentence.strip()
 
 
 def typed_query(text: str) -> str:

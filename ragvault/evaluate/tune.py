@@ -18,22 +18,25 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import Any, Protocol
-
-from msgspec.structs import replace
+from typing import Any, NamedTuple
 
 from ragvault.config import toml
 from ragvault.config.settings import Config
 from ragvault.errors import UsageError
-from ragvault.evaluate import report
-from ragvault.evaluate.metrics import average
 from ragvault.evaluate.questions import Question
-from ragvault.evaluate.report import METRIC, Difference, by_kind, difference
-from ragvault.evaluate.run import ScoredAnswer
+from ragvault.evaluate.report import (
+    METRIC,
+    Difference,
+    ScoredAnswer,
+    average,
+    difference,
+    kind_differences,
+    summarize,
+)
+from ragvault.evaluate.run import Replay, with_values
 from ragvault.ports import NoProgress, Progress
 from ragvault.store.files import replace_file
 from ragvault.store.layout import RECEIPTS, tuned_file
@@ -51,64 +54,56 @@ _HEAD = (
 )
 
 
-class QuestionRanker(Protocol):
-    """Answers questions with any settings: a Replay, or a simulation in a test."""
-
-    def answers(self, config: Config, only: Sequence[int] | None = None) -> list[ScoredAnswer]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """What was tried and how it was judged. `changes` maps setting -> (before, after)."""
-
-    changes: Mapping[str, tuple[float, float]]
-    seed: int
-    searched: int  # questions of the first half
-    tried: int  # rankings
-    gain: float  # in the first half
-    judged: Difference
-    kinds: Mapping[str, Difference]
-    before: report.Summary
-    after: report.Summary
-    refusal: str = ""
-
-    @property
-    def accepted(self) -> bool:
-        return bool(self.changes) and not self.refusal
+def check_questions(questions: Sequence[Question], config: Config) -> None:
+    """Raises UsageError if there are too few questions or nothing to tune."""
+    judged = sum(any(each.grade > 0 for each in q.relevant) for q in questions)
+    if judged < MIN_QUESTIONS:
+        raise UsageError(
+            f"{judged} judged questions are too few to tell luck from gain; "
+            f"at least {MIN_QUESTIONS} are needed",
+            fix="judge more questions, or use probes of the vault: ragvault eval --write FILE",
+        )
+    if not knobs(config):
+        raise UsageError(
+            f"fuse.method = {config.fuse.method!r} has no weights", fix="choose another profile"
+        )
 
 
 def tune(
-    questions: Sequence[Question],
-    ranking: QuestionRanker,
-    config: Config,
+    replay: Replay,
     *,
     seed: int = 0,
     fixed: Collection[str] = (),
     progress: Progress | None = None,
-) -> Tuning:
+) -> dict[str, Any]:
     """Search on one half and judge on the other; `fixed` settings are not changed.
 
-    Raises UsageError if there are too few questions or nothing to tune.
+    Returns the receipt: everything needed to check the tuning. It has numbers only, and no text of
+    a note.
     """
-    check_questions(questions, config)
-    first, second = halves(questions, seed)
+    config = replay.config
+    first, second = halves(replay.questions, seed)
     free = [knob for knob in knobs(config) if knob.key not in fixed]
-    values, gain, tried = _search(ranking, config, free, first, seed, progress or NoProgress())
-    changes = {key: (setting_value(config, key), number) for key, number in values.items()}
-    base = ranking.answers(config, second)
-    now = ranking.answers(with_values(config, values), second) if values else base
-    return Tuning(
-        changes=changes,
-        seed=seed,
-        searched=len(first),
-        tried=tried,
-        gain=gain,
-        judged=difference(now, base, seed=seed),
-        kinds=by_kind(now, base),
-        before=report.summarize(base),
-        after=report.summarize(now),
-        refusal=_refusal(now, base, seed) if values else "no other weights are better",
-    )
+    values, gain, tried = _search(replay, free, first, seed, progress or NoProgress())
+    base = list(replay.answers(config, second))
+    now = list(replay.answers(with_values(config, values), second)) if values else base
+    judged, kinds = difference(now, base, seed=seed), kind_differences(now, base)
+    refusal = _refusal(judged, kinds, _held(base) - _held(now))
+    if not values:
+        refusal = "no other weights are better"
+    return {
+        "seed": seed,
+        "accepted": not refusal,
+        "refusal": refusal,
+        "settings": {key: [setting_value(config, key), new] for key, new in values.items()},
+        "searched": {"n": len(first), "rankings": tried, "gain": gain},
+        "judged": {
+            **judged._asdict(),
+            "kinds": {kind: each.mean for kind, each in kinds.items()},
+        },
+        "before": summarize(base),
+        "after": summarize(now),
+    }
 
 
 def halves(questions: Sequence[Question], seed: int) -> tuple[list[int], list[int]]:
@@ -129,16 +124,22 @@ def halves(questions: Sequence[Question], seed: int) -> tuple[list[int], list[in
 
 
 def _search(
-    ranking: QuestionRanker,
-    config: Config,
+    replay: Replay,
     free: Sequence[Knob],
     places: Sequence[int],
     seed: int,
     progress: Progress,
 ) -> tuple[Values, float, int]:
     """Change one weight at a time while the mean rises: the values, their gain, rankings tried."""
+
+    config = replay.config
+
+    def mean(values: Values) -> float:
+        answers = replay.answers(with_values(config, values), places)
+        return average(each.scores for each in answers).get(METRIC, 0.0)
+
     chance = random.Random(seed)
-    start = best = _mean(ranking.answers(config, places))
+    start = best = mean({})
     values: dict[str, float] = {}
     tried = 0
     for rounds in range(ROUNDS):
@@ -146,85 +147,40 @@ def _search(
         order = chance.sample(free, len(free))
         for done, knob in enumerate(order, rounds * len(free) + 1):
             progress.step("trying weights", done, ROUNDS * len(free))
-            here = values.get(knob.key, setting_value(config, knob.key))
-            for number in knob.near(here):
+            for number in knob.near(values.get(knob.key, setting_value(config, knob.key))):
                 tried += 1
-                mean = _mean(
-                    ranking.answers(with_values(config, {**values, knob.key: number}), places)
-                )
-                if mean > best + MIN_GAIN:
-                    best, values[knob.key] = mean, number
+                found = mean({**values, knob.key: number})
+                if found > best + MIN_GAIN:
+                    best, values[knob.key] = found, number
         if best == before:
             break
     kept = {key: number for key, number in values.items() if number != setting_value(config, key)}
     return kept, best - start, tried
 
 
-def _refusal(now: Sequence[ScoredAnswer], base: Sequence[ScoredAnswer], seed: int) -> str:
-    """Why a change is refused; empty if it is accepted."""
-    found = difference(now, base, seed=seed)
-    if found.low <= 0:
+def _refusal(judged: Difference, kinds: Mapping[str, Difference], lost: float) -> str:
+    """Why a change is refused; empty if it is accepted. `lost` of the held back are no more."""
+    if judged.low <= 0:
         return (
-            f"the change in {METRIC} ({found.mean:+.3f}) is within chance "
-            f"(95 % interval {found.low:+.3f} to {found.high:+.3f})"
+            f"the change in {METRIC} ({judged.mean:+.3f}) is within chance "
+            f"(95 % interval {judged.low:+.3f} to {judged.high:+.3f})"
         )
-    for kind, each in sorted(by_kind(now, base).items(), key=lambda item: item[1].mean):
+    for kind, each in sorted(kinds.items(), key=lambda item: item[1].mean):
         if each.mean < -POINT:
             return f"questions of the kind {kind or '(none)'} lose {-each.mean:.3f}"
-    lost = _held(base) - _held(now)
     return f"unanswerable questions are held back less often, by {lost:.0%}" if lost > POINT else ""
 
 
-def _held(answers: Sequence[ScoredAnswer]) -> float:
+def _held(answers: Iterable[ScoredAnswer]) -> float:
+    """The share of the unanswerable questions that are held back."""
     held = [each.held_back for each in answers if not each.question.relevant]
     return sum(held) / len(held) if held else 1.0
-
-
-def _mean(answers: Sequence[ScoredAnswer]) -> float:
-    return average(each.scores for each in answers).get(METRIC, 0.0)
-
-
-def check_questions(questions: Sequence[Question], config: Config) -> None:
-    """Raises UsageError if there are too few questions or nothing to tune."""
-    judged = sum(any(each.grade > 0 for each in q.relevant) for q in questions)
-    if judged < MIN_QUESTIONS:
-        raise UsageError(
-            f"{judged} judged questions are too few to tell luck from gain; "
-            f"at least {MIN_QUESTIONS} are needed",
-            fix="judge more questions, or use probes of the vault: ragvault eval --write FILE",
-        )
-    if not knobs(config):
-        raise UsageError(
-            f"fuse.method = {config.fuse.method!r} has no weights", fix="choose another profile"
-        )
-
-
-def receipt(tuning: Tuning) -> dict[str, Any]:
-    """Everything needed to check a tuning. It has numbers only, and no text of a note."""
-    return {
-        "seed": tuning.seed,
-        "accepted": tuning.accepted,
-        "refusal": tuning.refusal,
-        "settings": {key: list(pair) for key, pair in tuning.changes.items()},
-        "searched": {"n": tuning.searched, "rankings": tuning.tried, "gain": tuning.gain},
-        "judged": {
-            "metric": tuning.judged.metric,
-            "n": tuning.judged.n,
-            "mean": tuning.judged.mean,
-            "low": tuning.judged.low,
-            "high": tuning.judged.high,
-            "kinds": {kind: each.mean for kind, each in tuning.kinds.items()},
-        },
-        "before": dict(tuning.before),
-        "after": dict(tuning.after),
-    }
 
 
 # --- Which weights can be tuned ---
 
 
-@dataclass(frozen=True, slots=True)
-class Knob:
+class Knob(NamedTuple):
     """One setting that may be tuned, within its bounds."""
 
     key: str
@@ -283,20 +239,6 @@ def setting_value(config: Config, key: str) -> float:
     return float(found)
 
 
-def with_values(config: Config, values: Values) -> Config:
-    """The settings with these values."""
-    for key, number in values.items():
-        config = _put(config, key.split("."), number)
-    return config
-
-
-def _put(table: Any, path: list[str], number: float) -> Any:
-    name, *rest = path
-    here = getattr(table, name)
-    new = _put(here, rest, number) if rest else type(here)(number)
-    return replace(table, **{name: new})
-
-
 # --- Storing tuned settings ---
 
 
@@ -317,8 +259,6 @@ def keep_tuning(folder: Path, receipt: Mapping[str, Any]) -> Path:
 
 
 def _gain(judged: Mapping[str, Any]) -> str:
-    if judged["metric"] == "brier":
-        return f"brier {judged['before']:.4f} to {judged['after']:.4f} on {judged['n']} results"
     interval = f"[{judged['low']:+.4f}, {judged['high']:+.4f}]"
     return f"{judged['metric']} {judged['mean']:+.4f} {interval} on {judged['n']} questions"
 

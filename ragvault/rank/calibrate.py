@@ -10,8 +10,8 @@ is summed over the legs without their ranks. A share of what the other results o
 is subtracted (`others`), because a query that everything matches a little is answered by nothing.
 
 The evidence of a vector is measured from the cosine that unrelated texts have by the same model, so
-one curve holds for different models (docs/decisions.md); `ragvault tune --confidence` fits it to a
-vault. Scores and order do not change. Candidates below the floor are removed.
+one curve holds for different models (docs/decisions.md); `benchmarks.confidence --fit` fits it to
+judged questions. Scores and order do not change. Candidates below the floor are removed.
 """
 
 from __future__ import annotations

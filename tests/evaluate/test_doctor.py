@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 import shutil
 import sqlite3
-from datetime import datetime, timezone
 from pathlib import Path
 
-from vault_kit import indexed_sample, ragvault, sample, vault
+import pytest
+from evaluate_kit import GARDEN, vault_of
+from evaluate_kit import NOW as GARDEN_DAY
+from vault_kit import FAKE, indexed_sample, ragvault, sample, vault
 
 from ragvault.config.settings import Config, Walk
 from ragvault.evaluate import doctor
 from ragvault.evaluate.doctor import Finding, exit_code, fine
+from ragvault.index.tiers import Tiers
 from ragvault.vault import Vault
 
 __all__ = ["indexed_sample", "sample", "vault"]
-NOW = datetime(2026, 11, 16, tzinfo=timezone.utc)
 
 
 def folder_of(root: Path) -> Path:
@@ -34,7 +36,7 @@ def test_a_vault_in_which_all_is_well(sample):
     assert code == 0
     for part in ("libraries", "catalogue", "keyword index", "vector index"):
         assert parts[part]["state"] == "fine"
-    for signal in ("vector", "keyword", "code", "graph", "aliases", "backlinks", "community"):
+    for signal in ("vector", "keyword", "code", "graph", "backlinks", "community"):
         assert parts[signal]["state"] == "fine", parts[signal]
     assert parts["vault"]["message"] == "every file is indexed as it is now"
 
@@ -239,66 +241,142 @@ def test_the_worst_finding_is_the_exit_code():
     assert exit_code([behind, Finding("c", "broken", "")]) == 4
 
 
+# Links
+
+
+@pytest.mark.parametrize(("written", "said"), [("Label|note{}", True), ("gone{}|Label", False)])
+def test_doctor_tells_when_broken_links_work_the_other_way_round(
+    tmp_path, monkeypatch, written, said
+):
+    for name, value in {**FAKE, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
+        monkeypatch.setenv(name, value)
+    root = tmp_path / "vault"
+    root.mkdir()
+    for at in range(12):
+        text = "".join(f"[[{written.format(to)}]]\n" for to in range(12))
+        (root / f"note{at}.md").write_text(f"# Note {at}\n\n{text}")
+    assert ragvault("index", root, "-q").code == 0
+    assert ('label-first"' in ragvault("doctor", "--vault", root).out) == said
+    assert "144 broken" in ragvault("status", "--vault", root).out
+    if said:
+        (root / "dendron.yml").write_text("")
+        assert ragvault("index", root, "-q").code == 0
+        assert "label-first" not in ragvault("doctor", "--vault", root).out
+        assert "144 resolved" in ragvault("status", "--vault", root).out
+
+
 # Signals
 
 
-def signals(root: Path, *flags: str) -> dict[str, Finding]:
-    with Vault.open(root, flags=flags).corpus() as index:
-        return {each.part: each for each in doctor.check_signals(index, NOW, 14)}
+def signals(vault: Vault, count: int = 42) -> dict[str, Finding]:
+    return {each.part: each for each in doctor.check_signals(vault, GARDEN_DAY, count)}
+
+
+def broken(found: dict[str, Finding]) -> set[str]:
+    return {name for name, each in found.items() if each.state == "broken"}
+
+
+@pytest.fixture
+def garden(tmp_path):
+    return vault_of(tmp_path / "garden", GARDEN)
+
+
+def change(vault: Vault, *statements: str) -> None:
+    db = sqlite3.connect(vault.folder / "catalogue.sqlite")
+    with db:
+        for statement in statements:
+            db.execute(statement)
+    db.close()
+
+
+def test_in_a_sound_vault_every_signal_that_changes_an_order_is_fine(garden):
+    found = signals(garden)
+
+    wanted = ("name", "vector", "keyword", "graph", "backlinks", "importance")
+    assert {found[name].state for name in wanted} == {"fine"}
+    assert found["keyword"].message.endswith("and changed an order")
+    assert broken(found) == set()
+    assert set(found) == set(doctor.SIGNALS)
 
 
 def test_what_is_off_is_not_called_dead(sample):
-    found = signals(sample, "boost.backlinks.enabled=false", 'retrieve.legs=["keyword"]')
+    flags = "boost.backlinks.enabled=false", 'retrieve.legs=["keyword"]'
+    found = signals(Vault.open(sample, flags=flags), 14)
 
-    assert (found["backlinks"].state, found["vector"].state) == ("note", "note")
+    assert {found[name].state for name in ("backlinks", "vector")} == {"note"}
     assert found["backlinks"].message == "off in your settings"
+    assert found["keyword"].state == "fine"  # the only leg cannot be switched off
+    boosts = signals(Vault.open(sample, flags=["boost.enabled=false"]), 14)
+    assert boosts["recency"].message == "off in your settings"
 
 
-def test_a_signal_without_cause_is_worth_a_note(vault):
-    found = signals(vault)
+def test_a_signal_without_cause_is_worth_a_note_that_says_what_was_not_found(vault):
+    found = signals(Vault.open(vault), 14)["importance"]
 
-    assert found["importance"].state == "note"
-    assert found["importance"].message == "unused (no note has an importance property)"
-
-
-def test_a_signal_that_changes_an_order_is_fine(sample):
-    found = signals(sample)
-
-    assert {found[name].state for name in ("vector", "keyword", "graph")} == {"fine"}
-    assert found["keyword"].message.endswith("and changed an order")
+    assert found.state == "note"
+    assert re.fullmatch(
+        r"\d+ test searches found no notes with an importance property", found.message
+    )
 
 
-def test_a_signal_that_runs_and_changes_no_order_is_worth_a_note_that_says_so(vault):
-    """The only note with code is found by its words as well, so the leg decides nothing."""
-    found = signals(vault)["code"]
+def test_a_signal_that_runs_and_changes_no_order_is_worth_a_note_that_says_so(tmp_path):
+    """Weights so small that the boost is on and never decides."""
+    weak = vault_of(tmp_path / "garden", GARDEN, "boost.backlinks.weight=0.0000001")
+    found = signals(weak)["backlinks"]
 
     assert found.state == "note"
     assert re.fullmatch(r"no effect in \d+ test searches", found.message)
 
 
-def test_a_signal_that_never_fires_is_broken(vault):
-    with sqlite3.connect(folder_of(vault) / "catalogue.sqlite") as db:
-        db.execute("DELETE FROM link_stats")
-    db.close()
+def test_expansion_is_fine_only_if_it_changes_an_answer(tmp_path):
+    flags = ("query.expand.method=similarity", "query.expand.similarity=0.2")
+    strong = signals(vault_of(tmp_path / "a", GARDEN, *flags, "query.expand.embed=true"))
+    weak = signals(vault_of(tmp_path / "b", GARDEN, *flags, "query.expand.weight=0"))
 
-    found = signals(vault)
+    assert (strong["expansion"].state, weak["expansion"].state) == ("fine", "note")
+    assert weak["expansion"].message.startswith("no effect in")
 
-    assert found["backlinks"].state == "broken"
+
+def test_an_empty_link_table_is_caught(garden):
+    change(garden, "DELETE FROM links", "DELETE FROM link_stats")
+
+    found = signals(garden)
+
+    assert broken(found) == {"graph", "backlinks"}
     assert "--rebuild" in found["backlinks"].fix
 
 
-def test_a_leg_that_fails_is_broken_with_its_reason(vault, monkeypatch):
-    from ragvault.index.tiers import Tiers
+@pytest.mark.parametrize("name", ["vector", "backlinks"])
+def test_mismatched_keys_are_caught(garden, name, monkeypatch):
+    if name == "vector":
+        real = Tiers.search
 
+        def shifted(self, *args, **named):
+            lists = real(self, *args, **named)
+            return {tier: (ids + 1_000_000, scores) for tier, (ids, scores) in lists.items()}
+
+        monkeypatch.setattr(Tiers, "search", shifted)
+    else:
+        change(garden, "UPDATE link_stats SET note_id = note_id + 1000000")
+
+    assert broken(signals(garden)) == {name}
+
+
+def test_a_leg_that_fails_is_broken_with_its_reason(garden, monkeypatch):
     def fail(self, *args, **named):
         raise OSError("the disk is on fire")
 
     monkeypatch.setattr(Tiers, "search", fail)
-    found = signals(vault)
+    found = signals(garden)["vector"]
 
-    assert found["vector"].state == "broken"
-    assert "the disk is on fire" in found["vector"].message
+    assert found.state == "broken"
+    assert "the disk is on fire" in found.message
 
 
-def test_filters_that_work_share_a_line(vault):
-    assert "alias" in signals(vault)["filters"].message
+def test_a_vault_without_links_has_no_broken_graph(tmp_path):
+    notes = {f"{n}.md": f"# Thing {n}\n\nSome words about the thing of today." for n in range(14)}
+
+    found = signals(vault_of(tmp_path / "plain", notes, tier="keyword"), 20)
+
+    assert broken(found) == set()
+    assert {found[name].state for name in ("graph", "backlinks", "vector")} == {"note"}

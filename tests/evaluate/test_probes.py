@@ -15,11 +15,12 @@ from ragvault.config.settings import Config
 from ragvault.errors import UsageError
 from ragvault.evaluate.probes import (
     KINDS,
-    Sentence,
+    link_words,
     notes_by_name,
     probes,
     prose_sentences,
     typed_query,
+    without_links,
 )
 from ragvault.evaluate.questions import read_questions, write_questions
 from ragvault.query.understand import understand
@@ -104,7 +105,7 @@ def test_a_masked_link_asks_for_its_target_and_leaves_its_note_out(catalogue, ex
 
 def test_a_sentence_stands_in_its_note(catalogue, exam):
     for each in of(exam, "sentence"):
-        text = typed_query(Sentence(catalogue.note(each.relevant[0].note).text).text)
+        text = typed_query(link_words(catalogue.note(each.relevant[0].note).text))
         assert each.query in text
 
 
@@ -153,12 +154,12 @@ def test_what_is_typed_from_a_note_is_never_an_operator(text):
     ],
 )  # fmt: skip
 def test_sentences_are_prose(text, sentences):
-    assert [each.written for each in prose_sentences(text)] == sentences
+    assert list(prose_sentences(text)) == sentences
 
 
 def test_a_link_is_masked_and_its_neighbours_keep_their_words():
-    sentence = Sentence("Ask [[Ines]] about [[Home|the jar]] and ![[picture.png]].")
-    assert list(sentence.without_links()) == [
+    sentence = "Ask [[Ines]] about [[Home|the jar]] and ![[picture.png]]."
+    assert list(without_links(sentence)) == [
         ("Ines", "Ask   about the jar and ![[picture.png]]."),
         ("Home", "Ask Ines about   and ![[picture.png]]."),
     ]

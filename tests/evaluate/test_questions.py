@@ -3,7 +3,7 @@
 import pytest
 
 from ragvault.errors import UsageError
-from ragvault.evaluate.questions import read_beir, read_questions
+from ragvault.evaluate.questions import read_questions
 
 GOOD = '{"id": "q1", "query": "bread", "kind": "keyword", "relevant": [{"note": "a", "grade": 3}]}'
 
@@ -14,21 +14,6 @@ def lines(tmp_path):
         path = tmp_path / "questions.jsonl"
         path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
         return path
-
-    return write
-
-
-@pytest.fixture
-def beir(tmp_path):
-    def write(corpus=None, queries=None, qrels=None):
-        (tmp_path / "qrels").mkdir(exist_ok=True)
-        for name, text in {
-            "corpus.jsonl": corpus or '{"_id": "d1", "title": "Bread", "text": "flour"}\n',
-            "queries.jsonl": queries or '{"_id": "q1", "text": "what is bread?"}\n',
-            "qrels/test.tsv": qrels or "query-id\tcorpus-id\tscore\nq1\td1\t2\n",
-        }.items():
-            (tmp_path / name).write_text(text, "utf-8")
-        return tmp_path
 
     return write
 
@@ -78,36 +63,3 @@ def test_a_file_with_no_question_or_none_at_all_is_refused(lines, tmp_path):
         read_questions(lines(""))
     with pytest.raises(UsageError, match="cannot be read"):
         read_questions(tmp_path / "missing.jsonl")
-
-
-def test_a_beir_folder_is_read(beir):
-    collection = read_beir(beir())
-    assert [each.whole for each in collection.documents] == ["Bread\nflour"]
-    assert [(each.query, each.grades) for each in collection.questions] == [
-        ("what is bread?", {"d1": 2})
-    ]
-
-
-def test_a_question_nobody_judged_is_left_out(beir):
-    queries = '{"_id": "q1", "text": "bread"}\n{"_id": "q2", "text": "soup"}\n'
-    assert [each.id for each in read_beir(beir(queries=queries)).questions] == ["q1"]
-
-
-def test_judgements_need_no_heading_line(beir):
-    assert read_beir(beir(qrels="q1\td1\t1\n")).questions[0].grades == {"d1": 1}
-
-
-@pytest.mark.parametrize(
-    ("file", "text", "line"),
-    [
-        ("qrels", "query-id\tcorpus-id\tscore\nq1\td1\n", "test.tsv:2"),
-        ("qrels", "q1\td1\t1\nq1\td2\tgood\n", "test.tsv:2"),
-        ("qrels", "q9\td1\t1\n", "test.tsv:1"),
-        ("corpus", '{"_id": "d1", "text": "a"}\n{"_id": "d1", "text": "b"}\n', "corpus.jsonl:2"),
-        ("queries", '{"_id": "q1"}\n', "queries.jsonl:1"),
-    ],
-)
-def test_a_beir_line_that_is_not_sound_is_named(beir, file, text, line):
-    with pytest.raises(UsageError) as caught:
-        read_beir(beir(**{file: text}))
-    assert line in str(caught.value)

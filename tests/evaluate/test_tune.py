@@ -7,25 +7,25 @@ import random
 
 import numpy as np
 import pytest
-from evaluate_kit import FAKE, GARDEN, evaluator, question, vault_of
+from evaluate_kit import FAKE, GARDEN, NOW, question, vault_of, with_flags
 from msgspec.structs import replace
 
 from ragvault.cli.main import main
 from ragvault.config.ranking import KeywordEvidence
 from ragvault.config.settings import Config
 from ragvault.errors import UsageError
-from ragvault.evaluate.metrics import score
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.questions import write_questions
-from ragvault.evaluate.run import Replay, ScoredAnswer
+from ragvault.evaluate.report import ScoredAnswer, score
+from ragvault.evaluate.run import Replay, with_values
 from ragvault.evaluate.tune import (
     MIN_QUESTIONS,
     Knob,
+    check_questions,
     halves,
     knobs,
     setting_value,
     tune,
-    with_values,
 )
 from ragvault.vault import Vault
 
@@ -56,6 +56,7 @@ class Simulated:
             question(f"q{at}", f"{note}.md", kind=KINDS[at % len(KINDS)])
             for at, note in enumerate(right)
         ]
+        self.config = plain()
 
     def answers(self, config, only=None):
         places = np.arange(len(self.questions)) if only is None else np.array(only)
@@ -85,18 +86,18 @@ def test_on_shuffled_labels_nothing_is_changed_in_95_of_100_runs():
     runs, changed = 100, 0
     for seed in range(runs):
         ranking = Simulated(60, 10_000 + seed)  # of another seed than the draws of the judge
-        changed += tune(ranking.questions, ranking, plain(), seed=seed).accepted
+        changed += tune(ranking, seed=seed)["accepted"]
     assert changed <= runs * 0.05
 
 
 def test_a_gain_that_is_there_is_found_and_kept():
     ranking = Simulated(120, 1, vector=0.05, title=0.4)
 
-    found = tune(ranking.questions, ranking, plain())
+    found = tune(ranking)
 
-    assert found.accepted, found.refusal
-    assert found.judged.low > 0
-    before, after = found.changes["fuse.keyword.title"]
+    assert found["accepted"], found["refusal"]
+    assert found["judged"]["low"] > 0
+    before, after = found["settings"]["fuse.keyword.title"]
     assert after > before
 
 
@@ -108,22 +109,22 @@ def test_a_gain_for_most_that_costs_one_kind_is_refused():
         if each.kind == "paraphrase":
             ranking.evidence[at, right[at], PARTS.index("title")] -= 0.8
 
-    found = tune(ranking.questions, ranking, plain())
+    found = tune(ranking)
 
-    assert found.gain > 0
-    assert not found.accepted
-    assert "paraphrase" in found.refusal or "within chance" in found.refusal
+    assert found["searched"]["gain"] > 0
+    assert not found["accepted"]
+    assert "paraphrase" in found["refusal"] or "within chance" in found["refusal"]
 
 
 def test_what_is_set_above_the_tuning_is_not_turned():
     ranking = Simulated(120, 1, vector=0.05, title=0.4)
-    found = tune(ranking.questions, ranking, plain(), fixed={"fuse.keyword.title"})
-    assert "fuse.keyword.title" not in found.changes
+    found = tune(ranking, fixed={"fuse.keyword.title"})
+    assert "fuse.keyword.title" not in found["settings"]
 
 
 def test_the_same_seed_finds_the_same():
     ranking = Simulated(80, 5, title=0.3)
-    one, other = (tune(ranking.questions, ranking, plain(), seed=3) for _ in range(2))
+    one, other = (tune(ranking, seed=3) for _ in range(2))
     assert one == other
 
 
@@ -140,7 +141,7 @@ def test_halves_share_every_kind_and_no_question():
 def test_too_few_questions_are_refused():
     ranking = Simulated(MIN_QUESTIONS - 1, 0)
     with pytest.raises(UsageError, match="too few"):
-        tune(ranking.questions, ranking, plain())
+        check_questions(ranking.questions, plain())
 
 
 def test_every_knob_is_a_setting_and_stays_within_its_bounds():
@@ -269,15 +270,14 @@ def test_shuffled_answers_on_a_real_ranking_change_nothing(vault, exam):
     with vault.catalogue() as catalogue:
         asked = probes(catalogue, 60)
     asked = [each for each in asked if each.relevant]
-    with evaluator(vault, []).opened() as index:
-        changed = 0
-        for seed in range(5):
-            answers = [each.relevant for each in asked]
-            random.Random(seed).shuffle(answers)
-            mixed = [
-                type(each)(each.id, each.query, relevant, each.kind)
-                for each, relevant in zip(asked, answers, strict=True)
-            ]
-            ranking = Replay(mixed, index, evaluator(vault, []).now)
-            changed += tune(mixed, ranking, index.config, seed=seed).accepted
+    changed = 0
+    for seed in range(5):
+        answers = [each.relevant for each in asked]
+        random.Random(seed).shuffle(answers)
+        mixed = [
+            type(each)(each.id, each.query, relevant, each.kind)
+            for each, relevant in zip(asked, answers, strict=True)
+        ]
+        with Replay(with_flags(vault), mixed, NOW) as replay:
+            changed += tune(replay, seed=seed)["accepted"]
     assert changed == 0

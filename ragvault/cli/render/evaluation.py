@@ -1,13 +1,11 @@
-"""What `ragvault eval` and `ragvault tune` print, and the picture that `eval --plot` draws."""
+"""What `ragvault eval` and `ragvault tune` print."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from ragvault.cli.render.console import table
-from ragvault.errors import UsageError, install_command, with_extra
 from ragvault.text.printable import printable
 
 COLUMNS = {
@@ -21,20 +19,15 @@ COLUMNS = {
     "context_recall": "ctxR",
 }
 SHOWN = 10  # regressions of one profile; -v lists all
-SUFFIXES = (".png", ".svg")
-BLUE, RED, GREY = "#31688e", "#b5403a", "#8a8a8a"
-ROW = 0.32  # inches per bar
 
 
 def evaluation(found: Mapping[str, Any], *, full: bool) -> str:
-    """The whole report: profiles, kinds of question, differences, ablations, signals."""
+    """The whole report: profiles, kinds of question, differences, ablations."""
     profiles = found["profiles"]
     parts = [_sentence(found["overall"]), _overall(profiles), _kinds(found["kinds"])]
     parts += [_compared(found["comparisons"], full)] if found["comparisons"] else []
-    parts += [_ablated(found["ablations"], found["off"])] if found["ablations"] else []
-    parts += [_ablated_kinds(found["ablations"])] if found["ablations"] else []
-    parts += [_legs(found["legs"])] if found["legs"] else []
-    parts += [_signals(found["signals"])] if found["signals"] else []
+    if rows := found["ablations"]:
+        parts += [_ablated(rows, found["off"]), _ablated_kinds(rows)]
     return "\n\n".join(parts)
 
 
@@ -44,9 +37,6 @@ def warnings(found: Mapping[str, Any]) -> Iterator[str]:
     if unknown:
         some = ", ".join(map(printable, unknown[:3])) + (" …" if len(unknown) > 3 else "")
         yield f"{len(unknown)} judged notes are not in the index, so they cannot be found: {some}"
-    for each in found["signals"]:
-        if each["state"] == "dead":
-            yield f"{each['name']} never fired, though the notes give it cause; see ragvault doctor"
     for name, each in found["profiles"].items():
         if each["failed"]:
             yield f"{name}: {', '.join(each['failed'])} failed for some questions"
@@ -64,21 +54,9 @@ def tuning(receipt: Mapping[str, Any]) -> str:
         f"{judged['metric']} {judged['mean']:+.3f} {_interval(judged)}",
     ]
     kinds = [f"  {kind or '(none)'}: {shift:+.3f}" for kind, shift in judged["kinds"].items()]
-    return "\n".join([*lines, *_changes(receipt), *kinds, _end(receipt)])
-
-
-def confidence(receipt: Mapping[str, Any]) -> str:
-    """How a confidence fits before and after, and whether the new curve was kept."""
-    judged = receipt["judged"]
-    line = (
-        f"judged on {judged['n']} results of unseen questions: the squared error of the confidence "
-        f"goes from {judged['before']:.3f} to {judged['after']:.3f}"
-    )
-    return "\n".join([line, *_changes(receipt), _end(receipt)])
-
-
-def _changes(receipt: Mapping[str, Any]) -> list[str]:
-    return [f"  {key}: {old:g} -> {new:g}" for key, (old, new) in receipt["settings"].items()]
+    settings = receipt["settings"].items()
+    changes = [f"  {key}: {old:g} -> {new:g}" for key, (old, new) in settings]
+    return "\n".join([*lines, *changes, *kinds, _end(receipt)])
 
 
 def _end(receipt: Mapping[str, Any]) -> str:
@@ -180,31 +158,6 @@ def _regressions(comparison: Mapping[str, Any], full: bool) -> Iterator[str]:
         yield f"  and {len(lost) - len(shown)} more; -v lists them"
 
 
-def _legs(legs: Sequence[Mapping[str, Any]]) -> str:
-    """A row for all questions and one for each kind: the ranking, and what it gains over a leg."""
-    first = legs[0]["name"]
-    head = ["nDCG@10", "n", first]
-    for each in legs:
-        head += [each["against"], f"{first} minus it", "95 % interval"]
-    overall = [_leg_cells(each, each["alone"]["overall"]) for each in legs]
-    rows = [["all", *_leg_row(overall)]]
-    for kind in legs[0]["kinds"]:
-        cells = [_leg_cells(e["kinds"][kind], e["alone"]["kinds"][kind]) for e in legs]
-        rows.append([printable(kind) or "(none)", *_leg_row(cells)])
-    return table(head, rows)
-
-
-def _leg_cells(shift: Mapping[str, Any], alone: Mapping[str, Any]) -> list[str]:
-    score = alone["ndcg@10"]
-    whole = f"{score + shift['mean']:.3f}"
-    return [str(shift["n"]), whole, _share(score), f"{shift['mean']:+.3f}", _interval(shift)]
-
-
-def _leg_row(cells: Sequence[Sequence[str]]) -> list[str]:
-    number, whole = cells[0][:2]
-    return [number, whole, *(cell for each in cells for cell in each[2:])]
-
-
 def _ablated(rows: Sequence[Mapping[str, Any]], off: Sequence[str]) -> str:
     head = ["without", "", "nDCG@10", "worth", "95 % interval", "helps", "hurts"]
     cells = [
@@ -258,17 +211,6 @@ def _certainty(shift: Mapping[str, Any]) -> str:
     return "hurts" if shift["high"] < 0 else ""
 
 
-def _signals(signals: Sequence[Mapping[str, Any]]) -> str:
-    head = ["signal", "", "state", "fired", "asked", "moved"]
-    rows = [[each["name"], each["group"], each["state"], *_counts(each)] for each in signals]
-    return table(head, rows)
-
-
-def _counts(signal: Mapping[str, Any]) -> tuple[str, str, str]:
-    moved = f"{signal['moved']} of {signal['tried']}" if signal["tried"] else "-"
-    return str(signal["fired"]), str(signal["asked"]), moved
-
-
 def _interval(each: Mapping[str, Any]) -> str:
     return f"[{each['low']:+.3f}, {each['high']:+.3f}]"
 
@@ -283,108 +225,3 @@ def _share(value: float | None) -> str:
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.0%}"
-
-
-# --- the picture ---
-
-# Drawn with matplotlib, which only this needs (the extra `eval`):
-#
-#     profiles   nDCG@10 of each, with its latency
-#     kinds      nDCG@10 of each kind of question
-#     parts      what each is worth, with its 95 % interval; left of the line it does harm
-
-
-def check_plot_path(path: Path) -> None:
-    """Raises UsageError if no picture can be written to this path."""
-    if path.suffix.lower() not in SUFFIXES:
-        why = f"cannot draw {path}: its name must end in .png or .svg"
-        raise UsageError(why, fix="--plot report.svg")
-    if not path.resolve().parent.is_dir():
-        raise UsageError(f"there is no folder {path.resolve().parent}", fix="create it first")
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise UsageError(
-            "--plot needs matplotlib, which is not installed",
-            fix=install_command(with_extra("eval")),
-        ) from error
-
-
-def draw_report(found: Mapping[str, Any], path: Path) -> None:
-    """Draw the profiles, kinds and ablations of a report."""
-    check_plot_path(path)
-    from matplotlib.figure import Figure
-
-    panels = [
-        (panel, len(found[key]))
-        for key, panel in (
-            ("profiles", _profile_bars),
-            ("kinds", _kind_bars),
-            ("ablations", _part_bars),
-        )
-        # A single profile needs no panel: its kinds show it.
-        if len(found[key]) > (key == "profiles")
-    ]
-    sizes = [count + 2 for _, count in panels]
-    figure = Figure(figsize=(8, ROW * sum(sizes) + 0.9 * len(panels)), layout="constrained")
-    axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=sizes)[:, 0]
-    for (panel, _), axis in zip(panels, axes, strict=True):
-        panel(found, axis)
-    asked = found["overall"]["n"]
-    figure.suptitle(
-        f"{found['vault']}: {asked} questions, revision {found['revision']}", fontsize=11
-    )
-    figure.savefig(path, dpi=144)
-
-
-def _profile_bars(found: Mapping[str, Any], axis: Any) -> None:
-    reports = found["profiles"]
-    overall = [each["overall"] for each in reports.values()]
-    values = [each.get("ndcg@10", 0.0) for each in overall]
-    notes = [
-        f"{v:.3f}   {o['latency_ms']['p50']:.0f} ms" for v, o in zip(values, overall, strict=True)
-    ]
-    _bars(axis, list(reports), values, notes)
-    axis.set(xlim=(0, 1.22), xlabel="nDCG@10 (and median latency)", title="profiles")
-
-
-def _kind_bars(found: Mapping[str, Any], axis: Any) -> None:
-    kinds = {kind: of for kind, of in found["kinds"].items() if "ndcg@10" in of}
-    values = [of["ndcg@10"] for of in kinds.values()]
-    notes = [f"{of['ndcg@10']:.3f}   n = {of['n']}" for of in kinds.values()]
-    _bars(axis, [kind or "(none)" for kind in kinds], values, notes)
-    axis.set(xlim=(0, 1.22), xlabel="nDCG@10", title=f"kinds of question, {found['profile']}")
-
-
-def _part_bars(found: Mapping[str, Any], axis: Any) -> None:
-    rows = sorted(found["ablations"], key=lambda each: -each["mean"])
-    values = [each["mean"] for each in rows]
-    reach = [[e["mean"] - e["low"] for e in rows], [e["high"] - e["mean"] for e in rows]]
-    colours = [_colour(each) for each in rows]
-    names = [f"{each['part']} ({each['group']})" for each in rows]
-    axis.barh(names, values, xerr=reach, color=colours, ecolor="black", capsize=2, height=0.65)
-    axis.axvline(0, color="black", linewidth=0.8)
-    axis.invert_yaxis()
-    _plain(axis)
-    axis.set(xlabel="nDCG@10 lost without it, 95 % interval", title="what each part is worth")
-
-
-def _colour(row: Mapping[str, Any]) -> str:
-    if row["low"] > 0:
-        return BLUE
-    return RED if row["high"] < 0 else GREY
-
-
-def _bars(axis: Any, names: Sequence[str], values: Sequence[float], notes: Sequence[str]) -> None:
-    bars = axis.barh(names, values, color=BLUE, height=0.65)
-    axis.bar_label(bars, notes, padding=4, fontsize=8)
-    axis.invert_yaxis()
-    axis.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1.0])
-    _plain(axis)
-
-
-def _plain(axis: Any) -> None:
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.tick_params(labelsize=8)
-    axis.xaxis.label.set_fontsize(9)
-    axis.title.set_fontsize(10)

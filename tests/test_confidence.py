@@ -1,4 +1,4 @@
-"""Fitting the confidence: the curve that judged results call for, kept if unseen ones agree."""
+"""Fitting the confidence: the curve that judged results call for, and what it costs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.evaluate.confidence import Curve, Shown, brier, fit_curve
+from benchmarks.confidence import Curve, Shown, brier, fit_curve
 
 EVIDENCE = [at / 500 for at in range(1000)]
 
@@ -16,10 +16,7 @@ EVIDENCE = [at / 500 for at in range(1000)]
 def drawn(curve: Curve, seed: int = 0) -> list[Shown]:
     """Results that are right as often as the curve says."""
     chance = random.Random(seed)
-    return [
-        Shown(each, chance.random() < curve.confidence(each), str(at))
-        for at, each in enumerate(EVIDENCE)
-    ]
+    return [Shown(each, chance.random() < curve.confidence(each)) for each in EVIDENCE]
 
 
 @pytest.mark.parametrize("curve", [Curve(0.4, 8.0), Curve(0.9, 4.0), Curve(1.2, 15.0)])
@@ -39,7 +36,7 @@ def test_a_fitted_curve_costs_less_on_other_results_than_a_wrong_one():
 
 @given(st.lists(st.tuples(st.floats(0, 3), st.booleans()), max_size=40))
 def test_every_set_of_results_has_a_curve_that_settings_accept(pairs):
-    found = fit_curve([Shown(evidence, right, "q") for evidence, right in pairs])
+    found = fit_curve([Shown(evidence, right) for evidence, right in pairs])
 
     assert 0 <= found.threshold <= 5
     assert 0.5 <= found.steepness <= 50
@@ -48,5 +45,5 @@ def test_every_set_of_results_has_a_curve_that_settings_accept(pairs):
 def test_who_is_sure_and_right_costs_nothing():
     sharp = Curve(0.5, 50.0)
 
-    assert brier([Shown(1.0, True, "a"), Shown(0.0, False, "b")], sharp) < 1e-6
-    assert brier([Shown(1.0, False, "a"), Shown(0.0, True, "b")], sharp) > 0.99
+    assert brier([Shown(1.0, True), Shown(0.0, False)], sharp) < 1e-6
+    assert brier([Shown(1.0, False), Shown(0.0, True)], sharp) > 0.99
