@@ -325,9 +325,7 @@ class Vault:
         from ragvault.answer.public import public_response
         from ragvault.answer.vaults import search_vaults
 
-        answer = search_vaults(
-            [self], request, open_corpus, Vault.take_in_changes, require_fresh=require_fresh
-        )
+        answer = search_vaults([self], request, open_corpus, require_fresh=require_fresh)
         return public_response(answer, explain=explain)
 
     @contextmanager

@@ -329,7 +329,7 @@ def _answer(
     from ragvault.answer.vaults import record_access, search_vaults
     from ragvault.cli.render.results import Page, formatted, nul_paths
     from ragvault.types import SearchRequest
-    from ragvault.vault import Vault, open_once, vaults_to_search
+    from ragvault.vault import open_once, vaults_to_search
 
     def written(answer: SearchAnswer) -> str:
         return formatted(Page(answer, caller), typed.format)
@@ -355,7 +355,6 @@ def _answer(
             also=typed.also,
         ),
         open_index or open_once(),
-        Vault.take_in_changes,
         compare=_compare(typed),
         require_fresh=typed.require_fresh,
         written=written if typed.format in FOR_MODELS else None,
