@@ -33,7 +33,7 @@ from ragvault.ports import NoProgress, Progress
 from ragvault.service.events import Listener, NoEvents
 from ragvault.service.log import describe_unexpected
 from ragvault.types import Tier
-from ragvault.update.freshness import waiting
+from ragvault.update.freshness import folder_error, waiting
 from ragvault.update.graph import REGROUP
 from ragvault.update.notes import Report
 from ragvault.vault import Vault
@@ -78,8 +78,10 @@ class ChangeBatch:
                 paths = None
             if paths is not None and not paths:
                 return
-            if self._paths is not None:
-                self._paths = None if paths is None else self._paths.union(paths)
+            if paths is None:
+                self._paths = None
+            elif self._paths is not None:
+                self._paths.update(paths)
             self._last = now
             if self._first is None:
                 self._first = now
@@ -123,8 +125,10 @@ class VaultWatcher:
         self.last_change = 0.0  # when the last change was indexed, in seconds since 1970
         self.paused = 0  # how many other processes want to write this index now
         self._listener: Listener | None = None
-        self._ignored: frozenset[str] = frozenset()  # folders, as the last whole walk found them
-        self._compared_with: Config | None = None  # the settings of that walk
+        # Of the last whole walk: folders that are ignored, or cannot be read, and the settings.
+        self._ignored: frozenset[str] = frozenset()
+        self._closed: frozenset[str] = frozenset()
+        self._compared_with: Config | None = None
         self._folder_id: object = None  # of the folder that was listened to
         self._retry_at = 0.0
         self._compare_at = math.inf
@@ -183,6 +187,8 @@ class VaultWatcher:
             return
         elif folder_id != self._folder_id or (self._listener and not self._listener.is_alive):
             self._begin_again()  # a disk was mounted, a copy restored, or watchdog has failed
+        elif any(folder_error(self.root / folder) is None for folder in self._closed):
+            self.add_everything()
         elif time.monotonic() >= self._compare_at:
             with self._trying_again(None):
                 if self._differs():
@@ -254,6 +260,8 @@ class VaultWatcher:
             self.unfinished = lacks_vectors or report.communities_due or report.compact_due
             if walked.only is None:
                 self._ignored, self._compared_with = walked.ignored, self.config
+                closed = (path for path in walked.unreadable if path.endswith("/"))
+                self._closed = frozenset(closed)
             if report.anything:
                 self.last_change = time.time()
                 self._report(f"{_counts(report)}, {report.seconds:.1f} s")

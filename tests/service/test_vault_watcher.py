@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -205,6 +206,29 @@ def test_a_change_in_the_settings_of_the_vault_is_taken_over(watched):
     (watched.root / ".ragvault.toml").unlink()
 
     assert watched.finds("xerus")
+
+
+def test_the_notes_of_a_folder_that_cannot_be_read_are_kept_and_compared_when_it_can(
+    watched, monkeypatch
+):
+    closed = watched.root / "closed"
+    closed.mkdir()
+    (closed / "note.md").write_text("aurochs\n")
+    assert watched.finds("aurochs", "closed/note.md")
+    scandir = os.scandir
+
+    def refusing(path: object) -> object:
+        if str(path).rstrip("/") == str(closed):
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", refusing)
+        (closed / "note.md").write_text("bison\n")
+        watched.vault_watcher.add_everything()
+        assert soon(lambda: watched.vault_watcher._closed == {"closed/"})
+        assert watched.vault_watcher.vault.status().counts.notes > 1
+    assert watched.finds("bison", "closed/note.md")
 
 
 def test_settings_that_make_no_sense_are_said_and_the_rest_goes_on(watched):
