@@ -293,7 +293,6 @@ def measure(
 ) -> None:
     command = [RAGVAULT, "index", str(root), "--tier", tier]
     subprocess.run(command, env=environ, check=True, stdout=sys.stderr)
-    environ = {**environ, "RAGVAULT_WATCH__TIER": tier}
     stop(environ)
     turns, cold_steps = in_turns(root, environ, runs, peers), where_cold(root, environ, runs)
     with watcher(root, environ) as pid:

@@ -330,10 +330,6 @@ class LocalCorpus:
     def heads(self) -> Sequence[Head]:
         return self.catalogue.heads([note for note, _ in self.catalogue.notes_since(0)])
 
-    def pending_files(self) -> int:
-        """How many files differ from the index, by size and time; reads none of them."""
-        return sum(freshness.waiting(self.root, self.catalogue, self.config))
-
     def left_out(self, name: str) -> str:
         """Why a file of this name is not indexed; empty if there is none. Walks the vault."""
         from ragvault.answer.note_lookup import left_out

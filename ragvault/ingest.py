@@ -59,7 +59,7 @@ def ingest(
     engines: Engines,
     tier: Tier = "full",
     *,
-    look: Callable[[], Walked] | None = None,
+    walked: Walked | None = None,
     allow_empty: bool = False,
     regroup: float = 0.0,
     postpone_compact: bool = False,
@@ -67,9 +67,9 @@ def ingest(
 ) -> Report:
     """Bring the index up to date with the vault. The caller holds the writer's lock.
 
-    `look` replaces the walk, for a caller that knows what has changed. Communities are computed
-    again when at least the share `regroup` of the links has changed. After `time_limit` seconds no
-    more full vectors are embedded; everything else is finished (`Report.unembedded`).
+    `walked` is for a caller that has walked already, perhaps only some paths. Communities are
+    computed again when at least the share `regroup` of the links has changed. After `time_limit`
+    seconds no more full vectors are embedded; everything else is finished (`Report.unembedded`).
 
     Raises VaultEmptied where every note would be removed, unless `allow_empty`, and whatever
     `engines.progress` raises.
@@ -83,7 +83,7 @@ def ingest(
         catalogue,
         engines.config,
         progress,
-        look=look,
+        walked=walked,
         meanwhile=KeywordCatchUp(catalogue, engines),
         allow_empty=allow_empty,
     )
@@ -117,7 +117,7 @@ def update_catalogue(
     config: Config,
     progress: Progress,
     *,
-    look: Callable[[], Walked] | None = None,
+    walked: Walked | None = None,
     meanwhile: Callable[[], None] = lambda: None,
     allow_empty: bool = False,
 ) -> Report:
@@ -127,7 +127,8 @@ def update_catalogue(
     """
     now_ns = time.time_ns()
     progress.step("looking for notes")
-    walked = look() if look else walk(root, config.walk)
+    if walked is None or (walked.only is not None and not catalogue.last_run()):
+        walked = walk(root, config.walk)  # some paths say nothing to an index that has no others
     pending = compare(root, catalogue, walked, config, now_ns, allow_empty=allow_empty)
     prepared = prepare_all(root, [source.file for source in pending.to_read()], config)
     report = store(catalogue, pending, prepared, config, progress, meanwhile)

@@ -569,10 +569,6 @@ class Corpus(Protocol):
         """The names, tags and properties of all notes."""
         ...
 
-    def pending_files(self) -> int:
-        """How many files differ from the index, by size and time; reads none of them."""
-        ...
-
     def left_out(self, name: str) -> str:
         """Why a file of this name is not indexed; empty if there is none. Walks the vault."""
         ...

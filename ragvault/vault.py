@@ -142,7 +142,7 @@ class Vault:
         offline: bool = False,
         progress: Progress | None = None,
         engines: Engines | None = None,
-        look: Callable[[], Walked] | None = None,
+        walked: Walked | None = None,
         regroup: float = 0.0,
         postpone_compact: bool = False,
         command: str = "ragvault index",
@@ -161,8 +161,8 @@ class Vault:
         seconds no more full vectors are embedded; a later run goes on (`Report.unembedded`).
 
         A caller with many runs passes its own `engines`, which keep their models open; then
-        `offline` and `progress` are those of the engines. One that knows what has changed passes
-        `look` in place of a walk. `command` is who has the lock, for the message of another one.
+        `offline` and `progress` are those of the engines. One that has walked already, perhaps
+        only some paths, passes `walked`. `command` is who has the lock, for another one's message.
 
         `rebuild` rebuilds all caches from the catalogue, reusing stored vectors; a damaged
         catalogue is rebuilt from the vault, with the vectors that can still be read. A vault
@@ -177,11 +177,10 @@ class Vault:
         from ragvault.update.notes import Report
         from ragvault.update.recover import adopt_index, repair_catalogue
 
-        if look is None and not (self.folder / layout.CATALOGUE).exists() and not allow_empty:
+        if not (self.folder / layout.CATALOGUE).exists() and not allow_empty:
             walked = walk(self.root, self.settings.config.walk)
             if not walked.files:
-                return Report(skipped=tuple(walked.skipped))
-            look = lambda: walked  # noqa: E731
+                return Report(skipped=walked.skipped)
         engines = engines or self.engines(offline=offline, progress=progress)
         upto = min(tier or self.tier, at_most, key=TIERS.index)
         if upto != "keyword":
@@ -204,7 +203,7 @@ class Vault:
                     catalogue,
                     engines,
                     min(asked, at_most, key=TIERS.index),
-                    look=look,
+                    walked=walked,
                     allow_empty=allow_empty,
                     regroup=regroup,
                     postpone_compact=postpone_compact,
@@ -230,7 +229,7 @@ class Vault:
             self.index(
                 at_most=changes.tier,
                 engines=engines,
-                look=lambda: changes.walked,
+                walked=changes.walked,
                 regroup=inf,
                 postpone_compact=True,
                 command=BRIEF,
@@ -326,9 +325,7 @@ class Vault:
         from ragvault.answer.public import public_response
         from ragvault.answer.vaults import search_vaults
 
-        answer = search_vaults(
-            [self], request, open_corpus, Vault.take_in_changes, require_fresh=require_fresh
-        )
+        answer = search_vaults([self], request, open_corpus, require_fresh=require_fresh)
         return public_response(answer, explain=explain)
 
     @contextmanager

@@ -214,9 +214,12 @@ class Case:
             os.environ[f"RAGVAULT_{name.replace('.', '__').upper()}"] = value
         failed: list[Exception] = []
         watcher = VaultWatcher(Vault.open(self.root), NoProgress(), ModelPool())
-        watcher._retry = failed.append  # type: ignore[method-assign]
-        for step in (watcher.update, watcher.finish, watcher.tidy):
-            step(lambda: False)
+        watcher._report_error = failed.append  # type: ignore[method-assign]
+        try:
+            for step in (watcher.update, watcher.finish):
+                step(lambda: False)
+        finally:
+            watcher.stop_listening()
         if failed:
             raise failed[0]
 

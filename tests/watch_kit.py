@@ -30,7 +30,6 @@ SMALL = {
     "RAGVAULT_MODELS__EMBEDDER": "fake",
     "RAGVAULT_MODELS__STATIC": "fake",
     "RAGVAULT_WATCH__DEBOUNCE": "0.05",
-    "RAGVAULT_WATCH__BACKLOG": "always",  # whatever else this machine does
     "RAGVAULT_SEARCH__UPDATE": "off",  # changes are the watcher's work here
 }
 

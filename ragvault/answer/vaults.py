@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from math import inf
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from ragvault.answer.match import Match, find_matches, quoted
 from ragvault.answer.results import (
@@ -61,6 +61,10 @@ class SearchableVault(Protocol):
     @property
     def root(self) -> Path: ...
 
+    def take_in_changes(self, corpus: Any) -> int:
+        """Index the files that have changed, if they are few; how many files still wait."""
+        ...
+
     def record_access(self, results: Iterable[Candidate], now: float) -> None: ...
 
 
@@ -69,21 +73,12 @@ C = TypeVar("C", bound=Corpus)
 
 # Opens the index of a vault for one search, or returns one that stays open.
 OpenCorpus = Callable[[V], AbstractContextManager[C]]
-# Counts the files that wait to be indexed: by a walk, or from what a watcher knows. It may take in
-# a few of them first.
-CountPending = Callable[[V, C], int]
-
-
-def count_by_walk(vault: SearchableVault, corpus: Corpus) -> int:
-    """Compare every file of the vault with the index by size and time; reads none of them."""
-    return corpus.pending_files()
 
 
 def search_vaults(
     vaults: Sequence[V],
     request: SearchRequest,
     open_corpus: OpenCorpus[V, C],
-    count_pending: CountPending[V, C] = count_by_walk,
     *,
     compare: ComparePolicy = "small",
     require_fresh: bool = False,
@@ -101,7 +96,7 @@ def search_vaults(
     answers = []
     for vault in vaults:
         with open_corpus(vault) as corpus:
-            pending, partial = _freshness(vault, corpus, count_pending, policy)
+            pending, partial = _freshness(vault, corpus, policy)
             if require_fresh and (pending or partial):
                 raise IndexBehind(vault.root, changed_files(pending) if pending else partial)
             answers.append(_vault_answer(vault, request, corpus, pending, partial))
@@ -159,7 +154,7 @@ def _of_vaults(
 
 
 def _freshness(
-    vault: V, corpus: C, count_pending: CountPending[V, C], policy: ComparePolicy
+    vault: SearchableVault, corpus: Corpus, policy: ComparePolicy
 ) -> tuple[int | None, str]:
     """How many files wait to be indexed, and which part of the index does not cover all notes.
 
@@ -172,7 +167,7 @@ def _freshness(
     if policy != "always" and not small:
         return None, ""
     corpus.refresh()
-    return count_pending(vault, corpus), _partial(corpus)
+    return vault.take_in_changes(corpus), _partial(corpus)
 
 
 def _partial(corpus: Corpus) -> str:

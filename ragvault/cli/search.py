@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ragvault.answer.results import SearchAnswer
-    from ragvault.answer.vaults import ComparePolicy, CountPending, OpenCorpus
+    from ragvault.answer.vaults import ComparePolicy, OpenCorpus
     from ragvault.cli.render.results import Page
     from ragvault.corpus import LocalCorpus
     from ragvault.vault import Vault
@@ -308,7 +308,6 @@ def answer_search(
     typed: SearchArguments,
     caller: Caller,
     open_index: OpenCorpus[Vault, LocalCorpus] | None = None,
-    count_pending: CountPending[Vault, LocalCorpus] | None = None,
     remember: Callable[[SearchAnswer], None] = lambda _: None,
 ) -> Reply:
     """The whole search, its errors included, for any process that answers it.
@@ -316,7 +315,7 @@ def answer_search(
     `remember` gets the answer before it is written.
     """
     try:
-        return _answer(typed, caller, open_index, count_pending, remember)
+        return _answer(typed, caller, open_index, remember)
     except RagvaultError as error:
         return Reply("", tuple(console.error_lines(error)), error.exit_code)
 
@@ -325,13 +324,12 @@ def _answer(
     typed: SearchArguments,
     caller: Caller,
     open_index: OpenCorpus[Vault, LocalCorpus] | None = None,
-    count_pending: CountPending[Vault, LocalCorpus] | None = None,
     remember: Callable[[SearchAnswer], None] = lambda _: None,
 ) -> Reply:
     from ragvault.answer.vaults import record_access, search_vaults
     from ragvault.cli.render.results import Page, formatted, nul_paths
     from ragvault.types import SearchRequest
-    from ragvault.vault import Vault, open_once, vaults_to_search
+    from ragvault.vault import open_once, vaults_to_search
 
     def written(answer: SearchAnswer) -> str:
         return formatted(Page(answer, caller), typed.format)
@@ -357,7 +355,6 @@ def _answer(
             also=typed.also,
         ),
         open_index or open_once(),
-        count_pending or Vault.take_in_changes,
         compare=_compare(typed),
         require_fresh=typed.require_fresh,
         written=written if typed.format in FOR_MODELS else None,

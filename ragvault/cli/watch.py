@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import Enum
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,13 +27,6 @@ app = typer.Typer()
 # count only without RAGVAULT_HOME.
 PLACES = ("HOME", "RAGVAULT_HOME")
 XDG_PLACES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
-
-
-class Unit(str, Enum):
-    """The service managers for which --print-unit has a unit."""
-
-    systemd = "systemd"
-    launchd = "launchd"
 
 
 @app.command()
@@ -65,10 +57,6 @@ def watch(
             help="Show whether a watcher runs, and its state. Exits with 1 if none runs.",
         ),
     ] = False,
-    print_unit: Annotated[
-        Unit | None,
-        typer.Option("--print-unit", help="Print a unit that starts the watcher at every login."),
-    ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
@@ -86,11 +74,6 @@ def watch(
         _show_status(json)
     elif stop:
         _stop(json)
-    elif print_unit:
-        from ragvault.service.process import LOGIN_UNITS
-
-        roots = [vault.root for vault in _open_vaults(vaults or ())]
-        console.out(LOGIN_UNITS[print_unit.value](roots))
     elif resident:
         _run_resident()
     elif daemon:
@@ -102,9 +85,8 @@ def watch(
 def _run(vaults: Sequence[Vault]) -> None:
     from ragvault.service.watcher import run_watcher
 
-    settings = [vault.settings.config.watch for vault in vaults]
-    with _log(settings[0].log_bytes) as log:
-        run_watcher(vaults, _answer, log, threads=max(each.threads for each in settings))
+    with _log() as log:
+        run_watcher(vaults, _answer, log)
 
 
 def _run_resident() -> None:
@@ -113,19 +95,18 @@ def _run_resident() -> None:
     from ragvault.errors import UsageError
     from ragvault.service.watcher import run_watcher
 
-    settings = load_settings().config
-    idle = duration_seconds(settings.service.resident)
+    idle = duration_seconds(load_settings().config.service.resident)
     if not idle:
         raise UsageError('service.resident is "off"', fix='set it to a time such as "10m"')
-    with _log(settings.watch.log_bytes) as log:
-        run_watcher((), _answer, log, threads=settings.watch.threads, idle=idle)
+    with _log() as log:
+        run_watcher((), _answer, log, idle)
 
 
 @contextmanager
-def _log(size: int) -> Iterator[WatchLog]:
+def _log() -> Iterator[WatchLog]:
     from ragvault.service.log import WatchLog, watch_log_path
 
-    log = WatchLog(watch_log_path(), size, echo=not console.is_quiet())
+    log = WatchLog(watch_log_path(), echo=not console.is_quiet())
     try:
         yield log
     finally:
@@ -147,7 +128,7 @@ def _answer(
     def remember(answer: SearchAnswer) -> None:
         state.last.remember(caller.session, list(map(_opened, answer.results)))
 
-    reply = answer_search(typed, caller, state.indexes, state.pending, remember)
+    reply = answer_search(typed, caller, state.indexes, remember)
     return reply._asdict()
 
 

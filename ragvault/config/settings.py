@@ -206,17 +206,11 @@ class Models(Table, frozen=True):
 
 
 class Watch(Table, frozen=True):
-    """How a watcher keeps indexes true, and answers searches; times in seconds."""
+    """How a watcher keeps indexes true; times in seconds."""
 
     events: Literal["native", "polling"] = "native"
     debounce: Seconds = 0.3
-    patience: Seconds = 5.0
-    reconcile: Seconds = 300.0
     polling: Seconds = 2.0
-    backlog: Literal["idle", "always", "off"] = "idle"
-    answer: bool = True
-    threads: Positive = 3
-    log_bytes: Bytes = 1_000_000
 
 
 class Service(Table, frozen=True):

@@ -30,7 +30,7 @@ from ragvault.answer.results import changed_files
 from ragvault.answer.status import Status
 from ragvault.config import folders
 from ragvault.config.load import load_settings
-from ragvault.config.settings import Config, Walk
+from ragvault.config.settings import Config
 from ragvault.engines import Engines
 from ragvault.errors import (
     DISTRIBUTION,
@@ -45,7 +45,6 @@ from ragvault.evaluate.report import ScoredAnswer, is_reordered
 from ragvault.evaluate.run import BOOSTS, Replay, ablations, parts_off, with_values
 from ragvault.notes.links import Order, find_wiki
 from ragvault.notes.resolve import Resolver
-from ragvault.notes.walk import IncrementalWalk
 from ragvault.ports import CacheBroken, NoProgress, Progress
 from ragvault.rank.pipeline import outcome_of
 from ragvault.store.caches import KEYWORD, vector_cache
@@ -176,7 +175,7 @@ def _diagnose(vault: Vault, now: datetime, progress: Progress) -> Iterator[Findi
     progress.step("checking the index")
     status = vault.status()
     if not status.pending.why:
-        yield check_watching(Path(status.root), config.walk)
+        yield check_watching(Path(status.root))
     with vault.catalogue() as catalogue:
         found = list(check_index(catalogue, Engines(vault.folder, vault.settings), status))
         found += check_link_order(catalogue, config.links.order)
@@ -313,14 +312,12 @@ def _nearest_existing(folder: Path) -> Path:
     return next(above for above in (folder, *folder.parents) if above.exists())
 
 
-def check_watching(root: Path, settings: Walk) -> Finding:
-    """Whether the system can watch every folder of a vault that is not ignored."""
+def check_watching(root: Path) -> Finding:
+    """Whether the system can watch every folder of a vault, ignored ones as well."""
     if sys.platform != "linux" or not INOTIFY.exists():
         return fine("watching", "this system reports changes without a limit")
     limit = int(INOTIFY.read_text())
-    seen = IncrementalWalk(root, settings)
-    seen.walk()
-    count = seen.folders
+    count = sum(1 for _ in os.walk(root))
     if count > limit // 2:  # other programs of the same user share the limit
         message = (
             f"{count:,} folders, but the system allows {limit:,} watches; ragvault watch polls"

@@ -1,8 +1,5 @@
 """Walk: which files of a vault are notes.
 
-    walk              the whole vault
-    IncrementalWalk   the same, listing again only the folders that may have changed
-
 A walk lists folders and reads sizes and times. It opens only ignore files and Obsidian's settings,
 and writes nothing. A file that looks like a note and cannot be indexed is skipped with a reason
 (read.py has the words). What the owner ignores (ignore.py) is `excluded`: notes, and folders as one
@@ -13,15 +10,17 @@ where it is, and one that leaves the vault is not part of it. So a walk cannot e
 
 If a folder cannot be listed, nothing is known about its notes. It is in `unreadable`, as is a note
 whose content is in the cloud, so that they are not taken for deleted.
+
+A walk of some paths only (a watcher knows which have changed) lists the folders they are in, and
+finds what a whole walk finds of them. What depends on other files as well takes a whole walk.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -56,7 +55,8 @@ INLINE_BYTES = 4096
 class Walked:
     """What a walk found. `files` are sorted by path, and no two have the same one.
 
-    `unreadable` are paths about which nothing is known now; a folder ends in `/`.
+    `unreadable` are paths about which nothing is known now, `ignored` those that were not looked
+    into; a folder ends in `/`. `only` are the paths that were looked at; None: the whole vault.
     """
 
     files: tuple[File, ...] = ()
@@ -65,6 +65,8 @@ class Walked:
     unreadable: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
     unread: Mapping[str, int] = field(default_factory=dict)  # other documents, by suffix
+    ignored: frozenset[str] = frozenset()
+    only: frozenset[str] | None = None
 
 
 class Folder(NamedTuple):
@@ -91,24 +93,36 @@ class WalkState:
     unreadable: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
-    links: int = 0
-    shared: set[tuple[int, int]] = field(default_factory=set)  # files with more than one name
+    ignored: set[str] = field(default_factory=set)
+    only: frozenset[str] | None = None
+    names: Mapping[str, set[str]] = field(default_factory=dict)  # that lead to `only`, by folder
+    is_shared: bool = False  # a file has more than one name
 
     def skip(self, path: str, reason: str, detail: str = "") -> None:
         self.skipped.append(Skipped(printable(path), reason, detail))
 
 
-def walk(root: Path, settings: config.Walk) -> Walked:
-    """Every note of the vault, and what was left out. Raises where the vault cannot be listed."""
-    state, top = begin_walk(root, settings)
-    todo = [top]
+def walk(root: Path, settings: config.Walk, only: Collection[str] | None = None) -> Walked:
+    """Every note of the vault, and what was left out. Raises where the vault cannot be listed.
+
+    `only`: of these paths alone. They are as in `File.path`.
+    """
+    top = real_folder(root)
+    extensions = tuple(extension.lower() for extension in settings.extensions)
+    state = WalkState(top, extensions, settings.max_bytes, ignore_files(settings))
+    if only is not None:
+        state.only, state.names = frozenset(only), names_by_folder(only)
+    layers, state.warnings = base_layers(top, settings)
+    todo = [Folder("", "", layers)]
     while todo:  # a list and not calls: nesting has no limit
         todo.extend(visit(state, todo.pop()))
+    if only is not None and (state.is_shared or state.blockless):
+        return walk(root, settings)  # another name has changed too; others show what no blocks mean
     return finish(state)
 
 
-def begin_walk(root: Path, settings: config.Walk) -> tuple[WalkState, Folder]:
-    """A walk that has seen nothing yet, and the folder it begins in. Raises as `walk`."""
+def real_folder(root: Path) -> str:
+    """The folder of a vault without links. Raises VaultNotFound and VaultUnreadable."""
     try:
         top = os.path.realpath(root, strict=True)
     except (FileNotFoundError, NotADirectoryError):
@@ -119,10 +133,19 @@ def begin_walk(root: Path, settings: config.Walk) -> tuple[WalkState, Folder]:
         raise VaultUnreadable(root, error.strerror or str(error)) from error
     if not Path(top).is_dir():
         raise VaultNotFound(f"{root} is not a folder", fix="name the folder that holds the notes")
-    extensions = tuple(extension.lower() for extension in settings.extensions)
-    state = WalkState(top, extensions, settings.max_bytes, ignore_files(settings))
-    layers, state.warnings = base_layers(top, settings)
-    return state, Folder("", "", layers)
+    return top
+
+
+def names_by_folder(paths: Collection[str]) -> Mapping[str, set[str]]:
+    """The names that lead to these paths, in each folder on the way (as in `Folder.path`)."""
+    names: defaultdict[str, set[str]] = defaultdict(set)
+    for path in paths:
+        while path:
+            above, _, name = path.rpartition("/")
+            # A note that iCloud takes away leaves a stub of another name.
+            names[f"{above}/" if above else ""].update((name, f".{name}.icloud"))
+            path = above
+    return names
 
 
 def visit(state: WalkState, folder: Folder) -> Iterator[Folder]:
@@ -134,8 +157,11 @@ def visit(state: WalkState, folder: Folder) -> Iterator[Folder]:
         if not folder.disk:
             raise VaultUnreadable(Path(state.root), error.strerror or str(error)) from error
         lose(state, folder.path, error)
-    else:
-        yield from sort_out(state, folder, entries)
+        return
+    if state.only is not None:
+        names = state.names.get(folder.path, set()) | state.ignore_files
+        entries = [each for each in entries if normalize("NFC", each.name) in names]
+    yield from sort_out(state, folder, entries)
 
 
 def sort_out(state: WalkState, folder: Folder, entries: list[os.DirEntry[str]]) -> Iterator[Folder]:
@@ -151,6 +177,7 @@ def sort_out(state: WalkState, folder: Folder, entries: list[os.DirEntry[str]]) 
         try:
             if entry.is_dir(follow_symlinks=False):
                 if source := layers.ignored_by(path, name, folder=True):
+                    state.ignored.add(f"{path}/")
                     exclude(state, path, name, source, folder=True)
                 elif has_valid_name(state, path):
                     yield Folder(f"{path}/", f"{folder.disk}{disk}/", layers)
@@ -199,8 +226,7 @@ def note(state: WalkState, path: str, disk: str, entry: os.DirEntry[str]) -> Non
             state.skip(path, read.UNREADABLE, "Permission denied")
             state.unreadable.add(path)
             return
-        if status.st_nlink > 1:
-            state.shared.add((status.st_dev, status.st_ino))
+        state.is_shared |= status.st_nlink > 1
         take(state, read.seen_file(path, disk, status), status)
 
 
@@ -226,7 +252,6 @@ def take(state: WalkState, file: File, status: os.stat_result) -> None:
 
 def link(state: WalkState, path: str, entry: os.DirEntry[str], *, is_note: bool) -> None:
     """A link with the name of a note, or to a folder: never followed, only recognised."""
-    state.links += 1
     try:
         target = os.path.realpath(entry.path, strict=True)
     except OSError:
@@ -314,6 +339,8 @@ def finish(state: WalkState) -> Walked:
         frozenset(state.unreadable),
         tuple(sorted(state.warnings)),
         dict(sorted(state.unread.items())),
+        frozenset(state.ignored),
+        state.only,
     )
 
 
@@ -329,208 +356,3 @@ def notes_in(root: Path, excluded: Skipped, settings: config.Walk) -> Iterator[s
         for name in files:
             if name.lower().endswith(extensions):
                 yield printable(f"{inside}/{normalize('NFC', name)}")
-
-
-# --- Walking again ---
-
-
-class Listing(NamedTuple):
-    """One folder as it was listed, without what is in the folders inside it."""
-
-    folder: Folder
-    inner: frozenset[str]  # `disk` of the folders in it
-    files: tuple[File, ...]
-    blockless: tuple[tuple[int, File], ...]
-    devices: frozenset[int]
-    skipped: tuple[Skipped, ...]
-    excluded: tuple[Skipped, ...]
-    unreadable: frozenset[str]
-    warnings: tuple[str, ...]
-    unread: Mapping[str, int]
-    links: int
-    shared: frozenset[tuple[int, int]]
-
-    @property
-    def is_uncertain(self) -> bool:
-        """Whether it may change without an event in this folder."""
-        odd = self.links or self.shared or self.unreadable or self.blockless or self.warnings
-        return bool(odd)
-
-
-@dataclass(slots=True)
-class Changed:
-    """What may have changed. Folders are named as in `Folder.disk`; "" is the vault itself."""
-
-    everything: bool = False
-    listed: set[str] = field(default_factory=set)
-    relisted: set[str] = field(default_factory=set)
-
-
-class IncrementalWalk:
-    """A walk that is repeated. Any thread may report changes and walk.
-
-    The result equals that of `walk` as long as every change was reported with `mark_changed`:
-
-        a change in a folder      that folder is listed again
-        a folder itself           the folder above it, and everything in it
-        an ignore file            everything, because its rules reach all folders below it
-        a link, or something      its folder, every time, because its target may change elsewhere
-        unreadable
-        a folder without events   that folder, every time
-        a second hard link        everything, the first time: the other name may be anywhere
-
-    Nobody can report that a note got a second name outside the vault and was changed through it.
-    `watched` gives the folders for which changes are reported, as in `Folder.disk`; None means all.
-    """
-
-    def __init__(self, root: Path, settings: config.Walk) -> None:
-        self._root, self.settings = root, settings
-        self._listings: dict[str, Listing] = {}
-        self._walked: Walked | None = None
-        self.watched: Callable[[], frozenset[str]] | None = None
-        self._base: tuple[Layers, tuple[str, ...]] | None = None
-        self._more_shared = False
-        self._rules: frozenset[str] = frozenset()
-        self._changed = Changed(everything=True)
-        self._marking, self._walking = threading.Lock(), threading.Lock()
-
-    def mark_changed(self, path: str, folder: bool = False) -> None:
-        """Something happened to this path, relative to the vault and as the disk has it.
-
-        "" is the vault itself: nothing is known about it any more.
-        """
-        above, _, name = path.rpartition("/")
-        with self._marking:
-            self._changed.everything |= not path or name in self._rules
-            self._changed.listed.add(f"{above}/" if above else "")
-            if folder:
-                self._changed.relisted.add(f"{path}/")
-
-    @property
-    def folders(self) -> int:
-        """How many folders were listed, the vault itself included: all but the ignored ones."""
-        return len(self._listings)
-
-    def unwatched(self) -> frozenset[str] | None:
-        """Folders that are listed but not watched; None while that is unknown.
-
-        They are ignored by the rules with which watching began, and no longer by the current ones.
-        """
-        if self.watched is None:
-            return frozenset()
-        with self._walking:
-            watched = self.watched()
-            with self._marking:
-                if self._changed != Changed():
-                    return None
-            return frozenset(
-                disk
-                for disk in self._listings.keys() - watched
-                if self._listings[disk].folder.path not in self._listings[disk].unreadable
-            )
-
-    def walk(self) -> Walked:
-        """What `walk` finds; the very same object while nothing is another. Raises as it does."""
-        with self._walking:
-            with self._marking:
-                changed, self._changed = self._changed, Changed()
-            try:
-                return self._look(changed)
-            except BaseException:
-                self.mark_changed("")
-                raise
-
-    def _look(self, changed: Changed) -> Walked:
-        state, top = begin_walk(self._root, self.settings)
-        base = (top.layers, tuple(state.warnings))  # the list itself will have every folder's
-        if changed.everything or self._walked is None or base != self._base:
-            self._base, self._rules = base, state.ignore_files
-            self._list_all(top, state)
-        else:
-            self._more_shared = False
-            self._list_each(self._uncertain_folders(changed), state)
-            if self._more_shared:
-                self._list_all(top, state)
-        if self._walked is None:
-            self._walked = finish(self._joined(state))
-        return self._walked
-
-    def _list_all(self, top: Folder, state: WalkState) -> None:
-        self._listings, self._walked = {}, None
-        self._list_each([top], state)
-
-    def _list_each(self, todo: list[Folder], state: WalkState) -> None:
-        while todo:
-            todo.extend(self._list(todo.pop(), state))
-
-    def _uncertain_folders(self, changed: Changed) -> list[Folder]:
-        """The folders to list: those that events name, if known, and the uncertain ones."""
-        for folder in changed.relisted:
-            self._forget(folder)
-        wanted = {self._nearest(folder) for folder in changed.listed}
-        wanted.update(disk for disk, listing in self._listings.items() if listing.is_uncertain)
-        if self.watched is not None:
-            wanted.update(self._listings.keys() - self.watched())
-        return [self._listings[disk].folder for disk in sorted(wanted)]
-
-    def _nearest(self, folder: str) -> str:
-        """The folder itself, or the one above it that is known: it will show what is in it."""
-        while folder and folder not in self._listings:
-            folder = folder[: folder.rstrip("/").rfind("/") + 1]
-        return folder
-
-    def _list(self, folder: Folder, whole: WalkState) -> list[Folder]:
-        """List one folder; returns the folders in it that are not known."""
-        state = WalkState(whole.root, whole.extensions, whole.max_bytes, whole.ignore_files)
-        inner = list(visit(state, folder))
-        was = self._listings.get(folder.disk)
-        now = _listing(folder, inner, state)
-        if now != was:
-            self._walked = None
-            self._listings[folder.disk] = now
-            for gone in was.inner - now.inner if was else ():
-                self._forget(gone)
-            self._more_shared |= bool(now.shared - was.shared if was else now.shared)
-        for each in inner:  # other rules than it was listed by
-            if each.disk in self._listings and self._listings[each.disk].folder != each:
-                self._forget(each.disk)
-        return [each for each in inner if each.disk not in self._listings]
-
-    def _forget(self, folder: str) -> None:
-        """A folder, with what is in it: its listing says nothing any more."""
-        todo = [folder]
-        while todo:
-            listing = self._listings.pop(todo.pop(), None)
-            if listing is not None:
-                self._walked = None
-                todo.extend(listing.inner)
-
-    def _joined(self, state: WalkState) -> WalkState:
-        """Every folder's part in one walk."""
-        for listing in self._listings.values():
-            state.files.extend(listing.files)
-            state.blockless.extend(listing.blockless)
-            state.devices.update(listing.devices)
-            state.skipped.extend(listing.skipped)
-            state.excluded.extend(listing.excluded)
-            state.unreadable.update(listing.unreadable)
-            state.warnings.extend(listing.warnings)
-            state.unread.update(listing.unread)
-        return state
-
-
-def _listing(folder: Folder, inner: list[Folder], state: WalkState) -> Listing:
-    return Listing(
-        folder,
-        frozenset(each.disk for each in inner),
-        tuple(state.files),
-        tuple(state.blockless),
-        frozenset(state.devices),
-        tuple(state.skipped),
-        tuple(state.excluded),
-        frozenset(state.unreadable),
-        tuple(state.warnings),
-        dict(state.unread),
-        state.links,
-        frozenset(state.shared),
-    )

@@ -67,4 +67,4 @@ def may_start(environ: Mapping[str, str]) -> bool:
         config = load_settings(environ=environ).config
     except ConfigError:
         return False  # the search itself reports it
-    return config.service.resident != "off" and config.watch.answer
+    return config.service.resident != "off"

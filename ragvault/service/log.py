@@ -19,6 +19,7 @@ from ragvault.ports import NoProgress
 from ragvault.store.files import make_file, make_folder
 
 LOG_FILE = "watch.log"
+LOG_BYTES = 1_000_000  # of one file
 OLDER_FILES = 3  # kept beside the current one
 
 
@@ -30,11 +31,11 @@ def watch_log_path(environ: Mapping[str, str] | None = None) -> Path:
 class WatchLog(NoProgress):
     """Writes messages to the log, and with `echo` also to stderr."""
 
-    def __init__(self, path: Path, max_bytes: int, *, echo: bool) -> None:
+    def __init__(self, path: Path, *, echo: bool) -> None:
         make_folder(path.parent)
         make_file(path)
         self._handler = _PrivateHandler(
-            path, maxBytes=max_bytes, backupCount=OLDER_FILES, encoding="utf-8"
+            path, maxBytes=LOG_BYTES, backupCount=OLDER_FILES, encoding="utf-8"
         )
         self._handler.setFormatter(
             logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S")

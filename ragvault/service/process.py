@@ -1,4 +1,4 @@
-"""The watcher as a process: is one running, start it, stop it, pause it, run it at every login.
+"""The watcher as a process: is one running, start it, stop it, pause it.
 
     run/watch.lock    locked by the operating system for as long as the watcher lives
     run/watch.json    the watcher's record: process, vaults, address
@@ -16,16 +16,17 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
 
 from ragvault import __version__
 from ragvault.config import folders
@@ -45,54 +46,10 @@ START_SECONDS = 30.0  # a cold disk first reads a few hundred megabytes of libra
 STOP_SECONDS = 15.0  # the watcher first stores what it is embedding
 LOCK_SECONDS = 5.0  # for a process that holds the lock and has no record: it starts, or ends
 POLL_SECONDS = 0.01  # between two looks at whether a process is ready
-LAUNCHD_LABEL = "ragvault.watch"
-FOLDER_VARIABLES = ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 
 
-class WatcherRunning(RagvaultError):
-    """A second watcher would only compete with the first for the same indexes."""
-
-    def __init__(self, watcher: WatcherRecord | None) -> None:
-        who = watcher.describe() if watcher else "another process, which is just starting"
-        super().__init__(
-            f"a watcher is already running: {who}",
-            fix="ragvault watch --stop, then name all vaults in one ragvault watch",
-        )
-
-
-class WatcherNotStarted(RagvaultError):
-    """The watcher ended before it watched anything."""
-
-
-class WatcherStuck(RagvaultError):
-    """The watcher did not stop."""
-
-    def __init__(self, watcher: WatcherRecord) -> None:
-        super().__init__(
-            f"the watcher (pid {watcher.pid}) has not ended after {STOP_SECONDS:.0f} seconds",
-            fix=f"kill -9 {watcher.pid} (nothing is lost)",
-        )
-
-
-class WatcherUnidentified(RagvaultError):
-    """A watcher does not answer, and its record does not prove which process it is."""
-
-    def __init__(self, watcher: WatcherRecord) -> None:
-        super().__init__(
-            f"a watcher runs and does not answer; its record names pid {watcher.pid}, which may be "
-            "another program",
-            fix=f"if pid {watcher.pid} is `ragvault watch`, end it: kill {watcher.pid}",
-        )
-
-
-class RuntimeFolderUnsafe(RagvaultError):
-    """The runtime folder belongs to another user, or other users can enter it."""
-
-    def __init__(self, folder: Path, why: str) -> None:
-        super().__init__(
-            f"the runtime folder {folder} {why}, so nothing in it can be trusted",
-            fix="set RAGVAULT_HOME, or XDG_RUNTIME_DIR, to a folder of your own",
-        )
+class WatcherError(RagvaultError):
+    """A watcher runs already, or cannot be started, found or stopped; the message says which."""
 
 
 # --- is one running? ---
@@ -100,9 +57,9 @@ class RuntimeFolderUnsafe(RagvaultError):
 
 @dataclass(frozen=True, slots=True)
 class WatcherRecord:
-    """A watcher, as it described itself."""
+    """A watcher, as it described itself. Another release may write more."""
 
-    pid: int
+    pid: Annotated[int, msgspec.Meta(gt=0)]  # -1 would mean every process
     started: int | None  # of the process, in clock ticks since boot; None without /proc
     since: float  # seconds since 1970
     version: str
@@ -132,19 +89,11 @@ class WatcherRecord:
         names = ", ".join(name_of.get(root, Path(root).name) for root in self.vaults)
         return f"pid {self.pid} since {since}, watching {names or 'nothing yet'}"
 
-    def is_alive(self) -> bool:
-        """Whether this very process still runs."""
+    def is_alive(self, environ: Mapping[str, str] | None = None) -> bool:
+        """Whether this very process still runs; without /proc the lock tells."""
         if self.started is not None or process_start(os.getpid()) is not None:
             return self.is_proven()
-        if os.name == "nt":
-            return _is_lock_held(folders.runtime_dir())  # signal 0 would be Ctrl-C there
-        try:
-            os.kill(self.pid, 0)  # without /proc the pid is all we have
-        except ProcessLookupError:
-            return False
-        except OSError:
-            pass
-        return True
+        return _is_lock_held(folders.runtime_dir(environ))
 
     def is_proven(self) -> bool:
         """Whether the process of this pid started when the watcher did."""
@@ -154,7 +103,7 @@ class WatcherRecord:
 def running_watcher(environ: Mapping[str, str] | None = None) -> WatcherRecord | None:
     """The watcher of this runtime folder; None if none runs, even if files were left behind."""
     watcher = _read_record(folders.runtime_dir(environ))
-    return watcher if watcher and watcher.is_alive() else None
+    return watcher if watcher and watcher.is_alive(environ) else None
 
 
 def watcher_of(root: Path, environ: Mapping[str, str] | None = None) -> WatcherRecord | None:
@@ -164,28 +113,10 @@ def watcher_of(root: Path, environ: Mapping[str, str] | None = None) -> WatcherR
 
 
 def _read_record(folder: Path) -> WatcherRecord | None:
-    try:
-        record = json.loads((folder / RECORD_FILE).read_bytes())
-        # Only the fields we know: another release may write more.
-        known = {f.name: record[f.name] for f in fields(WatcherRecord) if f.name in record}
-        watcher = WatcherRecord(**{**known, "vaults": tuple(record["vaults"])})
-        return watcher if _is_sound(watcher) else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    try:  # not decoded by msgspec: a vault's path need not be Unicode
+        return msgspec.convert(json.loads((folder / RECORD_FILE).read_bytes()), WatcherRecord)
+    except (OSError, ValueError, RecursionError, msgspec.ValidationError):
         return None
-
-
-def _is_sound(watcher: WatcherRecord) -> bool:
-    """Whether every field has its type, and the pid is that of one process: -1 means all."""
-    text = (watcher.version, watcher.address, watcher.token, watcher.code, *watcher.vaults)
-    started = watcher.started
-    return (
-        all(isinstance(each, str) for each in text)
-        and type(watcher.pid) is int
-        and watcher.pid > 0
-        and (started is None or type(started) is int)
-        and isinstance(watcher.since, (int, float))
-        and isinstance(watcher.resident, bool)
-    )
 
 
 # --- being the one watcher ---
@@ -194,8 +125,7 @@ def _is_sound(watcher: WatcherRecord) -> bool:
 class WatcherLock:
     """The right to be the one watcher or resident process, held inside `with`.
 
-    A watcher stops a resident process and takes its place. Raises WatcherRunning, WatcherStuck,
-    WatcherUnidentified and RuntimeFolderUnsafe.
+    A watcher stops a resident process and takes its place. Raises WatcherError.
     """
 
     def __init__(self, environ: Mapping[str, str] | None = None, *, resident: bool = False) -> None:
@@ -213,7 +143,7 @@ class WatcherLock:
             if other is not None and other.resident and not self._resident:
                 stop_watcher(other, self._environ)
             elif other is not None or time.monotonic() > end:
-                raise WatcherRunning(other)
+                raise _running(other)
             time.sleep(POLL_SECONDS)
         (self.folder / RECORD_FILE).unlink(missing_ok=True)  # left by a killed watcher
         return self
@@ -233,9 +163,23 @@ class WatcherLock:
         )
         replace_file(self.folder / RECORD_FILE, json.dumps(asdict(me)).encode())
 
+    def is_lost(self) -> bool:
+        """Whether the record of this process is gone, with the folder it was in."""
+        record = _read_record(self.folder)
+        return record is None or record.pid != os.getpid()
+
     def __exit__(self, *failure: object) -> None:
-        (self.folder / RECORD_FILE).unlink(missing_ok=True)
+        if not self.is_lost():  # another process may have made it since
+            (self.folder / RECORD_FILE).unlink()
         self._lock.release()
+
+
+def _running(watcher: WatcherRecord | None) -> WatcherError:
+    who = watcher.describe() if watcher else "another process, which is just starting"
+    return WatcherError(
+        f"a watcher is already running: {who}",
+        fix="ragvault watch --stop, then name all vaults in one ragvault watch",
+    )
 
 
 def _is_lock_held(folder: Path) -> bool:
@@ -259,35 +203,47 @@ def _take(lock: FileLock) -> bool:
 
 
 def check_runtime_folder(folder: Path) -> None:
-    """Raises RuntimeFolderUnsafe unless the folder is ours and closed to others."""
+    """Raises WatcherError unless the folder is ours and closed to others."""
     if not hasattr(os, "getuid"):
         return  # Windows: the folder is in the user's profile, which others cannot enter
-    status = folder.stat()
+    status, why = folder.stat(), ""
     if status.st_uid != os.getuid():
-        raise RuntimeFolderUnsafe(folder, "belongs to another user")
-    if status.st_mode & 0o077:
-        raise RuntimeFolderUnsafe(folder, "can be entered by others")
+        why = "belongs to another user"
+    elif status.st_mode & 0o077:
+        why = "can be entered by others"
+    if why:
+        raise WatcherError(
+            f"the runtime folder {folder} {why}, so nothing in it can be trusted",
+            fix="set RAGVAULT_HOME, or XDG_RUNTIME_DIR, to a folder of your own",
+        )
 
 
 # --- stop, pause, start ---
 
 
 def stop_watcher(watcher: WatcherRecord, environ: Mapping[str, str] | None = None) -> None:
-    """Stop a watcher and wait until it is gone. Raises WatcherStuck and WatcherUnidentified."""
+    """Stop a watcher and wait until it is gone. Raises WatcherError."""
     end = time.monotonic() + STOP_SECONDS
     try:
         ask_watcher(runtime_folder(environ), {"op": "stop", "pid": watcher.pid})
     except WatcherUnavailable:  # it hangs, or is another release
         # Who holds the lock is a watcher; without one, the record is old.
-        if not watcher.is_alive() or not _is_lock_held(folders.runtime_dir(environ)):
+        if not watcher.is_alive(environ) or not _is_lock_held(folders.runtime_dir(environ)):
             return
         if not watcher.is_proven():
-            raise WatcherUnidentified(watcher) from None
+            raise WatcherError(
+                f"a watcher runs and does not answer; its record names pid {watcher.pid}, which "
+                "may be another program",
+                fix=f"if pid {watcher.pid} is `ragvault watch`, end it: kill {watcher.pid}",
+            ) from None
         with suppress(ProcessLookupError):
             os.kill(watcher.pid, signal.SIGTERM)
-    while watcher.is_alive():
+    while watcher.is_alive(environ):
         if time.monotonic() > end:
-            raise WatcherStuck(watcher)
+            raise WatcherError(
+                f"the watcher (pid {watcher.pid}) has not ended after {STOP_SECONDS:.0f} seconds",
+                fix=f"kill -9 {watcher.pid} (nothing is lost)",
+            )
         time.sleep(0.02)
 
 
@@ -314,7 +270,7 @@ def pause_watcher(
 def start_watcher(vaults: Sequence[Path]) -> WatcherRecord:
     """Start `ragvault watch` so that it outlives the terminal, and wait until it is ready.
 
-    Raises WatcherNotStarted.
+    Raises WatcherError.
     """
     return _start(_watch_command(vaults))
 
@@ -322,7 +278,7 @@ def start_watcher(vaults: Sequence[Path]) -> WatcherRecord:
 def start_resident(environ: Mapping[str, str] | None = None) -> None:
     """Have a resident process started, by this or another client, and wait until it is ready.
 
-    One of another release or installation is replaced. Raises WatcherNotStarted, and RagvaultError
+    One of another release or installation is replaced. Raises WatcherError, and RagvaultError
     if a watcher of another release runs, or does not stop.
     """
     folder = folders.runtime_dir(environ)
@@ -337,16 +293,16 @@ def start_resident(environ: Mapping[str, str] | None = None) -> None:
         if found is not None and found.is_ours:
             return
         if time.monotonic() > end:
-            raise WatcherNotStarted("it did not start in time", fix=_SHOWS_WHY)
+            raise WatcherError("it did not start in time", fix=_SHOWS_WHY)
         time.sleep(POLL_SECONDS)
     try:
         found = running_watcher(environ)
         if found is not None and found.is_ours:
             return
         if waited:  # what another client could not start, this one could not either
-            raise WatcherNotStarted("it ended while it started", fix=_SHOWS_WHY)
+            raise WatcherError("it ended while it started", fix=_SHOWS_WHY)
         if found is not None and not found.resident:
-            raise WatcherRunning(found)
+            raise _running(found)
         if found is not None:
             stop_watcher(found, environ)
         _start(_watch_command((), "--resident"), environ)
@@ -396,79 +352,18 @@ def _wait_until_ready(
     return None
 
 
-def _not_started(stderr: str, process: subprocess.Popen[bytes]) -> WatcherNotStarted:
+def _not_started(stderr: str, process: subprocess.Popen[bytes]) -> WatcherError:
     """An error with the message, fix and exit code of the process that failed."""
     if process.poll() is None:
         process.terminate()
         process.wait()
-        return WatcherNotStarted("the watcher did not start in time", fix=_SHOWS_WHY)
+        return WatcherError("the watcher did not start in time", fix=_SHOWS_WHY)
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     message = next((line for line in lines if line.startswith("ragvault:")), "")
     fix = next((line for line in lines if line.startswith("fix:")), "")
-    error = WatcherNotStarted(
+    error = WatcherError(
         message.removeprefix("ragvault: ") or f"the watcher ended with code {process.returncode}",
         fix=fix.removeprefix("fix: ") or _SHOWS_WHY,
     )
     error.exit_code = process.returncode if process.returncode in (2, 3, 4) else 4
     return error
-
-
-# --- at every login: printed, never installed ---
-
-
-def systemd_unit(vaults: Sequence[Path]) -> str:
-    """A systemd user unit. systemd expands % everywhere and $ in commands, so both are doubled."""
-    command = " ".join(_unit_quoted(part.replace("$", "$$")) for part in _watch_command(vaults))
-    environ = _unit_environ().items()
-    lines = [
-        "# systemd user unit: save it as ~/.config/systemd/user/ragvault.service, then",
-        "#     systemctl --user enable --now ragvault",
-        "[Unit]",
-        "Description=ragvault keeps the indexes of notes up to date",
-        "",
-        "[Service]",
-        f"ExecStart={command}",
-        *(f"Environment={_unit_quoted(f'{name}={value}')}" for name, value in environ),
-        "Restart=on-failure",
-        "RestartSec=10",
-        "Nice=10",
-        "",
-        "[Install]",
-        "WantedBy=default.target",
-    ]
-    return "\n".join(lines)
-
-
-def launchd_plist(vaults: Sequence[Path]) -> str:
-    """A property list for a launchd agent."""
-    import plistlib
-
-    agent = {
-        "Label": LAUNCHD_LABEL,
-        "ProgramArguments": _watch_command(vaults),
-        "EnvironmentVariables": _unit_environ(),
-        "RunAtLoad": True,
-        "KeepAlive": {"SuccessfulExit": False},
-        "ProcessType": "Background",
-    }
-    declaration, _, rest = plistlib.dumps(agent, sort_keys=False).decode().partition("\n")
-    path = f"~/Library/LaunchAgents/{LAUNCHD_LABEL}.plist"
-    comment = f"<!-- save it as {path}, then\n     launchctl load {path} -->"
-    return f"{declaration}\n{comment}\n{rest.rstrip()}"
-
-
-LOGIN_UNITS = {"systemd": systemd_unit, "launchd": launchd_plist}
-
-
-def _unit_environ() -> dict[str, str]:
-    """The variables that folders and settings depend on. The login itself sets XDG_RUNTIME_DIR."""
-    return {
-        name: value
-        for name, value in sorted(folders.settled().items())
-        if name in FOLDER_VARIABLES or (name.startswith("RAGVAULT_") and name != "RAGVAULT_DEBUG")
-    }
-
-
-def _unit_quoted(part: str) -> str:
-    plain = part.replace("%", "%%").replace("\\", "\\\\")
-    return plain if shlex.quote(part) == part else '"' + plain.replace('"', '\\"') + '"'

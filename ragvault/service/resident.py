@@ -25,27 +25,20 @@ OPEN_INDEXES = 4  # that each worker keeps: vaults, or settings of one vault
 SESSIONS = 50  # terminals whose last results are remembered
 
 
-class SearchDeclined(Exception):
-    """`watch.answer` is false for this vault: the client answers by itself."""
-
-
 class ResidentIndexes:
     """Keeps indexes open between searches. Call it with a vault, as a context manager.
 
     A LocalCorpus belongs to one thread and to one set of settings. Each thread keeps the few it
     used last, and reopens one whose index was rebuilt or gained a tier. The kit shares models
     between all of them; an index whose models it has dropped is closed, because it holds them.
-    `for_clients`: other processes ask, and may not ask about every vault.
     """
 
-    def __init__(self, kit: ModelPool, *, for_clients: bool = False) -> None:
-        self._kit, self._for_clients = kit, for_clients
+    def __init__(self, kit: ModelPool) -> None:
+        self._kit = kit
         self._local = threading.local()
 
     @contextmanager
     def __call__(self, vault: Vault) -> Iterator[LocalCorpus]:
-        if self._for_clients and not vault.settings.config.watch.answer:
-            raise SearchDeclined
         self._kit.use(vault.settings.config.models)
         self._close(lambda resident: not self._has_models(resident))
         indexes = self._of_this_thread()

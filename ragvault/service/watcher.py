@@ -5,8 +5,7 @@
         Watcher.run      until SIGTERM or SIGINT, or until a client asks it to stop:
                            1  update vaults whose changes are due
                            2  otherwise finish one vault, until something changes
-                           3  otherwise compact one that has been quiet for a few seconds
-                           4  otherwise sleep, and check every vault once a second
+                           3  otherwise sleep, and check every vault once a second
 
 A resident process is a watcher without vaults, which ends when nobody has searched for a while.
 Only the loop's thread writes. `stop` ends the loop and `pause` lets another process write; both
@@ -28,14 +27,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragvault.models.load import ModelPool
 from ragvault.service.log import WatchLog, describe_unexpected
-from ragvault.service.process import WatcherLock
-from ragvault.service.resident import LastResults, ResidentIndexes, SearchDeclined
+from ragvault.service.process import WatcherError, WatcherLock
+from ragvault.service.resident import LastResults, ResidentIndexes
 from ragvault.service.server import Server
 from ragvault.vault import Vault
 
 if TYPE_CHECKING:
-    from ragvault.answer.vaults import CountPending
-    from ragvault.corpus import LocalCorpus
     from ragvault.service.vault_watcher import VaultWatcher
 
 CHECK_SECONDS = 1.0  # between two checks for what no event reports
@@ -43,10 +40,9 @@ YIELD_SECONDS = 0.5  # that embedding waits for searches, at most, before each s
 
 
 class SearchState(NamedTuple):
-    """What a search finds in this process: open indexes, pending files, and the last results."""
+    """What a search finds in this process: open indexes, and the last results."""
 
     indexes: ResidentIndexes
-    pending: CountPending[Vault, LocalCorpus]
     last: LastResults
 
 
@@ -58,48 +54,42 @@ def run_watcher(
     vaults: Sequence[Vault],
     answer_search: AnswerSearch,
     log: WatchLog,
-    *,
-    threads: int,
     idle: float | None = None,
 ) -> None:
     """Watch until a signal arrives, or until no search has come for `idle` seconds.
 
-    With `idle` it is a resident process. Raises WatcherRunning if another watcher runs.
+    With `idle` it is a resident process. Raises WatcherError if another watcher runs.
     """
     kit = ModelPool()
     with WatcherLock(resident=idle is not None) as lock, ExitStack() as stack:
         vault_watchers: list[VaultWatcher] = []
-        pending: CountPending[Vault, LocalCorpus] = Vault.take_in_changes
         if vaults:  # a resident process starts faster without what keeps vaults up to date
-            from ragvault.service.vault_watcher import PendingCounter, VaultWatcher
+            from ragvault.service.vault_watcher import VaultWatcher
 
             vault_watchers = [
                 VaultWatcher(each, log, kit, lambda: watcher.wake()) for each in vaults
             ]
-            pending = PendingCounter(vault_watchers)
-        state = SearchState(ResidentIndexes(kit, for_clients=True), pending, LastResults())
+        state = SearchState(ResidentIndexes(kit), LastResults())
 
-        def answer(args: list[str], around: Mapping[str, Any]) -> Mapping[str, Any] | None:
-            try:
-                return answer_search(args, around, state)
-            except SearchDeclined:
-                return None
+        def seconds_left() -> float:
+            if lock.is_lost():
+                return 0.0
+            return math.inf if idle is None else idle - server.idle_seconds
 
         server = Server(
             lock.folder,
-            answer=answer,
+            answer=lambda args, around: answer_search(args, around, state),
             idle=state.indexes.close_outdated,
             pause=lambda root: watcher.pause(root),
             status=lambda: _status(watcher, server),
             stop=lambda: watcher.stop(),
             failed=lambda error: log.info(describe_unexpected(error)),
             last_results=state.last.of,
-            threads=threads,
         )
         watcher = Watcher(
             vault_watchers,
             busy=lambda: server.busy,
-            seconds_left=lambda: math.inf if idle is None else idle - server.idle_seconds,
+            seconds_left=seconds_left,
         )
         stack.enter_context(_stopped_by_signals(watcher))
         stack.enter_context(server)
@@ -107,6 +97,11 @@ def run_watcher(
         doing = f"watching {', '.join(vault.name for vault in vaults)}" if vaults else "resident"
         log.info(f"{doing} (pid {os.getpid()})")
         watcher.run()
+        if lock.is_lost():
+            raise WatcherError(
+                f"the folder {lock.folder} was removed, so the watcher has ended",
+                fix="start it again: ragvault watch",
+            )
         log.info("stopped")
 
 
@@ -124,7 +119,6 @@ def _status(watcher: Watcher, server: Server) -> dict[str, Any]:
                 "waiting": each.batch.waiting or each.unfinished or watcher.is_writing(each),
                 "indexed": each.last_change or None,
                 "paused": bool(each.paused),
-                "backlog": each.backlog_waits,
             }
             for each in watcher.vaults
         ],
@@ -176,8 +170,6 @@ class Watcher:
 
     def run(self) -> None:
         """Run until `stop` is called."""
-        for vault in self.vaults:
-            vault.listen()
         try:
             while not self._stopping and self.seconds_left() > 0:
                 self._step()
@@ -218,7 +210,7 @@ class Watcher:
         finally:
             with self._condition:
                 vault.paused -= 1
-            vault.add_change(at_once=True)
+            vault.add_everything()
 
     def _step(self) -> None:
         if not self.vaults:
@@ -238,10 +230,6 @@ class Watcher:
             for vault in self.vaults:
                 if vault.can_finish:
                     self._write(vault, vault.finish, self._should_give_way)
-                    return
-            for vault in self.vaults:
-                if vault.can_tidy:
-                    self._write(vault, vault.tidy, self._should_give_way)
                     return
         except Interrupted:
             return
@@ -265,7 +253,7 @@ class Watcher:
                 self._condition.notify_all()
 
     def _must_interrupt(self, vault: VaultWatcher) -> bool:
-        return self._stopping or bool(vault.paused)
+        return self._stopping or bool(vault.paused) or self.seconds_left() <= 0
 
     def _should_give_way(self, vault: VaultWatcher) -> bool:
         """Also waits for searches, and gives way to updates that are due in any vault.

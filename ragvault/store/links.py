@@ -111,10 +111,11 @@ class Links(Database):
         One revision if any did. `targets` may be a generator that still reads the catalogue.
         KeyError when a target is not a note.
         """
-        query = "SELECT path, id FROM notes"
-        ids = {from_sql(path): note_id for path, note_id in self._db.execute(query)}
+        query = "SELECT path, id FROM notes WHERE path IN (*)"
         changed, left = 0, iter(targets)
         while page := list(islice(left, PAGE)):
+            paths = {to_sql(target.path) for _, target in page if target.path is not None}
+            ids = {from_sql(path): id_ for path, id_ in select_in(self._db, query, paths)}
             found = ((_target_row(target, ids), link_id) for link_id, target in page)
             values = [(*row, *link_id, *row) for row, link_id in found]
             changed += self._db.executemany(_SET_TARGET, values).rowcount

@@ -11,7 +11,7 @@ removals for the caches. So a crash after any of them loses nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any, NamedTuple
@@ -255,11 +255,15 @@ class Notes(Database):
     # Reading.
 
     @reading
-    def files(self) -> dict[str, IndexedFile]:
-        """Every indexed file by path: what a walk is compared with."""
+    def files(self, paths: Collection[str] | None = None) -> dict[str, IndexedFile]:
+        """Every indexed file by path, or those of these paths: what a walk is compared with."""
         query = """
             SELECT path, size, mtime_ns, ctime_ns, inode, indexed_ns, digest, recipe FROM notes"""
-        return {from_sql(path): IndexedFile(*rest) for path, *rest in self._db.execute(query)}
+        if paths is None:
+            rows: Iterable[tuple[Any, ...]] = self._db.execute(query)
+        else:
+            rows = select_in(self._db, f"{query} WHERE path IN (*)", map(to_sql, paths))
+        return {from_sql(path): IndexedFile(*rest) for path, *rest in rows}
 
     @reading
     def note(self, path: str) -> Note:

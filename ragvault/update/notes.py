@@ -31,6 +31,7 @@ from ragvault.notes.walk import Walked
 from ragvault.ports import Progress
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.notes import IndexedFile
+from ragvault.text.printable import printable
 from ragvault.types import Date, File, Skipped
 from ragvault.update.freshness import recipe, status_list, unusable
 from ragvault.update.prepare import ToStore, prepare_again
@@ -119,7 +120,8 @@ def compare(
 
     Raises VaultEmptied where every note would be removed, unless that is allowed.
     """
-    seen, how = catalogue.files(), recipe(config)
+    found = _with_others_skipped(catalogue, found)
+    seen, how, notes = catalogue.files(found.only), recipe(config), catalogue.note_count()
     reason = unusable(catalogue, how)
     walked = _without_unusable(found, seen, reason)
     known = {
@@ -137,8 +139,9 @@ def compare(
         return failure(file.path, file) or digest(root, file, config.walk.max_bytes)
 
     changes = diff(known, walked, digest_of)
-    if not found.files and len(changes.removed) == len(seen) > 0 and not allow_empty:
-        raise VaultEmptied(root, len(seen))
+    if not found.files and len(changes.removed) == notes > 0 and not allow_empty:
+        raise VaultEmptied(root, notes)
+    changes = replace(changes, unchanged=changes.unchanged + notes - len(seen))
     dates = dating(root, config, last_head=catalogue.git_head, anything_new=bool(changes))
     rest = _to_rechunk(seen, changes, how)
     failed = [skip for path in rest if (skip := failure(path, seen[path]))]
@@ -151,6 +154,15 @@ def compare(
         if file.ctime_ns and file.path in seen and not seen[file.path].ctime_ns
     ]
     return NoteChanges(found, walked, changes, rest, unknown, dates, how, now_ns)
+
+
+def _with_others_skipped(catalogue: Catalogue, found: Walked) -> Walked:
+    """With the skipped files that a walk of some paths did not look at."""
+    if found.only is None:
+        return found
+    looked_at = {*map(printable, found.only), *(skip.path for skip in found.skipped)}
+    others = (skip for skip in catalogue.skipped() if skip.path not in looked_at)
+    return replace(found, skipped=(*found.skipped, *others))
 
 
 def _to_rechunk(seen: Mapping[str, IndexedFile], changes: Changes, wanted: str) -> list[str]:
@@ -412,5 +424,9 @@ def _remember_unusable(
         for file in pending.found.files
         if file.path in paths and file.mtime_ns < pending.now_ns - TICK_NS
     }
+    only, before = pending.found.only, catalogue.unusable_files()
+    if only is not None and before.get("recipe") == pending.recipe:
+        others = before["files"].items()
+        statuses |= {path: was for path, was in others if path in paths and path not in only}
     known = {"recipe": pending.recipe, "files": statuses} if statuses else {}
     catalogue.set_unusable_files(known)

@@ -12,7 +12,7 @@ from evaluate_kit import GARDEN, vault_of
 from evaluate_kit import NOW as GARDEN_DAY
 from vault_kit import FAKE, indexed_sample, ragvault, sample, vault
 
-from ragvault.config.settings import Config, Walk
+from ragvault.config.settings import Config
 from ragvault.evaluate import doctor
 from ragvault.evaluate.doctor import Finding, exit_code, fine
 from ragvault.index.tiers import Tiers
@@ -214,23 +214,22 @@ def test_a_vault_with_more_folders_than_may_be_watched_is_told(tmp_path, monkeyp
     monkeypatch.setattr(doctor, "INOTIFY", limit)
     monkeypatch.setattr(doctor.sys, "platform", "linux")
 
-    finding = doctor.check_watching(tmp_path, Walk())
+    finding = doctor.check_watching(tmp_path)
 
     assert finding.state == "note"
     assert "sysctl" in finding.fix
 
 
-def test_ignored_folders_are_none_that_are_watched(tmp_path, monkeypatch):
+def test_ignored_folders_are_watched_as_well(tmp_path, monkeypatch):
     limit = tmp_path / "limit"
-    limit.write_text("8\n")
+    limit.write_text("24\n")
     for name in ("notes", "node_modules/a/b/c/d", ".git/objects/00"):
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.setattr(doctor, "INOTIFY", limit)
     monkeypatch.setattr(doctor.sys, "platform", "linux")
 
-    assert (
-        "2 folders; the system allows 8 watches" in doctor.check_watching(tmp_path, Walk()).message
-    )
+    found = doctor.check_watching(tmp_path)
+    assert "10 folders; the system allows 24 watches" in found.message
 
 
 def test_the_worst_finding_is_the_exit_code():

@@ -8,9 +8,12 @@ import socket
 import stat
 import unicodedata
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragvault.config import settings as config
 from ragvault.errors import VaultNotFound, VaultUnreadable
@@ -399,3 +402,71 @@ def test_names_that_steer_a_terminal_are_escaped_in_what_is_skipped(tmp_path):
     [skipped] = walk(tmp_path, config.Walk(max_bytes=10)).skipped
 
     assert skipped.path == "a\\x9b31m\\u202e.md"
+
+
+# --- some paths only ---
+
+FOLDERS = ("", "a/", "a/b/", "node_modules/", "drafts/")
+ENTRIES = st.tuples(
+    st.sampled_from(FOLDERS),
+    st.sampled_from(("one.md", "two.md", NFC, NFD, "x.sync-conflict-1.md", ".gitignore", "p.png")),
+    st.sampled_from(("file", "file", "link", "rules")),
+)
+
+
+@given(st.lists(ENTRIES, max_size=12), st.sets(st.sampled_from(FOLDERS), max_size=3), st.data())
+def test_a_walk_of_some_paths_finds_of_them_what_a_whole_walk_finds(entries, ignored, data):
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        for above, name, kind in entries:
+            path = root / above / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            if kind == "link" and name != ".gitignore":
+                path.symlink_to(root / "a")
+            else:
+                path.write_text("\n".join(ignored) if name == ".gitignore" else "text")
+        whole = walk(root, config.Walk())
+        every = [above + unicodedata.normalize("NFC", name) for above, name, _ in entries]
+        only = data.draw(st.sets(st.sampled_from([*every, "gone.md", "a/gone/x.md"])))
+
+        some = walk(root, config.Walk(), only)
+
+        assert some.files == tuple(file for file in whole.files if file.path in only)
+        assert some.skipped == tuple(skip for skip in whole.skipped if skip.path in only)
+        assert some.only == only
+
+
+def test_only_the_folders_on_the_way_are_listed(tmp_path, monkeypatch):
+    make(tmp_path, "a/b/note.md", "a/c/note.md", "d/note.md")
+    listed = []
+    scandir = os.scandir
+    monkeypatch.setattr(
+        walking.os, "scandir", lambda path: listed.append(Path(path).name) or scandir(path)
+    )
+
+    assert paths(walk(tmp_path, config.Walk(), {"a/b/note.md"})) == ["a/b/note.md"]
+    assert listed == [tmp_path.name, "a", "b"]
+
+
+def test_a_second_name_of_a_note_takes_a_whole_walk(tmp_path):
+    """The note has changed under the other name as well, which nobody reports."""
+    make(tmp_path, "a.md", "c.md")
+    (tmp_path / "b.md").hardlink_to(tmp_path / "a.md")
+
+    assert walk(tmp_path, config.Walk(), {"b.md"}) == walk(tmp_path, config.Walk())
+    assert walk(tmp_path, config.Walk(), {"c.md"}).only == {"c.md"}
+
+
+def test_a_note_that_icloud_took_away_is_not_taken_for_deleted(tmp_path):
+    make(tmp_path, "a/.Note.md.icloud")
+
+    assert walk(tmp_path, config.Walk(), {"a/Note.md"}).unreadable == {"a/Note.md"}
+
+
+def test_folders_that_are_not_looked_into_are_known(tmp_path):
+    make(tmp_path, "notes/drafts/a.md", "node_modules/b.md", ".git/c.md")
+    make(tmp_path, ".gitignore", text="drafts/\n")
+
+    walked = walk(tmp_path, config.Walk())
+    assert walked.ignored == {"notes/drafts/", "node_modules/", ".git/"}

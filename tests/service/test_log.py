@@ -13,7 +13,7 @@ def test_a_reader_that_left_does_not_end_the_watcher(tmp_path, monkeypatch):
             raise BrokenPipeError
 
     monkeypatch.setattr(sys, "stderr", Gone())
-    log = WatchLog(tmp_path / "watch.log", 1000, echo=True)
+    log = WatchLog(tmp_path / "watch.log", echo=True)
     log.info("one")
     log.info("two")
     log.close_file()
@@ -21,9 +21,10 @@ def test_a_reader_that_left_does_not_end_the_watcher(tmp_path, monkeypatch):
     assert (tmp_path / "watch.log").read_text().count("\n") == 2
 
 
-def test_a_log_stays_small_and_private(tmp_path):
+def test_a_log_stays_small_and_private(tmp_path, monkeypatch):
+    monkeypatch.setattr("ragvault.service.log.LOG_BYTES", 1000)
     path = tmp_path / "logs" / "watch.log"
-    log = WatchLog(path, 1000, echo=False)
+    log = WatchLog(path, echo=False)
     for number in range(200):
         log.info(f"line {number}")
 
@@ -36,7 +37,7 @@ def test_a_log_stays_small_and_private(tmp_path):
 
 
 def test_nothing_in_a_log_steers_a_terminal(tmp_path):
-    log = WatchLog(tmp_path / "watch.log", 1000, echo=False)
+    log = WatchLog(tmp_path / "watch.log", echo=False)
     log.info("a note \x1b[31mred\nsecond line")
     log.close_file()
 

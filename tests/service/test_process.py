@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import plistlib
-import shlex
 import subprocess
 import sys
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import pytest
 
 from ragvault.cli.main import main
 from ragvault.service import RECORD_FILE
 from ragvault.service.process import (
-    RuntimeFolderUnsafe,
+    WatcherError,
     WatcherLock,
     WatcherRecord,
-    WatcherRunning,
-    WatcherUnidentified,
     _is_lock_held,
     check_runtime_folder,
-    launchd_plist,
     running_watcher,
     stop_watcher,
-    systemd_unit,
     watcher_of,
 )
 from ragvault.store.lock import process_start
@@ -70,7 +63,7 @@ def test_a_watcher_is_seen_with_what_it_watches(environ, tmp_path):
 
 
 def test_the_second_of_two_is_told_who_is_the_first(environ, sleeper):
-    with pytest.raises(WatcherRunning, match=f"pid {sleeper.pid}"), WatcherLock(environ):
+    with pytest.raises(WatcherError, match=f"pid {sleeper.pid}"), WatcherLock(environ):
         pass
 
 
@@ -172,7 +165,7 @@ def test_a_watcher_that_cannot_be_identified_is_not_signalled(environ, sleeper, 
     watcher = replace(running_watcher(environ), started=None)
     monkeypatch.setattr("ragvault.service.process.process_start", lambda pid: None)
 
-    with pytest.raises(WatcherUnidentified, match=f"pid {sleeper.pid}"):
+    with pytest.raises(WatcherError, match=f"pid {sleeper.pid}"):
         stop_watcher(watcher, environ)
     assert sleeper.poll() is None
 
@@ -203,65 +196,5 @@ def test_a_runtime_folder_that_others_can_enter_is_closed(environ, tmp_path):
 def test_a_runtime_folder_of_another_user_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + 1)
 
-    with pytest.raises(RuntimeFolderUnsafe, match="another user"):
+    with pytest.raises(WatcherError, match="another user"):
         check_runtime_folder(tmp_path)
-
-
-# --- units for the login ---
-
-ODD = [Path("/home/me/my notes"), Path('/home/me/100% "quoted" $HOME')]
-
-
-@pytest.fixture
-def odd_home(monkeypatch):
-    monkeypatch.setenv("RAGVAULT_HOME", "/home/me/rag vault & more")
-
-
-@pytest.mark.usefixtures("odd_home")
-def test_the_plist_is_one_and_holds_every_path_as_it_is():
-    found = plistlib.loads(launchd_plist(ODD).encode())
-
-    command = [sys.executable, "-m", "ragvault", "watch", "--quiet", *map(str, ODD)]
-    assert found["ProgramArguments"] == command
-    assert found["EnvironmentVariables"]["RAGVAULT_HOME"] == "/home/me/rag vault & more"
-
-
-@pytest.mark.usefixtures("odd_home")
-def test_the_unit_starts_the_watcher_with_every_path_quoted():
-    lines = dict(
-        line.split("=", 1)
-        for line in systemd_unit(ODD).splitlines()
-        if "=" in line and line[0] != "#"
-    )
-
-    # systemd unquotes as a shell does, and then halves % and $.
-    command = [
-        part.replace("%%", "%").replace("$$", "$") for part in shlex.split(lines["ExecStart"])
-    ]
-    assert command == [sys.executable, "-m", "ragvault", "watch", "--quiet", *map(str, ODD)]
-    assert shlex.split(lines["Environment"]) == ["RAGVAULT_HOME=/home/me/rag vault & more"]
-
-
-def test_a_dollar_is_doubled_in_the_command_and_nowhere_else(monkeypatch):
-    """systemd puts variables into commands, and into no other line."""
-    monkeypatch.setenv("RAGVAULT_HOME", "/home/me/100% $HOME")
-
-    assert 'Environment="RAGVAULT_HOME=/home/me/100%% $HOME"' in systemd_unit(ODD)
-
-
-def test_the_places_that_folders_depend_on_are_told(monkeypatch):
-    monkeypatch.delenv("RAGVAULT_HOME")
-    monkeypatch.setenv("XDG_DATA_HOME", "/data/me")
-    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1")
-
-    assert "Environment=XDG_DATA_HOME=/data/me" in systemd_unit(ODD)
-    assert "XDG_RUNTIME_DIR" not in systemd_unit(ODD)
-    found = plistlib.loads(launchd_plist(ODD).encode())
-    assert found["EnvironmentVariables"]["XDG_DATA_HOME"] == "/data/me"
-
-
-def test_a_home_named_from_the_current_folder_is_named_in_full(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RAGVAULT_HOME", "home")
-
-    assert f"RAGVAULT_HOME={tmp_path}/home" in systemd_unit(ODD)

@@ -14,7 +14,7 @@ from vault_kit import vault
 from ragvault.corpus import LocalCorpus
 from ragvault.errors import IndexUnusable
 from ragvault.models.load import ModelPool
-from ragvault.service.resident import ResidentIndexes, SearchDeclined
+from ragvault.service.resident import ResidentIndexes
 from ragvault.service.server import WorkerThreads
 from ragvault.vault import Vault
 from tests.watch_kit import soon
@@ -115,14 +115,6 @@ def test_models_of_settings_that_searches_bring_do_not_pile_up(vault, closed):
     assert [each.engines.config.models.threads for each in closed] == [1, 2]
     with indexes(usual) as still:
         assert still is first
-
-
-def test_a_vault_whose_settings_want_no_watcher_to_answer_is_left_to_others(vault):
-    declining = Vault.open(vault, flags=["watch.answer=false"])
-    with pytest.raises(SearchDeclined), ResidentIndexes(ModelPool(), for_clients=True)(declining):
-        pass
-    with ResidentIndexes(ModelPool())(declining) as own:  # nobody else asks
-        assert own.note_count()
 
 
 # --- worker threads ---

@@ -113,7 +113,6 @@ def test_status_shows_it_and_stop_ends_it(home):
     [
         ((), {"CI": "true"}),
         ((), {"RAGVAULT_SERVICE__RESIDENT": "off"}),
-        ((), {"RAGVAULT_WATCH__ANSWER": "false"}),
         ((), {"RAGVAULT_ALONE": "1"}),
         ((), {"RAGVAULT_DEBUG": "1"}),
         (("--no-resident",), {}),
@@ -140,13 +139,12 @@ def test_the_first_process_of_a_container_starts_none(home, monkeypatch):
     assert not may_start(home.env)
 
 
-@pytest.mark.parametrize("table", ['[service]\nresident = "off"', "[watch]\nanswer = false"])
-def test_the_users_file_decides_whether_one_is_started(home, tmp_path, table):
+def test_the_users_file_decides_whether_one_is_started(home, tmp_path):
     mine = tmp_path / "config.toml"
     environ = {**home.env, "RAGVAULT_CONFIG": str(mine)}
     mine.write_text("# the resident does not answer\n")
     assert may_start(environ)
-    mine.write_text(table)
+    mine.write_text('[service]\nresident = "off"')
     assert not may_start(environ)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,16 +17,20 @@ from hypothesis import strategies as st
 from ragvault.engines import Engines
 from ragvault.errors import EngineMissing
 from ragvault.models.load import ModelPool
-from ragvault.service import vault_watcher
-from ragvault.service.idle import Machine
-from ragvault.service.vault_watcher import ChangeBatch, VaultWatcher
+from ragvault.service.vault_watcher import (
+    MANY_EVENTS,
+    PATIENCE,
+    POLLING_SHARE,
+    ChangeBatch,
+    VaultWatcher,
+)
 from ragvault.service.watcher import Watcher
 from ragvault.update import compact
 from ragvault.vault import Vault
 from tests.watch_kit import SMALL, Watched, soon
 from tests.write_kit import Heard, Models, write
 
-WAITS = (0.3, 5.0)  # debounce and patience, in seconds
+DEBOUNCE = 0.3  # seconds
 
 
 @pytest.fixture(scope="module")
@@ -202,6 +208,29 @@ def test_a_change_in_the_settings_of_the_vault_is_taken_over(watched):
     assert watched.finds("xerus")
 
 
+def test_the_notes_of_a_folder_that_cannot_be_read_are_kept_and_compared_when_it_can(
+    watched, monkeypatch
+):
+    closed = watched.root / "closed"
+    closed.mkdir()
+    (closed / "note.md").write_text("aurochs\n")
+    assert watched.finds("aurochs", "closed/note.md")
+    scandir = os.scandir
+
+    def refusing(path: object) -> object:
+        if str(path).rstrip("/") == str(closed):
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", refusing)
+        (closed / "note.md").write_text("bison\n")
+        watched.vault_watcher.add_everything()
+        assert soon(lambda: watched.vault_watcher._closed == {"closed/"})
+        assert watched.vault_watcher.vault.status().counts.notes > 1
+    assert watched.finds("bison", "closed/note.md")
+
+
 def test_settings_that_make_no_sense_are_said_and_the_rest_goes_on(watched):
     file = watched.root / ".ragvault.toml"
     file.write_text("[walk]\nextensions = 3\n")
@@ -248,7 +277,7 @@ def test_a_vault_that_goes_and_comes_back_is_taken_up_again(watched):
     assert soon(lambda: watched.vault_watcher.unavailable)
     assert soon(lambda: any("is gone" in line for line in watched.heard.lines))
     watched.root.mkdir()  # an empty place where a disk was
-    assert soon(lambda: any("nothing is removed" in line for line in watched.heard.lines))
+    assert soon(lambda: any("is its disk mounted" in line for line in watched.heard.lines))
     watched.root.rmdir()
     aside.rename(watched.root)
     (watched.root / "returned.md").write_text("zorilla\n")
@@ -269,7 +298,6 @@ def two_vaults(tmp_path, monkeypatch) -> Iterator[list[VaultWatcher]]:
         (tmp_path / name).mkdir()
         (tmp_path / name / "note.md").write_text("a note\n")
         found.append(VaultWatcher(Vault.open(tmp_path / name), Heard(), ModelPool()))
-        found[-1].listen()
     yield found
     for each in found:
         each.stop_listening()
@@ -296,7 +324,7 @@ def test_a_vault_that_is_away_does_not_keep_another_from_its_vectors(two_vaults)
         assert soon(lambda: one.last_change and two.last_change and not one.unfinished)
         two.root.rename(two.root.with_name("elsewhere"))
         assert soon(lambda: two.unavailable)
-        two.add_change()  # which nothing can be done about now
+        two.add_everything()  # which nothing can be done about now
         one.unfinished = True
         watcher.wake()
 
@@ -306,100 +334,17 @@ def test_a_vault_that_is_away_does_not_keep_another_from_its_vectors(two_vaults)
         thread.join()
 
 
-@pytest.fixture
-def backlog(tmp_path, monkeypatch):
-    """A vault whose full vectors are missing, and the load of its machine."""
+@pytest.mark.parametrize("remembered", [True, False])
+def test_a_static_vault_gets_no_full_vector_from_a_watcher_or_a_search(
+    tmp_path, monkeypatch, remembered
+):
     for name, value in {**SMALL, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("RAGVAULT_MODELS__STATIC", "other")
-    monkeypatch.setenv("RAGVAULT_WATCH__BACKLOG", "idle")
-    monkeypatch.setattr(vault_watcher, "BACKLOG", 1)
-    monkeypatch.setattr(vault_watcher, "EMBED_SLICE", 1)
     known = Models()
     monkeypatch.setattr(
         Engines, "embedder", lambda self, name, offline=False: known.open(self, name)
     )
-    root = tmp_path / "vault"
-    write(root, {f"{at}.md": f"About {at}." for at in range(4)})
-    load = [9.0]
-    machine = Machine(lambda: load[0], lambda: False, cores=2, own_seconds=lambda: 0.0)
-    watcher = VaultWatcher(Vault.open(root), Heard(), ModelPool(), machine=machine)
-    watcher.listen()
-    watcher.update(lambda: False)
-    yield watcher, load, known["fake"]
-    watcher.stop_listening()
-
-
-def test_a_backlog_waits_for_an_idle_machine_and_says_so(backlog):
-    watcher, load, full = backlog
-    watcher.check()
-    assert watcher.unfinished
-    assert not watcher.can_finish
-    assert watcher._progress.lines[-1].endswith("machine is idle (other programs are busy)")
-
-    load[0] = 0.1
-    watcher.check()
-    assert watcher.can_finish
-    assert watcher._progress.lines[-1].endswith("the machine is idle; embedding goes on")
-    watcher.finish(lambda: False)
-    assert (watcher.unfinished, watcher.has_backlog) == (False, False)
-    own = [text for text in full.seen if text.startswith("About")]  # other watchers run meanwhile
-    assert sorted(own) == [f"About {at}." for at in range(4)]
-
-
-def test_a_machine_that_becomes_busy_stops_the_backlog_and_nothing_is_embedded_twice(backlog):
-    watcher, load, full = backlog
-    load[0] = 0.1
-    real = full.embed
-
-    def embed(texts, kind):
-        load[0] = 9.0
-        return real(texts, kind)
-
-    full.embed = embed
-    rounds = 0
-    while watcher.unfinished:
-        load[0], rounds = 0.1, rounds + 1
-        try:
-            watcher.finish(lambda: False)
-        except vault_watcher.Interrupted:
-            assert not watcher.can_finish
-    assert rounds > 3
-    about = [text for text in full.seen if text.startswith("About")]
-    assert sorted(about) == [f"About {at}." for at in range(4)]
-
-
-def test_removed_notes_are_compacted_though_the_backlog_waits(backlog, monkeypatch):
-    watcher, _, full = backlog
-    monkeypatch.setattr(vault_watcher, "TIDY_SECONDS", 0.0)
-    watcher.stop_listening()  # no event comes between
-    (watcher.root / "0.md").unlink()
-    watcher.update(lambda: False)
-    assert watcher.untidy
-    assert watcher.can_tidy
-    watcher.tidy(lambda: False)
-    assert full.seen == []
-    assert watcher.unfinished
-
-
-@pytest.mark.parametrize("setting", ["always", "off"])
-def test_the_backlog_can_be_embedded_always_or_not_at_all(backlog, monkeypatch, setting):
-    watcher, _, full = backlog
-    monkeypatch.setenv("RAGVAULT_WATCH__BACKLOG", setting)
-    watcher.update(lambda: False)
-    if watcher.can_finish:
-        watcher.finish(lambda: False)
-    about = [text for text in full.seen if text.startswith("About")]
-    assert len(about) == (4 if setting == "always" else 0)
-    assert not watcher.unfinished
-
-
-@pytest.mark.parametrize("remembered", [True, False])
-def test_a_static_vault_gets_no_full_vector_from_a_watcher_or_a_search(
-    backlog, tmp_path, monkeypatch, remembered
-):
-    _, load, full = backlog
-    load[0] = 0.1
     monkeypatch.setenv("RAGVAULT_SEARCH__UPDATE", "30s")
     root = tmp_path / "static"
     write(root, {"old.md": "An okapi."})
@@ -412,15 +357,13 @@ def test_a_static_vault_gets_no_full_vector_from_a_watcher_or_a_search(
     assert [each.note for each in vault.search('"quokka"').results] == ["searched.md"]
 
     watcher = VaultWatcher(vault, Heard(), ModelPool())
-    watcher.listen()
     write(root, {"watched.md": "A wombat."})
     watcher.update(lambda: False)
     watcher.finish(lambda: False)
-    watcher.tidy(lambda: False)
     watcher.stop_listening()
 
     assert (vault.tier, vault.status().tiers["static"]) == ("static", 3)
-    assert full.seen == []
+    assert "fake" not in known or known["fake"].seen == []
 
 
 @pytest.mark.slow
@@ -461,53 +404,150 @@ def test_a_change_is_found_whether_it_is_heard_or_looked_for(tmp_path, monkeypat
         assert watched.finds("bilby", "second.md")
 
 
+@pytest.mark.parametrize(
+    ("path", "is_folder", "changed"),
+    [
+        ("note.md", False, {"note.md"}),
+        ("a/Note.MD", False, {"a/Note.MD"}),
+        ("cafe\u0301.md", False, {"caf\u00e9.md"}),
+        ("a/.Note.md.icloud", False, {"a/Note.md"}),
+        ("picture.png", False, set()),
+        ("node_modules/note.md", False, set()),
+        ("node_modules/new", True, set()),
+        ("node_modules", True, set()),
+        (".git/objects/00", True, set()),
+        ("node_modules/.gitignore", False, set()),
+        ("a/.gitignore", False, None),
+        (".ragvault.toml", False, None),
+        (".obsidian/app.json", False, None),
+        (".obsidian/workspace.json", False, set()),
+        ("a/new", True, None),
+        ("", True, None),
+    ],
+)
+def test_an_event_names_a_note_or_is_about_the_whole_vault_or_is_no_work(
+    lone, path, is_folder, changed
+):
+    watcher, _ = lone
+    watcher.heard(path, is_folder)
+
+    assert watcher.batch.waiting is (changed != set())
+    assert watcher.batch.take() == changed
+
+
+def test_what_takes_long_to_compare_is_compared_less_often(lone):
+    watcher, _ = lone
+    watcher.polling_reason = "no events"
+    watcher._compare_later(0.5)
+
+    assert watcher._compare_at - time.monotonic() == pytest.approx(0.5 * POLLING_SHARE, abs=1)
+
+
+def test_a_change_that_no_event_reported_is_found_by_comparing_all(lone):
+    watcher, _ = lone
+    (watcher.root / "0.md").write_text("an unheard octopus\n")
+    watcher.check()
+    assert not watcher.batch.waiting
+    watcher._compare_at = 0.0
+    watcher.check()
+
+    assert watcher.batch.take() is None
+    watcher.check()  # not at once again
+    assert not watcher.batch.waiting
+
+
+def test_an_update_that_failed_is_tried_again_with_the_same_files(lone, monkeypatch):
+    watcher, heard = lone
+    (watcher.root / "0.md").write_text("an octopus\n")
+    watcher.heard("0.md", False)
+    with monkeypatch.context() as patch:
+        patch.setattr(Vault, "index", lambda *_, **__: 1 / 0)
+        watcher.update(lambda: False)
+    assert "unexpected ZeroDivisionError" in heard.lines[-1]
+    assert 25 < watcher.due(time.monotonic()) < 35
+    watcher.update(lambda: False)
+
+    assert heard.lines[-1].startswith("vault: 1 changed")
+    assert not watcher.batch.waiting
+
+
+def test_settings_that_changed_while_an_update_failed_are_not_forgotten(lone, monkeypatch):
+    watcher, _ = lone
+    (watcher.root / "list.org").write_text("an octopus\n")
+    (watcher.root / ".ragvault.toml").write_text('[walk]\nextensions = [".md", ".org"]\n')
+    watcher.batch.take()
+    watcher.heard("0.md", False)
+    with monkeypatch.context() as patch:
+        patch.setattr(Vault, "index", lambda *_, **__: 1 / 0)
+        watcher.update(lambda: False)
+    watcher.update(lambda: False)
+
+    with watcher.vault.catalogue() as catalogue:
+        assert "list.org" in catalogue.files()
+
+
 # --- batches ---
 
 
 def test_work_begins_when_it_is_quiet():
-    batch = ChangeBatch(*WAITS)
+    batch = ChangeBatch(DEBOUNCE)
     assert batch.due(0.0) == math.inf
-    batch.add(10.0)
+    batch.add(10.0, None)
 
     assert batch.due(10.0) == pytest.approx(0.3)
-    batch.add(10.2)
+    batch.add(10.2, ("a.md",))
     assert batch.due(10.3) == pytest.approx(0.2)
     assert batch.due(10.6) == 0
 
 
 def test_work_begins_although_it_is_never_quiet():
-    batch = ChangeBatch(*WAITS)
+    batch = ChangeBatch(DEBOUNCE)
     for tick in range(100):
-        batch.add(tick / 10)
+        batch.add(tick / 10, ("a.md",))
 
     assert batch.due(4.9) > 0
     assert batch.due(5.0) == 0
 
 
 def test_what_comes_while_it_works_is_another_batch():
-    batch = ChangeBatch(*WAITS)
-    batch.add(1.0)
+    batch = ChangeBatch(DEBOUNCE)
+    batch.add(1.0, ("a.md",))
     batch.take()
     assert not batch.waiting
-    batch.add(1.1)
+    batch.add(1.1, ("a.md",))
 
     assert batch.waiting
 
 
-def test_some_changes_need_no_waiting():
-    batch = ChangeBatch(*WAITS)
-    batch.add(1.0, at_once=True)
+def test_what_changed_is_known_by_name_unless_there_is_too_much():
+    batch = ChangeBatch(DEBOUNCE)
+    batch.add(1.0, ("a.md",))
+    batch.add(1.0, ("b.md",))
+    assert batch.take() == {"a.md", "b.md"}
+    batch.add(2.0, ("a.md",))
+    batch.add(2.0, None)
+    batch.add(2.0, ("b.md",))
+    assert batch.take() is None
+    for _ in range(MANY_EVENTS + 1):  # more than the system's queue may have held
+        batch.add(3.0, ())
+    assert batch.take() is None
+    assert batch.take() == set()
 
-    assert batch.due(1.0) == 0
+
+def test_what_changes_no_note_is_no_work():
+    batch = ChangeBatch(DEBOUNCE)
+    batch.add(1.0, ())
+
+    assert not batch.waiting
 
 
 @given(st.lists(st.floats(0, 100), min_size=1).map(sorted))
 def test_no_change_waits_longer_than_patience(times):
-    batch = ChangeBatch(*WAITS)
+    batch = ChangeBatch(DEBOUNCE)
     for now in times:
-        batch.add(now)
+        batch.add(now, ("a.md",))
 
-    assert batch.due(times[0] + WAITS[1]) == 0
+    assert batch.due(times[0] + PATIENCE) == 0
 
 
 # --- what can wait ---
@@ -520,13 +560,17 @@ def lone(tmp_path, monkeypatch):
         monkeypatch.setenv(name, value)
     root = tmp_path / "vault"
     root.mkdir()
+    for folder in ("node_modules", ".git", ".obsidian"):
+        (root / folder).mkdir()
     for number in range(20):
         (root / f"{number}.md").write_text(f"# Note {number}\n\nA llama, see [[{number // 2}]].\n")
     heard = Heard()
     watcher = VaultWatcher(Vault.open(root), heard, ModelPool())
     watcher.update(lambda: False)
     watcher.finish(lambda: False)
-    return watcher, heard
+    watcher.stop_listening()  # no event comes between
+    yield watcher, heard
+    watcher.stop_listening()
 
 
 def test_an_edit_never_waits_for_compaction(lone, monkeypatch):
@@ -542,31 +586,24 @@ def test_an_edit_never_waits_for_compaction(lone, monkeypatch):
     monkeypatch.setattr(compact, "compact_caches", compact_and_count)
     for number in range(10):
         (watcher.root / f"{number}.md").unlink()
-    watcher.listen()
+    watcher.add_everything()
     watcher.update(lambda: False)
+    assert not compacted
+    assert watcher.can_finish
     watcher.finish(lambda: False)
     watcher.stop_listening()
 
-    assert not compacted
-    assert not watcher.can_tidy  # the next edit may come any moment
-    monkeypatch.setattr("ragvault.service.vault_watcher.TIDY_SECONDS", 0.0)
-    assert watcher.can_tidy
-    watcher.batch.add(0.0)
-    assert not watcher.can_tidy  # an edit waits
-    watcher.batch.take()
-    watcher.tidy(lambda: False)
     assert compacted
-    assert not watcher.can_tidy
+    assert not watcher.can_finish
 
 
-def test_a_vault_that_is_quiet_is_compacted(watched, monkeypatch):
-    monkeypatch.setattr("ragvault.service.vault_watcher.TIDY_SECONDS", 0.1)
+def test_removed_notes_are_compacted(watched):
     (watched.root / "brief.md").write_text("nightjar\n")
     assert watched.finds("nightjar", "brief.md")
     (watched.root / "brief.md").unlink()
 
     assert watched.finds("nightjar")
-    assert soon(lambda: not watched.vault_watcher.untidy and watched.is_done())
+    assert soon(watched.is_done)
     assert not Vault.open(watched.root).status().removed
 
 
@@ -581,7 +618,7 @@ def test_a_missing_library_is_reported_once_and_not_after_every_edit(lone, monke
         for edited in range(10):  # enough links for new communities
             links = " ".join(f"[[{(edited + number + step) % 20}]]" for step in range(1, 9))
             (watcher.root / f"{edited}.md").write_text(f"# Note {edited}\n\n{number} {links}\n")
-        watcher._rewalk.mark_changed("")
+        watcher.add_everything()
         watcher.update(lambda: False)
         watcher.finish(lambda: False)
 

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from write_kit import OnStep, without_processes
 
 from ragvault.config.settings import Chunk, Config, Links
+from ragvault.errors import VaultEmptied
 from ragvault.ingest import update_catalogue
+from ragvault.notes.walk import walk
 from ragvault.ports import NoProgress
 from ragvault.store.catalogue import Catalogue
 from ragvault.update import notes as write_path
@@ -126,15 +128,79 @@ def do(root: Path, what: str, name: str | None, other: str | None, tick: int) ->
 @example([("write", "A.md", TEXTS[0]), ("index", None, None), ("write", "sub/index.md", "")])
 def test_indexing_by_any_edits_equals_indexing_from_scratch(operations):
     with TemporaryDirectory() as temporary:
-        root, by_edits, scratch = (Path(temporary, name) for name in ("v", "edits", "scratch"))
+        root, by_edits, by_names, scratch = (
+            Path(temporary, name) for name in ("v", "edits", "names", "scratch")
+        )
         root.mkdir()
-        for tick, (what, name, other) in enumerate(operations):
+        index(root, by_names)
+        changed: set[str] = set()
+        for tick, (what, name, other) in enumerate([*operations, ("index", None, None)]):
             do(root, what, name, other, tick)
+            changed.update({name, other} & set(NAMES))
             if what == "index":
                 index(root, by_edits)
-        index(root, by_edits)
+                index_only(root, by_names, changed)
+                changed.clear()
         index(root, scratch)
         assert answers(by_edits) == answers(scratch)
+        assert answers(by_names) == answers(scratch)
+
+
+def index_only(root: Path, folder: Path, paths: set[str]) -> Report:
+    """As a watcher does, which knows what has changed."""
+    walked = walk(root, Config().walk, paths)
+    with Catalogue.open(folder, write=True) as catalogue:
+        catalogue.set_last_run({"ended": 0.0})
+        return update_catalogue(
+            root, catalogue, Config(), NoProgress(), walked=walked, allow_empty=True
+        )
+
+
+def test_a_run_of_some_files_leaves_the_others_and_what_is_known_of_them(
+    vault, folder, monkeypatch
+):
+    write(vault, {"a.md": "one", "b.md": "two", "c.md": "three"})
+    for name in ("d.md", "e.md"):
+        (vault / name).write_bytes(bytes(range(256)))
+        os.utime(vault / name, (LONG_AGO, LONG_AGO))
+    index(vault, folder)
+    write(vault, {"a.md": "another", "b.md": "another", "e.md": "words at last"})
+    (vault / "c.md").unlink()
+    (vault / "b.md").rename(vault / "f.md")
+
+    with counted(monkeypatch) as opened:
+        report = index_only(vault, folder, {"a.md", "c.md", "e.md", "nowhere.md"})
+
+    assert set(opened) == {"a.md", "e.md"}
+    assert (report.added, report.changed, report.removed) == (1, 1, 1)
+    assert report.unchanged == 1  # b.md, whatever it is now
+    assert [skip.path for skip in report.skipped] == ["d.md"]
+    with counted(monkeypatch) as opened:
+        rest = index(vault, folder)
+    assert opened == ["f.md"]  # d.md is still known
+    assert (rest.added, rest.removed, rest.unchanged) == (1, 1, 2)
+
+
+def test_a_run_of_some_files_indexes_all_where_no_run_has_ended(vault, folder):
+    write(vault, {"a.md": "one", "b.md": "two"})
+    walked = walk(vault, Config().walk, {"a.md"})
+    with Catalogue.open(folder, write=True) as catalogue:
+        report = update_catalogue(vault, catalogue, Config(), NoProgress(), walked=walked)
+
+    assert report.added == 2
+
+
+def test_the_last_note_is_not_removed_by_its_name_either(vault, folder):
+    write(vault, {"a.md": "one", "b.md": "two"})
+    index(vault, folder)
+    (vault / "a.md").unlink()
+    assert index_only(vault, folder, {"a.md"}).removed == 1
+    (vault / "b.md").unlink()
+    with Catalogue.open(folder, write=True) as catalogue:
+        catalogue.set_last_run({"ended": 0.0})
+        walked = walk(vault, Config().walk, {"b.md"})
+        with pytest.raises(VaultEmptied):
+            update_catalogue(vault, catalogue, Config(), NoProgress(), walked=walked)
 
 
 def test_the_vault_is_identical_before_and_after(tmp_path, folder):
