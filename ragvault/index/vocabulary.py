@@ -67,7 +67,8 @@ def choose(counts: Mapping[str, int], passages: int, limit: int = MOST) -> list[
     The score is (1 + log of the passages with the term) x (log of one in how many has it): high for
     words that are used again and again in a part of the vault, low for the rare and the everywhere.
     """
-    most = max(RAREST, COMMONEST * passages)
+    # The index may still count passages that were removed: at worst there are no others.
+    most = min(max(RAREST, COMMONEST * passages), passages)
     scored = [
         (-_score(count, passages), term)
         for term, count in counts.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from vector_shelf import vector_of, vectors_of
@@ -31,6 +32,11 @@ def test_of_a_words_forms_the_commonest_stands_for_all():
 
 def test_concepts_are_neither_rare_nor_everywhere():
     assert choose({"bread": 200, "sourdough": 20, "slip": 1, "other": 80}, 301) == ["sourdough"]
+
+
+@pytest.mark.parametrize("passages", [0, 1, 2])
+def test_words_of_removed_passages_are_no_concepts(passages):
+    assert choose({"gone": 5, "slip": 3}, passages) == []
 
 
 def test_the_score_prefers_what_is_used_again_and_again_in_a_part():
