@@ -306,6 +306,8 @@ def _units(
 ) -> list[_Unit]:
     """The blocks as units: whole up to `soft` characters, code up to `code`, none over `hard`."""
     found: list[_Unit] = []
+    grain = soft // _GRAIN
+    room, until = 0, 0  # up to where small parts join the last unit, and how far they reach by now
     after_heading = False
     for block in blocks:
         whole = code if block.kind == "code" else soft
@@ -314,9 +316,24 @@ def _units(
         cuts = [(block.start, price), *_cuts(block, visible, whole, hard), (block.end, 0.0)]
         for (start, cost), (end, _) in pairwise(cuts):
             level = block.level if start == block.start else 0
-            _append(found, _unit(start, end, cost, level, visible, found), soft // _GRAIN)
+            if end < room and not level:
+                until = end  # they are measured together, however many there are
+                continue
+            if until:
+                found[-1], until = _grown(found[-1], until, visible), 0
+            _append(found, _unit(start, end, cost, level, visible, found), grain)
+            last = found[-1]
+            room = 0 if last.heading or last.first == last.last else last.start + grain
         after_heading = block.level > 0
+    if until:
+        found[-1] = _grown(found[-1], until, visible)
     return found
+
+
+def _grown(unit: _Unit, end: int, visible: _Visible) -> _Unit:
+    """A unit with a letter, and what follows it up to `end`."""
+    letters = visible.letters(unit.start, end)
+    return unit if letters is None else unit._replace(end=end, last=visible.before(letters[1]))
 
 
 def _append(found: list[_Unit], unit: _Unit, grain: int) -> None:
@@ -352,7 +369,7 @@ def _cuts(block: Block, visible: _Visible, soft: int, hard: int) -> list[_Cut]:
     for start, end in _parts(block):
         if start > block.start:
             cuts.append((start, ITEM))
-        if _size(start, end, visible) > soft:
+        if end - start > soft and _size(start, end, visible) > soft:
             cuts += sorted(_by_rules(start, end, visible, hard, rules))
     return cuts
 
@@ -378,7 +395,7 @@ def _by_rules(
     places = [m.end() for m in pattern.finditer(visible.text, start, end) if m.end() < end]
     yield from ((at, price) for at in places)
     for left, right in pairwise([start, *places, end]):
-        if _size(left, right, visible) > hard:
+        if right - left > hard and _size(left, right, visible) > hard:
             yield from _by_rules(left, right, visible, hard, rest)
 
 
