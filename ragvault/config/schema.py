@@ -33,6 +33,7 @@ from ragvault.errors import ConfigError
 # anyone, and a search may ask a process that others use, too.
 Rule = tuple[str, Literal["<", "<="], str]
 
+
 def whole(least: int, most: int) -> Meta:
     """The bounds of a whole number."""
     return Meta(ge=least, le=most, description=f"a whole number from {least:,} to {most:,}")
