@@ -298,7 +298,7 @@ def test_sections_are_shown_and_passages_on_request(vault):
 def test_neighbours_are_joined_as_far_as_there_are_any(vault, unit):
     with with_settings(vault, f"parents.unit={unit}") as index:
         alone = ask(index, "underfermentation")
-    with with_settings(vault, f"parents.unit={unit}", "parents.neighbours=50") as index:
+    with with_settings(vault, f"parents.unit={unit}", "parents.neighbours=20") as index:
         joined = ask(index, "underfermentation")
     note = (vault.root / joined.results[0].note.path).read_text()
     assert len(joined.results[0].text) > len(alone.results[0].text)
