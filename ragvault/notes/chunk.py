@@ -386,17 +386,19 @@ _CODE: tuple[_CutRule, ...] = ((_BLANK_LINE, SENTENCE), (_LINE, LINE))
 
 def _by_rules(
     start: int, end: int, visible: _Visible, hard: int, rules: Sequence[_CutRule]
-) -> Iterator[_Cut]:
+) -> list[_Cut]:
     """Cut at the first rule; a part that is then still over `hard` at the next, or at spaces."""
     if not rules:
-        yield from _at_spaces(start, end, visible.text, hard)
-        return
+        return list(_at_spaces(start, end, visible.text, hard))
     (pattern, price), *rest = rules
-    places = [m.end() for m in pattern.finditer(visible.text, start, end) if m.end() < end]
-    yield from ((at, price) for at in places)
+    places = [found.end() for found in pattern.finditer(visible.text, start, end)]
+    if places and places[-1] == end:
+        places.pop()
+    cuts = [(at, price) for at in places]
     for left, right in pairwise([start, *places, end]):
         if right - left > hard and _size(left, right, visible) > hard:
-            yield from _by_rules(left, right, visible, hard, rest)
+            cuts += _by_rules(left, right, visible, hard, rest)
+    return cuts
 
 
 def _at_spaces(start: int, end: int, text: str, hard: int) -> Iterator[_Cut]:

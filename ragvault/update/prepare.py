@@ -28,11 +28,11 @@ from ragvault.store.notes import NoteRows, note_rows
 from ragvault.types import File, Layout, Note, Passage, Section, Skipped
 from ragvault.update.workers import Failure, Overrun, cpu_limit, run_job, run_jobs
 
-# CPU seconds to parse and chunk a note. The slowest Markdown that walk.max_bytes allows, 5 MB of
-# links and marks, takes 4; a larger note that a user allows gets more in proportion.
-NOTE_SECONDS = 10.0
+# CPU seconds to parse and chunk a note, and again for its plain text. 5 MB of given notes take 2;
+# a larger note that a user allows gets more in proportion.
+NOTE_SECONDS = 4.0
 NOTE_CHARS = 5_000_000
-SEARCH_PATIENCE = 5.0  # seconds that a search waits for a changed file
+SEARCH_PATIENCE = 0.5  # seconds that a search waits for a changed file
 P = ParamSpec("P")
 T = TypeVar("T")
 
