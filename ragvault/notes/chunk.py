@@ -419,7 +419,7 @@ def _size(start: int, end: int, visible: _Visible) -> int:
 # --- The cheapest way to group units ---
 
 INFINITE = float("inf")
-MOST_UNITS = 256  # in one group: a note of ten thousand one-word headings stays cheap
+MOST_UNITS = 128  # in one group: so many short headings, nothing else has as many
 EMPTY = 1000.0  # the price of a group without a letter: chosen only where nothing else is possible
 
 
