@@ -23,6 +23,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, count, pairwise
+from math import sqrt
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -457,46 +458,54 @@ class _GroupRule:
 
 def _grouped(units: Sequence[_Unit], rule: _GroupRule) -> list[tuple[int, int]]:
     """Groups [i, j) of units at the lowest price; a group over `most` is a single unit."""
-    best: list[float] = [0.0]
+    firsts = [unit.first for unit in units]
+    headings = [unit.heading > 0 for unit in units]
+    best: list[float] = []  # the price of all groups before each unit, and of the cut there
+    price = 0.0
     came_from: list[int] = [0]
-    for j in range(1, len(units) + 1):
-        closed = j == len(units) or units[j].heading > 0
-        price, start = _cheapest(units, best, j, closed, rule)
-        best.append(price)
+    for j, unit in enumerate(units, 1):
+        best.append(price + unit.price * rule.cut_weight if best else 0.0)
+        closed = j == len(units) or headings[j]
+        price, start = _cheapest(firsts, headings, best, unit.last, closed, rule)
         came_from.append(start)
     return _walk_back(came_from)
 
 
 def _cheapest(
-    units: Sequence[_Unit], best: Sequence[float], j: int, closed: bool, rule: _GroupRule
+    firsts: Sequence[int],
+    headings: Sequence[bool],
+    best: Sequence[float],
+    last: int,
+    closed: bool,
+    rule: _GroupRule,
 ) -> tuple[float, int]:
-    """The price of the cheapest group that ends before unit j, and where it begins."""
+    """The price of the cheapest group that ends with the last of `best`, and where it begins."""
     # The innermost loop of reading a vault: names are local, and nothing is called.
-    most, least, target, weight = rule.most, rule.least, rule.target, rule.cut_weight
+    end = len(best) - 1
+    least, target, stop = rule.least, rule.target, float(rule.most)
     short = rule.short_closed if closed else rule.short
     crossing, mixed = rule.crossing, 0.0 if closed else rule.mixed
-    last, inside, glued = units[j - 1].last, 0, rule.glue
-    found, start = INFINITE, j - 1
-    for i in range(j - 1, max(j - 1 - MOST_UNITS, -1), -1):
-        _, _, first, _, cut, heading = units[i]
-        size = last - first
-        if i < j - 1:
-            glued = glued and heading > 0
-            if size > most and not glued:
+    found, start, inside = INFINITE, end, 0  # headings after the first unit
+    for i in range(end, max(end - MOST_UNITS, -1), -1):
+        size = last - firsts[i]
+        if size > stop and i < end:
+            alone = inside - headings[end] + headings[i] == end - i  # headings, and one unit
+            if not (rule.glue and alone):
                 break
-        price = best[i] + cut * weight if i else 0.0
-        if size < least:
-            price += short + 0.2 * (least - size) / least if size > 0 else EMPTY
-        if target:
-            miss = (size - target) / target
-            if miss > 0 and miss * miss >= found:
-                break  # longer groups cost even more
-            price += miss * miss
-        if inside:
-            price += inside * crossing + mixed
+        price = best[i]
         if price < found:
-            found, start = price, i
-        inside += heading > 0
+            if size < least:
+                price += short + 0.2 * (least - size) / least if size > 0 else EMPTY
+            if target:
+                miss = (size - target) / target
+                price += miss * miss
+            if inside:
+                price += inside * crossing + mixed
+            if price < found:
+                found, start = price, i
+                if target:  # larger groups cost even more
+                    stop = min(stop, target + target * sqrt(found))
+        inside += headings[i]
     return found, start
 
 
