@@ -598,7 +598,10 @@ class LocalCorpus:
         self._read_notes(place.note_id for place in new)
         found = [self._places[id_] for id_ in passages if id_ in self._places]
         now = set(texts)
-        self._texts.fetch(place.note_id for place in found if place.id in now)
+        # Note by note: a long text may stay in memory only until the next one is read.
+        shown = sorted((each for each in found if each.id in now), key=lambda each: each.note_id)
+        self._texts.fetch(place.note_id for place in shown)
+        cuts = {place.id: self._cut(place) for place in shown}
         return {
             place.id: PassageFacts(
                 place.id,
@@ -607,7 +610,7 @@ class LocalCorpus:
                 _section_id(place.note_id, place.section),
                 place.headings,
                 place.kind,
-                self._cut(place) if place.id in now else PassageText(self._text_of, place.id),
+                cuts[place.id] if place.id in cuts else PassageText(self._text_of, place.id),
                 place.lines,
                 place.subheadings,
             )
@@ -815,7 +818,7 @@ NoteText = tuple[str, tuple[Span, ...]]  # the text of a note, and what of it is
 
 
 class NoteTexts:
-    """The texts of notes; the last few million characters stay in memory, uncompressed."""
+    """The texts of notes; the last few million characters, at least one note's, stay in memory."""
 
     def __init__(
         self,
@@ -827,9 +830,7 @@ class NoteTexts:
 
     def __call__(self, note: int) -> NoteText:
         if note not in self._known:
-            text = self._read([note])[note]
-            self._add({note: text})
-            return text  # it may be too long to stay in memory
+            self._add({note: self._read([note])[note]})
         self._known.move_to_end(note)
         return self._known[note]
 
@@ -840,5 +841,5 @@ class NoteTexts:
     def _add(self, texts: Mapping[int, NoteText]) -> None:
         self._known.update(texts)
         self._room -= sum(len(text) for text, _ in texts.values())
-        while self._room < 0:
+        while self._room < 0 and len(self._known) > 1:  # a longer one is not read for each passage
             self._room += len(self._known.popitem(last=False)[1][0])

@@ -8,6 +8,7 @@ import random
 import shutil
 import sqlite3
 import subprocess
+import sys
 import time
 from contextlib import closing
 
@@ -929,6 +930,17 @@ def test_notes_that_are_gone_for_good_are_taken_over_when_that_is_said(tmp_path)
     assert vault.index("keyword", allow_empty=True).removed == 3
     assert vault.index("keyword").removed == 0
     assert vault.search("bread").results == ()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="no tantivy")
+def test_a_vault_of_little_text_in_long_passages_has_the_fast_engine(tmp_path):
+    write(tmp_path / "vault", {"a.md": "".join(chr(0x4E00 + at % 3000) for at in range(280_000))})
+    vault = opened(tmp_path / "vault", tmp_path / "home")
+    vault.index("keyword")
+
+    with vault.catalogue() as catalogue:
+        assert catalogue.passage_count() < 2_000
+        assert catalogue.cache("keyword").engine == "tantivy"
 
 
 # --- A vault that was moved ---

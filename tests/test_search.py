@@ -20,7 +20,7 @@ from vector_shelf import DIM, WORDS, brute_force, in_file, vector_of
 from ragvault.answer.results import CorpusResponse
 from ragvault.config import profiles
 from ragvault.config.settings import Vector
-from ragvault.corpus import LocalCorpus
+from ragvault.corpus import LocalCorpus, NoteTexts
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.index.tiers import Tiers
@@ -298,7 +298,7 @@ def test_sections_are_shown_and_passages_on_request(vault):
 def test_neighbours_are_joined_as_far_as_there_are_any(vault, unit):
     with with_settings(vault, f"parents.unit={unit}") as index:
         alone = ask(index, "underfermentation")
-    with with_settings(vault, f"parents.unit={unit}", "parents.neighbours=50") as index:
+    with with_settings(vault, f"parents.unit={unit}", "parents.neighbours=20") as index:
         joined = ask(index, "underfermentation")
     note = (vault.root / joined.results[0].note.path).read_text()
     assert len(joined.results[0].text) > len(alone.results[0].text)
@@ -529,3 +529,17 @@ def test_a_search_in_one_long_note_is_no_shorter_than_others(tmp_path):
         assert len(ask(index, "budget path:Log", limit=12).results) == 12
     with with_settings(vault, "diversify.relax=false") as index:
         assert len(ask(index, "budget path:Log", limit=12).results) == 3
+
+
+def test_a_text_too_long_to_stay_in_memory_is_read_once_for_all_its_passages():
+    read: list[int] = []
+
+    def bodies(notes):
+        read.extend(notes)
+        return dict.fromkeys(notes, ("x" * 50, ()))
+
+    texts = NoteTexts(bodies, max_characters=10)
+    for note in (1, 1, 1, 2, 2, 1):
+        assert texts(note) == ("x" * 50, ())
+
+    assert read == [1, 2, 1]

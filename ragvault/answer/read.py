@@ -43,6 +43,7 @@ from ragvault.types import File, Heading, Note, Skipped
 MAX_NAME = 1000  # characters of a note's name, a heading or lines; no file name is longer
 FAR = 0.4  # similarity of names: an agent can choose from a poor list, and not from none
 MAX_HEADINGS = 30  # that an error lists
+PATIENCE = 30.0  # seconds: several times the CPU time that parsing may take, for a busy machine
 _LINES = re.compile(r"(?P<first>\d{1,9})(?P<to>-(?P<last>\d{1,9})?)?")
 _PLACE = re.compile(r"(?P<note>.+?):(?P<lines>\d{1,9}(?:-\d{0,9})?)", re.S)
 
@@ -210,11 +211,9 @@ def _listed(names: Sequence[str]) -> str:
 
 def _parsed(root: Path, file: File, config: Config) -> Note:
     """The note as its file is now. A worker parses it: a hostile note may crash the parser."""
-    from ragvault.update.prepare import SEARCH_PATIENCE
     from ragvault.update.workers import Failure, run_job
 
-    job = partial(read_and_parse, root, file, config)
-    found = run_job(job, patience=SEARCH_PATIENCE, tries=1)
+    found = run_job(partial(read_and_parse, root, file, config), patience=PATIENCE, tries=1)
     if isinstance(found, Note):
         return found
     why = f"reading it {found.reason}" if isinstance(found, Failure) else _reason(found)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, Literal
 
-from msgspec import Meta, field
+from msgspec import field
 
 from ragvault.config.schema import (
     Above0,
@@ -18,13 +18,14 @@ from ragvault.config.schema import (
     Count,
     DateOf,
     Factor,
-    Few,
     From0To1,
     How,
     Open,
     Positive,
     Share,
+    Size,
     checked,
+    whole,
 )
 
 
@@ -71,14 +72,14 @@ class Modes(Open, frozen=True):
     """A damping constant and a number of results for each mode, and for short notes in `auto`."""
 
     speed_k: Positive = 40
-    speed_n: Few = 2
+    speed_n: Positive = 2
     balanced_k: Positive = 60
-    balanced_n: Few = 3
+    balanced_n: Positive = 3
     quality_k: Positive = 80
-    quality_n: Few = 3
+    quality_n: Positive = 3
     short_k: Positive = 80
-    short_n: Few = 2
-    short_note: Positive = 500
+    short_n: Positive = 2
+    short_note: Size = 500
 
 
 class Weighted(Open, frozen=True):
@@ -338,7 +339,7 @@ class Dedup(Open, frozen=True):
     enabled: bool = True
     hash: bool = True
     ngram: bool = True
-    n: Few = 3
+    n: Positive = 3
     jaccard: Share = 0.9
     cosine: bool = True
     similarity: Share = 0.98
@@ -373,7 +374,7 @@ class Rerank(Open, frozen=True):
     """The best ones read again by a model that sees query and passage together."""
 
     enabled: bool = False
-    n: Few = 20
+    n: Annotated[int, whole(1, 100)] = 20
     close: From0To1 = 0.8
     titles: bool = True
     method: Literal["rank", "score", "replace"] = "score"
@@ -387,9 +388,7 @@ class Parents(Open, frozen=True):
 
     enabled: bool = True
     unit: Literal["section", "passage"] = "section"
-    neighbours: Annotated[
-        int, Meta(ge=0, le=1000, description="a whole number from 0 to 1,000")
-    ] = 0
+    neighbours: Annotated[int, whole(0, 20)] = 0
     per_note: Count = 1
     alike: From0To1 = 0.4
 
@@ -407,7 +406,7 @@ class Budget(Open, frozen=True):
     """What fits into the reader's context."""
 
     enabled: bool = False
-    tokens: Positive = 4000
+    tokens: Size = 4000
     chars_per_token: Above0 = 4.0
     last: Literal["cut", "leave"] = "cut"
     least: Count = 20

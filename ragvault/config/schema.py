@@ -29,15 +29,23 @@ from ragvault.config import toml
 from ragvault.config.toml import KeyPath, literal
 from ragvault.errors import ConfigError
 
-# Every number has an upper bound: a vault may come from anyone, and must not make a search hang.
+# Every number has bounds within which an index is made and a search ends: a vault may come from
+# anyone, and a search may ask a process that others use, too.
 Rule = tuple[str, Literal["<", "<="], str]
 
-Count = Annotated[int, Meta(ge=0, le=10**6, description="a whole number, 0 or more")]
-Positive = Annotated[int, Meta(ge=1, le=10**6, description="a whole number, 1 or more")]
-Few = Annotated[int, Meta(ge=1, le=1000, description="a whole number from 1 to 1,000")]
-Bytes = Annotated[int, Meta(ge=1, le=10**9, description="a whole number, 1 or more")]
-Size = Annotated[int, Meta(ge=0, le=10**12, description="a whole number, 0 or more")]
-Seconds = Annotated[float, Meta(gt=0, le=86_400, description="seconds: above 0, at most a day")]
+
+def whole(least: int, most: int) -> Meta:
+    """The bounds of a whole number."""
+    return Meta(ge=least, le=most, description=f"a whole number from {least:,} to {most:,}")
+
+
+Count = Annotated[int, whole(0, 1000)]
+Positive = Annotated[int, whole(1, 1000)]
+Characters = Annotated[int, whole(100, 20_000)]
+Threads = Annotated[int, whole(1, 64)]
+Size = Annotated[int, whole(1, 10**9)]
+Seconds = Annotated[float, Meta(gt=0, le=3600, description="seconds: above 0, at most 3,600")]
+LegSeconds = Annotated[float, Meta(gt=0, le=60, description="seconds: above 0, at most 60")]
 Share = Annotated[float, Meta(gt=0, le=1, description="a share: above 0, at most 1")]
 Above0 = Annotated[float, Meta(gt=0, le=1e9, description="a number above 0, at most 1e9")]
 AtLeast0 = Annotated[float, Meta(ge=0, le=1e6, description="a number from 0 to 1e6")]
@@ -289,8 +297,7 @@ def not_a_table(source: Source, path: KeyPath, value: Any) -> ConfigError:
 
 def unfit(source: Source, setting: Setting, value: Any, said: str) -> ConfigError:
     """A value of the wrong type or out of range; `said` is the message of msgspec."""
-    # Only msgspec names the item of a list, and the largest number it accepts.
-    inside = f" ({said})" if " - at " in said or "`int` <=" in said else ""
+    inside = f" ({said})" if " - at " in said else ""  # only msgspec names the item of a list
     form = wanted(setting.type)
     return ConfigError(
         f"{source.place(setting.path)}: {setting.key} = {_shown(value)} is not {form}{inside}",

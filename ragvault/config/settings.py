@@ -19,11 +19,11 @@ from ragvault.config import ranking
 from ragvault.config.schema import (
     Above0,
     AtLeast0,
-    Bytes,
+    Characters,
     Count,
     Duration,
-    Few,
     From0To1,
+    LegSeconds,
     Open,
     Positive,
     Rule,
@@ -31,8 +31,10 @@ from ragvault.config.schema import (
     Share,
     Size,
     Table,
+    Threads,
     checked,
     user_only,
+    whole,
 )
 from ragvault.errors import ConfigError
 
@@ -69,7 +71,7 @@ class Walk(Table, frozen=True):
     exclude: list[str] = field(default_factory=lambda: list(DEFAULT_EXCLUDES))
     gitignore: bool = True
     obsidian_ignore: bool = True
-    max_bytes: Bytes = 5_000_000
+    max_bytes: Annotated[Size, user_only("large files take long to read")] = 5_000_000
 
 
 class Parse(Table, frozen=True):
@@ -101,11 +103,11 @@ class Chunk(Table, frozen=True):
         ("overlap", "<", "child_target"),
     )
 
-    parent_min: Positive = 1500
-    parent_max: Positive = 2000
-    child_min: Positive = 200
-    child_target: Positive = 500
-    child_max: Positive = 1500
+    parent_min: Characters = 1500
+    parent_max: Characters = 2000
+    child_min: Characters = 200
+    child_target: Characters = 500
+    child_max: Characters = 1500
     overlap: Count = 0
 
 
@@ -114,7 +116,7 @@ class Vector(Table, frozen=True):
 
     exact_max: Size = 500_000
     probe: Share = 0.25
-    threads: Positive = 1
+    threads: Threads = 1
 
 
 class Boosts(Table, frozen=True):
@@ -159,9 +161,9 @@ class Keyword(Table, frozen=True):
     b: From0To1 = 0.75
     exact: AtLeast0 = 0.2
     fuzzy: bool = True
-    slips: Annotated[int, Meta(ge=0, le=2, description="0, 1 or 2")] = 2
-    spellings: Few = 3
-    seconds: Seconds = 2.0
+    slips: Annotated[int, whole(0, 2)] = 2
+    spellings: Positive = 3
+    seconds: LegSeconds = 2.0
     boosts: Boosts = Boosts()
 
 
@@ -178,7 +180,7 @@ class Graph(Table, frozen=True):
 
     vault: ClassVar[bool] = True
 
-    depth: Annotated[int, Meta(ge=1, le=10, description="a whole number from 1 to 10")] = 1
+    depth: Annotated[int, whole(1, 10)] = 1
     list_share: Share = 0.5
     list_links: Positive = 5
     resolution: Above0 = 1.0
@@ -199,8 +201,8 @@ class Models(Table, frozen=True):
     embedder: str = "bge-small-en-v1.5"
     static: str = "potion-base-8M"
     reranker: str = "ms-marco-MiniLM-L-12-v2"
-    threads: Count = 0
-    batch: Positive = 32
+    threads: Annotated[int, whole(0, 64)] = 0
+    batch: Annotated[int, whole(1, 256)] = 32
     offline: bool = False
     folder: Folder = ""
 
@@ -254,7 +256,7 @@ class Expand(Open, frozen=True):
     """Words of the vault's own vocabulary that are added to a query."""
 
     method: Literal["off", "similarity", "percentile"] = "off"
-    terms: Few = 3
+    terms: Positive = 3
     similarity: From0To1 = 0.5
     percentile: From0To1 = 0.999
     weight: From0To1 = 0.5
@@ -290,7 +292,7 @@ class Retrieve(Open, frozen=True):
     fill_legs: list[Literal["vector", "keyword"]] = field(
         default_factory=lambda: ["vector", "keyword"]
     )
-    seconds: Seconds = 2.0
+    seconds: LegSeconds = 2.0
 
 
 # --- What results look like ---

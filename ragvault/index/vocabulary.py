@@ -41,14 +41,15 @@ def concepts(
 ) -> dict[str, int]:
     """What could name something, with the number of passages that have any of its forms.
 
-    Words of letters, neither short nor long, and pairs of characters where no space parts words.
+    Words of letters, neither short nor long nor rare, and pairs of characters where no space parts
+    words.
 
     `stem` gives the term that all forms of a word share. Of oven and ovens the one that is used
     more represents both: as an expansion of each other they would find nothing new.
     """
     forms: dict[str, str] = {}
-    for word in words:
-        if _may_name(word) and word not in stop_words:
+    for word, count in words.items():
+        if count >= RAREST and _may_name(word) and word not in stop_words:
             root = stem(word)
             other = forms.get(root, word)
             forms[root] = min(word, other, key=lambda form: (-words[form], form))
@@ -67,7 +68,8 @@ def choose(counts: Mapping[str, int], passages: int, limit: int = MOST) -> list[
     The score is (1 + log of the passages with the term) x (log of one in how many has it): high for
     words that are used again and again in a part of the vault, low for the rare and the everywhere.
     """
-    most = max(RAREST, COMMONEST * passages)
+    # The index may still count passages that were removed: at worst there are no others.
+    most = min(max(RAREST, COMMONEST * passages), passages)
     scored = [
         (-_score(count, passages), term)
         for term, count in counts.items()

@@ -23,6 +23,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, count, pairwise
+from math import sqrt
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -306,6 +307,8 @@ def _units(
 ) -> list[_Unit]:
     """The blocks as units: whole up to `soft` characters, code up to `code`, none over `hard`."""
     found: list[_Unit] = []
+    grain = soft // _GRAIN
+    room, until = 0, 0  # up to where small parts join the last unit, and how far they reach by now
     after_heading = False
     for block in blocks:
         whole = code if block.kind == "code" else soft
@@ -314,9 +317,24 @@ def _units(
         cuts = [(block.start, price), *_cuts(block, visible, whole, hard), (block.end, 0.0)]
         for (start, cost), (end, _) in pairwise(cuts):
             level = block.level if start == block.start else 0
-            _append(found, _unit(start, end, cost, level, visible, found), soft // _GRAIN)
+            if end < room and not level:
+                until = end  # they are measured together, however many there are
+                continue
+            if until:
+                found[-1], until = _grown(found[-1], until, visible), 0
+            _append(found, _unit(start, end, cost, level, visible, found), grain)
+            last = found[-1]
+            room = 0 if last.heading or last.first == last.last else last.start + grain
         after_heading = block.level > 0
+    if until:
+        found[-1] = _grown(found[-1], until, visible)
     return found
+
+
+def _grown(unit: _Unit, end: int, visible: _Visible) -> _Unit:
+    """A unit with a letter, and what follows it up to `end`."""
+    letters = visible.letters(unit.start, end)
+    return unit if letters is None else unit._replace(end=end, last=visible.before(letters[1]))
 
 
 def _append(found: list[_Unit], unit: _Unit, grain: int) -> None:
@@ -352,7 +370,7 @@ def _cuts(block: Block, visible: _Visible, soft: int, hard: int) -> list[_Cut]:
     for start, end in _parts(block):
         if start > block.start:
             cuts.append((start, ITEM))
-        if _size(start, end, visible) > soft:
+        if end - start > soft and _size(start, end, visible) > soft:
             cuts += sorted(_by_rules(start, end, visible, hard, rules))
     return cuts
 
@@ -369,17 +387,19 @@ _CODE: tuple[_CutRule, ...] = ((_BLANK_LINE, SENTENCE), (_LINE, LINE))
 
 def _by_rules(
     start: int, end: int, visible: _Visible, hard: int, rules: Sequence[_CutRule]
-) -> Iterator[_Cut]:
+) -> list[_Cut]:
     """Cut at the first rule; a part that is then still over `hard` at the next, or at spaces."""
     if not rules:
-        yield from _at_spaces(start, end, visible.text, hard)
-        return
+        return list(_at_spaces(start, end, visible.text, hard))
     (pattern, price), *rest = rules
-    places = [m.end() for m in pattern.finditer(visible.text, start, end) if m.end() < end]
-    yield from ((at, price) for at in places)
+    places = [found.end() for found in pattern.finditer(visible.text, start, end)]
+    if places and places[-1] == end:
+        places.pop()
+    cuts = [(at, price) for at in places]
     for left, right in pairwise([start, *places, end]):
-        if _size(left, right, visible) > hard:
-            yield from _by_rules(left, right, visible, hard, rest)
+        if right - left > hard and _size(left, right, visible) > hard:
+            cuts += _by_rules(left, right, visible, hard, rest)
+    return cuts
 
 
 def _at_spaces(start: int, end: int, text: str, hard: int) -> Iterator[_Cut]:
@@ -400,7 +420,7 @@ def _size(start: int, end: int, visible: _Visible) -> int:
 # --- The cheapest way to group units ---
 
 INFINITE = float("inf")
-MOST_UNITS = 256  # in one group: a note of ten thousand one-word headings stays cheap
+MOST_UNITS = 128  # in one group: so many short headings, nothing else has as many
 EMPTY = 1000.0  # the price of a group without a letter: chosen only where nothing else is possible
 
 
@@ -438,46 +458,54 @@ class _GroupRule:
 
 def _grouped(units: Sequence[_Unit], rule: _GroupRule) -> list[tuple[int, int]]:
     """Groups [i, j) of units at the lowest price; a group over `most` is a single unit."""
-    best: list[float] = [0.0]
+    firsts = [unit.first for unit in units]
+    headings = [unit.heading > 0 for unit in units]
+    best: list[float] = []  # the price of all groups before each unit, and of the cut there
+    price = 0.0
     came_from: list[int] = [0]
-    for j in range(1, len(units) + 1):
-        closed = j == len(units) or units[j].heading > 0
-        price, start = _cheapest(units, best, j, closed, rule)
-        best.append(price)
+    for j, unit in enumerate(units, 1):
+        best.append(price + unit.price * rule.cut_weight if best else 0.0)
+        closed = j == len(units) or headings[j]
+        price, start = _cheapest(firsts, headings, best, unit.last, closed, rule)
         came_from.append(start)
     return _walk_back(came_from)
 
 
 def _cheapest(
-    units: Sequence[_Unit], best: Sequence[float], j: int, closed: bool, rule: _GroupRule
+    firsts: Sequence[int],
+    headings: Sequence[bool],
+    best: Sequence[float],
+    last: int,
+    closed: bool,
+    rule: _GroupRule,
 ) -> tuple[float, int]:
-    """The price of the cheapest group that ends before unit j, and where it begins."""
+    """The price of the cheapest group that ends with the last of `best`, and where it begins."""
     # The innermost loop of reading a vault: names are local, and nothing is called.
-    most, least, target, weight = rule.most, rule.least, rule.target, rule.cut_weight
+    end = len(best) - 1
+    least, target, stop = rule.least, rule.target, float(rule.most)
     short = rule.short_closed if closed else rule.short
     crossing, mixed = rule.crossing, 0.0 if closed else rule.mixed
-    last, inside, glued = units[j - 1].last, 0, rule.glue
-    found, start = INFINITE, j - 1
-    for i in range(j - 1, max(j - 1 - MOST_UNITS, -1), -1):
-        _, _, first, _, cut, heading = units[i]
-        size = last - first
-        if i < j - 1:
-            glued = glued and heading > 0
-            if size > most and not glued:
+    found, start, inside = INFINITE, end, 0  # headings after the first unit
+    for i in range(end, max(end - MOST_UNITS, -1), -1):
+        size = last - firsts[i]
+        if size > stop and i < end:
+            alone = inside - headings[end] + headings[i] == end - i  # headings, and one unit
+            if not (rule.glue and alone):
                 break
-        price = best[i] + cut * weight if i else 0.0
-        if size < least:
-            price += short + 0.2 * (least - size) / least if size > 0 else EMPTY
-        if target:
-            miss = (size - target) / target
-            if miss > 0 and miss * miss >= found:
-                break  # longer groups cost even more
-            price += miss * miss
-        if inside:
-            price += inside * crossing + mixed
+        price = best[i]
         if price < found:
-            found, start = price, i
-        inside += heading > 0
+            if size < least:
+                price += short + 0.2 * (least - size) / least if size > 0 else EMPTY
+            if target:
+                miss = (size - target) / target
+                price += miss * miss
+            if inside:
+                price += inside * crossing + mixed
+            if price < found:
+                found, start = price, i
+                if target:  # larger groups cost even more
+                    stop = min(stop, target + target * sqrt(found))
+        inside += headings[i]
     return found, start
 
 

@@ -52,7 +52,6 @@ BlockKind = Literal["heading", "prose", "code", "table", "list", "callout"]
 
 _OPTIONS: Any = None
 _TOP: dict[str, BlockKind] = {
-    "Paragraph": "prose",
     "Heading": "heading",
     "BlockQuote": "callout",  # or prose, where it is a plain quotation
     "CodeBlock": "code",
@@ -129,6 +128,9 @@ class _Reader:
             if name == "Text":
                 if self._text is not None:
                     self._text.append(value)
+            elif value == "Paragraph":  # the commonest, and there is no block inside
+                if name == "Start" and self._depth == 0:
+                    self.parsed.blocks.append(Block("prose", span["start"], span["end"]))
             elif name == "Start":
                 self._start(value, span)
             elif name == "End":
@@ -264,9 +266,9 @@ class _LineStarts:
 
     def of(self, offset: int) -> int:
         """The beginning of its line if only indentation is before it, else the offset itself."""
+        if not offset or self.text[offset - 1] == "\n":
+            return offset
         start = self._starts[bisect_right(self._starts, offset) - 1]
-        if start == offset:
-            return start
         if start not in self._lead_ends:
             self._lead_ends[start] = _LINE_LEAD.match(self.text, start).end()  # type: ignore[union-attr]
         return start if offset <= self._lead_ends[start] else offset

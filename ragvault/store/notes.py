@@ -283,6 +283,11 @@ class Notes(Database):
         return id_of(self._db, path)
 
     @reading
+    def text_bytes(self) -> int:
+        """The size of all notes' files."""
+        return int(self._db.execute("SELECT coalesce(sum(size), 0) FROM notes").fetchone()[0])
+
+    @reading
     def note_count(self) -> int:
         return int(self._db.execute("SELECT count(*) FROM notes").fetchone()[0])
 

@@ -101,6 +101,9 @@ def check_vault(root: Path, catalogue: Catalogue) -> None:
         raise VaultUnreadable(root, "the folder is empty; is its disk mounted?")
 
 
+READ_BYTES = 200_000  # of a changed file that a search reads again; it would wait for more
+
+
 class Comparison(NamedTuple):
     """A note's file compared with the index; `now` is its new content if it has changed."""
 
@@ -144,6 +147,8 @@ def _read_again(root: Path, stored: StoredNote, file: File, config: Config) -> C
     got = stable_bytes(root, file, config.walk.max_bytes)
     if isinstance(got, tuple) and digest_of(got[1]) == stored.digest:
         return SAME
+    if file.size > READ_BYTES:
+        return Comparison("unreadable")
     now = prepare_for_search(root, file, config)
     if isinstance(now, Prepared):
         return Comparison("changed", now)

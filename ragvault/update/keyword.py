@@ -94,8 +94,14 @@ def update_keyword(
 def wanted_cache(catalogue: Catalogue, settings: Keyword, cache: Cache | None) -> Cache:
     """The index as it should be now; its number is not chosen yet."""
     current = cache.engine if cache is not None else ""
-    engine = choose_engine(settings, catalogue.passage_count(), current)
+    engine = choose_engine(settings, _many(catalogue), current)
     return Cache(KEYWORD, 0, engine, keyword_recipe(engine, settings), catalogue.revision)
+
+
+def _many(catalogue: Catalogue) -> int:
+    """The passages, for the choice of an engine. Those of scripts without spaces are long and have
+    ten times the words: each 400 bytes count as one."""
+    return max(catalogue.passage_count(), catalogue.text_bytes() // 400)
 
 
 def can_update(catalogue: Catalogue, cache: Cache, wanted: Cache) -> bool:
@@ -214,7 +220,7 @@ def refresh_keyword(
     except CacheBroken as broken:
         progress.info(f"keyword index: {broken}; rebuilding it")
         rebuilt = update_keyword(catalogue, settings, progress, rebuild=True, with_page=with_page)
-    if rebuilt and lacks_tantivy(settings, catalogue.passage_count()):
+    if rebuilt and lacks_tantivy(settings, _many(catalogue)):
         progress.info("tantivy would index and search this vault faster: pip install tantivy")
     if rebuilt and (was is not None or catalogue.last_run()):
         engines.rebuilt.add(KEYWORD)

@@ -28,11 +28,11 @@ from ragvault.store.notes import NoteRows, note_rows
 from ragvault.types import File, Layout, Note, Passage, Section, Skipped
 from ragvault.update.workers import Failure, Overrun, cpu_limit, run_job, run_jobs
 
-# CPU seconds to parse and chunk a note. The slowest Markdown that walk.max_bytes allows, 5 MB of
-# links and marks, takes 4; a larger note that a user allows gets more in proportion.
-NOTE_SECONDS = 10.0
+# CPU seconds to parse and chunk a note; 5 MB of given notes take 2. Its plain text, a last resort,
+# may take twice as many; it takes up to 4. A note that a user allows to be larger gets more.
+NOTE_SECONDS = 4.0
 NOTE_CHARS = 5_000_000
-SEARCH_PATIENCE = 5.0  # seconds that a search waits for a changed file
+SEARCH_PATIENCE = 0.5  # seconds that a search waits for a changed file
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ def parse_and_chunk(found: Read, config: Config, read_ns: int) -> Prepared | Ski
         problem = f"parsing it failed: {_name(error)}"
     warning = f"indexed as plain text, because {problem}"
     try:
-        with cpu_limit(seconds):
+        with cpu_limit(2 * seconds):
             note = plain_note(path, found.text, found.encoding, (*found.warnings, warning))
             return _chunked(note, found, config, read_ns)
     except Overrun:

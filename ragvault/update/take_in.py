@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MAX_FILES = 20
 # Of changed files, for each second of `search.update`. Whether it fits must be known before it
 # begins: a run that is stopped in the middle leaves the keyword index behind the catalogue.
-BYTES_PER_SECOND = 400_000
+BYTES_PER_SECOND = 100_000
 PATIENCE = 4.0  # times `search.update`, after which a run that has begun is stopped
 
 

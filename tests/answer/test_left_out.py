@@ -7,6 +7,8 @@ import json
 import pytest
 from vault_kit import FAKE, ragvault
 
+LIMITED = {**FAKE, "RAGVAULT_WALK__MAX_BYTES": "2000"}
+
 LEFT_OUT = {
     "Archive/Bread Machine Notes.md": "is excluded by Obsidian's settings",
     "Drafts/2024/Old Loaf.md": "is excluded by .gitignore",
@@ -38,13 +40,13 @@ def made(tmp_path_factory):
         ".obsidian/app.json": json.dumps({"userIgnoreFilters": ["Archive/"]}),
         ".gitignore": "Drafts/\nnode_modules/\n",
         "sub/.ragignore": "Private*\n",
-        ".ragvault.toml": '[walk]\nmax_bytes = 2000\nexclude = [".*", "Secret*"]\n',
+        ".ragvault.toml": 'walk.exclude = [".*", "Secret*"]\n',
     }
     for path, text in files.items():
         (root / "vault" / path).parent.mkdir(parents=True, exist_ok=True)
         (root / "vault" / path).write_text(text)
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {**FAKE, "RAGVAULT_HOME": str(root / "home")}.items():
+        for name, value in {**LIMITED, "RAGVAULT_HOME": str(root / "home")}.items():
             patch.setenv(name, value)
         assert ragvault("index", root / "vault", "-q").code == 0
     return root
@@ -52,7 +54,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def vault(made, monkeypatch):
-    for name, value in {**FAKE, "RAGVAULT_HOME": str(made / "home")}.items():
+    for name, value in {**LIMITED, "RAGVAULT_HOME": str(made / "home")}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(made / "vault")
     return made / "vault"
@@ -114,7 +116,7 @@ def test_status_lists_folders_as_one_row_and_nothing_of_programs(vault):
 def test_what_includes_it_again_does(made, tmp_path, monkeypatch):
     import shutil
 
-    for name, value in {**FAKE, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
+    for name, value in {**LIMITED, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
         monkeypatch.setenv(name, value)
     shutil.copytree(made / "vault", tmp_path / "vault")
     (tmp_path / "vault" / ".ragignore").write_text("!/Drafts/\n!/Secret Loaf.txt\n")

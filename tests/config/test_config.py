@@ -79,7 +79,9 @@ def test_with_nothing_set_every_value_is_the_default(environ):
 
 
 def test_each_source_wins_over_the_ones_below_it(tmp_path, vault, environ):
-    user = write(tmp_path / "config.toml", "[chunk]\nparent_max = 1\noverlap = 11\nchild_min = 11")
+    user = write(
+        tmp_path / "config.toml", "[chunk]\nparent_max = 101\noverlap = 11\nchild_min = 111"
+    )
     own = write(
         vault / ".ragvault.toml", "[chunk]\nparent_max = 2200\noverlap = 22\nchild_max = 700"
     )
@@ -92,7 +94,7 @@ def test_each_source_wins_over_the_ones_below_it(tmp_path, vault, environ):
         44,
         2300,
         700,
-        11,
+        111,
     )
     assert loaded.origin["chunk.overlap"] == "flag"
     assert loaded.origin["chunk.parent_max"] == "environment RAGVAULT_CHUNK__PARENT_MAX"
@@ -103,7 +105,7 @@ def test_each_source_wins_over_the_ones_below_it(tmp_path, vault, environ):
 
 
 def source(kind, number: int) -> Source:
-    tree = {"walk": {"max_bytes": number}}
+    tree = {"limit": {"n": number}}
     return Source(kind, [((), tree)], lambda path: f"{kind}'s {'.'.join(path)}")
 
 
@@ -113,16 +115,16 @@ def source(kind, number: int) -> Source:
 def test_the_value_in_effect_is_that_of_the_highest_source(kinds):
     loaded = combine(source(kind, number) for number, kind in enumerate(kinds, start=1))
 
-    assert loaded.config.walk.max_bytes == (len(kinds) or Config().walk.max_bytes)
-    assert loaded.origin["walk.max_bytes"].startswith(kinds[-1] if kinds else "default")
+    assert loaded.config.limit.n == (len(kinds) or Config().limit.n)
+    assert loaded.origin["limit.n"].startswith(kinds[-1] if kinds else "default")
 
 
 def test_of_two_flags_for_one_key_the_later_wins(environ):
     loaded = load_settings(
-        flags=["chunk.overlap=1", "chunk={overlap=2, child_min=3}"], environ=environ
+        flags=["chunk.overlap=1", "chunk={overlap=2, child_min=103}"], environ=environ
     )
 
-    assert (loaded.config.chunk.overlap, loaded.config.chunk.child_min) == (2, 3)
+    assert (loaded.config.chunk.overlap, loaded.config.chunk.child_min) == (2, 103)
 
 
 def test_a_config_file_can_be_named(tmp_path, environ):
@@ -218,11 +220,11 @@ def test_a_mistake_is_told_with_its_line_and_its_cure(text, message, fix, tmp_pa
 @pytest.mark.parametrize(
     ("text", "message", "default"),
     [
-        ('chunk.overlap = "9"', '"9" is not a whole number, 0 or more', "chunk.overlap = 0"),
-        ("chunk = {overlap = -1}", "-1 is not a whole number, 0 or more", "chunk.overlap = 0"),
-        ("chunk.overlap = 1.5", "1.5 is not a whole number, 0 or more", "chunk.overlap = 0"),
+        ('chunk.overlap = "9"', '"9" is not a whole number from 0 to 1,000', "chunk.overlap = 0"),
+        ("chunk = {overlap = -1}", "-1 is not a whole number from 0 to", "chunk.overlap = 0"),
+        ("chunk.overlap = 1.5", "1.5 is not a whole number from 0 to", "chunk.overlap = 0"),
         ("chunk.child_min = true", "true is not a whole number", "chunk.child_min = 200"),
-        ("walk.max_bytes = 0", "0 is not a whole number, 1 or more", "walk.max_bytes = 5000000"),
+        ("walk.max_bytes = 0", "0 is not a whole number from 1", "walk.max_bytes = 5000000"),
         ("walk.gitignore = 1", "1 is not true or false", "walk.gitignore = true"),
         ("walk.exclude = ['a', 3]", "not a list of texts in quotes (Expected", "walk.exclude = ["),
         ("links.order = 'up'", 'not one of "target-first", "label-first"', "links.order = "),
@@ -271,7 +273,7 @@ def test_no_setting_is_a_number_that_a_score_cannot_bear(number):
 
 
 def test_nor_a_count_beyond_all_counts():
-    with pytest.raises(ConfigError, match=r"is not a whole number, 1 or more \(Expected `int` <= "):
+    with pytest.raises(ConfigError, match="is not a whole number from 1 to 1,000"):
         combine([from_flags([f"boost.backlinks.cap={10**400}"])])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from vector_shelf import vector_of, vectors_of
@@ -24,13 +25,18 @@ def test_pairs_of_unspaced_scripts_are_concepts_and_single_characters_are_not():
 
 
 def test_of_a_words_forms_the_commonest_stands_for_all():
-    counts = {"oven": 4, "ovens": 9, "~oven": 11, "rye": 2, "ryes": 2}
+    counts = {"oven": 4, "ovens": 9, "~oven": 11, "rye": 3, "ryes": 3}
     stem = {"oven": "~oven", "ovens": "~oven", "rye": "~rye", "ryes": "~rye"}
-    assert concepts(counts, stem.__getitem__) == {"ovens": 11, "rye": 2}
+    assert concepts(counts, stem.__getitem__) == {"ovens": 11, "rye": 3}
 
 
 def test_concepts_are_neither_rare_nor_everywhere():
     assert choose({"bread": 200, "sourdough": 20, "slip": 1, "other": 80}, 301) == ["sourdough"]
+
+
+@pytest.mark.parametrize("passages", [0, 1, 2])
+def test_words_of_removed_passages_are_no_concepts(passages):
+    assert choose({"gone": 5, "slip": 3}, passages) == []
 
 
 def test_the_score_prefers_what_is_used_again_and_again_in_a_part():

@@ -188,6 +188,22 @@ def test_a_search_that_finds_a_note_that_became_bad_marks_it_as_stale(
     assert stale == {"good.md": False, "bad.md": True}
 
 
+def test_a_search_does_not_read_a_large_note_again_that_has_changed(
+    vault, tmp_path, log, monkeypatch
+):
+    for name, value in {**SMALL, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
+        monkeypatch.setenv(name, value)
+    write(vault, {"good.md": "aardvark and badger", "large.md": "aardvark and capybara"})
+    Vault.open(vault).index("keyword")
+    write(vault, {"large.md": "aardvark\n" * 30_000})
+    with poisoned_workers(log):
+        response = Vault.open(vault).search("aardvark")
+
+    assert tried(log) == []
+    stale = {each.note: each.stale for each in response.results}
+    assert stale == {"good.md": False, "large.md": True}
+
+
 # --- Every known kind of poison ---
 
 MERGES = "a: &a {x: 1}\n" + "".join(

@@ -3,7 +3,7 @@
     whoosh    pure Python, for small vaults; only Whoosh uses keyword.k1 and keyword.b
     tantivy   Rust, for large vaults; needs Python 3.11
 
-`keyword.engine = "auto"` chooses by the number of passages and the language (`choose_engine`).
+`keyword.engine = "auto"` chooses by the amount of text and the language (`choose_engine`).
 """
 
 from __future__ import annotations
