@@ -44,7 +44,6 @@ import Stemmer
 from benchmarks import compare_states, corpora, data, record
 from benchmarks.compare_states import State
 from ragvault.corpus import LocalCorpus
-from ragvault.evaluate.probes import note_prose
 from ragvault.retrieve.names import Named, exact_notes
 from ragvault.search import understand_query
 from ragvault.text.names import initials, plain_words, typed_name
@@ -147,11 +146,15 @@ def rare_words(index: LocalCorpus, seed: int = 0) -> list[Probe]:
     typed: set[str] = set()
     for row in index.catalogue.name_rows():
         note = index.catalogue.note(row.path)
-        for text in (row.title, *row.aliases, row.path, note_prose(note.text)):
+        for text in (row.title, *row.aliases, row.path, note.text):
             for word in re.findall(r"[^\W\d_]+", text):
                 notes.setdefault(stem(word.lower()), set()).add(row.path)
-                if len(word) >= LONG and (word.islower() or word.istitle()):
-                    typed.add(word.lower())
+        written = re.findall(r"[^\W\d_]+", note.text[note.body :])
+        typed |= {
+            word.lower()
+            for word in written
+            if len(word) >= LONG and (word.islower() or word.istitle())
+        }
     own = sorted(word for word in typed if len(notes[stem(word)]) == 1)
     chance = random.Random(f"{seed}/{WORD}")
     found: list[Probe] = []
