@@ -82,6 +82,14 @@ def test_a_search_says_how_good_it_is_and_gives_every_result_an_address(tools, s
     assert len(said) >= len(addresses)
 
 
+def test_where_nothing_is_likely_an_agent_gets_the_closest_five(tools, monkeypatch):
+    monkeypatch.setenv("RAGVAULT_CALIBRATE__LIKELY", "0.99")
+    found = text(tools, "search", query="which oven is the cheapest?")
+
+    assert found.startswith("No good match")
+    assert re.findall(r"^\[(\d+)\] ", found, re.M) == ["1", "2", "3", "4", "5"]
+
+
 def test_a_default_answer_has_at_most_2000_tokens_and_no_passage_twice(tools):
     for query in ("steam", "bread flour water", "tag:recipe", "rye OR wheat"):
         found = text(tools, "search", query=query)

@@ -94,7 +94,7 @@ def as_text(page: Page) -> str:
     """Results with a blank line between them; with --explain, how they were found."""
     answer = page.answer
     links = all(each.config.output.links for each in answer.answers)
-    style = style_for(page.caller, links)
+    style = _roomy(page, style_for(page.caller, links))
     shown = answer.results[: _fitting(page, style)]
     column = _band_column(page, shown, style)
     parts = [_result(page, rank, each, style, column) for rank, each in enumerate(shown, 1)]
@@ -110,6 +110,15 @@ def as_text(page: Page) -> str:
     return "\n".join(lines).rstrip()
 
 
+def _roomy(page: Page, style: Style) -> Style:
+    """The style in which as many of the closest notes as there are fit the screen: none of them is
+    likely, so that all are seen is worth more than what each says."""
+    if not (page.lines and page.is_held_back):
+        return style
+    fewer = (style._replace(snippet=lines) for lines in range(SNIPPET_LINES, 0, -1))
+    return next((s for s in fewer if _fitting(page, s) == len(page.answer.results)), style)
+
+
 def _fitting(page: Page, style: Style) -> int:
     """How many results to show: those that fit the screen, and no unlikely ones."""
     results = page.answer.results
@@ -117,7 +126,7 @@ def _fitting(page: Page, style: Style) -> int:
         return len(results)
     likely = [each for each in results if each.candidate.band != UNLIKELY]
     wanted = len(results) if page.is_held_back or page.all_matches else len(likely) or len(results)
-    plain = Style(width=style.width)
+    plain = Style(width=style.width, snippet=style.snippet)
     room = page.lines - (2 if page.is_held_back else 0)
     for rank, each in enumerate(results[:wanted], 1):
         room -= sum(_rows(line, style.width) for line in _result(page, rank, each, plain))
@@ -460,11 +469,15 @@ FORMATS: Mapping[str, Callable[[Page], str]] = {
 
 
 class Style(NamedTuple):
-    """What the terminal supports; `width` 0 means that lines are not wrapped."""
+    """What the terminal supports; `width` 0 means that lines are not wrapped.
+
+    `snippet` is how many lines of each result's text are shown.
+    """
 
     colour: bool = False
     links: bool = False
     width: int = 0
+    snippet: int = SNIPPET_LINES
 
     def styled(self, text: str, style: str) -> str:
         return f"\x1b[{style}m{text}\x1b[0m" if self.colour and text else text
@@ -473,14 +486,14 @@ class Style(NamedTuple):
         return f"\x1b]8;;{uri}\x1b\\{text}\x1b]8;;\x1b\\" if self.links and uri else text
 
     def marked(self, text: str, marks: Sequence[tuple[int, int]], indent: str) -> list[str]:
-        """Wrapped lines of the text with its marks highlighted; at most three on a terminal."""
+        """Wrapped lines of the text with its marks highlighted, as many as a snippet has."""
         at, lines = 0, []
         wrapped = [part for line in text.split("\n") for part in self._wrapped(line, len(indent))]
-        for line in wrapped[:SNIPPET_LINES]:
+        for line in wrapped[: self.snippet]:
             at = text.index(line, at)
             lines.append(indent + self._highlighted(line, at, marks))
             at += len(line)
-        if len(wrapped) > SNIPPET_LINES and not lines[-1].endswith(MORE):
+        if len(wrapped) > self.snippet and not lines[-1].endswith(MORE):
             lines[-1] += f" {MORE}"
         return lines
 
