@@ -415,10 +415,13 @@ NameKind = Literal["title", "file", "alias", "folder", "initials"]
 
 
 class NoteName(NamedTuple):
-    """One name of a note: as written, its words, and the keys by which they are compared."""
+    """One name of a note: its words, the keys by which they are compared, and how it is written.
+
+    Names of a note that have the same words are one, such as `C` and `C++`: `texts` has each.
+    """
 
     note: int
-    text: str
+    texts: tuple[str, ...]
     kind: NameKind
     words: tuple[str, ...]
     keys: tuple[str, ...]
@@ -446,6 +449,10 @@ class NameLookup(Protocol):
 
     def called(self, name: str) -> Sequence[NoteName]:
         """Names without any word, such as `???`, that are this one but for case and spaces."""
+        ...
+
+    def files(self, name: str) -> Sequence[int]:
+        """Notes by the whole name or the path of their file: `Kyoto.md`, `Places/Kyoto`."""
         ...
 
 

@@ -102,10 +102,10 @@ def _plan_or_name(request: SearchRequest, corpus: Corpus) -> QueryPlan:
     try:
         return read(request.query)
     except UsageError:
-        words = " ".join(WORD.findall(request.query))
-        if not words or not exact_notes(request.query, corpus):
+        if not exact_notes(request.query, corpus):
             raise
-    plan = read(words)
+    words = " ".join(WORD.findall(request.query))
+    plan = read(words or f"`{request.query.replace('`', '')}`")  # nothing in backticks is a sign
     warning = f"“{request.query}” cannot be a query, and is the name of a note"
     return replace(plan, query=request.query, warnings=(*plan.warnings, warning))
 

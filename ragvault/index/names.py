@@ -43,13 +43,13 @@ class NameIndex:
             above = folders.get(parent)
             if above is None:
                 above = folders[parent] = plain_words(parent.rpartition("/")[2])
-            for words, (text, kind) in _names_of(row, above).items():
+            for words, (kind, texts) in _names_of(row, above).items():
                 keys = self._keys(words)
-                name = NoteName(row.id, text, kind, words, keys)
+                name = NoteName(row.id, tuple(texts), kind, words, keys)
                 for key in keys:
                     postings[key].append(len(self._names))
                 self._names.append(name)
-                if not words:
+                for text in () if words else texts:
                     self._wordless.setdefault(plain_name(text), []).append(name)
         self._postings = postings
 
@@ -100,6 +100,20 @@ class NameIndex:
     def called(self, name: str) -> list[NoteName]:
         return self._wordless.get(plain_name(name), [])
 
+    def files(self, name: str) -> list[int]:
+        return self._files.get(plain_name(name), [])
+
+    @cached_property
+    def _files(self) -> Mapping[str, list[int]]:
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for row in self.rows:
+            places = {row.path, row.path.rpartition("/")[2]}
+            if "/" in row.path:  # without one it is a name like any other
+                places.add(row.path.rpartition(".")[0])
+            for place in set(map(plain_name, places)):
+                found[place].append(row.id)
+        return found
+
     def keys(self, word: str) -> dict[str, float]:
         """The keys of names that a word matches, and how well: 1 is the same word."""
         own, others = self.folder.keys(word)
@@ -132,23 +146,31 @@ class NameIndex:
         return words[bisect_left(words, letters) : bisect_left(words, end)]
 
 
-def _names_of(note: NameRow, above: tuple[str, ...]) -> dict[tuple[str, ...], tuple[str, NameKind]]:
-    """The words of each name of a note, with the name as written; `above` are its folder's."""
+def _names_of(
+    note: NameRow, above: tuple[str, ...]
+) -> dict[tuple[str, ...], tuple[NameKind, list[str]]]:
+    """The words of each name of a note, with its kind and each way in which it is written.
+
+    `above` are the words of its folder.
+    """
     file = note.path.rpartition("/")[2]
     texts: dict[str, NameKind] = {note.title: "title"}
     texts.setdefault(file.rpartition(".")[0] or file, "file")
     for alias in note.aliases:
         texts.setdefault(alias, "alias")
-    found: dict[tuple[str, ...], tuple[str, NameKind]] = {}
+    found: dict[tuple[str, ...], tuple[NameKind, list[str]]] = {}
     for text, kind in texts.items():
         words = plain_words(text)
-        found.setdefault(words, (text, kind))
-        for form in name_forms(text):
-            found.setdefault(plain_words(form), (text, kind))
+        named: list[tuple[tuple[str, ...], NameKind]] = [(words, kind)]
+        named += [(plain_words(form), kind) for form in name_forms(text)]
         if above and words and kind != "alias" and words[: len(above)] != above:
-            found.setdefault(above + words, (text, "folder"))
+            named.append((above + words, "folder"))
         if letters := initials(text):
-            found.setdefault((letters,), (text, "initials"))
+            named.append(((letters,), "initials"))
+        for each, of in named:
+            written = found.setdefault(each, (of, []))[1]
+            if text not in written:
+                written.append(text)
     return found
 
 

@@ -6,6 +6,7 @@
 
 The checks run one after the other, each on what the one before kept. Of several copies the best one
 stays, or with `keep = "newest"` the newest, which then takes the place and the score of the best.
+What was asked for by its very name always stays: a note is not denied because another has its text.
 Candidates are checked until `reach` times the wanted number of results are left.
 """
 
@@ -81,7 +82,7 @@ def _without_copies(
     repeats: list[tuple[int, int, str]] = []
     for at, each in enumerate(order):
         first = next((before for before in sorted(copies.get(at, ())) if before in kept), None)
-        if first is None:
+        if first is None or each.lifted:
             kept[at] = each
         else:
             repeats.append((at, first, copies[at][first]))

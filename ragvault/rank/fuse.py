@@ -50,7 +50,7 @@ KEYWORD_PARTS = ("coverage", "passage", "note", "title")  # of Candidate.evidenc
 LISTS = ("name", "vector", "keyword", "code", "graph", "recency", "access")
 JUDGED = ("vector", "keyword")  # legs whose scores show how certain they are
 EXACT_MATCHES = {
-    "title": "the query is its title",
+    "title": "the query is its name",
     "alias": "the query is one of its aliases",
     "phrase": "contains the quoted phrase",
 }

@@ -3,8 +3,8 @@
     a filter alone     its notes by date
     otherwise          legs in parallel, each with a deadline -> graph neighbours of their hits
                        -> missing scores filled in -> union by passage
-    then               a note whose name is the query, whatever its filter; recency and access as
-                       lists
+    then               the notes whose name is the query, whatever its filter; recency and access
+                       as lists
 
 A leg that fails or is late is named and left out. The order in which legs answer does not matter.
 """
@@ -37,6 +37,7 @@ MIN_SECONDS = 0.5  # for scores of each other's hits, however late the legs were
 # Passages whose text is read at once, per hit of the vector leg: the stages look at three times as
 # many as the user sees, which is 30 of 70.
 READ_SHARE = 0.5
+SOME = 3  # notes of one name that a warning lists
 SPARE = 3  # times the limit of a list by date: a note whose file is gone is replaced by the next
 FIRST = 2.0  # score of a named note in a list by date, in which the newest note has 1
 DAY = 86_400.0  # seconds
@@ -57,7 +58,7 @@ class Retrieved:
     tiers: dict[int, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)  # legs that answered in part, and why
-    exact: dict[int, Exact] = field(default_factory=dict)  # the note whose name is the query
+    exact: dict[int, Exact] = field(default_factory=dict)  # the notes whose name is the query
 
 
 def start_legs(plan: QueryPlan, request: SearchRequest, corpus: Corpus) -> RunningLegs:
@@ -101,7 +102,7 @@ def retrieve(
 
 
 def _add_exact(found: Retrieved, plan: QueryPlan, corpus: Corpus) -> None:
-    """Add the note whose name is the query if the filter left it out."""
+    """Add the notes whose name is the query if the filter left them out."""
     known = {each.note.id for each in found.candidates}
     new = corpus.first_passages([note for note in found.exact if note not in known])
     found.tiers.update(corpus.tiers_of(new))
@@ -113,12 +114,13 @@ def _add_exact(found: Retrieved, plan: QueryPlan, corpus: Corpus) -> None:
         found.candidates = _first_in_list(found.candidates, found.exact)
     if plan.listing or (new and plan.filter is not None):
         named = {each.note.path for each in found.candidates if each.note.id in found.exact}
-        paths = ", ".join(sorted(named))
-        found.warnings.append(f"“{plan.query}” is also the name of a note: {paths}")
+        what = "a note" if len(named) == 1 else f"{len(named):,} notes"
+        paths = ", ".join(sorted(named)[:SOME]) + (", …" if len(named) > SOME else "")
+        found.warnings.append(f"“{plan.query}” is also the name of {what}: {paths}")
 
 
 def _first_in_list(candidates: Sequence[Candidate], exact: Mapping[int, Exact]) -> list[Candidate]:
-    """The note that is called so before a list by date."""
+    """The notes that are called so before a list by date."""
     first = [
         msgspec.structs.replace(each, exact=exact[each.note.id], score=FIRST)
         for each in candidates

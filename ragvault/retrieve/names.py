@@ -17,9 +17,10 @@ A hit names a note, so every candidate of the note has its rank and evidence, an
 for the best of them. Headings are names of passages: `git undo commit` is the heading "Undo a
 commit" of the note "git".
 
-If the whole query as typed, or the text in its quotes, is the name of exactly one note, that note
-comes first, even if the query has operators (`Foo (bar)`, `Kettle -rye`) and even if it does not
-pass the query's filter. All other results obey the query as it was understood.
+If the whole query as typed, or the text in its quotes, is a name, the note that is called so comes
+first, even if the query has operators (`Foo (bar)`, `Kettle -rye`) and even if it does not pass the
+query's filter. Several notes of that name come first together, in their own order. All other
+results obey the query as it was understood.
 """
 
 from __future__ import annotations
@@ -263,24 +264,26 @@ def _shared(found: Mapping[int, Evidence]) -> dict[int, float]:
 
 
 def exact_notes(query: str, corpus: Corpus) -> dict[int, Exact]:
-    """The note whose name is the query, as typed or without its quotes; none if several are.
+    """The notes whose name is the query, as typed or without its quotes.
 
-    A title or file name comes before an alias. Signs count: only if no note has this very name,
-    apostrophes, hyphens and accents are left aside, unless one excludes a word: `rye -loaf` is not
-    the name *Rye Loaf*.
+    A title or file name, with or without its suffix and folders, comes before an alias. Signs
+    count: only if no note has this very name, apostrophes, hyphens and accents are left aside,
+    unless one excludes a word: `rye -loaf` is not the name *Rye Loaf*.
     """
     if not 0 < len(query) <= MAX_LENGTH:
         return {}
-    possible = _possible(query, corpus.names())
+    names, typed = corpus.names(), _as_names(query)
+    possible = _possible(query, names)
+    files = {note for name in typed if {".", "/"} & {*name} for note in names.files(name)}
     for fold in (plain_name,) if _EXCLUDES.search(query) else (plain_name, typed_name):
-        wanted = frozenset(map(fold, _as_names(query))) - {""}
-        called: dict[Exact, set[int]] = {"title": set(), "alias": set()}
+        wanted = frozenset(map(fold, typed)) - {""}
+        called: dict[Exact, set[int]] = {"title": set(files), "alias": set()}
         for each in possible:
-            if fold(each.text) in wanted:
+            if not wanted.isdisjoint(map(fold, each.texts)):
                 called["alias" if each.kind == "alias" else "title"].add(each.note)
         for kind, notes in called.items():
             if notes:
-                return dict.fromkeys(notes, kind) if len(notes) == 1 else {}
+                return dict.fromkeys(sorted(notes), kind)
     return {}
 
 

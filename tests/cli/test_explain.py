@@ -47,7 +47,7 @@ def test_the_title_the_legs_that_count_and_the_move_are_named():
 @pytest.mark.parametrize(
     ("exact", "said"),
     [
-        ("title", "Second because its title is the query, and it contains your words"),
+        ("title", "Second because its name is the query, and it contains your words"),
         ("alias", "Second because the query is another name of it, and it contains your words"),
         ("phrase", "Second because it contains the phrase, and it contains your words"),
     ],

@@ -93,6 +93,19 @@ def test_what_was_asked_for_by_its_very_name_gives_way_to_no_copy():
     assert names(dedup([replace(old, steps=(lift,)), new], ctx)) == ["asked"]
 
 
+@pytest.mark.parametrize("keep", ["best", "newest"])
+def test_all_that_were_asked_for_by_their_very_name_stay(keep):
+    lift = Step("fuse", 0.0, 0.9, (Term("exact", 0.9),))
+    pool = [
+        replace(text(name, "Bread.", score=1 - at / 10, exact="title"), steps=(lift,))
+        for at, name in enumerate("ab")
+    ]
+    pool.append(text("c", "Bread.", score=0.2))
+    ctx = context(**ALONE | {"dedup__hash": True}, dedup__keep=keep)
+
+    assert names(dedup(pool, ctx)) == ["a", "b"]
+
+
 def test_the_newest_copy_is_as_sure_as_the_one_it_stands_for():
     old = text("old", "Bread.", of=note("old", days=90), score=0.9)
     new = text("new", "Bread.", of=note("new", days=1), score=0.2)

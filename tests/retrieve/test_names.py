@@ -313,9 +313,29 @@ def test_the_order_of_notes_does_not_matter():
     assert there.near("equilibrum") == back.near("equilibrum")
 
 
-def test_a_name_of_several_notes_puts_none_of_them_first_by_rule(typed):
-    assert exact_notes("Templates", typed) == {}
+def test_a_name_of_several_notes_puts_all_of_them_first(typed):
+    assert set(exact_notes("Templates", typed).values()) == {"title"}
+    assert set(paths(ask(typed, "Templates"))[:2]) == {
+        "Web Clipper/Templates.md",
+        "Mail/Templates.md",
+    }
     assert set(exact_notes("nash equilibrium", typed).values()) == {"title"}
+
+
+def test_a_warning_lists_few_of_the_notes_that_are_also_called_so(tmp_path):
+    for folder in "abcd":
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "rye -loaf.md").write_text("text\n")
+    vault = Vault.open(tmp_path, flags=FAKE)
+    vault.index()
+    with vault.corpus() as opened:
+        response = ask(opened, "rye -loaf")
+
+    assert len(set(paths(response))) == 4
+    assert "“rye -loaf” is also the name of 4 notes: a/rye -loaf.md, b/rye -loaf.md, " in "".join(
+        response.warnings
+    )
+    assert response.warnings[-1].endswith(", …")
 
 
 @pytest.mark.parametrize("query", ["NFLT", "nflt"])

@@ -289,7 +289,7 @@ def _trace(response: CorpusResponse) -> Iterator[str]:
 _SHARE = 0.15  # of what all legs gave a result; a leg that gave less is not worth a word
 _ORDINALS = ("First", "Second", "Third")
 _NUMBERS = ("no place", "one", "two", "three")
-_NAMES = {"title": "its title is the query", "alias": "the query is another name of it"}
+_NAMES = {"title": "its name is the query", "alias": "the query is another name of it"}
 _PHRASE = "it contains the phrase"
 # Legs in the order in which people want to hear of them, each with what a hit means.
 _LEGS = {
