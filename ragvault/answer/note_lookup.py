@@ -75,7 +75,13 @@ def find_notes(root: Path, catalogue: Catalogue, named: str) -> list[str]:
         if found := by_path(root, known, form):
             return found
     notes = catalogue.heads([note for note, _ in catalogue.notes_since(0)])
-    fits: Sequence[Callable[[str, Head], bool]] = (_is_file, _is_title, _is_alias, _has_part)
+    files = {form: _file_paths(root, form) for form in forms}
+    fits: Sequence[Callable[[str, Head], bool]] = (
+        lambda wanted, note: not files[wanted].isdisjoint(_file_names(note.path)),
+        _is_title,
+        _is_alias,
+        _has_part,
+    )
     for fit in fits:
         for form in forms:
             if fit is _has_part and (found := _in_folder(root, known, form)):
@@ -190,8 +196,9 @@ def _paths(root: Path, wanted: str) -> tuple[str, str]:
     return wanted.replace(os.sep, "/"), _inside(root, wanted)
 
 
-def _is_file(wanted: str, note: Head) -> bool:
-    return wanted.casefold() in _file_names(note.path)
+def _file_paths(root: Path, wanted: str) -> set[str]:
+    """As what a name may stand among the names of a file: `./Projects` too; a folder as nothing."""
+    return set() if wanted.endswith("/") else {path.casefold() for path in _paths(root, wanted)}
 
 
 def _is_title(wanted: str, note: Head) -> bool:

@@ -259,6 +259,13 @@ NAMED_AS_A_FOLDER = {
         ("Projects/", "Projects/Sub.md"),
         ("Clippings", "Categories/Clippings.md"),
         ("Categories", "Categories/Clippings.md"),
+        ("./Projects", "Projects.md"),
+        ("./projects", "Projects.md"),
+        ("{here}/Projects", "Projects.md"),
+        ("./Projects/", "Projects/Sub.md"),
+        ("{here}/Projects/", "Projects/Sub.md"),
+        ("Projects/Sub", "Projects/Sub.md"),
+        ("./Categories", "Categories/Clippings.md"),
     ],
 )
 def test_every_command_takes_the_note_of_a_name_before_the_folder(
@@ -270,6 +277,8 @@ def test_every_command_takes_the_note_of_a_name_before_the_folder(
         (tmp_path / "v" / note).write_text(text)
     vault = Vault.open(tmp_path / "v")
     vault.index("keyword")
+    monkeypatch.chdir(vault.root)
+    named = named.format(here=vault.root)
 
     with vault.catalogue() as catalogue:  # where `open` looks
         assert find_notes(vault.root, catalogue, named) == [path]
@@ -277,3 +286,12 @@ def test_every_command_takes_the_note_of_a_name_before_the_folder(
     assert vault.links(named).note == path
     assert vault.related(named).note == path
     assert vault.forget(named).notes == (path,)
+
+
+def test_a_slash_never_means_a_note(vault):
+    (vault / "alone.md").write_text("# Alone\n")
+    ragvault("index", vault, "-q")
+
+    for named in ("alone/", "./alone/"):
+        assert ragvault("forget", named).code == 2, named
+    assert ragvault("read", "./alone").code == 0
