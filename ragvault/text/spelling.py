@@ -94,6 +94,7 @@ def near(
         if any(slipped == 1 and counts[each] for each, slipped in found.items()):
             break
     living = sorted((each for each in found if counts[each]), key=lambda w: (-counts[w], w))
+    living = _telling(word, living)
     if fits is not None:
         living = [each for each in living if fits(each)] or living
     nearest = _nearest(
@@ -101,6 +102,12 @@ def near(
     )
     stems = list(dict.fromkeys(map(stem, nearest)))[:limit]
     return tuple((each, found[each]) for each in nearest if stem(each) in stems)
+
+
+def _telling(word: str, others: list[str]) -> list[str]:
+    """Those that say something: flor is flour and not for. But waht is what, and not wait."""
+    swapped = [w for w in others if w in STOP_WORDS and sorted(w) == sorted(word)]
+    return swapped or [w for w in others if w not in STOP_WORDS] or others
 
 
 def _nearest(groups: Iterable[Sequence[str]], counts: Mapping[str, int]) -> Sequence[str]:

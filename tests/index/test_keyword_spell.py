@@ -96,6 +96,17 @@ def test_a_word_that_meets_the_rest_of_the_query_is_preferred(shelf):
     assert shelf.spellings(Words("beans salt brad"))["brad"] == ("bread", "broad")
 
 
+@pytest.mark.parametrize(("typed", "meant"), [("flor", "flour"), ("abot", "abbot")])
+def test_a_word_that_says_something_is_preferred_to_a_stop_word(shelf, typed, meant):
+    for at in range(1, 9):
+        shelf.put(note(at), passage(at, at, "about it, for the bread"))
+    shelf.put(note(9), passage(9, 9, "the abbot has flour"))
+    assert shelf.spellings(Words(typed)) == {typed: (meant,)}
+
+    shelf.put(note(10), passage(10, 10, "what to wait for"))
+    assert shelf.spellings(Words("waht")) == {"waht": ("what",)}
+
+
 def test_a_word_of_the_language_is_not_corrected_though_no_note_has_it(shelf):
     shelf.put(note(1), passage(1, 1, "ping and pong on laws"))
     asked = Words("pony lawns")
