@@ -25,7 +25,6 @@ _SHELL_SIGN = re.compile(r"[$=]|&&|\s-(?:eq|ne|lt|gt|le|ge)\s")
 
 _OTHER_VAULT = re.compile(r"^\s*dendron://[^/]+/")  # Dendron names the vault of a note this way
 
-LOGSEQ_SLASH = "___"  # what Logseq writes for the / of a page's name in the name of its file
 NOTE_SUFFIX = re.compile(r"\.(?:md|markdown)$", re.I)
 _NOTE_FILE = re.compile(r"\.(?:md|markdown|canvas|txt)$", re.I)  # a link to one keeps its suffix
 _IMAGES = "png|jpe?g|gif|bmp|svg|webp|avif|ico|tiff?|heic"

@@ -19,7 +19,6 @@ from ragvault.config import settings as config
 from ragvault.notes import frontmatter
 from ragvault.notes.layout import Parsed, read_layout
 from ragvault.notes.links import (
-    LOGSEQ_SLASH,
     NOTE_SUFFIX,
     find_wiki,
     from_markdown,
@@ -28,7 +27,7 @@ from ragvault.notes.links import (
     is_image,
 )
 from ragvault.text.spans import Lines, Span, joined
-from ragvault.text.wikilinks import WIKILINK
+from ragvault.text.wikilinks import WIKILINK, page_name
 from ragvault.types import Heading, Layout, Link, Note
 
 # One that opens on a line of its own and is never closed reaches to the end, as in Obsidian.
@@ -231,7 +230,7 @@ def _heading_1(note: Note) -> str:
 def stem(path: str) -> str:
     """The file's name without folder and suffix, as a person reads it."""
     name = NOTE_SUFFIX.sub("", path.rpartition("/")[2])
-    return unicodedata.normalize("NFC", name.replace(LOGSEQ_SLASH, "/"))
+    return unicodedata.normalize("NFC", page_name(name))
 
 
 # --- Marks: where tasks and pictures are, and tables written in HTML ---

@@ -20,7 +20,8 @@ from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Protocol
 
-from ragvault.notes.links import LOGSEQ_SLASH, NOTE_SUFFIX
+from ragvault.notes.links import NOTE_SUFFIX
+from ragvault.text.wikilinks import page_names
 from ragvault.types import Heading, Link, Target, Via
 
 Anchors = tuple[Sequence[Heading], Mapping[str, int]]
@@ -56,10 +57,12 @@ class Resolver:
         self._places_in = lru_cache(maxsize=1000)(lambda path: Places(*read(path)))
 
     def _add(self, note: NamedNote) -> None:
-        bare = _bare(note.path)
-        self._paths[bare].append(note.path)
-        self._names[bare.rpartition("/")[2]].append(note.path)
-        self._folders.add(bare.rpartition("/")[0])
+        names = _bare(note.path)
+        for bare in names:
+            self._paths[bare].append(note.path)
+            self._folders.add(bare.rpartition("/")[0])
+        for last in {bare.rpartition("/")[2] for bare in names}:
+            self._names[last].append(note.path)
         for alias in note.aliases:
             self._aliases[name_key(alias)].append(note.path)
 
@@ -99,7 +102,7 @@ class Resolver:
         paths = self._names.get(name.rpartition("/")[2], [])
         if "/" not in name:
             return paths
-        return [p for p in paths if f"/{_bare(p)}".endswith("/" + name)]
+        return [p for p in paths if any(f"/{bare}".endswith("/" + name) for bare in _bare(p))]
 
     def _placed(self, target: Target, link: Link) -> Target:
         if not link.anchor or target.path is None:
@@ -110,9 +113,10 @@ class Resolver:
         )
 
 
-def _bare(path: str) -> str:
+def _bare(path: str) -> list[str]:
     """The path of a note as links spell it."""
-    return name_key(NOTE_SUFFIX.sub("", path)).replace(LOGSEQ_SLASH, "/")
+    folder, slash, _ = path.rpartition("/")
+    return [name_key(folder + slash + name) for name in page_names(NOTE_SUFFIX.sub("", path))]
 
 
 def name_key(name: str) -> str:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from ragvault.store.database import Database, next_revision, reading, select_in, writing
 from ragvault.store.values import from_json, from_sql, to_json, to_sql
 from ragvault.text.fold import fold_case
+from ragvault.text.wikilinks import page_names
 from ragvault.types import Heading, Link, Target
 
 LinkId = tuple[int, int]  # the note's id and the link's place in it
@@ -412,7 +413,7 @@ def link_key(name: str) -> str:
 
     The vault's own folder is `/`; an empty name, which is a link into its own note, stays empty.
     """
-    parts = fold_case(name).replace("\\", "/").replace("___", "/")  # Logseq's / in a file name
+    parts = fold_case(name).replace("\\", "/").replace("___", "/")  # as in page_names
     key = parts.strip("/ ").rpartition("/")[2].strip()
     if key.endswith(EXTENSIONS):
         return key.rpartition(".")[0]
@@ -428,5 +429,6 @@ def file_stem(path: str) -> str:
 def link_keys(path: str, aliases: Iterable[str]) -> set[str]:
     """Every key under which a link could mean this note, which may be the page of its folder."""
     folder = path.rpartition("/")[0] or "/"
-    own = {link_key(path), link_key(file_stem(path)), *map(link_key, aliases)}
+    pages = page_names(path.rpartition(".")[0])
+    own = {link_key(path), link_key(file_stem(path)), *map(link_key, (*pages, *aliases))}
     return own | {link_key(folder), *UPWARDS} if own & FOLDER_PAGES else own

@@ -176,7 +176,7 @@ class Notes(Database):
             note_id = old.id
             db.execute(f"UPDATE notes SET {_assigned(columns)} WHERE id = ?", (*row, note_id))
             _delete_parts(db, note_id)
-            _mark_links(db, old, rows)
+            _mark_links(db, old, rows, recipe)
         _insert_parts(db, note_id, rows)
         put_passages(db, revision, note_id, rows.passages, new=old is None)
         links.put_links(db, note_id, rows.links, new=old is None)
@@ -491,16 +491,20 @@ class _OldNote(NamedTuple):
     """What must be known of a stored note before it is changed."""
 
     id: int
+    recipe: str
     aliases: tuple[str, ...]
     anchors: tuple[str, str]  # columns headings and blocks
 
 
 def _old_note(db: Connection, path: str) -> _OldNote | None:
     query = """
-        SELECT id, aliases, headings, blocks FROM notes JOIN bodies ON note_id = id
+        SELECT id, recipe, aliases, headings, blocks FROM notes JOIN bodies ON note_id = id
         WHERE path = ?"""
     found = db.execute(query, (to_sql(path),)).fetchone()
-    return _OldNote(found[0], from_json(found[1]), (found[2], found[3])) if found else None
+    if not found:
+        return None
+    id_, recipe, aliases, headings, blocks = found
+    return _OldNote(id_, recipe, from_json(aliases), (headings, blocks))
 
 
 def _stat_row(
@@ -517,12 +521,13 @@ def _stat_row(
     return (to_sql(file.path), to_sql(file.disk), file.size, *map(clamped, times), *dates)
 
 
-def _mark_links(db: Connection, old: _OldNote, new: NoteRows) -> None:
+def _mark_links(db: Connection, old: _OldNote, new: NoteRows, recipe: str) -> None:
     """Have links looked up again where this change can give them another meaning, and only there.
 
-    A hub with thousands of incoming links is edited daily and almost never renamed.
+    A hub with thousands of incoming links is edited daily and almost never renamed. With another
+    recipe a link may call the same note otherwise.
     """
-    if old.aliases != new.aliases:
+    if (old.aliases, old.recipe) != (new.aliases, recipe):
         links.names_changed(db, link_keys(new.path, (*old.aliases, *new.aliases)))
     if old.anchors != new.body[3:5]:
         links.unresolve_links_to(db, old.id)

@@ -4,6 +4,9 @@
 
 A single `]` does not end a link, and `[[` starts a new one. So a text full of unclosed `[[` is
 scanned once, in time linear in its length.
+
+Logseq links to pages whose names no file can have: [[a/b?]] is the file a___b%3F.md, and
+[[Sep 14th, 2020]] is journals/2020_09_14.md. `page_names` are the names of the page in a file.
 """
 
 from __future__ import annotations
@@ -33,3 +36,29 @@ def label_wikilinks(text: str) -> str:
 def _shown(link: re.Match[str]) -> str:
     target, label = split_label(link["inside"])
     return label or target
+
+
+# --- Logseq's pages ---
+
+_SLASH = "___"  # for the / of a page's name
+# " # % * / : < > ? \\ | as hexadecimal numbers: no system lets a file have all of them.
+_ENCODED = re.compile(r"%(2[235AF]|3[ACEF]|5C|7C)", re.IGNORECASE)
+_JOURNAL = re.compile(r"(?:.*/)?journals/(\d{4})_(\d\d)_(\d\d)")
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+_ORDINALS = {"1": "st", "2": "nd", "3": "rd"}
+
+
+def page_name(name: str) -> str:
+    """What Logseq calls the page in a file of this name, which has no suffix."""
+    return _ENCODED.sub(lambda code: chr(int(code[1], 16)), name.replace(_SLASH, "/"))
+
+
+def page_names(path: str) -> tuple[str, ...]:
+    """What the note at a path without suffix is called: its file's name, and that of its page."""
+    name = path.rpartition("/")[2]
+    names = [name, page_name(name)]
+    if (day := _JOURNAL.fullmatch(path)) and 1 <= int(day[2]) <= len(_MONTHS):
+        number = str(int(day[3]))
+        ending = "th" if day[3][0] == "1" else _ORDINALS.get(number[-1], "th")
+        names.append(f"{_MONTHS[int(day[2]) - 1]} {number}{ending}, {day[1]}")
+    return tuple(dict.fromkeys(names))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 State = Literal["same", "gone", "changed", "unreadable"]
 FEW_DOUBTFUL = 20  # files that `waiting` reads, because size and time cannot tell
-READER = 6  # grows when the same text and settings give other notes, sections or passages
+READER = 7  # grows when the same text and settings give other notes, sections or passages
 
 
 def recipe(config: Config) -> str:

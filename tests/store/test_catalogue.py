@@ -314,6 +314,18 @@ def test_a_new_note_does_not_look_up_links_into_their_own_notes(catalogue, path)
     assert list(catalogue.links_to_resolve()) == []
 
 
+def test_with_another_recipe_a_note_may_be_what_a_broken_link_means(catalogue):
+    put(catalogue, note("Why%3F.md"))
+    put(catalogue, note("a.md", "one", link("Why?")))
+    ((link_id, _, _),) = catalogue.links_to_resolve()
+    catalogue.set_targets([(link_id, Target("unresolved"))])
+
+    put(catalogue, note("Why%3F.md"))
+    assert list(catalogue.links_to_resolve()) == []
+    put(catalogue, note("Why%3F.md"), recipe="r2")
+    assert [waiting for waiting, _, _ in catalogue.links_to_resolve()] == [link_id]
+
+
 def test_editing_a_note_does_not_look_up_the_links_to_it_again(catalogue):
     put(catalogue, note("hub.md", "#H\ntext"))
     put(catalogue, note("a.md", "one", link("hub", "H")))
