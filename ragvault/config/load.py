@@ -144,7 +144,8 @@ def marks(vault: Path) -> list[Source]:
     Dendron writes [[label|note]]. Its file is in the workspace, which is the vault or around it.
     """
     for folder in (vault, vault.parent):
-        if (at := folder / "dendron.yml").is_file():
+        # Not pathlib's, which raises in a folder that may not be read.
+        if os.path.isfile(at := folder / "dendron.yml"):  # noqa: PTH113
             return [Source("vault file", [(("links", "order"), "label-first")], lambda _: str(at))]
     return []
 

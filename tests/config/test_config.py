@@ -24,6 +24,7 @@ from ragvault.config.load import (
     from_file,
     from_flags,
     load_settings,
+    marks,
 )
 from ragvault.config.settings import Config, Table
 from ragvault.errors import ConfigError
@@ -587,6 +588,15 @@ def test_the_first_problems_are_shown_and_the_others_counted(tmp_path):
 
     assert len(caught.value.problems) == 21
     assert str(caught.value.problems[-1]) == "19,980 more problems are not shown"
+
+
+def test_a_folder_that_may_not_be_read_has_no_marks(tmp_path, monkeypatch):
+    def forbidden(path, **_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", forbidden)
+        assert marks(tmp_path) == []
 
 
 def test_a_dendron_workspace_says_how_its_links_are_written_and_a_person_says_it_louder(tmp_path):
