@@ -20,7 +20,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ from ragvault.errors import RagvaultError, UsageError
 from ragvault.notes.ignore import OBSIDIAN, RAGIGNORE, ignore_line
 from ragvault.notes.read import EXCLUDED
 from ragvault.text.fold import plain_name
-from ragvault.text.names import typed_name
+from ragvault.text.names import plain_words, typed_name
 
 if TYPE_CHECKING:
     from ragvault.config.settings import Walk
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ragvault.types import Head, Skipped
 
 CANDIDATES = 8  # notes that an error lists
+LOOKED_AT = 10_000  # files that are not indexed: a folder that is excluded may be very large
 _LINE = re.compile(r":(\d+)(?:-\d+)?$")
 _LINK = re.compile(r"\[\[(.+?)(?:\|.*)?\]\]")
 _HEADING = re.compile(r"\s+>\s.*|(?<=[^\s#])#(?=[^\s#]).*", re.DOTALL)
@@ -103,7 +104,8 @@ def left_out(
 ) -> NoteLeftOut | None:
     """The error for a name that only a file has which is not indexed. Walks the vault.
 
-    With `here` it may also be a file path from the current folder.
+    At least half of the words of its name are enough. With `here` it may also be a file path from
+    the current folder.
     """
     from ragvault.notes.walk import notes_in, walk
 
@@ -114,13 +116,17 @@ def left_out(
     found = {file.path for file in walked.files}
     unread = [skip for skip in catalogue.skipped() if skip.path in found]
     forms = [*_forms(named), *([_inside(root, named)] if here else [])]
-    wanted = {typed_name(form) for form in forms} - {""}
+    wanted, words = {typed_name(form) for form in forms} - {""}, {*plain_words(named)}
     skipped = ((skip.path, skip) for skip in (*walked.skipped, *unread))
     excluded = ((path, skip) for skip in walked.excluded for path in notes_in(root, skip, settings))
-    for path, skip in chain(skipped, excluded):
+    partly: NoteLeftOut | None = None
+    for path, skip in islice(chain(skipped, excluded), LOOKED_AT):
         if wanted & {typed_name(each) for each in (path, *_file_names(path))}:
             return _left_out(named, path, skip)
-    return None
+        own = {*plain_words(PurePosixPath(path).stem)}
+        if partly is None and words and words <= own and 2 * len(words) >= len(own):
+            partly = _left_out(named, path, skip)
+    return partly
 
 
 def _left_out(named: str, path: str, skip: Skipped) -> NoteLeftOut:

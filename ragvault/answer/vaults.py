@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from math import inf
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from ragvault.answer.match import Match, find_matches, quoted
@@ -37,6 +37,7 @@ from ragvault.ports import Corpus
 from ragvault.rank.budget import budget, fit_budget, token_counter
 from ragvault.rank.limit import result_count
 from ragvault.search import search
+from ragvault.text.names import plain_words
 from ragvault.text.readable import readable
 from ragvault.types import SearchRequest
 
@@ -100,10 +101,13 @@ def search_vaults(
             if require_fresh and (pending or partial):
                 raise IndexBehind(vault.root, changed_files(pending) if pending else partial)
             answers.append(_vault_answer(vault, request, corpus, pending, partial))
-    if policy != "never" and not any(each.response.likely for each in answers):
+    if policy != "never" and not _is_called(request.query, answers):
+        likely = any(each.response.likely for each in answers)
         for at, vault in enumerate(vaults):
-            with open_corpus(vault) as corpus:
-                answers[at] = _with_left_out(answers[at], corpus)
+            # A small vault was walked before; of a large one that takes as long as the search.
+            if answers[at].pending is not None or not likely:
+                with open_corpus(vault) as corpus:
+                    answers[at] = _with_left_out(answers[at], corpus)
 
     def text_of(results: Sequence[MergedResult]) -> str:
         assert written is not None
@@ -210,6 +214,14 @@ def _vault_answer(
         disk_names=disk_names,
         unmet=tuple(unmet),
     )
+
+
+def _is_called(query: str, answers: Sequence[VaultAnswer]) -> bool:
+    """Whether the title or the file name of a result has every word of the query."""
+    words = {*plain_words(query)}
+    notes = {each.note for answer in answers for each in answer.response.results}
+    names = ((each.title, PurePosixPath(each.path).stem) for each in notes)
+    return any(words <= {*plain_words(f"{title} {stem}")} for title, stem in names)
 
 
 def _with_left_out(answer: VaultAnswer, corpus: Corpus) -> VaultAnswer:

@@ -35,6 +35,7 @@ def made(tmp_path_factory):
         "Huge.md": "x" * 3000,
         "Picture.md": "\0\1\2" * 50,
         "Home.md": "# Home\n\nA page about keys.\n",
+        "Bread.md": "The bread of a machine, an old loaf, a private plan, a huge picture. Notes.\n",
         "Archive/.git/x.md": "Of a program.\n",
         "node_modules/Readme.md": "Of a program.\n",
         ".obsidian/app.json": json.dumps({"userIgnoreFilters": ["Archive/"]}),
@@ -79,6 +80,23 @@ def test_a_command_that_takes_its_name_says_why_and_what_includes_it(vault, path
         assert said.code == 2
         assert f"{path} {LEFT_OUT[path]}" in said.err
         assert fix in said.err
+
+
+@pytest.mark.parametrize("typed", ["bread machine", "machine notes", "Private", "secret"])
+def test_a_part_of_its_name_is_enough(vault, typed):
+    said = ragvault("search", typed, "--json").json
+    (path,) = (path for path in LEFT_OUT if typed.lower() in path.lower())
+
+    assert said["results"], "and others are found"
+    assert f"{path} {LEFT_OUT[path]}" in said["warnings"]
+    assert f"{path} {LEFT_OUT[path]}" in ragvault("read", typed).err
+
+
+@pytest.mark.parametrize("typed", ["notes", "bread", "a bread machine for us", "old rye loaf"])
+def test_a_word_of_many_or_more_words_than_its_name_has_do_not_ask_for_it(vault, typed):
+    warnings = ragvault("search", typed, "--json").json["warnings"]
+
+    assert not [line for line in warnings if "excluded" in line or "not indexed" in line]
 
 
 def test_a_path_from_the_current_folder_is_enough(vault, monkeypatch):
