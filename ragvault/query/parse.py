@@ -49,9 +49,16 @@ _BACKTICKS = re.compile(r"`(\s*[^`\s][^`]*)`")  # with something between them
 _OPERATOR = re.compile(r"([^\W\d_][\w-]*):(?!//)")
 _SIGN = re.compile(r"(?:<=|>=|<|>|=)(?=[\"“])")
 _NEGATED = re.compile(r"-(?=[\w\"“(\[#@`.]|[^\x00-\x7f])")  # not --flag, not ->, not a lone dash
-# A pasted command: it has --flag or one letter behind a dash. What is behind its dashes is text.
-_COMMAND = re.compile(r"(?:^|\s)(?:--[A-Za-z]|-[A-Za-z0-9](?=\s|$))")
+# A pasted command: it has --flag, one letter behind a dash or a lone dot, or begins with a prompt
+# or sudo. What is behind its dashes is text.
+_COMMAND = re.compile(r"(?:^|\s)(?:--[A-Za-z]|-[A-Za-z0-9](?=\s|$)|\.(?=\s|$))|^\s*(?:\$|sudo)\s")
 _OPTION = re.compile(r"-[A-Za-z0-9][\w.=/-]*(?=\s|$)", re.ASCII)
+# Programs whose names are no other words; behind one of them a few letters are options: ls -la.
+_PROGRAM = re.compile(
+    r"\s*(?:ls|rm|mv|cp|ln|ps|df|du|ssh|scp|git|tar|grep|rg|sed|awk|xargs|chmod|chown|mkdir|rsync"
+    r"|curl|wget|docker|podman|kubectl|npm|npx|pip|apt|apt-get|systemctl|journalctl|ffmpeg|gcc)\s"
+)
+_LETTERS = re.compile(r"-[A-Za-z]{2,4}(?=\s|$)")
 _OPEN_PROPERTY = re.compile(r"\[[\w -]+:(?!:)")
 # As in a note: not #12, which is a number, and not #: alone.
 _HASHTAG = re.compile(r"#(?=[\d/_-]*[^\W\d_])[\w/-]+(?=[\s)]|$)")
@@ -87,7 +94,8 @@ class Lexer:
         self.warnings: list[str] = []
         self._unknown: dict[str, str] = {}  # name:value where the name is no operator
         self._closes = _brackets(query)
-        self._command = _COMMAND.search(query) is not None
+        options = (_COMMAND.search, _OPTION), (_PROGRAM.match, _LETTERS)
+        self._option = next((option for is_command, option in options if is_command(query)), None)
         self._at = 0
         self._depth = 0
 
@@ -119,7 +127,7 @@ class Lexer:
             self._depth -= 1
             return self._take(1, "close")
         if _NEGATED.match(self.query, self._at):
-            option = _OPTION.match(self.query, self._at) if self._command else None
+            option = self._option.match(self.query, self._at) if self._option else None
             if option is None:
                 return self._take(1, "minus")
             self.warnings.append(f"“{shorten(option[0])}” was searched as part of a command")

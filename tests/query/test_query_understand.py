@@ -469,7 +469,11 @@ def test_a_vault_alone_lists_its_notes():
 
 @pytest.mark.parametrize(
     "query",
-    ["docker run -d nginx", "git commit --amend -no-edit", "ls -l -a src", "tar -x -vf a.tar"],
+    [
+        *("docker run -d nginx", "git commit --amend -no-edit", "ls -l -a src", "tar -x -vf a.tar"),
+        *("ls -la", "tar -xzf a.tar.gz", "rm -rf build", "docker run -it ubuntu", "ps -aux"),
+        *("sudo apachectl -graceful", "$ java -jar app.jar", "find . -name notes"),
+    ],
 )
 def test_a_dash_in_a_pasted_command_excludes_nothing_and_the_answer_says_so(query):
     plan = understand(query, Query(), now=datetime(2024, 3, 1))
@@ -478,6 +482,12 @@ def test_a_dash_in_a_pasted_command_excludes_nothing_and_the_answer_says_so(quer
     assert any("part of a command" in each for each in plan.warnings)
 
 
-@pytest.mark.parametrize("query", ["bread -rye", "bread -é", "docker -d -tag:x", 'run -d -"a b"'])
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("bread -rye", "bread -é", "docker -d -tag:x", 'run -d -"a b"', "sudoku -hard", "-la"),
+        *("docker -kubernetes", "git -github", "a loaf. -rye", "the ls -la", "e.g. bread -rye"),
+    ],
+)
 def test_a_dash_before_a_word_or_a_condition_still_excludes(query):
     assert understand(query, Query(), now=datetime(2024, 3, 1)).filter is not None
