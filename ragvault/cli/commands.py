@@ -6,6 +6,7 @@
     check_command  refuses a word that is nearly a command
     nearest        the known name that was probably meant
     instead_of     the search that a command with too many words may have been meant as
+    asked_for      the same for a command with a name that nothing has
     picker_options the options of the picker, where a command line asks for no query
 
 start.py asks here before every search, so this module imports almost nothing.
@@ -44,6 +45,8 @@ SHARED_FILES = {
     **dict.fromkeys(("forget", "purge"), "remove"),
     **dict.fromkeys(("eval", "tune"), "quality"),
 }
+# Commands that take the name of a note, a vault or a file.
+TAKE_NAMES = ("read", "open", "links", "related", "forget", "index", "watch", "eval", "tune")
 OTHER_NAMES = {"find": "search", "ls": "list"}  # what people try first
 OWN_OPTIONS = ("-h", "--help", "--version", "--install-completion", "--show-completion")
 OPERATORS_HELP = ["help", "operators"]  # how a query is written
@@ -60,12 +63,7 @@ def with_command(args: Sequence[str]) -> list[str]:
         return [*before, *rest[1:], "--help"]
     if rest == OPERATORS_HELP:
         return list(args)
-    if (
-        rest == OPERATORS_HELP
-        or not rest
-        or first in COMMANDS
-        or first.partition("=")[0] in OWN_OPTIONS
-    ):
+    if not rest or first in COMMANDS or first.partition("=")[0] in OWN_OPTIONS:
         return list(args)
     if first in OTHER_NAMES:
         return [*before, OTHER_NAMES[first], *rest[1:]]
@@ -121,6 +119,18 @@ def instead_of(args: Sequence[str]) -> str:
     rest = volume_first(args)[1]
     is_plain = len(rest) > 1 and not any(word.startswith("-") for word in rest)
     return search_for(rest) if is_plain and rest[0] in COMMANDS else ""
+
+
+def asked_for(args: Sequence[str]) -> str:
+    """The search that a command with a name that nothing has may have been meant as: `read later`.
+
+    Empty for a command that takes no names, and for what looks more like a name or a path than like
+    words: `read Streem`, `index sampel_vault`.
+    """
+    name, *words = volume_first(args)[1] or [""]
+    text = " ".join(words)
+    is_plain = text == text.lower() and all(map(str.isalpha, text.replace("'", "").split()))
+    return instead_of(args) if name in TAKE_NAMES and is_plain else ""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -29,6 +29,7 @@ from ragvault.cli.commands import (
     COMMANDS,
     OPERATORS_HELP,
     SHARED_FILES,
+    asked_for,
     check_command,
     instead_of,
     picker_options,
@@ -36,7 +37,7 @@ from ragvault.cli.commands import (
     with_command,
 )
 from ragvault.cli.render import console
-from ragvault.errors import RagvaultError
+from ragvault.errors import RagvaultError, UsageError, VaultNotFound
 
 # The base class of all usage errors that Typer raises; it has no public name.
 _Misuse: type[Any] = typer.BadParameter.__mro__[1]
@@ -116,7 +117,8 @@ def main(args: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except RagvaultError as error:
-        console.error(error)
+        unknown = isinstance(error, UsageError | VaultNotFound)
+        console.error(error, search=asked_for(args) if unknown else "")
         return error.exit_code
     except PermissionError as error:
         console.error(_forbidden(error))

@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rank_kit import few
-from vault_kit import ragvault
+from vault_kit import indexed_sample, ragvault, sample
 
 from ragvault.cli.commands import (
     COMMANDS,
     OTHER_NAMES,
     OWN_OPTIONS,
+    TAKE_NAMES,
+    asked_for,
     check_command,
     instead_of,
     nearest,
@@ -19,6 +21,8 @@ from ragvault.cli.commands import (
 )
 from ragvault.cli.start import _search_first
 from ragvault.errors import UsageError
+
+__all__ = ["indexed_sample", "sample"]
 
 
 @pytest.mark.parametrize(
@@ -84,6 +88,20 @@ def test_words_that_begin_with_a_command_get_the_search_for_them(name, words):
 
     assert said.code == 2
     assert f"to search for these words: ragvault search {' '.join([name, *words])}" in said.err
+
+
+@pytest.mark.parametrize("name", TAKE_NAMES)
+@pytest.mark.parametrize("word", ["everything", "zzyzx"])
+def test_a_word_that_nothing_is_called_behind_a_command_gets_the_search_for_it(sample, name, word):
+    said = ragvault(name, word)
+
+    assert said.code == 2
+    assert f"ragvault search {name} {word}" in said.err or f"ragvault search {word}" in said.err
+
+
+@pytest.mark.parametrize("line", ["read a/later.md", "index my_notes", "open 123", "read Streem"])
+def test_what_looks_like_a_name_gets_no_offer_to_search(line):
+    assert asked_for(line.split()) == ""
 
 
 @pytest.mark.parametrize("name", ["status", "doctor"])

@@ -100,17 +100,27 @@ def agree(question: str, *, fix: str) -> bool:
     return typer.confirm(harmless(question), err=True)
 
 
-def error(error: RagvaultError) -> None:
-    """Two lines for each problem; with RAGVAULT_DEBUG=1 the traceback above them."""
+def error(error: RagvaultError, search: str = "") -> None:
+    """Two lines for each problem; with RAGVAULT_DEBUG=1 the traceback above them.
+
+    `search` is the search that may have been meant.
+    """
     _traceback()
-    for line in error_lines(error):
+    for line in error_lines(error, search):
         _complain(line)
 
 
-def error_lines(error: RagvaultError) -> Iterator[str]:
+def error_lines(error: RagvaultError, search: str = "") -> Iterator[str]:
     """The lines that `error` writes."""
     for each in getattr(error, "problems", (error,)):
-        yield from _two_lines(str(each), each.fix)
+        yield from _two_lines(str(each), _or_search(each.fix, search))
+
+
+def _or_search(fix: str, search: str) -> str:
+    if not search or "ragvault search" in fix:
+        return fix
+    so = f"{fix} To" if fix.endswith("?") else f"{fix}; to" if fix else "to"
+    return f"{so} search for these words: {search}"
 
 
 def misuse(error: Any, search: str = "", vault: str = "") -> None:
