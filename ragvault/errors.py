@@ -33,6 +33,13 @@ if TYPE_CHECKING:
 DISTRIBUTION = "ragvault-search"  # for pip; `ragvault` there is a project of somebody else
 
 
+def in_shell(value: object) -> str:
+    """A path or a name in a command that a fix shows: quoted where a shell needs it."""
+    from shlex import quote  # only an error needs it
+
+    return quote(str(value))
+
+
 class RagvaultError(Exception):
     """What went wrong; `fix` is what the user can do about it."""
 
@@ -67,7 +74,7 @@ class IndexMissing(RagvaultError):
     exit_code = 3
 
     def __init__(self, vault: Path) -> None:
-        super().__init__(f"{vault} has no index yet", fix=f"ragvault index {vault}")
+        super().__init__(f"{vault} has no index yet", fix=f"ragvault index {in_shell(vault)}")
 
 
 class IndexBehind(RagvaultError):
@@ -77,7 +84,7 @@ class IndexBehind(RagvaultError):
 
     def __init__(self, vault: Path, why: str) -> None:
         super().__init__(
-            f"the index of {vault} is out of date: {why}", fix=f"ragvault index {vault}"
+            f"the index of {vault} is out of date: {why}", fix=f"ragvault index {in_shell(vault)}"
         )
 
 
@@ -97,8 +104,8 @@ class VaultEmptied(RagvaultError):
     def __init__(self, vault: Path, notes: int) -> None:
         super().__init__(
             f"{vault} contains no notes, but {notes:,} are indexed; is its disk mounted?",
-            fix=f"mount it; or, if the notes are deleted: ragvault index {vault} --allow-empty, "
-            f"or ragvault vaults remove {vault}",
+            fix="mount it; or, if the notes are deleted: ragvault index "
+            f"{in_shell(vault)} --allow-empty, or ragvault vaults remove {in_shell(vault)}",
         )
 
 
@@ -193,8 +200,8 @@ class ModelUnavailable(RagvaultError):
         )
         super().__init__(
             f"the model {name} is not installed {why}",
-            fix=f"ragvault models pull {name}; without a network, copy it from a machine that has "
-            f"it: ragvault models pull {name} --from FOLDER",
+            fix=f"ragvault models pull {in_shell(name)}; without a network, copy it from a machine "
+            f"that has it: ragvault models pull {in_shell(name)} --from FOLDER",
         )
         self.failures = tuple(failures)
 
@@ -205,5 +212,5 @@ class ModelUnusable(RagvaultError):
     def __init__(self, name: str, why: str, *, fix: str = "") -> None:
         super().__init__(
             f"the model {name} cannot be used: {why}",
-            fix=fix or f"ragvault models pull {name}",
+            fix=fix or f"ragvault models pull {in_shell(name)}",
         )

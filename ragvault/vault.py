@@ -33,6 +33,7 @@ from ragvault.errors import (
     UsageError,
     VaultEmptied,
     VaultNotFound,
+    in_shell,
 )
 from ragvault.models.embed import SLAB
 from ragvault.models.load import ModelPool
@@ -654,7 +655,7 @@ def absence(vault: layout.KnownVault) -> RagvaultError | None:
     if not vault.root.is_dir():
         return VaultNotFound(
             f"the folder of vault {vault.name} is not there: {vault.root}",
-            fix=f"mount or restore it; or forget it: ragvault vaults remove {vault.name}",
+            fix=f"mount or restore it; or forget it: ragvault vaults remove {in_shell(vault.name)}",
         )
     return None if (vault.folder / layout.CATALOGUE).exists() else IndexMissing(vault.root)
 

@@ -38,6 +38,7 @@ from ragvault.errors import (
     IndexMissing,
     RagvaultError,
     VaultNotFound,
+    in_shell,
 )
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.questions import Question
@@ -298,13 +299,15 @@ def _check_folder(part: str, folder: Path) -> Finding:
     above = _nearest_existing(folder)
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         message = f"{above} is not writable"
-        return Finding(part, "broken", message, f"chmod u+rwx {above}, or set RAGVAULT_HOME")
+        return Finding(
+            part, "broken", message, f"chmod u+rwx {in_shell(above)}, or set RAGVAULT_HOME"
+        )
     if not folder.exists():
         return fine(part, f"{folder} will be created when needed")
     vaults = folder / "vaults"  # not in the models folder
     if os.name == "posix" and vaults.exists() and vaults.stat().st_mode & 0o077:
         message = f"other users can read {vaults}, and an index contains your notes"
-        return Finding(part, "broken", message, f"chmod 700 {vaults}")
+        return Finding(part, "broken", message, f"chmod 700 {in_shell(vaults)}")
     return fine(part, f"{folder} is writable and private")
 
 

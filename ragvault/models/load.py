@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ragvault.config import folders
-from ragvault.errors import ModelUnusable, UsageError
+from ragvault.errors import ModelUnusable, UsageError, in_shell
 from ragvault.ports import Embedder, NoProgress, Progress, Reranker
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _locate_unlisted(name: str, options: LoadOptions) -> tuple[str, str, Path]:
         raise ModelUnusable(
             short,
             f"{folder} was changed: it is now {full}, and the index needs {name}",
-            fix=f"embed the vault again with: ragvault index --model {short}",
+            fix=f"embed the vault again with: ragvault index --model {in_shell(short)}",
         )
     return full, short, folder
 

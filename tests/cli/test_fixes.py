@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import vault_kit
 from test_commands import PROGRAM, options
 
 import ragvault
 from ragvault.cli.commands import OWN_OPTIONS
-from ragvault.errors import DISTRIBUTION, install_command, with_extra
+from ragvault.errors import (
+    DISTRIBUTION,
+    IndexBehind,
+    IndexMissing,
+    ModelUnavailable,
+    ModelUnusable,
+    RagvaultError,
+    VaultEmptied,
+    install_command,
+    with_extra,
+)
+from ragvault.store.layout import KnownVault
+from ragvault.vault import absence
 
 PACKAGE = Path(ragvault.__file__).parent
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
@@ -67,6 +81,48 @@ def test_a_command_in_a_fix_exists_and_has_the_options_it_is_given(text, words, 
     assert names or first in groups, text
     if names:
         assert set(OPTION.findall(rest)) <= options(PROGRAM[names[0]]) | {"--help"}, text
+
+
+# --- a shell takes them ---
+
+AWKWARD = "My Notes (1) & Ann's"
+
+
+def awkward_errors() -> list[RagvaultError]:
+    """Every error whose fix has a path or a name in a command."""
+    path = Path("/home/ann", AWKWARD)
+    gone = KnownVault(AWKWARD, path, path, created="2026-11-19")
+    return [
+        IndexMissing(path),
+        IndexBehind(path, "1 file has changed"),
+        VaultEmptied(path, 3),
+        ModelUnavailable(str(path), []),
+        ModelUnusable(str(path), "it is damaged"),
+        *filter(None, [absence(gone)]),
+    ]
+
+
+@pytest.mark.parametrize("error", awkward_errors(), ids=lambda error: type(error).__name__)
+def test_a_command_in_a_fix_has_the_path_as_one_word(error):
+    commands = re.findall(
+        r"ragvault (?:index|vaults remove|models pull) [^;]*?(?=, or|;|$)", error.fix
+    )
+
+    assert commands
+    for command in commands:
+        assert AWKWARD in " ".join(each for each in shlex.split(command) if AWKWARD in each)
+
+
+def test_a_vault_with_spaces_and_brackets_in_its_path_gets_a_fix_that_works(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
+    root = tmp_path / AWKWARD
+    root.mkdir()
+    (root / "a.md").write_text("# Rye\n")
+    fix = vault_kit.ragvault("status", "--vault", root).err.partition("fix: ")[2]
+
+    name, *args = shlex.split(fix)
+    assert name == "ragvault"
+    assert vault_kit.ragvault(*args, "--tier", "keyword", "-q").code == 0
 
 
 # --- the name that pip knows ---
