@@ -128,7 +128,7 @@ LARGEST = {
     "fuse__exponent": 1e6,
     "fuse__exact": 1e6,
     "boost__backlinks__weight": 1e6,
-    "boost__backlinks__cap": 10**6,
+    "boost__backlinks__cap": 1000,
     "boost__recency__tiers": [[1e9, 1e6]],
     "boost__recency__bias": 1.0,
     "boost__community__factor": 1e6,
