@@ -28,8 +28,8 @@ from ragvault.store.notes import NoteRows, note_rows
 from ragvault.types import File, Layout, Note, Passage, Section, Skipped
 from ragvault.update.workers import Failure, Overrun, cpu_limit, run_job, run_jobs
 
-# CPU seconds to parse and chunk a note; twice as many for its plain text, the last resort, which
-# takes up to 4. 5 MB of given notes take 2; a larger note that a user allows gets more in proportion.
+# CPU seconds to parse and chunk a note; 5 MB of given notes take 2. Its plain text, a last resort,
+# may take twice as many; it takes up to 4. A note that a user allows to be larger gets more.
 NOTE_SECONDS = 4.0
 NOTE_CHARS = 5_000_000
 SEARCH_PATIENCE = 0.5  # seconds that a search waits for a changed file
