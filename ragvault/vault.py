@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from ragvault.update.forget import Forgotten
     from ragvault.update.notes import Report
 
+MOST_VAULTS = 100  # that one search may name: to look each up takes a millisecond
 # Settings that decide what is in an index, by the beginning of their names.
 WRITE_SETTINGS = ("walk.", "parse.", "links.", "chunk.", "models.", "keyword.")
 
@@ -621,7 +622,15 @@ def vaults_to_search(
         except UsageError as error:
             mistake = error
     if named:
-        wanted = [opened(where) for each in named for where in _single_names(each, data, here)]
+        spelled = dict.fromkeys(
+            where for each in dict.fromkeys(named) for where in _single_names(each, data, here)
+        )
+        if len(spelled) > MOST_VAULTS:
+            raise UsageError(
+                f"{len(spelled):,} vaults are too many to name in one search",
+                fix=f"name at most {MOST_VAULTS}; outside of all vaults, all are searched",
+            )
+        wanted = [opened(where) for where in spelled]
     elif inside:
         wanted = [opened(vault.root) for vault in inside]
     else:
