@@ -33,6 +33,7 @@ from ragvault.errors import (
     UsageError,
     VaultEmptied,
     VaultNotFound,
+    VaultUnreadable,
 )
 from ragvault.models.embed import SLAB
 from ragvault.models.load import ModelPool
@@ -175,9 +176,12 @@ class Vault:
         from ragvault.ingest import ingest
         from ragvault.notes.walk import walk
         from ragvault.store.lock import BRIEF, WriterLock
+        from ragvault.update.freshness import LINK
         from ragvault.update.notes import Report
         from ragvault.update.recover import adopt_index, repair_catalogue
 
+        if self.root.is_symlink():  # its target is another vault, and nobody asked for that one
+            raise VaultUnreadable(self.root, LINK)
         if look is None and not (self.folder / layout.CATALOGUE).exists() and not allow_empty:
             walked = walk(self.root, self.settings.config.walk)
             if not walked.files:

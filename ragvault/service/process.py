@@ -233,8 +233,14 @@ class WatcherLock:
         )
         replace_file(self.folder / RECORD_FILE, json.dumps(asdict(me)).encode())
 
+    def is_recorded(self) -> bool:
+        """Whether others can still find this process: its folder may have been deleted."""
+        record = _read_record(self.folder)
+        return record is not None and record.pid == os.getpid()
+
     def __exit__(self, *failure: object) -> None:
-        (self.folder / RECORD_FILE).unlink(missing_ok=True)
+        if self.is_recorded():
+            (self.folder / RECORD_FILE).unlink(missing_ok=True)
         self._lock.release()
 
 

@@ -100,6 +100,7 @@ def run_watcher(
             vault_watchers,
             busy=lambda: server.busy,
             seconds_left=lambda: math.inf if idle is None else idle - server.idle_seconds,
+            is_recorded=lock.is_recorded,
         )
         stack.enter_context(_stopped_by_signals(watcher))
         stack.enter_context(server)
@@ -107,7 +108,7 @@ def run_watcher(
         doing = f"watching {', '.join(vault.name for vault in vaults)}" if vaults else "resident"
         log.info(f"{doing} (pid {os.getpid()})")
         watcher.run()
-        log.info("stopped")
+        log.info("stopped" if lock.is_recorded() else "stopped: its folder was deleted")
 
 
 def _status(watcher: Watcher, server: Server) -> dict[str, Any]:
@@ -158,7 +159,8 @@ def _stopped_by_signals(watcher: Watcher) -> Iterator[None]:
 class Watcher:
     """The loop over all vaults. While `busy` returns True, embedding gives way to searches.
 
-    It ends by itself when `seconds_left` returns 0 or less.
+    It ends by itself when `seconds_left` returns 0 or less, and when `is_recorded` returns False:
+    nobody could find or stop it, and it would write an index again that was deleted.
     """
 
     def __init__(
@@ -166,9 +168,11 @@ class Watcher:
         vaults: Sequence[VaultWatcher],
         busy: Callable[[], bool] = lambda: False,
         seconds_left: Callable[[], float] = lambda: math.inf,
+        is_recorded: Callable[[], bool] = lambda: True,
     ) -> None:
         self.vaults = vaults
         self.seconds_left = seconds_left
+        self._is_recorded = is_recorded
         self._busy = busy
         self._condition = threading.Condition()
         self._stopping = False
@@ -179,7 +183,7 @@ class Watcher:
         for vault in self.vaults:
             vault.listen()
         try:
-            while not self._stopping and self.seconds_left() > 0:
+            while not self._stopping and self.seconds_left() > 0 and self._is_recorded():
                 self._step()
         finally:
             for vault in self.vaults:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,14 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragvault.engines import Engines
-from ragvault.errors import EngineMissing
+from ragvault.errors import EngineMissing, VaultUnreadable
 from ragvault.models.load import ModelPool
 from ragvault.service import vault_watcher
 from ragvault.service.idle import Machine
+from ragvault.service.process import WatcherLock
 from ragvault.service.vault_watcher import ChangeBatch, VaultWatcher
 from ragvault.service.watcher import Watcher
 from ragvault.update import compact
-from ragvault.vault import Vault
+from ragvault.vault import Vault, known
 from tests.watch_kit import SMALL, Watched, soon
 from tests.write_kit import Heard, Models, write
 
@@ -259,6 +261,24 @@ def test_a_vault_that_goes_and_comes_back_is_taken_up_again(watched):
     assert watched.finds("zander", "returned.md")
 
 
+def test_a_link_in_the_place_of_a_vault_is_another_vault_that_nobody_asked_for(watched):
+    aside, other = watched.root.with_name("aside"), watched.root.with_name("other")
+    other.mkdir()
+    (other / "secret.md").write_text("zebra\n")
+    watched.root.rename(aside)
+    watched.root.symlink_to(other)
+    assert soon(lambda: "link" in watched.vault_watcher.unavailable)
+    (other / "more.md").write_text("zebra\n")
+    with pytest.raises(VaultUnreadable, match="has become a link"):
+        watched.vault_watcher.vault.index()
+
+    assert [each.root for each in known()] == [watched.root]
+    watched.root.unlink()
+    aside.rename(watched.root)
+    assert watched.finds("beginning", "first.md")
+    assert watched.found("zebra") == []
+
+
 @pytest.fixture
 def two_vaults(tmp_path, monkeypatch) -> Iterator[list[VaultWatcher]]:
     """Two vaults that nobody watches yet."""
@@ -304,6 +324,30 @@ def test_a_vault_that_is_away_does_not_keep_another_from_its_vectors(two_vaults)
     finally:
         watcher.stop()
         thread.join()
+
+
+def test_a_watcher_whose_folder_was_deleted_ends_instead_of_writing_a_deleted_index_again(two_vaults):
+    with WatcherLock() as lock:
+        lock.write_record([each.root for each in two_vaults], "unix")
+        watcher = Watcher(two_vaults, is_recorded=lock.is_recorded)
+
+        def is_quiet() -> bool:
+            busy = (each.batch.waiting or each.unfinished for each in two_vaults)
+            writing = any(map(watcher.is_writing, two_vaults))
+            return not (writing or any(busy)) and all(each.last_change for each in two_vaults)
+
+        thread = threading.Thread(target=watcher.run)
+        thread.start()
+        try:
+            assert soon(is_quiet)
+            time.sleep(0.5)  # what a last event begins
+            assert soon(is_quiet)
+            lock.folder.parent.rename(lock.folder.parent.with_name("deleted"))
+            thread.join(10)
+            assert not thread.is_alive()
+        finally:
+            watcher.stop()
+            thread.join()
 
 
 @pytest.fixture
