@@ -33,6 +33,7 @@ from ragvault.errors import (
     UsageError,
     VaultEmptied,
     VaultNotFound,
+    VaultUnreadable,
     in_shell,
 )
 from ragvault.models.embed import SLAB
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from ragvault.update.forget import Forgotten
     from ragvault.update.notes import Report
 
+MOST_VAULTS = 100  # that one search may name: to look each up takes a millisecond
 # Settings that decide what is in an index, by the beginning of their names.
 WRITE_SETTINGS = ("walk.", "parse.", "links.", "chunk.", "models.", "keyword.")
 
@@ -175,9 +177,12 @@ class Vault:
         from ragvault.ingest import ingest
         from ragvault.notes.walk import walk
         from ragvault.store.lock import BRIEF, WriterLock
+        from ragvault.update.freshness import LINK
         from ragvault.update.notes import Report
         from ragvault.update.recover import adopt_index, repair_catalogue
 
+        if self.root.is_symlink():  # its target is another vault, and nobody asked for that one
+            raise VaultUnreadable(self.root, LINK)
         if not (self.folder / layout.CATALOGUE).exists() and not allow_empty:
             walked = walk(self.root, self.settings.config.walk)
             if not walked.files:
@@ -619,7 +624,15 @@ def vaults_to_search(
         except UsageError as error:
             mistake = error
     if named:
-        wanted = [opened(where) for each in named for where in _single_names(each, data, here)]
+        spelled = dict.fromkeys(
+            where for each in dict.fromkeys(named) for where in _single_names(each, data, here)
+        )
+        if len(spelled) > MOST_VAULTS:
+            raise UsageError(
+                f"{len(spelled):,} vaults are too many to name in one search",
+                fix=f"name at most {MOST_VAULTS}; outside of all vaults, all are searched",
+            )
+        wanted = [opened(where) for where in spelled]
     elif inside:
         wanted = [opened(vault.root) for vault in inside]
     else:

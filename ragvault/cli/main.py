@@ -16,9 +16,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from errno import ENOSPC
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeGuard
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -120,18 +121,23 @@ def main(args: Sequence[str]) -> int:
         unknown = isinstance(error, UsageError | VaultNotFound)
         console.error(error, search=asked_for(args) if unknown else "")
         return error.exit_code
-    except PermissionError as error:
-        console.error(_forbidden(error))
-        return 4
     except Exception as error:
-        console.unexpected(error)
+        if isinstance(error, PermissionError) or _is_about_a_file(error):
+            console.error(_unusable(error))
+        else:
+            console.unexpected(error)
         return 4
     return code
 
 
-def _forbidden(error: PermissionError) -> RagvaultError:
+def _is_about_a_file(error: Exception) -> TypeGuard[OSError]:
+    """A path that is too long, a link to itself, a failing disk: no bug of ours."""
+    return isinstance(error, OSError) and error.filename is not None and error.errno != ENOSPC
+
+
+def _unusable(error: OSError) -> RagvaultError:
     place = f"{error.filename} cannot be used" if error.filename else "a file cannot be used"
-    fix = "check its permissions; for ragvault's own folder, you can set RAGVAULT_HOME to another"
+    fix = "check it and its permissions; for ragvault's own folder, RAGVAULT_HOME can name another"
     return RagvaultError(f"{place}: {error.strerror or error}", fix=fix)
 
 

@@ -37,6 +37,7 @@ VARIABLES = ("RAGVAULT_", "XDG_")  # prefixes of variables that settings and fol
 MORE_VARIABLES = ("NO_COLOR", "TERM", "HOME", "TZ")
 PATHS = ("RAGVAULT_HOME", "RAGVAULT_CONFIG")
 LOCALTIME = "/etc/localtime"
+MAX_ZONE = 1_000_000  # bytes of a file with a time zone; they have some thousand
 
 clock = time.time  # a name of its own, so that a test can stop it
 
@@ -270,14 +271,17 @@ def _screen(stream: Any, variable: str, at: int) -> int:
 def _read_zone(name: str | None) -> tzinfo | None:
     """The zone that TZ names, by name or by file; without TZ the machine's; None if unreadable."""
     from datetime import timezone
+    from io import BytesIO
     from zoneinfo import ZoneInfo
+
+    from ragvault.notes.read import read_once  # a pipe would block the process that answers
 
     place = LOCALTIME if name is None else name.removeprefix(":")
     try:
         if not place.startswith("/"):
             return ZoneInfo(place) if place else timezone.utc
-        with open(place, "rb") as file:  # noqa: PTH123
-            return ZoneInfo.from_file(file)
+        found = read_once(os.path.realpath(place), MAX_ZONE)
+        return None if isinstance(found, str) else ZoneInfo.from_file(BytesIO(found.data))
     except (KeyError, OSError, ValueError):  # no such name or file, or not a zone file
         return None
 

@@ -156,14 +156,18 @@ def find_vault(where: str | Path | None, data: Path, here: Path) -> Path:
         return _vault_around(data, here)
     path = here / _expanded(where)
     vaults = known_vaults(data)
-    if path.is_dir():
+    try:
+        is_folder, is_there = path.is_dir(), path.exists()
+    except OSError:  # no file has such a name: it is too long
+        is_folder = is_there = False
+    if is_folder:
         real = path.resolve()
         named = [] if isinstance(where, Path) else _with_name(vaults, str(where))
         return named[0].root if named and all(each.root != real for each in vaults) else real
     found = _with_name(vaults, str(where)) or [each for each in vaults if each.root == path]
     if found:
         return found[0].root
-    if path.exists():
+    if is_there:
         raise VaultNotFound(f"{where} is a file", fix="name the folder that holds your notes")
     raise VaultNotFound(
         f"no folder and no vault is called {where}", fix=_suggestion(vaults, str(where))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
+from errno import ENOTDIR
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 State = Literal["same", "gone", "changed", "unreadable"]
 FEW_DOUBTFUL = 20  # files that `waiting` reads, because size and time cannot tell
+LINK = "it has become a link"  # a vault's folder: why it is not read
 READER = 7  # grows when the same text and settings give other notes, sections or passages
 
 
@@ -66,8 +68,13 @@ def status_list(status: FileStatus) -> list[int]:
 
 
 def folder_error(root: Path) -> OSError | None:
-    """Why a folder cannot be listed; None if it can."""
+    """Why a vault's folder cannot be listed; None if it can.
+
+    A vault is known by its real folder. Where a link is now, its target is another one.
+    """
     try:
+        if root.is_symlink():
+            return NotADirectoryError(ENOTDIR, LINK)
         with os.scandir(root):
             return None
     except OSError as error:
@@ -93,9 +100,10 @@ def check_vault(root: Path, catalogue: Catalogue) -> None:
 
     Its disk may not be mounted; that must not look like deleted notes.
     """
-    if is_gone(root):
+    error = folder_error(root)
+    if isinstance(error, FileNotFoundError):
         raise VaultUnreadable(root, "the folder does not exist")
-    if error := folder_error(root):
+    if error:
         raise VaultUnreadable(root, error.strerror or str(error))
     if is_empty(root) and catalogue.note_count():
         raise VaultUnreadable(root, "the folder is empty; is its disk mounted?")

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vault_kit import FAKE, SAMPLE, indexed_sample, ragvault, sample
+from vault_kit import FAKE, SAMPLE, indexed_sample, ragvault, sample, vault
 
 from ragvault.cli import main
 from ragvault.config import profiles
 from ragvault.query.operators import OPERATORS
 
-__all__ = ["indexed_sample", "sample"]
+__all__ = ["indexed_sample", "sample", "vault"]
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text("utf-8")
 
 
@@ -315,3 +315,31 @@ def test_no_control_character_of_a_note_reaches_json(tmp_path, monkeypatch, comm
     if command != ["forget", "plain"]:
         assert "\\u009b" in found.out
         assert "\\u202e" in found.out
+
+
+LONG = ("x" * 300, "/".join(["y" * 250] * 30))
+
+
+def calls_with_text() -> Iterator[list[str]]:
+    """Each command with a place for each argument and each option that takes text."""
+    for name, command in PROGRAM.items():
+        first = ["notes"] if name == "list" else []
+        for each in command.params:
+            kind = type(each.type).__name__
+            if kind not in ("StringParamType", "TyperPath") or each.name in ("write", "plot"):
+                continue
+            call = [*name.split(), *first]
+            if each.param_type_name == "option":
+                required = [other for other in command.params if other.required]
+                call += [*(["plain"] * len(required)), each.opts[0]]
+            yield call
+
+
+@pytest.mark.parametrize("long", LONG, ids=["name", "path"])
+@pytest.mark.parametrize("call", [*calls_with_text()], ids=" ".join)
+def test_a_name_that_no_file_can_have_is_no_bug(vault, monkeypatch, call, long):
+    monkeypatch.chdir(vault)
+    said = ragvault(*call, long)
+
+    assert said.code <= 4
+    assert "unexpected" not in said.err

@@ -307,6 +307,14 @@ def test_a_zone_that_cannot_be_read_is_the_offset_of_this_moment(tz):
     assert around.time_zone() == timezone(timedelta(hours=1))
 
 
+@pytest.mark.timeout(20)
+def test_a_zone_that_is_a_pipe_or_endless_holds_nobody_up(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for tz in (f"{tmp_path}/pipe", "/dev/zero"):
+        around = this_caller()._replace(environ={"TZ": tz}, zone=3600)
+        assert around.time_zone() == timezone(timedelta(hours=1))
+
+
 def test_without_a_name_the_zone_is_the_machines(monkeypatch):
     places = [Path(folder, "Europe", "Berlin") for folder in TZPATH]
     machine = next((place for place in places if place.is_file()), None)

@@ -106,3 +106,13 @@ def test_a_note_in_a_vault_inside_a_vault_is_found_once(two, tmp_path, order):
         assert found("okapi", "-n", str(n)) == everything[:n]
     assert len(set(found("path:.md", "-n", "2"))) == 2
     assert "the newest 2 of 3" in ragvault("search", "path:.md", "--vault", order, "-n", "2").err
+
+
+def test_one_vault_named_often_is_searched_once_and_very_many_are_refused(two):
+    again = ragvault("search", "gnu", *["--vault", two[0]] * 3_000, "--format", "paths")
+    assert len(again.out.splitlines()) == 1
+
+    many = [part for times in range(200) for part in ("--vault", f"{two[0]}{'/' * times}")]
+    said = ragvault("search", "gnu", *many)
+    assert said.code == 2
+    assert "200 vaults are too many to name in one search" in said.err

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragvault.engines import Engines
-from ragvault.errors import EngineMissing
+from ragvault.errors import EngineMissing, VaultUnreadable
 from ragvault.models.load import ModelPool
 from ragvault.service.vault_watcher import (
     MANY_EVENTS,
@@ -26,7 +26,7 @@ from ragvault.service.vault_watcher import (
 )
 from ragvault.service.watcher import Watcher
 from ragvault.update import compact
-from ragvault.vault import Vault
+from ragvault.vault import Vault, known
 from tests.watch_kit import SMALL, Watched, soon
 from tests.write_kit import Heard, Models, write
 
@@ -286,6 +286,24 @@ def test_a_vault_that_goes_and_comes_back_is_taken_up_again(watched):
     assert watched.finds("beginning", "first.md")
     (watched.root / "returned.md").write_text("zander\n")
     assert watched.finds("zander", "returned.md")
+
+
+def test_a_link_in_the_place_of_a_vault_is_another_vault_that_nobody_asked_for(watched):
+    aside, other = watched.root.with_name("aside"), watched.root.with_name("other")
+    other.mkdir()
+    (other / "secret.md").write_text("zebra\n")
+    watched.root.rename(aside)
+    watched.root.symlink_to(other)
+    assert soon(lambda: "link" in watched.vault_watcher.unavailable)
+    (other / "more.md").write_text("zebra\n")
+    with pytest.raises(VaultUnreadable, match="has become a link"):
+        watched.vault_watcher.vault.index()
+
+    assert [each.root for each in known()] == [watched.root]
+    watched.root.unlink()
+    aside.rename(watched.root)
+    assert watched.finds("beginning", "first.md")
+    assert watched.found("zebra") == []
 
 
 @pytest.fixture

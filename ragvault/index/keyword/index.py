@@ -223,9 +223,9 @@ def _reads(method: Callable[P, R]) -> Callable[P, R]:
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return method(*args, **kwargs)
-        except (RagvaultError, MemoryError):
+        except (RagvaultError, MemoryError, KeyboardInterrupt, SystemExit):
             raise
-        except Exception as error:
+        except BaseException as error:  # a panic in Rust is no Exception
             raise CacheBroken(f"the keyword index cannot be read ({error})") from error
 
     return guarded

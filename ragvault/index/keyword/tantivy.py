@@ -52,6 +52,7 @@ FEW = 4_096  # documents fetched at first where all are wanted
 TERMS = 1_024  # of one query: there is no time limit, so a query may not be endless
 LONGEST = 65_000  # bytes of a term
 OF = "of"  # the note of a passage
+SHOWN = 200  # characters of an error
 _MOSTLY_ABSENT = tuple(name for name in FIELDS if name not in (MAIN, CODE))
 
 
@@ -101,14 +102,26 @@ def _analyzers(stemming: str) -> dict[str, tantivy.TextAnalyzer]:
     return {name: each.filter(Filter.remove_long(LONGEST)).build() for name, each in built.items()}
 
 
+@contextmanager
+def _panics() -> Iterator[None]:
+    """Raise a panic, which is no Exception, as ValueError, like all other errors of tantivy."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ValueError(f"panic: {error}") from None
+
+
 def _open(folder: Path, settings: Keyword, *, create: bool) -> tantivy.Index:
     check_stemming(settings)
     try:
-        if not create and not tantivy.Index.exists(str(folder)):
-            raise CacheBroken("there is no tantivy index")
-        opened = tantivy.Index(tantivy_schema(settings), path=str(folder))
+        with _panics():
+            if not create and not tantivy.Index.exists(str(folder)):
+                raise CacheBroken("there is no tantivy index")
+            opened = tantivy.Index(tantivy_schema(settings), path=str(folder))
     except ValueError as error:
-        raise CacheBroken(f"tantivy cannot open the keyword index ({error})") from error
+        raise _unreadable(error) from error
     for name, analyzer in _analyzers(settings.stemming).items():
         opened.register_tokenizer(name, analyzer)
     return opened
@@ -117,9 +130,15 @@ def _open(folder: Path, settings: Keyword, *, create: bool) -> tantivy.Index:
 def open_tantivy(folder: Path, settings: Keyword) -> TantivyEngine:
     """The newest commit. Raises CacheBroken for anything that tantivy cannot read."""
     try:
-        return TantivyEngine(_open(folder, settings, create=False), folder, settings)
+        with _panics():
+            return TantivyEngine(_open(folder, settings, create=False), folder, settings)
     except (ValueError, OSError) as error:
-        raise CacheBroken(f"tantivy cannot open the keyword index ({error})") from error
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: Exception) -> CacheBroken:
+    """Its reason in short: tantivy may repeat a whole file."""
+    return CacheBroken(f"tantivy cannot open the keyword index ({str(error)[:SHOWN]})")
 
 
 class TantivyEngine:
@@ -265,7 +284,8 @@ def _commit(folder: Path) -> tuple[int, int, int]:
 def _writing() -> Iterator[None]:
     """Turn tantivy's ValueError into OSError for a full disk, and into CacheBroken otherwise."""
     try:
-        yield
+        with _panics():
+            yield
     except ValueError as error:
         if "No space left" in str(error):
             raise OSError(ENOSPC, "No space left on device") from error
