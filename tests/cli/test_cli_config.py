@@ -258,12 +258,14 @@ def test_init_that_cannot_write_says_why(home, capsys):
 def test_show_tells_programs_the_same_as_people(home, tmp_path, capsys):
     (tmp_path / ".ragvault.toml").write_text("chunk.overlap = 7")
 
-    main.main(["config", "show", "--vault", str(tmp_path), "--json", "--set", "chunk.child_min=109"])
+    main.main(
+        ["config", "show", "--vault", str(tmp_path), "--json", "--set", "chunk.child_max=999"]
+    )
 
     shown = json.loads(capsys.readouterr().out)
     origin = f"vault file {tmp_path / '.ragvault.toml'}:1"
     assert shown["settings"]["chunk.overlap"] == {"value": 7, "origin": origin}
-    assert shown["settings"]["chunk.child_min"] == {"value": 109, "origin": "flag"}
+    assert shown["settings"]["chunk.child_max"] == {"value": 999, "origin": "flag"}
     assert shown["files"] == [str(tmp_path / ".ragvault.toml")]
     assert shown["data_folder"] == str(home)
 
