@@ -88,7 +88,6 @@ def ingest(
         allow_empty=allow_empty,
     )
 
-    engines.drop_format_1_caches()
     run = _Caches(catalogue, engines, report)
     run.update_keyword(and_static=tier != "keyword")
     if tier != "keyword":

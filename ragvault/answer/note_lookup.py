@@ -74,7 +74,7 @@ def find_notes(root: Path, catalogue: Catalogue, named: str) -> list[str]:
         by_path = _in_folder if form.endswith("/") else _by_path
         if found := by_path(root, known, form):
             return found
-    notes = catalogue.heads([note for note, _ in catalogue.notes_since(0)])
+    notes = catalogue.heads()
     fits: Sequence[Callable[[str, Head], bool]] = (_is_file, _is_title, _is_alias, _has_part)
     for fit in fits:
         for form in forms:

@@ -149,7 +149,7 @@ def _find(root: Path, catalogue: Catalogue, config: Config, named: str) -> tuple
     with suppress(NoSuchNote):
         path, place = _named(named, partial(_new_note, files), files)
         return files[path], place
-    notes = catalogue.heads([note for note, _ in catalogue.notes_since(0)])
+    notes = catalogue.heads()
     near = nearest_notes(notes, named, 3, FAR)
     fix = f"did you mean {_listed(near)}?" if near else search_instead(named)
     raise NoSuchNote(named, fix=fix)
@@ -214,7 +214,7 @@ def _parsed(root: Path, file: File, config: Config) -> Note:
     from ragvault.update.workers import Failure, run_job
 
     job = partial(read_and_parse, root, file, config)
-    found = run_job(job, patience=SEARCH_PATIENCE, tries=1)
+    found = run_job(job, SEARCH_PATIENCE)
     if isinstance(found, Note):
         return found
     why = f"reading it {found.reason}" if isinstance(found, Failure) else _reason(found)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from ragvault import __version__
 from ragvault.answer.results import changed_files
@@ -44,7 +44,7 @@ from ragvault.notes.links import Order, find_wiki
 from ragvault.notes.resolve import Resolver
 from ragvault.notes.walk import IncrementalWalk
 from ragvault.ports import CacheBroken, NoProgress, Progress
-from ragvault.store.caches import KEYWORD, vector_cache
+from ragvault.store.caches import KEYWORD
 from ragvault.store.catalogue import Catalogue
 from ragvault.vault import Vault, absence, around_here
 
@@ -349,8 +349,7 @@ def check_link_order(catalogue: Catalogue, order: Order) -> Iterator[Finding]:
     if len(broken) < FEW_BROKEN:
         return
     other: Order = "target-first" if order == "label-first" else "label-first"
-    names = (_Named(path, aliases) for path, _, aliases in catalogue.names())
-    resolver = Resolver(names, lambda path: ((), {}))
+    resolver = Resolver(catalogue.names(), lambda path: ((), {}))
     turned = 0
     for path, target, label in broken:
         pair = (target, label) if order == "target-first" else (label, target)
@@ -363,11 +362,6 @@ def check_link_order(catalogue: Catalogue, order: Order) -> Iterator[Finding]:
             f"{turned:,} of {len(broken):,} broken links with a label work if read {other}",
             f'write links.order = "{other}" into .ragvault.toml in the vault, then: {INDEX}',
         )
-
-
-class _Named(NamedTuple):
-    path: str
-    aliases: tuple[str, ...]
 
 
 def _check_files(status: Status) -> Iterator[Finding]:
@@ -400,7 +394,6 @@ def _check_keyword_index(catalogue: Catalogue, engines: Engines) -> Finding:
     try:
         if cache is None:
             return Finding(part, "broken", "there is none", INDEX)
-        catalogue.check_cache(cache)
         index = engines.keyword(catalogue)
     except (CacheBroken, EngineMissing) as broken:
         return Finding(part, "broken", str(broken), broken.fix)
@@ -427,9 +420,6 @@ def _check_vector_indexes(catalogue: Catalogue, engines: Engines) -> Iterator[Fi
         try:
             if model not in dims:
                 continue
-            cache = catalogue.cache(vector_cache(model))
-            if cache is not None:
-                catalogue.check_cache(cache)
             index = engines.vectors(model, dims[model], catalogue)
         except (CacheBroken, EngineMissing) as broken:
             yield Finding(part, "broken", f"{model}: {broken}", broken.fix)

@@ -24,7 +24,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ragvault.evaluate.questions import Judged, Question
+from ragvault.ports import NameRow
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.links import file_stem
 from ragvault.text.fold import fold_case
 
 KINDS = ("title", "alias", "heading", "sentence", "typo", "link", "nonsense")
@@ -93,7 +95,7 @@ def _pools(catalogue: Catalogue, seed: int) -> _Pools:
     pools = _Pools()
     names = catalogue.names()
     by_name = notes_by_name(names)
-    paths = [path for path, _, _ in names]
+    paths = [row.path for row in names]
     for path in sorted(random.Random(seed).sample(paths, min(MAX_NOTES, len(paths)))):
         note = catalogue.note(path)
         text = note_prose(note.text, note.body)
@@ -113,12 +115,13 @@ def _pools(catalogue: Catalogue, seed: int) -> _Pools:
     return pools
 
 
-def notes_by_name(names: Iterable[tuple[str, str, tuple[str, ...]]]) -> dict[str, str]:
+def notes_by_name(names: Iterable[NameRow]) -> dict[str, str]:
     """Every name that a link may use -> the path of the note, for names that mean one note."""
     paths: dict[str, set[str]] = {}
-    for path, stem, aliases in names:
-        for name in {stem, path, *_endings(path.rpartition(".")[0]), *aliases}:
-            paths.setdefault(fold_case(name), set()).add(path)
+    for row in names:
+        spellings = _endings(row.path.rpartition(".")[0])
+        for name in {file_stem(row.path), row.path, *spellings, *row.aliases}:
+            paths.setdefault(fold_case(name), set()).add(row.path)
     return {name: next(iter(of)) for name, of in paths.items() if len(of) == 1}
 
 

@@ -421,7 +421,7 @@ def find_causes(catalogue: Catalogue, config: Config, now: datetime, *, seed: in
     found = Causes(notes=len(names))
     recent = _recent(catalogue, config.boost.recency, now)
     template = template_folder(config.boost.templates)
-    paths = [path for path, _, _ in names]
+    paths = [row.path for row in names]
     some = random.Random(seed).sample(paths, min(MAX_NOTES, len(paths)))
     filters: dict[str, list[FilterProbe]] = {}
     for path in [*recent[:PER_SIGNAL], *sorted(set(some) - set(recent[:PER_SIGNAL]))]:
@@ -456,9 +456,9 @@ def find_causes(catalogue: Catalogue, config: Config, now: datetime, *, seed: in
 def _recent(catalogue: Catalogue, settings: Recency, now: datetime) -> list[str]:
     """Notes that the recency boost should move, the newest first."""
     ages = []
-    for each in catalogue.all_stored():
+    for each in catalogue.stored_notes():
         at = each.file.mtime_ns / 1e9
-        note = NoteFacts(each.id, each.file.path, date=each.date, file_time=at)
+        note = NoteFacts(each.id, each.file.path, date=each.dates.date, file_time=at)
         found = note_age(note, settings.date, now.timestamp())
         if found and (settings.shape == "half-life" or tier_factor(found.days, settings) != 1):
             ages.append((found.days, each.file.path))
@@ -521,10 +521,10 @@ def _text_filters(note: Note, text: str) -> Iterator[FilterProbe]:
 
 
 def _date_filters(catalogue: Catalogue) -> Iterator[FilterProbe]:
-    for each in catalogue.all_stored():
-        if each.date is None:
+    for each in catalogue.stored_notes():
+        if each.dates.date is None:
             continue
-        day = datetime.fromtimestamp(each.date.at, timezone.utc)
+        day = datetime.fromtimestamp(each.dates.date.at, timezone.utc)
         if day.year not in YEARS:
             continue
         around = [(day + timedelta(days=shift)).date().isoformat() for shift in (-1, 1)]

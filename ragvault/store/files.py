@@ -77,6 +77,14 @@ def discard(path: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+def file_size(path: Path) -> int:
+    """Bytes; 0 for a file that is gone: SQLite deletes a journal when its last user closes."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
 def _close_to_others(path: Path) -> None:
     """Take rights from others; give none to the owner, who may have made it read-only."""
     mode = path.stat().st_mode & 0o777

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cached_property
-from multiprocessing.connection import Connection
+from functools import cached_property, partial
 
 from ragvault.config import settings as config
 from ragvault.index import graph
@@ -27,7 +26,7 @@ from ragvault.index.graph import (
 from ragvault.ports import Progress
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.links import LinkStats
-from ragvault.update.workers import end_with_parent, starting_processes
+from ragvault.update.workers import Failure, run_apart
 
 REGROUP = 0.01  # of the links changed: a watcher computes communities again
 MANY = 5_000  # ties: communities of fewer are found before a process has started
@@ -56,7 +55,7 @@ class LinkGraph:
 
     def is_due(self, share: float) -> bool:
         """Whether at least this share of the links changed since communities were computed."""
-        if self.stamp == self.catalogue.communities_stamp:
+        if self.stamp == self.catalogue.facts.communities:
             return False
         return graph.share_changed(self.catalogue.ties(), self.ties) >= share
 
@@ -68,7 +67,7 @@ class LinkGraph:
         self._store(graph.numbered(found, self.paths, self._known()))
         # Last: a run that is stopped before must compute them again.
         self.catalogue.set_ties(self.ties)
-        self.catalogue.set_communities_stamp(self.stamp)
+        self.catalogue.set_facts(communities=self.stamp)
 
     def _known(self) -> dict[int, int]:
         known = self.catalogue.link_stats().items()
@@ -107,29 +106,9 @@ def _communities(
 ) -> list[set[str]]:
     """Large graphs in a process of their own: searches go on meanwhile, and it can be cancelled."""
     progress.step(STEP)
-    if len(ties) < MANY:
-        return graph.communities(ties, paths, settings)
-    from multiprocessing import get_context
-
-    context = get_context("spawn")
-    here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_send, args=(there, ties, paths, settings), daemon=True)
-    with starting_processes():
-        process.start()
-    try:
-        there.close()
-        while not here.poll(0.1):
-            progress.step(STEP)
-        found: list[set[str]] = here.recv()
-        return found
-    except EOFError:  # it was killed, or could not be started
-        return graph.communities(ties, paths, settings)
-    finally:
-        process.kill()
-        process.join()
-        here.close()
-
-
-def _send(there: Connection, ties: Ties, paths: Mapping[int, str], settings: config.Graph) -> None:
-    end_with_parent()
-    there.send(graph.communities(ties, paths, settings))
+    if len(ties) >= MANY:
+        job = partial(graph.communities, ties, paths, settings)
+        found = run_apart(job, lambda: progress.step(STEP))
+        if not isinstance(found, Failure):
+            return found
+    return graph.communities(ties, paths, settings)

@@ -39,7 +39,6 @@ from ragvault.ports import (
 from ragvault.store.caches import KEYWORD, Cache
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.files import close_files
-from ragvault.store.vectors import Chosen
 from ragvault.text.analyze import Analyzer
 from ragvault.text.fold import STOP_WORDS
 from ragvault.types import PassageText
@@ -87,7 +86,7 @@ def update_keyword(
             _write(home, cache.engine, settings, catalogue, cache.revision, progress, with_page)
         except OSError as error:
             raise refused(catalogue.folder, error) from error
-        catalogue.stamp_cache(cache._replace(revision=wanted.revision))
+        catalogue.set_cache(cache._replace(revision=wanted.revision))
     return False
 
 
@@ -101,7 +100,7 @@ def wanted_cache(catalogue: Catalogue, settings: Keyword, cache: Cache | None) -
 def can_update(catalogue: Catalogue, cache: Cache, wanted: Cache) -> bool:
     """Whether the current index can take in what changed, instead of being rebuilt."""
     same = cache.recipe == wanted.recipe and cache.revision > 0
-    return same and catalogue.can_catch_up(catalogue.identity, cache.revision)
+    return same and catalogue.can_catch_up(cache.revision)
 
 
 def _write(
@@ -117,7 +116,7 @@ def _write(
         if since:
             writer.remove(catalogue.removed_notes_since(since), catalogue.removed_since(since))
         notes = [id_ for id_, _ in catalogue.notes_since(since)]
-        passages = [passage.id for passage in catalogue.passages_since(since)]
+        passages = catalogue.passages_since(since)
         many = len(passages) >= MANY
         made = _documents(catalogue, settings, notes, passages) if many else None
         for page in _pages(notes, PAGE):
@@ -206,8 +205,8 @@ def refresh_keyword(
     rebuild = engines.must_rebuild(KEYWORD) or rebuild
     was = catalogue.cache(KEYWORD)
     try:
-        if not rebuild:
-            engines.check_cache(KEYWORD, catalogue)
+        if was is not None and not rebuild:
+            engines.keyword(catalogue).close()  # an index that cannot be opened is rebuilt
         rebuilt = update_keyword(
             catalogue, settings, progress, rebuild=rebuild, with_page=with_page
         )
@@ -216,7 +215,7 @@ def refresh_keyword(
         rebuilt = update_keyword(catalogue, settings, progress, rebuild=True, with_page=with_page)
     if rebuilt and lacks_tantivy(settings, catalogue.passage_count()):
         progress.info("tantivy would index and search this vault faster: pip install tantivy")
-    if rebuilt and (was is not None or catalogue.last_run()):
+    if rebuilt and (was is not None or catalogue.facts.last_run):
         engines.rebuilt.add(KEYWORD)
 
 
@@ -252,13 +251,11 @@ LAG = 0.02  # share of the passages that may change before the vocabulary is bui
 
 def vocabulary_is_due(catalogue: Catalogue, model: str) -> bool:
     """Whether enough has changed since the terms were chosen."""
-    last = catalogue.vocabulary_chosen()
-    if last.model != model:
+    last = catalogue.facts
+    if last.vocabulary_model != model:
         return True
-    if last.revision == catalogue.revision:
-        return False
-    added, now = len(catalogue.passages_since(last.revision)), catalogue.passage_count()
-    gone = last.passages + added - now
+    added, now = len(catalogue.passages_since(last.vocabulary_revision)), catalogue.passage_count()
+    gone = last.vocabulary_passages + added - now
     return added + gone > LAG * now
 
 
@@ -268,17 +265,19 @@ def build_vocabulary(
     """Choose the terms again and embed new ones; returns how many were new."""
     passages = catalogue.passage_count()
     known = concepts(index.words(), Analyzer(stemming).term_of, STOP_WORDS)
-    have, old = catalogue.terms(), catalogue.vocabulary_chosen().model
-    change = term_changes(choose(known, passages), have if old == embedder.name else ())
-    gone = change.forget if old == embedder.name else have
+    have, same = catalogue.terms(), catalogue.facts.vocabulary_model == embedder.name
+    change = term_changes(choose(known, passages), have if same else ())
     vectors = embedder.embed(change.embed, "passage")
-    now = Chosen(catalogue.revision, passages, embedder.name)
-    catalogue.change_vocabulary(now, change.embed, vectors, gone)
+    with catalogue.batch():
+        catalogue.change_terms(change.embed, vectors, change.forget if same else have)
+        catalogue.set_facts(
+            vocabulary_model=embedder.name,
+            vocabulary_revision=catalogue.revision,
+            vocabulary_passages=passages,
+        )
     return len(change.embed)
 
 
 def prune_vocabulary(catalogue: Catalogue, index: KeywordIndex) -> None:
     """Drop the terms that no passage has; `index` is the keyword index, compacted."""
-    gone = [term for term in catalogue.terms() if not index.holders(term)]
-    if gone:
-        catalogue.drop_terms(gone)
+    catalogue.drop_terms(term for term in catalogue.terms() if not index.holders(term))

@@ -18,21 +18,21 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ragvault.config.settings import Config
 from ragvault.errors import RagvaultError, VaultEmptied
 from ragvault.notes.dates import Daily, created_of, date_of, modified_of, read_daily_notes
-from ragvault.notes.diff import TICK_NS, Changes, FileStatus, Known, diff
+from ragvault.notes.diff import TICK_NS, Changes, diff, status_of
 from ragvault.notes.git_dates import GitDates, git_dates, head
 from ragvault.notes.read import BINARY, FAILED, Read, digest
 from ragvault.notes.resolve import Resolver
 from ragvault.notes.walk import Walked
 from ragvault.ports import Progress
+from ragvault.store.access import move_access
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.notes import IndexedFile
-from ragvault.types import Date, File, Skipped
-from ragvault.update.freshness import recipe, status_list, unusable
+from ragvault.types import Date, Dates, File, IndexedFile, Skipped
+from ragvault.update.freshness import Unusable, recipe, unusable
 from ragvault.update.prepare import ToStore, prepare_again
 
 T = TypeVar("T")
@@ -94,7 +94,6 @@ class NoteChanges:
     walked: Walked  # `found` with files known to be unusable among the skipped ones
     changes: Changes
     to_rechunk: Sequence[str]  # chunked with other settings, and not about to be read
-    status_unknown: Sequence[File]  # indexed before `ctime_ns` and `inode` were stored
     dates: Dating
     recipe: str
     now_ns: int  # the clock before anything was looked at
@@ -120,37 +119,22 @@ def compare(
     Raises VaultEmptied where every note would be removed, unless that is allowed.
     """
     seen, how = catalogue.files(), recipe(config)
-    reason = unusable(catalogue, how)
-    walked = _without_unusable(found, seen, reason)
-    known = {
-        path: Known(
-            file.size, file.mtime_ns, file.digest, file.indexed_ns, file.ctime_ns, file.inode
-        )
-        for path, file in seen.items()
-    }
-
-    def failure(path: str, file: FileStatus) -> Skipped | None:
-        skip = reason(path, file)
-        return skip if skip and skip.reason == FAILED else None
+    skip_of = unusable(catalogue, how)
+    walked = _without_unusable(found, seen, skip_of)
 
     def digest_of(file: File) -> bytes | Skipped:
-        return failure(file.path, file) or digest(root, file, config.walk.max_bytes)
+        return skip_of(file.path, file) or digest(root, file, config.walk.max_bytes)
 
-    changes = diff(known, walked, digest_of)
+    changes = diff(seen, walked, digest_of)
     if not found.files and len(changes.removed) == len(seen) > 0 and not allow_empty:
         raise VaultEmptied(root, len(seen))
-    dates = dating(root, config, last_head=catalogue.git_head, anything_new=bool(changes))
+    last_head = catalogue.facts.git_head
+    dates = dating(root, config, last_head=last_head, anything_new=bool(changes))
     rest = _to_rechunk(seen, changes, how)
-    failed = [skip for path in rest if (skip := failure(path, seen[path]))]
-    if failed:
-        walked = replace(walked, skipped=(*walked.skipped, *failed))
-        rest = [path for path in rest if not failure(path, seen[path])]
-    unknown = [
-        file
-        for file in walked.files
-        if file.ctime_ns and file.path in seen and not seen[file.path].ctime_ns
-    ]
-    return NoteChanges(found, walked, changes, rest, unknown, dates, how, now_ns)
+    failed = [skip for path in rest if (skip := skip_of(path, seen[path]))]
+    walked = replace(walked, skipped=(*walked.skipped, *failed))
+    rest = [path for path in rest if not skip_of(path, seen[path])]
+    return NoteChanges(found, walked, changes, rest, dates, how, now_ns)
 
 
 def _to_rechunk(seen: Mapping[str, IndexedFile], changes: Changes, wanted: str) -> list[str]:
@@ -178,8 +162,6 @@ def store(
     changes, dates = pending.changes, pending.dates
     unread = _store_read(catalogue, pending, prepared, progress, meanwhile)
     unread += _rechunk(catalogue, pending, config, progress, meanwhile)
-    if pending.status_unknown:
-        catalogue.fill_in_status(pending.status_unknown)
     _touch(catalogue, changes, dates, pending.now_ns)
     for path in changes.removed:
         catalogue.remove(path)
@@ -187,7 +169,7 @@ def store(
     if list(report.skipped) != catalogue.skipped():
         catalogue.set_skipped(report.skipped)
     _remember_unusable(catalogue, pending, report.skipped)
-    catalogue.set_git_head(dates.git_head)
+    catalogue.set_facts(git_head=dates.git_head)
     return report
 
 
@@ -208,6 +190,8 @@ def _store_read(
                 else:
                     when = pending.dates.of(found.file, found.properties)
                     _put(catalogue, found, pending.recipe, when, source.was)
+                    if source.was is not None:
+                        move_access(catalogue.folder, source.was, source.file.path)
         done += len(some)
         progress.step("reading notes", done, len(sources))
         meanwhile()
@@ -217,15 +201,8 @@ def _store_read(
 def _put(
     catalogue: Catalogue, found: ToStore, recipe: str, when: Dates, was: str | None = None
 ) -> None:
-    catalogue.put(
-        found.rows,
-        found.file,
-        found.digest,
-        indexed_ns=found.read_ns,
-        recipe=recipe,
-        was=was,
-        **when,
-    )
+    row = found.rows, found.file, found.digest, when
+    catalogue.put(*row, indexed_ns=found.read_ns, recipe=recipe, was=was)
 
 
 def _rechunk(
@@ -251,8 +228,7 @@ def _rechunk(
                 if isinstance(found, Skipped):
                     failed.append(found)
                 else:
-                    when = Dates(date=was.date, created=was.created, modified=was.modified)
-                    _put(catalogue, found, pending.recipe, when)
+                    _put(catalogue, found, pending.recipe, was.dates)
         done += len(paths)
         progress.step("chunking notes again", done, len(pending.to_rechunk))
         meanwhile()
@@ -265,16 +241,16 @@ def _touch(catalogue: Catalogue, changes: Changes, dates: Dating, now_ns: int) -
     if dates.git.last:
         touched |= _redated(catalogue, dates, touched.keys())
     for path, file in sorted(touched.items()):
-        properties = catalogue.note(path).properties
-        catalogue.touch(file, indexed_ns=now_ns, **dates.of(file, properties))
+        (head,) = catalogue.heads([catalogue.note_id(path)])
+        catalogue.touch(file, dates.of(file, head.properties), indexed_ns=now_ns)
 
 
 def _redated(catalogue: Catalogue, dates: Dating, known: Iterable[str]) -> dict[str, File]:
     """Notes dated by git or by their file's time, whose last commit is another one now."""
     return {
         stored.file.path: stored.file
-        for stored in catalogue.all_stored()
-        if (was := stored.date or Date(-inf, "mtime")).source in ("git", "mtime")
+        for stored in catalogue.stored_notes()
+        if (was := stored.dates.date or Date(-inf, "mtime")).source in ("git", "mtime")
         and stored.file.path not in known
         and dates.git.last.get(stored.file.path, was.at) != was.at
     }
@@ -290,15 +266,9 @@ def resolve_links(catalogue: Catalogue, progress: Progress) -> int:
     if first is None:
         return catalogue.set_targets(())  # drops the names that no link uses
     progress.step("resolving links")
-    names = (_Named(path, aliases) for path, _, aliases in catalogue.names())
-    resolver = Resolver(names, catalogue.anchors)
+    resolver = Resolver(catalogue.names(), catalogue.anchors)
     every = chain([first], unresolved)
     return catalogue.set_targets((id_, resolver.resolve(path, link)) for id_, path, link in every)
-
-
-class _Named(NamedTuple):
-    path: str
-    aliases: tuple[str, ...]
 
 
 # --- The report ---
@@ -329,7 +299,7 @@ def remember_run(catalogue: Catalogue, report: Report) -> None:
     """Store what the run did, for `status`."""
     run = asdict(report) | {"ended": time.time()}
     del run["skipped"]
-    catalogue.set_last_run(run)
+    catalogue.set_facts(last_run=run)
 
 
 def _in_batches(items: Iterable[T]) -> Iterator[list[T]]:
@@ -339,14 +309,6 @@ def _in_batches(items: Iterable[T]) -> Iterator[list[T]]:
 
 
 # --- Dates ---
-
-
-class Dates(TypedDict):
-    """The dates of a note, as the catalogue takes them."""
-
-    date: Date | None
-    created: float | None
-    modified: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,11 +344,7 @@ def dating(root: Path, config: Config, *, last_head: str, anything_new: bool) ->
 # --- Unusable files: binary ones, and those that failed ---
 
 
-def _without_unusable(
-    walked: Walked,
-    notes: Container[str],
-    reason: Callable[[str, FileStatus], Skipped | None],
-) -> Walked:
+def _without_unusable(walked: Walked, notes: Container[str], skip_of: Unusable) -> Walked:
     """The walk, with the files that are known to be unusable among the skipped ones.
 
     A path that is a note in the catalogue stays, whatever the file is now.
@@ -394,10 +352,8 @@ def _without_unusable(
     skipped = {
         file.path: skip
         for file in walked.files
-        if file.path not in notes and (skip := reason(file.path, file))
+        if file.path not in notes and (skip := skip_of(file.path, file))
     }
-    if not skipped:
-        return walked
     files = tuple(file for file in walked.files if file.path not in skipped)
     return replace(walked, files=files, skipped=(*walked.skipped, *skipped.values()))
 
@@ -408,9 +364,8 @@ def _remember_unusable(
     """Store which files no run can use until they change, unless they may be changing now."""
     paths = {skip.path for skip in skipped if skip.reason in (BINARY, FAILED)}
     statuses = {
-        file.path: status_list(file)
+        file.path: status_of(file)
         for file in pending.found.files
         if file.path in paths and file.mtime_ns < pending.now_ns - TICK_NS
     }
-    known = {"recipe": pending.recipe, "files": statuses} if statuses else {}
-    catalogue.set_unusable_files(known)
+    catalogue.set_facts(unusable=statuses, unusable_recipe=pending.recipe if statuses else "")

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from ragvault.config.settings import Config
 from ragvault.models.embed import text_key
@@ -33,7 +33,6 @@ from ragvault.update.workers import Failure, Overrun, cpu_limit, run_job, run_jo
 NOTE_SECONDS = 10.0
 NOTE_CHARS = 5_000_000
 SEARCH_PATIENCE = 5.0  # seconds that a search waits for a changed file
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -90,7 +89,7 @@ def parse_and_chunk(found: Read, config: Config, read_ns: int) -> Prepared | Ski
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a parser in Rust that panics raises no Exception
-        problem = f"parsing it failed: {_name(error)}"
+        problem = f"parsing it failed: {str(error) or type(error).__name__}"
     warning = f"indexed as plain text, because {problem}"
     try:
         with cpu_limit(seconds):
@@ -98,8 +97,6 @@ def parse_and_chunk(found: Read, config: Config, read_ns: int) -> Prepared | Ski
             return _chunked(note, found, config, read_ns)
     except Overrun:
         return Skipped(path, FAILED, f"{problem}, and so did cutting it into passages")
-    except Exception as error:
-        return Skipped(path, FAILED, f"{problem}, and so did its plain text: {_name(error)}")
 
 
 def _chunked(note: Note, found: Read, config: Config, read_ns: int) -> Prepared:
@@ -109,29 +106,29 @@ def _chunked(note: Note, found: Read, config: Config, read_ns: int) -> Prepared:
     return Prepared(found.file, read_ns, found.digest, note, sections, passages, hashes)
 
 
-def _name(error: BaseException) -> str:
-    return str(error) or type(error).__name__
-
-
 # --- In workers ---
 
 
 def prepare_all(root: Path, files: Sequence[File], config: Config) -> Iterator[ToStore | Skipped]:
     """Prepare files in their order."""
-    found = run_jobs([partial(_to_store, prepare, root, file, config) for file in files])
+    return _prepared(files, [partial(prepare, root, file, config) for file in files])
+
+
+def prepare_again(texts: Sequence[tuple[Read, int]], config: Config) -> Iterator[ToStore | Skipped]:
+    """Parse and chunk texts of the catalogue, each with the clock when its file was read."""
+    jobs = [partial(parse_and_chunk, text, config, at) for text, at in texts]
+    return _prepared([text.file for text, _ in texts], jobs)
+
+
+def _prepared(
+    files: Sequence[File], jobs: Sequence[Callable[[], Prepared | Skipped]]
+) -> Iterator[ToStore | Skipped]:
+    found = run_jobs([partial(_to_store, job) for job in jobs])
     return (_or_skipped(file, each) for file, each in zip(files, found, strict=True))
 
 
-def prepare_again(texts: Sequence[tuple[Read, int]], config: Config) -> list[ToStore | Skipped]:
-    """Parse and chunk texts of the catalogue, each with the clock when its file was read."""
-    found = run_jobs([partial(_to_store, parse_and_chunk, text, config, at) for text, at in texts])
-    return [_or_skipped(text.file, each) for (text, _), each in zip(texts, found, strict=True)]
-
-
-def _to_store(
-    work: Callable[P, Prepared | Skipped], *args: P.args, **options: P.kwargs
-) -> ToStore | Skipped:
-    found = work(*args, **options)
+def _to_store(job: Callable[[], Prepared | Skipped]) -> ToStore | Skipped:
+    found = job()
     if isinstance(found, Skipped):
         return found
     rows = note_rows(found.note, found.sections, found.passages, found.hashes)
@@ -141,7 +138,7 @@ def _to_store(
 def prepare_for_search(root: Path, file: File, config: Config) -> Prepared | Skipped:
     """Prepare a file that changed since it was indexed, unless a search would wait for it long."""
     job = partial(prepare, root, file, config)
-    return _or_skipped(file, run_job(job, patience=SEARCH_PATIENCE, tries=1))
+    return _or_skipped(file, run_job(job, SEARCH_PATIENCE))
 
 
 def _or_skipped(file: File, found: T | Skipped | Failure) -> T | Skipped:

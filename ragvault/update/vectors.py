@@ -176,7 +176,6 @@ def _is_due(
         # The few passages that wait for their better vector need no file.
         tail = catalogue.count_vectors_since(model, 0, 0)
         return tail > (SMALL_TAIL if better else 0)
-    catalogue.check_cache(cache, thorough=False)
     held = open_file(catalogue.cache_folder(cache), dim).ids
     unwanted = catalogue.gone(held, cache.revision)
     if better:
@@ -197,7 +196,6 @@ def refresh_vectors(
     rebuild = engines.must_rebuild(model) and catalogue.cache(vector_cache(model)) is not None
     try:
         if not rebuild:
-            engines.check_cache(vector_cache(model), catalogue)
             update_vectors(catalogue, model, settings, better, clean=clean)
     except CacheBroken as broken:
         engines.progress.info(f"vector index of {model}: {broken}; rebuilding it")
@@ -212,27 +210,29 @@ def refresh_vectors(
 
 def measure_unrelated(catalogue: Catalogue, embedder: Embedder) -> None:
     """Store, once for each model, which cosines say nothing (models/embed.py)."""
-    if catalogue.unrelated_cosine(embedder.name) is None:
-        catalogue.set_unrelated_cosine(embedder.name, unrelated_cosine(embedder))
+    known = catalogue.facts.unrelated
+    if embedder.name not in known:
+        cosine = unrelated_cosine(embedder)
+        catalogue.set_facts(unrelated={**known, embedder.name: cosine})
 
 
 def use_model(catalogue: Catalogue, tier: str, model: str) -> None:
     """Searches use this model in the tier from now on."""
-    before = catalogue.tier_model(tier)
-    if before and before != model:
-        catalogue.set_replaced_at(before, time.time())
-    catalogue.set_tier_model(tier, model)
+    facts = catalogue.facts
+    before, replaced = facts.models.get(tier), facts.replaced
+    if before not in (None, model):
+        replaced = {**replaced, before: time.time()}
+    catalogue.set_facts(models={**facts.models, tier: model}, replaced=replaced)
 
 
 def _use_again(catalogue: Catalogue, model: str) -> None:
     """A replaced model is in use again: keep its vectors."""
-    if catalogue.replaced_at(model):
-        catalogue.set_replaced_at(model, 0)
+    replaced = catalogue.facts.replaced
+    catalogue.set_facts(replaced={name: at for name, at in replaced.items() if name != model})
 
 
 def replaced_models(catalogue: Catalogue, before: float) -> list[str]:
-    """Models with vectors that were replaced before a moment, and are not used again."""
-    used = (catalogue.tier_model("full"), catalogue.tier_model("static"))
-    since = {model: catalogue.replaced_at(model) for model in catalogue.model_dims()}
-    gone = [model for model, when in since.items() if 0 < when < before]
-    return [model for model in gone if model not in used]
+    """Models that were replaced before a moment, and are not used again."""
+    facts = catalogue.facts
+    gone = [model for model, when in facts.replaced.items() if when < before]
+    return [model for model in gone if model not in facts.models.values()]

@@ -2,11 +2,12 @@
 
     run_jobs    results of a few or many jobs, in their order, from one or several workers
     run_job     the result of one job
+    run_apart   the result of a long job, which can be cancelled
     cpu_limit   in a worker: interrupts code that computes for too long
 
-A vault may come from anyone, and a parser may crash, hang or use up the memory. A worker that dies
-or gives no result in time is killed and replaced. The job is tried once more, because the worker
-may have died of something else, and then it counts as failed. Where processes cannot be started,
+A vault may come from anyone, and a parser may crash, hang or use up the memory. Workers get jobs in
+batches. One that dies or gives no result in time is killed, and its jobs are tried once more, each
+by itself: the one that ends its worker again counts as failed. Where processes cannot be started,
 jobs run in this process.
 
 One idle worker stays, because starting one takes a tenth of a second: a watcher needs it after
@@ -18,10 +19,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from math import inf
 from multiprocessing.connection import Connection
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -34,8 +37,9 @@ T = TypeVar("T")
 MANY = 400  # jobs: for fewer, starting several processes takes longer than they save
 BATCH = 32  # jobs a worker gets at a time
 AHEAD = 3  # batches a worker may be ahead of the caller, so that memory stays bounded
-TRIES = 2  # workers that a job may cost
-PATIENCE = 120.0  # seconds for one job: several times its CPU limit, for a busy machine
+PATIENCE = (
+    120.0  # seconds for a batch or a job: several times the CPU limit of one, for a busy machine
+)
 MAX_MEMORY = 4 << 30  # bytes of a worker's address space; a note of 5 MB takes 0.3 GB at most
 
 
@@ -50,16 +54,16 @@ class Overrun(BaseException):
     """A job has used more CPU time than `cpu_limit` allows. No `except Exception` catches it."""
 
 
-class _WorkerFailed(Exception):
+class WorkerFailed(Exception):
     """A worker died or gave no result in time; the message completes "reading it …"."""
 
 
 # --- Jobs ---
 
 
-def run_job(job: Callable[[], T], patience: float = PATIENCE, tries: int = TRIES) -> T | Failure:
-    """Run one job in a worker. A job has to be picklable, and so has its result."""
-    return _Run(patience, tries).results([job])[0]
+def run_job(job: Callable[[], T], patience: float) -> T | Failure:
+    """Run one job in a worker, once. A job has to be picklable, and so has its result."""
+    return _Run(patience).single(job)
 
 
 def run_jobs(jobs: Sequence[Callable[[], T]]) -> Iterator[T | Failure]:
@@ -70,14 +74,14 @@ def run_jobs(jobs: Sequence[Callable[[], T]]) -> Iterator[T | Failure]:
 
     batches = [jobs[i : i + BATCH] for i in range(0, len(jobs), BATCH)]
     workers = 1 if len(jobs) < MANY else min(os.cpu_count() or 1, 8)
-    run = _Run(PATIENCE, TRIES)
+    run = _Run(PATIENCE)
     under_way: deque[Future[list[Any]]] = deque()
-    # Each thread sends jobs to one worker and takes its results, while the caller stores others.
+    # Each thread sends batches to one worker and takes its results, while the caller stores others.
     threads = ThreadPoolExecutor(workers, "worker")
     try:
         for done in range(len(batches)):
             for batch in batches[done + len(under_way) : done + workers * AHEAD]:
-                under_way.append(threads.submit(run.results, batch))
+                under_way.append(threads.submit(run.batch, batch))
             yield from under_way.popleft().result()
     finally:
         run.stop()
@@ -86,107 +90,113 @@ def run_jobs(jobs: Sequence[Callable[[], T]]) -> Iterator[T | Failure]:
             idle_workers.pop().end()
 
 
+def run_apart(job: Callable[[], T], meanwhile: Callable[[], None]) -> T | Failure:
+    """Run a long job in a worker that ends with it; `meanwhile` is called, and may raise."""
+    worker = start_worker()
+    if worker is None:
+        return _result(job)
+    try:
+        found: T | Failure = worker.run([job], inf, meanwhile)[0]
+        return found
+    except WorkerFailed as failed:
+        return Failure(str(failed))
+    finally:
+        worker.end()
+
+
 class _Run:
-    """Jobs of one caller, and the workers that run them now."""
+    """The jobs of one caller, and the workers that run them now."""
 
-    def __init__(self, patience: float, tries: int) -> None:
-        self.patience, self.tries = patience, tries
+    def __init__(self, patience: float) -> None:
+        self.patience = patience
         self._busy: set[Worker] = set()
-        self._lock, self._stopped = Lock(), False
+        self._stopped = False
 
-    def results(self, jobs: Sequence[Callable[[], T]]) -> list[T | Failure]:
-        """The results of some jobs; a job that ends its workers is a Failure."""
-        done: list[T | Failure] = []
-        tries = 0
-        while len(done) < len(jobs) and not self._stopped:
-            rest, before = jobs[len(done) :], len(done)
-            worker = _take_idle_worker() or start_worker()
-            if worker is None:
-                return [*done, *map(_result, rest)]
-            try:
-                with self._while_busy(worker):
-                    worker.send(rest)
-                    for _ in rest:  # those before one that fails must stay
-                        done.append(worker.receive(self.patience))  # noqa: PERF401
-            except _WorkerFailed as failed:
-                tries = tries + 1 if len(done) == before else 1
-                if tries == self.tries:
-                    done.append(Failure(str(failed)))
-                    tries = 0
-        return done
-
-    @contextmanager
-    def _while_busy(self, worker: Worker) -> Iterator[None]:
-        with self._lock:
-            self._busy.add(worker)
-            if self._stopped:
-                worker.process.kill()
+    def batch(self, jobs: Sequence[Callable[[], T]]) -> list[T | Failure]:
+        """The results of some jobs; one that ends its worker is a Failure."""
         try:
-            yield
+            return self._results(jobs)
+        except WorkerFailed:
+            return [self.single(job) for job in jobs]
+
+    def single(self, job: Callable[[], T]) -> T | Failure:
+        """The result of one job, or a Failure if it ends its worker."""
+        try:
+            return self._results([job])[0]
+        except WorkerFailed as failed:
+            return Failure(str(failed))
+
+    def _results(self, jobs: Sequence[Callable[[], T]]) -> list[T | Failure]:
+        worker = _take_idle_worker() or start_worker()
+        if worker is None:
+            return list(map(_result, jobs))
+        self._busy.add(worker)
+        try:
+            if self._stopped:
+                raise WorkerFailed("was stopped")
+            found = worker.run(jobs, self.patience)
         except BaseException:
             worker.end()
             raise
-        else:
-            idle_workers.append(worker)
         finally:
-            with self._lock:
-                self._busy.discard(worker)
+            self._busy.discard(worker)
+        idle_workers.append(worker)
+        return found
 
     def stop(self) -> None:
         """Kill the workers that are busy: nobody waits for their results any more."""
-        with self._lock:
-            self._stopped = True
-            for worker in self._busy:
-                worker.process.kill()
+        self._stopped = True
+        for worker in list(self._busy):
+            worker.process.kill()
 
 
 # --- Workers, seen from the process that starts them ---
 
 
 class Worker:
-    """A process that runs jobs one after the other. Raises OSError if it cannot be started."""
+    """A process that runs jobs. Raises OSError, ImportError or WorkerFailed if it cannot start."""
 
     def __init__(self) -> None:
         from multiprocessing import get_context
 
         context = get_context("spawn")
-        self.connection, there = context.Pipe()
+        self._connection, there = context.Pipe()
         self.process = context.Process(target=serve_jobs, args=(there,), daemon=True)
+        with starting_processes():
+            self.process.start()
+        there.close()
         try:
-            with starting_processes():
-                self.process.start()
+            self.run([], PATIENCE)  # starting is not part of the first job's time
         except BaseException:
-            self.connection.close()
+            self.end()
             raise
-        finally:
-            there.close()
 
-    def send(self, jobs: Sequence[Callable[[], object]]) -> None:
-        """Start jobs; `receive` has the result of each, in their order."""
+    def run(
+        self,
+        jobs: Sequence[Callable[[], object]],
+        patience: float,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> list[Any]:
+        """The results of jobs. Raises WorkerFailed if the process dies or takes too long."""
+        until = time.monotonic() + patience
         try:
-            self.connection.send(jobs)
-        except OSError:
-            raise _WorkerFailed(self._death()) from None
-
-    def receive(self, patience: float) -> Any:
-        """The next message of the process. Raises _WorkerFailed if it dies or takes too long."""
-        try:
-            if self.connection.poll(patience):
-                return self.connection.recv()
+            self._connection.send(jobs)
+            while not self._connection.poll(min(0.1, patience)):
+                meanwhile()
+                if time.monotonic() > until:
+                    raise WorkerFailed(f"took longer than {patience:g} s")
+            found: list[Any] = self._connection.recv()
+            return found
         except (EOFError, OSError):
-            raise _WorkerFailed(self._death()) from None
-        raise _WorkerFailed(f"took longer than {patience:g} s")
-
-    def _death(self) -> str:
-        self.process.join(1)
-        code = self.process.exitcode
-        how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-        return f"ended the process that read it ({how})"
+            self.process.join(1)
+            code = self.process.exitcode
+            how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+            raise WorkerFailed(f"ended the process that read it ({how})") from None
 
     def end(self) -> None:
         self.process.kill()
         self.process.join()
-        self.connection.close()
+        self._connection.close()
 
 
 idle_workers: list[Worker] = []
@@ -205,38 +215,32 @@ def _take_idle_worker() -> Worker | None:
 def start_worker() -> Worker | None:
     """A new worker that is ready; None where processes cannot be started."""
     try:
-        worker = Worker()
-    except (OSError, ImportError):
+        return Worker()
+    except (OSError, ImportError, WorkerFailed):
         return None
-    try:
-        worker.receive(PATIENCE)
-    except _WorkerFailed:
-        worker.end()
-        return None
-    return worker
 
 
 # --- Workers, seen from inside ---
 
 
 def serve_jobs(connection: Connection) -> None:
-    """Run every job that comes through the connection, until the parent closes it."""
-    end_with_parent()
+    """Run every batch that comes through the connection, until the parent closes it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A killed parent cannot stop its workers, and one that computes would not notice by itself.
+    Thread(target=_wait_for_parent, name="end with parent", daemon=True).start()
     _limit_memory()
     if hasattr(signal, "setitimer"):  # not on Windows
         signal.signal(signal.SIGPROF, _overrun)
     with suppress(EOFError, OSError, MemoryError):
-        connection.send("ready")
         while True:
-            for job in connection.recv():
-                connection.send(_result(job))
+            connection.send([_result(job) for job in connection.recv()])
 
 
 def _result(job: Callable[[], T]) -> T | Failure:
     try:
         return job()
     except Exception as error:
-        return Failure(f"failed: {error or type(error).__name__}")
+        return Failure(f"failed: {str(error) or type(error).__name__}")
 
 
 def _overrun(*_: object) -> None:
@@ -275,27 +279,31 @@ def _limit_memory() -> None:
 
 # --- Child processes ---
 
-
-@contextmanager
-def starting_processes() -> Iterator[None]:
-    """Start processes in here: they ignore Ctrl-C and do not import the program's own script."""
-    with _starting, _ignoring_ctrl_c(), _without_main():
-        yield
-
-
 _starting = Lock()  # two threads that change `__main__` would not both restore it
 
 
 @contextmanager
-def _ignoring_ctrl_c() -> Iterator[None]:
-    """A process started in here ignores Ctrl-C from its first instruction on.
+def starting_processes() -> Iterator[None]:
+    """Start processes in here: they ignore Ctrl-C and do not import the program's own script.
 
-    Until it has imported what it needs it could not ignore one itself, and would die of it with a
-    traceback. This process receives the Ctrl-C when the block ends.
+    A script that indexes a vault in its first lines would otherwise begin again in each of them.
+    Until a process has imported what it needs it cannot ignore Ctrl-C, and would die of it with a
+    traceback; this process receives the Ctrl-C when the block ends.
     """
-    if not hasattr(signal, "pthread_sigmask"):  # on Windows
-        yield
-        return
+    main = sys.modules["__main__"]
+    hidden = {name: getattr(main, name, None) for name in ("__file__", "__spec__")}
+    with _starting, _without_ctrl_c() if hasattr(signal, "pthread_sigmask") else nullcontext():
+        try:
+            for name in hidden:
+                setattr(main, name, None)
+            yield
+        finally:
+            for name, value in hidden.items():
+                setattr(main, name, value)
+
+
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
     from multiprocessing import resource_tracker
 
     resource_tracker.ensure_running()  # starting it would end the blocking
@@ -304,33 +312,6 @@ def _ignoring_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _without_main() -> Iterator[None]:
-    """Start processes that do not import the program's own script, of which they need nothing.
-
-    A script that indexes a vault in its first lines would otherwise begin again in each of them.
-    """
-    main = sys.modules["__main__"]
-    hidden = {name: getattr(main, name, None) for name in ("__file__", "__spec__")}
-    for name in hidden:
-        setattr(main, name, None)
-    try:
-        yield
-    finally:
-        for name, value in hidden.items():
-            setattr(main, name, value)
-
-
-def end_with_parent() -> None:
-    """Call first in a child process: ignore Ctrl-C, and end when the parent process does.
-
-    A killed parent could not stop its children, and a pool's processes hold both ends of their
-    queue, so they do not notice by themselves.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_wait_for_parent, name="end with parent", daemon=True).start()
 
 
 def _wait_for_parent() -> None:

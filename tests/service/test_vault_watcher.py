@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 from collections.abc import Iterator
@@ -394,9 +393,8 @@ def test_the_backlog_can_be_embedded_always_or_not_at_all(backlog, monkeypatch, 
     assert not watcher.unfinished
 
 
-@pytest.mark.parametrize("remembered", [True, False])
 def test_a_static_vault_gets_no_full_vector_from_a_watcher_or_a_search(
-    backlog, tmp_path, monkeypatch, remembered
+    backlog, tmp_path, monkeypatch
 ):
     _, load, full = backlog
     load[0] = 0.1
@@ -405,9 +403,6 @@ def test_a_static_vault_gets_no_full_vector_from_a_watcher_or_a_search(
     write(root, {"old.md": "An okapi."})
     vault = Vault.open(root)
     vault.index("static")
-    if not remembered:
-        card = json.loads((vault.folder / "vault.json").read_text())
-        (vault.folder / "vault.json").write_text(json.dumps({**card, "tier": ""}))
     write(root, {"searched.md": "A quokka."})
     assert [each.note for each in vault.search('"quokka"').results] == ["searched.md"]
 
