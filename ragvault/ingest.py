@@ -128,7 +128,7 @@ def update_catalogue(
     progress.step("looking for notes")
     walked = look() if look else walk(root, config.walk)
     pending = compare(root, catalogue, walked, config, now_ns, allow_empty=allow_empty)
-    prepared = prepare_all(root, [source.file for source in pending.to_read()], config)
+    prepared = prepare_all(root, pending.to_read(), config)
     report = store(catalogue, pending, prepared, config, progress, meanwhile)
     report.links = resolve_links(catalogue, progress)
     return report

@@ -846,7 +846,7 @@ def test_a_note_that_is_cut_anew_is_found_before_the_others_are(vault, tmp_path,
     found = []
 
     def look(what, done, total):
-        if what == "chunking notes again":
+        if what == "reading notes":
             found.append(by_word(other, "note"))
 
     other.index(progress=OnStep(look))

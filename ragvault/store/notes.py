@@ -64,18 +64,14 @@ COPY_TIME_NS = 600_000_000_000  # ten minutes: as long as copying or cloning a l
 
 @dataclass(frozen=True, slots=True)
 class StoredNote:
-    """A note's row, without what is in its text."""
+    """What is known of a note without its text."""
 
     id: int
     file: File
-    digest: bytes
-    recipe: str
     dates: Dates
-    indexed_ns: int
     title: str
     importance: str
     aliases: tuple[str, ...]
-    revision: int
 
 
 class NoteRows(NamedTuple):
@@ -307,9 +303,8 @@ class Notes(Passages, Links):
     def stored_notes(self, ids: Iterable[int] | None = None) -> list[StoredNote]:
         """The rows of these notes, or of all, by path; one that is gone is absent."""
         query = """
-            SELECT id, path, disk, size, mtime_ns, ctime_ns, inode, digest, recipe, date,
-            date_source, created, modified, indexed_ns, title, importance, aliases, revision
-            FROM notes WHERE id IN (*) ORDER BY path"""
+            SELECT id, path, disk, size, mtime_ns, ctime_ns, inode, date, date_source, created,
+            modified, title, importance, aliases FROM notes WHERE id IN (*) ORDER BY path"""
         return [_to_stored(row) for row in self._select_in(query, ids)]
 
     @reading
@@ -360,21 +355,11 @@ class Notes(Passages, Links):
 
 
 def _to_stored(row: Row) -> StoredNote:
-    id_, *file, digest, recipe = row[:9]
-    at, source, created, modified, indexed_ns, title, importance, aliases, revision = row[9:]
+    id_, *file = row[:7]
+    at, source, created, modified, title, importance, aliases = row[7:]
     date = None if in_calendar(at) is None else Date(at, source)
-    return StoredNote(
-        id_,
-        File(*file),
-        digest,
-        recipe,
-        Dates(date, in_calendar(created), in_calendar(modified)),
-        indexed_ns,
-        title,
-        importance,
-        from_json(aliases),
-        revision,
-    )
+    dates = Dates(date, in_calendar(created), in_calendar(modified))
+    return StoredNote(id_, File(*file), dates, title, importance, from_json(aliases))
 
 
 def note_row(note: Note) -> Row:

@@ -13,29 +13,28 @@ only ever read.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 from ragvault.config.settings import Config
 from ragvault.errors import RagvaultError, VaultEmptied
 from ragvault.notes.dates import Daily, created_of, date_of, modified_of, read_daily_notes
 from ragvault.notes.diff import TICK_NS, Changes, diff, status_of
 from ragvault.notes.git_dates import GitDates, git_dates, head
-from ragvault.notes.read import BINARY, FAILED, Read, digest
+from ragvault.notes.read import BINARY, FAILED, digest
 from ragvault.notes.resolve import Resolver
 from ragvault.notes.walk import Walked
 from ragvault.ports import Progress
 from ragvault.store.access import move_access
 from ragvault.store.catalogue import Catalogue
-from ragvault.types import Date, Dates, File, IndexedFile, Skipped
+from ragvault.types import Date, Dates, File, Skipped
 from ragvault.update.freshness import Unusable, recipe, unusable
-from ragvault.update.prepare import ToStore, prepare_again
+from ragvault.update.prepare import ToStore
 
-T = TypeVar("T")
 COMMIT_EVERY = 64  # notes: a commit costs as much as storing ten of them
 
 
@@ -79,13 +78,6 @@ class Report:
 # --- What has changed ---
 
 
-class FileToRead(NamedTuple):
-    """A file to read. `was` is the path that its note had before, if it was moved."""
-
-    file: File
-    was: str | None
-
-
 @dataclass(frozen=True, slots=True)
 class NoteChanges:
     """Everything a run has to do to the notes of the catalogue."""
@@ -93,16 +85,16 @@ class NoteChanges:
     found: Walked
     walked: Walked  # `found` with files known to be unusable among the skipped ones
     changes: Changes
-    to_rechunk: Sequence[str]  # chunked with other settings, and not about to be read
+    to_rechunk: Sequence[File]  # chunked with other settings, and not changed
     dates: Dating
     recipe: str
     now_ns: int  # the clock before anything was looked at
 
-    def to_read(self) -> list[FileToRead]:
+    def to_read(self) -> list[File]:
         """The files to read, by path."""
-        sources = [FileToRead(file, None) for file in (*self.changes.added, *self.changes.changed)]
-        sources += [FileToRead(move.file, move.old) for move in self.changes.moved]
-        return sorted(sources, key=lambda source: source.file.path)
+        moved = (move.file for move in self.changes.moved)
+        files = (*self.changes.added, *self.changes.changed, *moved, *self.to_rechunk)
+        return sorted(files, key=lambda file: file.path)
 
 
 def compare(
@@ -130,18 +122,16 @@ def compare(
         raise VaultEmptied(root, len(seen))
     last_head = catalogue.facts.git_head
     dates = dating(root, config, last_head=last_head, anything_new=bool(changes))
-    rest = _to_rechunk(seen, changes, how)
-    failed = [skip for path in rest if (skip := skip_of(path, seen[path]))]
+    changed = {file.path for file in changes.changed}
+    old = [
+        file
+        for file in walked.files
+        if file.path in seen and seen[file.path].recipe != how and file.path not in changed
+    ]
+    failed = [skip for file in old if (skip := skip_of(file.path, file))]
     walked = replace(walked, skipped=(*walked.skipped, *failed))
-    rest = [path for path in rest if not skip_of(path, seen[path])]
+    rest = [file for file in old if not skip_of(file.path, file)]
     return NoteChanges(found, walked, changes, rest, dates, how, now_ns)
-
-
-def _to_rechunk(seen: Mapping[str, IndexedFile], changes: Changes, wanted: str) -> list[str]:
-    """Notes that were chunked with other settings and are not about to be read anyway."""
-    gone = {*changes.removed, *(move.old for move in changes.moved)}
-    gone.update(file.path for file in changes.changed)
-    return sorted(path for path, file in seen.items() if file.recipe != wanted and path not in gone)
 
 
 # --- Storing ---
@@ -161,7 +151,6 @@ def store(
     """
     changes, dates = pending.changes, pending.dates
     unread = _store_read(catalogue, pending, prepared, progress, meanwhile)
-    unread += _rechunk(catalogue, pending, config, progress, meanwhile)
     _touch(catalogue, changes, dates, pending.now_ns)
     for path in changes.removed:
         catalogue.remove(path)
@@ -181,58 +170,28 @@ def _store_read(
     meanwhile: Callable[[], None],
 ) -> list[Skipped]:
     """Store each note as it is read; returns what could not be read."""
-    sources, skipped, done = pending.to_read(), [], 0
-    for some in _in_batches(zip(sources, prepared, strict=True)):
+    total, rest = len(pending.to_read()), iter(prepared)
+    before = {move.file.path: move.old for move in pending.changes.moved}
+    skipped: list[Skipped] = []
+    done = 0
+    while some := list(islice(rest, COMMIT_EVERY)):
         with catalogue.batch():
-            for source, found in some:
+            for found in some:
                 if isinstance(found, Skipped):
                     skipped.append(found)
-                else:
-                    when = pending.dates.of(found.file, found.properties)
-                    _put(catalogue, found, pending.recipe, when, source.was)
-                    if source.was is not None:
-                        move_access(catalogue.folder, source.was, source.file.path)
+                    continue
+                when, was = (
+                    pending.dates.of(found.file, found.properties),
+                    before.get(found.file.path),
+                )
+                note = found.rows, found.file, found.digest, when
+                catalogue.put(*note, indexed_ns=found.read_ns, recipe=pending.recipe, was=was)
+                if was is not None:
+                    move_access(catalogue.folder, was, found.file.path)
         done += len(some)
-        progress.step("reading notes", done, len(sources))
+        progress.step("reading notes", done, total)
         meanwhile()
     return skipped
-
-
-def _put(
-    catalogue: Catalogue, found: ToStore, recipe: str, when: Dates, was: str | None = None
-) -> None:
-    row = found.rows, found.file, found.digest, when
-    catalogue.put(*row, indexed_ns=found.read_ns, recipe=recipe, was=was)
-
-
-def _rechunk(
-    catalogue: Catalogue,
-    pending: NoteChanges,
-    config: Config,
-    progress: Progress,
-    meanwhile: Callable[[], None],
-) -> list[Skipped]:
-    """Chunk notes again with other settings, from the stored text; they keep their dates.
-
-    Returns those that failed. They stay as they are.
-    """
-    failed, done = [], 0
-    for paths in _in_batches(pending.to_rechunk):
-        before = [(catalogue.note(path), catalogue.stored(path)) for path in paths]
-        texts = [
-            (Read(was.file, was.digest, note.text, note.encoding, ()), was.indexed_ns)
-            for note, was in before
-        ]
-        with catalogue.batch():
-            for (_, was), found in zip(before, prepare_again(texts, config), strict=True):
-                if isinstance(found, Skipped):
-                    failed.append(found)
-                else:
-                    _put(catalogue, found, pending.recipe, was.dates)
-        done += len(paths)
-        progress.step("chunking notes again", done, len(pending.to_rechunk))
-        meanwhile()
-    return failed
 
 
 def _touch(catalogue: Catalogue, changes: Changes, dates: Dating, now_ns: int) -> None:
@@ -282,7 +241,7 @@ def _report(pending: NoteChanges, unread: Sequence[Skipped]) -> Report:
         moved=sum(move.file.path not in missed for move in changes.moved),
         touched=len(changes.touched),
         removed=len(changes.removed),
-        recut=sum(path not in missed for path in pending.to_rechunk),
+        recut=sum(file.path not in missed for file in pending.to_rechunk),
         unchanged=changes.unchanged,
         kept=len(changes.kept),
         skipped=tuple(
@@ -300,12 +259,6 @@ def remember_run(catalogue: Catalogue, report: Report) -> None:
     run = asdict(report) | {"ended": time.time()}
     del run["skipped"]
     catalogue.set_facts(last_run=run)
-
-
-def _in_batches(items: Iterable[T]) -> Iterator[list[T]]:
-    rest = iter(items)
-    while some := list(islice(rest, COMMIT_EVERY)):
-        yield some
 
 
 # --- Dates ---

@@ -3,8 +3,7 @@
     read -> parse -> chunk -> hash -> rows of the catalogue
 
 The outcome depends on the file and the settings alone, so workers (workers.py) prepare files, and
-one process stores them. A note that was prepared by another recipe (freshness.py) is chunked again,
-from the stored text.
+one process stores them. A note that was prepared by another recipe (freshness.py) is read again.
 
 No note can stop the others. One that cannot be parsed, or not within its time, becomes plain text
 with a warning. One that ends its worker, or of which no rows can be made, is skipped.
@@ -13,7 +12,7 @@ with a warning. One that ends its worker, or of which no rows can be made, is sk
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -65,18 +64,15 @@ class ToStore:
 
 def prepare(root: Path, file: File, config: Config) -> Prepared | Skipped:
     """Read, parse and chunk one file."""
-    now = time.time_ns()
+    read_ns = time.time_ns()
     found = read(root, file, config.walk.max_bytes)
-    return found if isinstance(found, Skipped) else parse_and_chunk(found, config, now)
-
-
-def parse_and_chunk(found: Read, config: Config, read_ns: int) -> Prepared | Skipped:
-    """Parse and chunk a text that was read already."""
-    path, seconds = found.file.path, NOTE_SECONDS * max(1.0, len(found.text) / NOTE_CHARS)
+    if isinstance(found, Skipped):
+        return found
+    seconds = NOTE_SECONDS * max(1.0, len(found.text) / NOTE_CHARS)
     try:
         with cpu_limit(seconds):
             note = parse(
-                path,
+                file.path,
                 found.text,
                 config.parse,
                 config.links,
@@ -93,10 +89,10 @@ def parse_and_chunk(found: Read, config: Config, read_ns: int) -> Prepared | Ski
     warning = f"indexed as plain text, because {problem}"
     try:
         with cpu_limit(seconds):
-            note = plain_note(path, found.text, found.encoding, (*found.warnings, warning))
+            note = plain_note(file.path, found.text, found.encoding, (*found.warnings, warning))
             return _chunked(note, found, config, read_ns)
     except Overrun:
-        return Skipped(path, FAILED, f"{problem}, and so did cutting it into passages")
+        return Skipped(file.path, FAILED, f"{problem}, and so did cutting it into passages")
 
 
 def _chunked(note: Note, found: Read, config: Config, read_ns: int) -> Prepared:
@@ -111,24 +107,12 @@ def _chunked(note: Note, found: Read, config: Config, read_ns: int) -> Prepared:
 
 def prepare_all(root: Path, files: Sequence[File], config: Config) -> Iterator[ToStore | Skipped]:
     """Prepare files in their order."""
-    return _prepared(files, [partial(prepare, root, file, config) for file in files])
-
-
-def prepare_again(texts: Sequence[tuple[Read, int]], config: Config) -> Iterator[ToStore | Skipped]:
-    """Parse and chunk texts of the catalogue, each with the clock when its file was read."""
-    jobs = [partial(parse_and_chunk, text, config, at) for text, at in texts]
-    return _prepared([text.file for text, _ in texts], jobs)
-
-
-def _prepared(
-    files: Sequence[File], jobs: Sequence[Callable[[], Prepared | Skipped]]
-) -> Iterator[ToStore | Skipped]:
-    found = run_jobs([partial(_to_store, job) for job in jobs])
+    found = run_jobs([partial(_to_store, root, file, config) for file in files])
     return (_or_skipped(file, each) for file, each in zip(files, found, strict=True))
 
 
-def _to_store(job: Callable[[], Prepared | Skipped]) -> ToStore | Skipped:
-    found = job()
+def _to_store(root: Path, file: File, config: Config) -> ToStore | Skipped:
+    found = prepare(root, file, config)
     if isinstance(found, Skipped):
         return found
     rows = note_rows(found.note, found.sections, found.passages, found.hashes)

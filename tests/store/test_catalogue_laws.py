@@ -181,7 +181,7 @@ def texts_since(catalogue, revision):
 
 def view(catalogue):
     """Everything a reader can see, without ids and revisions."""
-    stored = [replace(s, id=0, revision=0) for s in catalogue.stored_notes()]
+    stored = [replace(s, id=0) for s in catalogue.stored_notes()]
     found = {s.file.path: s for s in stored}
     by_id = {s.id: s.file.path for s in catalogue.stored_notes()}
     ask = ("note", "outgoing", "incoming", "anchors")

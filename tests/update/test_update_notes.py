@@ -219,7 +219,7 @@ def test_editing_one_paragraph_changes_only_its_passages(vault, folder):
     assert len(after & before) >= 28
 
 
-def test_a_changed_setting_cuts_again_without_reading_a_file(vault, folder, monkeypatch):
+def test_with_a_changed_setting_every_note_is_cut_again_once(vault, folder, monkeypatch):
     write(vault, {"a.md": "words and more words. " * 200})
     index(vault, folder)
     smaller = Config(chunk=Chunk(child_target=200, child_min=100))
@@ -227,7 +227,7 @@ def test_a_changed_setting_cuts_again_without_reading_a_file(vault, folder, monk
     with counted(monkeypatch) as opened:
         report = index(vault, folder, smaller)
 
-    assert (report.recut, opened) == (1, [])
+    assert (report.recut, opened) == (1, ["a.md"])
     assert index(vault, folder, smaller).recut == 0
     scratch = folder.parent / "scratch"
     index(vault, scratch, smaller)
