@@ -217,7 +217,7 @@ def _parsed(root: Path, file: File, config: Config) -> Note:
     found = run_job(job, SEARCH_PATIENCE)
     if isinstance(found, Note):
         return found
-    why = f"reading it {found.reason}" if isinstance(found, Failure) else _reason(found)
+    why = f"reading it {found}" if isinstance(found, Failure) else _reason(found)
     raise NoteUnreadable(
         f"{file.path} cannot be read: {why}",
         fix="if it was moved or deleted, run: ragvault index; otherwise check the file",

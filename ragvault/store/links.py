@@ -152,18 +152,14 @@ class Links(Database):
     @reading
     def successors(self) -> dict[int, set[int]]:
         """Old note -> the notes that replace it: their `supersedes` property links to it."""
-        query = "SELECT id, supersedes FROM notes WHERE supersedes != '[]'"
+        query = """
+            SELECT id, supersedes, target_key, target_note_id FROM notes JOIN links ON note_id = id
+            WHERE supersedes != '[]' AND kind = 'property' AND target_note_id != id"""
         found: dict[int, set[int]] = {}
-        for id_, stored in self._db.execute(query).fetchall():
-            keys = {link_key(name.strip().strip("[]").split("|")[0]) for name in from_json(stored)}
-            links = self._db.execute(
-                "SELECT target_key, target_note_id FROM links"
-                " WHERE note_id = ? AND kind = 'property' AND target_note_id IS NOT NULL",
-                (id_,),
-            )
-            for key, target in links.fetchall():
-                if key in keys and target != id_:
-                    found.setdefault(target, set()).add(id_)
+        for note, stored, key, target in self._db.execute(query):
+            names = (name.strip().strip("[]").split("|")[0] for name in from_json(stored))
+            if key in map(link_key, names):
+                found.setdefault(target, set()).add(note)
         return found
 
     # Statistics.
@@ -224,14 +220,9 @@ class Links(Database):
         return {note: (modified, linking) for note, modified, linking in self._db.execute(query)}
 
     @writing
-    def set_link_stats(self, wanted: Mapping[int, LinkStats]) -> int:
-        """Replace the link statistics of all notes; returns how many changed."""
-        before = self.link_stats()
-        gone = [(note,) for note in before.keys() - wanted.keys()]
-        new = [(note, *stats) for note, stats in wanted.items() if before.get(note) != stats]
-        self._db.executemany("DELETE FROM link_stats WHERE note_id = ?", gone)
-        self._db.executemany("INSERT OR REPLACE INTO link_stats VALUES (?, ?, ?, ?)", sorted(new))
-        return len(gone) + len(new)
+    def set_link_stats(self, wanted: Mapping[int, LinkStats]) -> None:
+        """Replace the link statistics of all notes."""
+        self._replace("link_stats", {(note, *stats) for note, stats in wanted.items()})
 
     @reading
     def link_lists(self) -> dict[tuple[int, int | None], float]:
@@ -241,10 +232,7 @@ class Links(Database):
 
     @writing
     def set_link_lists(self, wanted: Mapping[tuple[int, int | None], float]) -> None:
-        if self.link_lists() != dict(wanted):
-            self._db.execute("DELETE FROM lists")
-            values = [(note, section, weight) for (note, section), weight in wanted.items()]
-            self._db.executemany("INSERT INTO lists VALUES (?, ?, ?)", values)
+        self._replace("lists", {(*unit, weight) for unit, weight in wanted.items()})
 
     @reading
     def ties(self) -> dict[tuple[int, int], int]:
@@ -254,11 +242,18 @@ class Links(Database):
 
     @writing
     def set_ties(self, wanted: Mapping[tuple[int, int], int]) -> None:
-        before = self.ties()
-        gone = sorted(before.keys() - wanted.keys())
-        new = [(*pair, weight) for pair, weight in wanted.items() if before.get(pair) != weight]
-        self._db.executemany("DELETE FROM ties WHERE source = ? AND target = ?", gone)
-        self._db.executemany("INSERT OR REPLACE INTO ties VALUES (?, ?, ?)", sorted(new))
+        self._replace("ties", {(*pair, weight) for pair, weight in wanted.items()})
+
+    def _replace(self, table: str, wanted: set[Row]) -> None:
+        """Make these the rows of a table; writes only what differs."""
+        rows = self._db.execute(f"SELECT * FROM {table}")
+        columns = [column[0] for column in rows.description]
+        changed = wanted ^ set(rows)
+        same = " AND ".join(f"{column} IS ?" for column in columns)
+        self._db.executemany(f"DELETE FROM {table} WHERE {same}", changed - wanted)
+        marks = ", ".join("?" * len(columns))
+        new = sorted(changed & wanted, key=repr)  # so that two runs write the same file
+        self._db.executemany(f"INSERT INTO {table} VALUES ({marks})", new)
 
     # Writing: parts of `Notes.put` and `Notes.remove`.
 

@@ -209,23 +209,17 @@ class Vectors(Database):
 
         With a moment, only those of texts whose last removal is known and was before it.
         """
-        if removed_before is None:
-            unused = "text_hash NOT IN (SELECT text_hash FROM passages)"
-            dropped = self._db.execute(f"DELETE FROM vectors WHERE {unused}").rowcount
-        else:
-            dropped = self._drop_removed(removed_before)
+        # By model and text, as the table's index is.
+        unused = "model IN (SELECT id FROM models)"
+        unused += " AND text_hash NOT IN (SELECT text_hash FROM passages)"
+        values: Row = ()
+        if removed_before is not None:
+            values = (removed_before,)
+            query = "SELECT text_hash FROM removed_passages GROUP BY 1 HAVING max(removed_at) < ?"
+            unused += f" AND text_hash IN ({query})"
+        dropped = self._db.execute(f"DELETE FROM vectors WHERE {unused}", values).rowcount
         self._db.execute("DELETE FROM models WHERE id NOT IN (SELECT model FROM vectors)")
         return dropped
-
-    def _drop_removed(self, before: float) -> int:
-        query = "SELECT text_hash FROM removed_passages GROUP BY 1 HAVING max(removed_at) < ?"
-        removed = set(self._column(query, before))
-        if removed:
-            removed -= set(self._column("SELECT text_hash FROM passages"))
-        models = self._column("SELECT id FROM models")
-        values = [(model, each) for model in models for each in removed]
-        statement = "DELETE FROM vectors WHERE model = ? AND text_hash = ?"
-        return self._db.executemany(statement, values).rowcount if values else 0
 
     # The vocabulary.
 

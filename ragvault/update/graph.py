@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
+from math import inf
 
 from ragvault.config import settings as config
 from ragvault.index import graph
@@ -26,7 +27,7 @@ from ragvault.index.graph import (
 from ragvault.ports import Progress
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.links import LinkStats
-from ragvault.update.workers import Failure, run_apart
+from ragvault.update.workers import Failure, end_idle_workers, run_job
 
 REGROUP = 0.01  # of the links changed: a watcher computes communities again
 MANY = 5_000  # ties: communities of fewer are found before a process has started
@@ -44,10 +45,10 @@ class LinkGraph:
         self.ties = graph.ties(self.edges, self.lists)
         self.paths = dict(catalogue.notes_since(0))
 
-    def update(self) -> int:
-        """Bring backlinks, lists and the communities of new notes up to date; how many changed."""
+    def update(self) -> None:
+        """Bring backlinks, lists and the communities of new notes up to date."""
         self.catalogue.set_link_lists(self.lists)
-        return self._store(graph.majority(self.ties, self._known()))
+        self._store(graph.majority(self.ties, self._known()))
 
     @cached_property
     def stamp(self) -> str:
@@ -73,17 +74,16 @@ class LinkGraph:
         known = self.catalogue.link_stats().items()
         return {note: place.community for note, place in known if place.community is not None}
 
-    def _store(self, groups: Mapping[int, int]) -> int:
+    def _store(self, groups: Mapping[int, int]) -> None:
         linked = backlinks(self.edges)
-        notes = sorted(linked.keys() | {note for pair in self.ties for note in pair})
-        return self.catalogue.set_link_stats(
+        self.catalogue.set_link_stats(
             {
                 note: LinkStats(
                     linked[note].notes if note in linked else 0,
                     linked[note].links if note in linked else 0,
                     groups.get(note),
                 )
-                for note in notes
+                for note in linked.keys() | {note for pair in self.ties for note in pair}
             }
         )
 
@@ -108,7 +108,8 @@ def _communities(
     progress.step(STEP)
     if len(ties) >= MANY:
         job = partial(graph.communities, ties, paths, settings)
-        found = run_apart(job, lambda: progress.step(STEP))
+        found = run_job(job, inf, lambda: progress.step(STEP))
+        end_idle_workers()  # the one that did it would keep its memory
         if not isinstance(found, Failure):
             return found
     return graph.communities(ties, paths, settings)

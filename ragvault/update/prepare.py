@@ -127,5 +127,5 @@ def prepare_for_search(root: Path, file: File, config: Config) -> Prepared | Ski
 
 def _or_skipped(file: File, found: T | Skipped | Failure) -> T | Skipped:
     if isinstance(found, Failure):
-        return Skipped(file.path, FAILED, f"reading it {found.reason}")
+        return Skipped(file.path, FAILED, f"reading it {found}")
     return found

@@ -2,7 +2,6 @@
 
     run_jobs    results of a few or many jobs, in their order, from one or several workers
     run_job     the result of one job
-    run_apart   the result of a long job, which can be cancelled
     cpu_limit   in a worker: interrupts code that computes for too long
 
 A vault may come from anyone, and a parser may crash, hang or use up the memory. Workers get jobs in
@@ -23,10 +22,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
-from math import inf
 from multiprocessing.connection import Connection
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -37,33 +34,32 @@ T = TypeVar("T")
 MANY = 400  # jobs: for fewer, starting several processes takes longer than they save
 BATCH = 32  # jobs a worker gets at a time
 AHEAD = 3  # batches a worker may be ahead of the caller, so that memory stays bounded
-PATIENCE = (
-    120.0  # seconds for a batch or a job: several times the CPU limit of one, for a busy machine
-)
+PATIENCE = 120.0  # seconds for a batch or a job: many times what it takes, for a busy machine
 MAX_MEMORY = 4 << 30  # bytes of a worker's address space; a note of 5 MB takes 0.3 GB at most
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A job that has no result, and why."""
-
-    reason: str
+class Failure(Exception):
+    """A job has no result; the message completes "reading it …"."""
 
 
 class Overrun(BaseException):
     """A job has used more CPU time than `cpu_limit` allows. No `except Exception` catches it."""
 
 
-class WorkerFailed(Exception):
-    """A worker died or gave no result in time; the message completes "reading it …"."""
-
-
 # --- Jobs ---
 
 
-def run_job(job: Callable[[], T], patience: float) -> T | Failure:
-    """Run one job in a worker, once. A job has to be picklable, and so has its result."""
-    return _Run(patience).single(job)
+def run_job(
+    job: Callable[[], T], patience: float, meanwhile: Callable[[], None] = lambda: None
+) -> T | Failure:
+    """Run one job in a worker, once. A job has to be picklable, and so has its result.
+
+    `meanwhile` is called now and then, and may raise.
+    """
+    try:
+        return _in_worker([job], patience, meanwhile)[0]
+    except Failure as failed:
+        return failed
 
 
 def run_jobs(jobs: Sequence[Callable[[], T]]) -> Iterator[T | Failure]:
@@ -72,89 +68,57 @@ def run_jobs(jobs: Sequence[Callable[[], T]]) -> Iterator[T | Failure]:
         return
     from concurrent.futures import ThreadPoolExecutor
 
+    stopped = Event()
     batches = [jobs[i : i + BATCH] for i in range(0, len(jobs), BATCH)]
     workers = 1 if len(jobs) < MANY else min(os.cpu_count() or 1, 8)
-    run = _Run(PATIENCE)
     under_way: deque[Future[list[Any]]] = deque()
     # Each thread sends batches to one worker and takes its results, while the caller stores others.
     threads = ThreadPoolExecutor(workers, "worker")
     try:
         for done in range(len(batches)):
             for batch in batches[done + len(under_way) : done + workers * AHEAD]:
-                under_way.append(threads.submit(run.batch, batch))
+                under_way.append(threads.submit(_run_batch, batch, stopped))
             yield from under_way.popleft().result()
     finally:
-        run.stop()
+        stopped.set()
         threads.shutdown(wait=True, cancel_futures=True)
-        while len(idle_workers) > 1:
-            idle_workers.pop().end()
+        end_idle_workers(but=1)
 
 
-def run_apart(job: Callable[[], T], meanwhile: Callable[[], None]) -> T | Failure:
-    """Run a long job in a worker that ends with it; `meanwhile` is called, and may raise."""
-    worker = start_worker()
-    if worker is None:
-        return _result(job)
+def _run_batch(jobs: Sequence[Callable[[], T]], stopped: Event) -> list[T | Failure]:
+    """The results of some jobs, until nobody waits for them any more."""
+
+    def meanwhile() -> None:
+        if stopped.is_set():
+            raise Failure("was stopped")
+
     try:
-        found: T | Failure = worker.run([job], inf, meanwhile)[0]
-        return found
-    except WorkerFailed as failed:
-        return Failure(str(failed))
-    finally:
+        return _in_worker(jobs, PATIENCE, meanwhile)
+    except Failure:
+        return [run_job(job, PATIENCE, meanwhile) for job in jobs]
+
+
+def _in_worker(
+    jobs: Sequence[Callable[[], T]], patience: float, meanwhile: Callable[[], None]
+) -> list[T | Failure]:
+    meanwhile()
+    worker = _take_idle_worker() or _start_worker()
+    if worker is None:
+        return list(map(_result, jobs))
+    try:
+        found = worker.run(jobs, patience, meanwhile)
+    except BaseException:
         worker.end()
-
-
-class _Run:
-    """The jobs of one caller, and the workers that run them now."""
-
-    def __init__(self, patience: float) -> None:
-        self.patience = patience
-        self._busy: set[Worker] = set()
-        self._stopped = False
-
-    def batch(self, jobs: Sequence[Callable[[], T]]) -> list[T | Failure]:
-        """The results of some jobs; one that ends its worker is a Failure."""
-        try:
-            return self._results(jobs)
-        except WorkerFailed:
-            return [self.single(job) for job in jobs]
-
-    def single(self, job: Callable[[], T]) -> T | Failure:
-        """The result of one job, or a Failure if it ends its worker."""
-        try:
-            return self._results([job])[0]
-        except WorkerFailed as failed:
-            return Failure(str(failed))
-
-    def _results(self, jobs: Sequence[Callable[[], T]]) -> list[T | Failure]:
-        worker = _take_idle_worker() or start_worker()
-        if worker is None:
-            return list(map(_result, jobs))
-        self._busy.add(worker)
-        try:
-            if self._stopped:
-                raise WorkerFailed("was stopped")
-            found = worker.run(jobs, self.patience)
-        except BaseException:
-            worker.end()
-            raise
-        finally:
-            self._busy.discard(worker)
-        idle_workers.append(worker)
-        return found
-
-    def stop(self) -> None:
-        """Kill the workers that are busy: nobody waits for their results any more."""
-        self._stopped = True
-        for worker in list(self._busy):
-            worker.process.kill()
+        raise
+    idle_workers.append(worker)
+    return found
 
 
 # --- Workers, seen from the process that starts them ---
 
 
 class Worker:
-    """A process that runs jobs. Raises OSError, ImportError or WorkerFailed if it cannot start."""
+    """A process that runs jobs. Raises OSError, ImportError or Failure if it cannot start."""
 
     def __init__(self) -> None:
         from multiprocessing import get_context
@@ -166,32 +130,29 @@ class Worker:
             self.process.start()
         there.close()
         try:
-            self.run([], PATIENCE)  # starting is not part of the first job's time
+            self.run([], PATIENCE, lambda: None)  # starting takes none of the first job's time
         except BaseException:
             self.end()
             raise
 
     def run(
-        self,
-        jobs: Sequence[Callable[[], object]],
-        patience: float,
-        meanwhile: Callable[[], None] = lambda: None,
-    ) -> list[Any]:
-        """The results of jobs. Raises WorkerFailed if the process dies or takes too long."""
+        self, jobs: Sequence[Callable[[], T]], patience: float, meanwhile: Callable[[], None]
+    ) -> list[T | Failure]:
+        """The results of jobs. Raises Failure if the process dies or takes too long."""
         until = time.monotonic() + patience
         try:
             self._connection.send(jobs)
             while not self._connection.poll(min(0.1, patience)):
                 meanwhile()
                 if time.monotonic() > until:
-                    raise WorkerFailed(f"took longer than {patience:g} s")
-            found: list[Any] = self._connection.recv()
+                    raise Failure(f"took longer than {patience:g} s")
+            found: list[T | Failure] = self._connection.recv()
             return found
         except (EOFError, OSError):
             self.process.join(1)
             code = self.process.exitcode
             how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-            raise WorkerFailed(f"ended the process that read it ({how})") from None
+            raise Failure(f"ended the process that read it ({how})") from None
 
     def end(self) -> None:
         self.process.kill()
@@ -202,9 +163,16 @@ class Worker:
 idle_workers: list[Worker] = []
 
 
+def end_idle_workers(but: int = 0) -> None:
+    """End the workers that have nothing to do, except so many."""
+    while len(idle_workers) > but:
+        with suppress(IndexError):  # another thread has taken the last one
+            idle_workers.pop().end()
+
+
 def _take_idle_worker() -> Worker | None:
-    with suppress(IndexError):  # another thread has taken the last one
-        while True:
+    while idle_workers:
+        with suppress(IndexError):
             worker = idle_workers.pop()
             if worker.process.is_alive():
                 return worker
@@ -212,11 +180,11 @@ def _take_idle_worker() -> Worker | None:
     return None
 
 
-def start_worker() -> Worker | None:
-    """A new worker that is ready; None where processes cannot be started."""
+def _start_worker() -> Worker | None:
+    """A new worker; None where processes cannot be started."""
     try:
         return Worker()
-    except (OSError, ImportError, WorkerFailed):
+    except (OSError, ImportError, Failure):
         return None
 
 
