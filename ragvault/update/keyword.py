@@ -14,7 +14,7 @@ changes it, so it is built again only when a share of the passages has changed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import cached_property, lru_cache, partial
 from itertools import islice
@@ -41,21 +41,14 @@ from ragvault.store.catalogue import Catalogue
 from ragvault.store.files import close_files
 from ragvault.text.analyze import Analyzer
 from ragvault.text.fold import STOP_WORDS
-from ragvault.types import PassageText
 from ragvault.update.workers import Failure, run_jobs
 
 PAGE = 2_000  # passages read at a time
 MANY = 20_000  # passages whose words are found by workers: some seconds of work
 JOB = 64  # notes or passages of one job of a worker
-# Called with passages whose words are being indexed: an engine works in a thread of its own, and
-# what else these texts are needed for can be done meanwhile.
-WithPage = Callable[[Sequence[PassageText]], None]
 STEP = "indexing keywords"
 COMMIT = 20_000  # passages between two commits of a rebuild: what the writer holds in memory
 T = TypeVar("T")
-
-
-def _nothing(passages: Sequence[PassageText]) -> None: ...
 
 
 def update_keyword(
@@ -64,7 +57,6 @@ def update_keyword(
     progress: Progress | None = None,
     *,
     rebuild: bool = False,
-    with_page: WithPage = _nothing,
 ) -> bool:
     """Bring the keyword index up to date; returns whether it was rebuilt.
 
@@ -76,14 +68,14 @@ def update_keyword(
     if rebuild or cache is None or not can_update(catalogue, cache, wanted):
 
         def build(home: Path) -> None:
-            _write(home, wanted.engine, settings, catalogue, 0, progress, with_page)
+            _write(home, wanted.engine, settings, catalogue, 0, progress)
 
         catalogue.rebuild_cache(wanted, build)
         return True
     if cache.revision < wanted.revision:
         home = catalogue.cache_folder(cache)
         try:
-            _write(home, cache.engine, settings, catalogue, cache.revision, progress, with_page)
+            _write(home, cache.engine, settings, catalogue, cache.revision, progress)
         except OSError as error:
             raise refused(catalogue.folder, error) from error
         catalogue.set_cache(cache._replace(revision=wanted.revision))
@@ -110,7 +102,6 @@ def _write(
     catalogue: Catalogue,
     since: int,
     progress: Progress,
-    with_page: WithPage,
 ) -> None:
     with closing(open_writer(home, engine, settings)) as writer, catalogue.snapshot():
         if since:
@@ -124,7 +115,7 @@ def _write(
                 writer.add(islice(made, len(page)))
             else:
                 writer.put([note_words(head.id, head) for head in catalogue.heads(page)], [])
-        _put_passages(writer, catalogue, passages, made, since, progress, with_page)
+        _put_passages(writer, catalogue, passages, made, since, progress)
         writer.commit()
     close_files(home)
 
@@ -136,7 +127,6 @@ def _put_passages(
     made: Iterator[EngineDocument] | None,
     since: int,
     progress: Progress,
-    with_page: WithPage,
 ) -> None:
     done = 0
     for page in _pages(wanted, PAGE):
@@ -145,7 +135,6 @@ def _put_passages(
             writer.add(islice(made, len(texts)))
         else:
             writer.put([], [passage_words(p.id, p.note_id, p) for p in texts])
-        with_page(texts)
         done += len(page)
         if not since and done % COMMIT == 0:
             writer.commit()
@@ -198,7 +187,6 @@ def refresh_keyword(
     engines: Engines,
     *,
     rebuild: bool = False,
-    with_page: WithPage = _nothing,
 ) -> None:
     """Bring the keyword index up to date, and rebuild it where that is due or it is damaged."""
     settings, progress = engines.config.keyword, engines.progress
@@ -207,12 +195,10 @@ def refresh_keyword(
     try:
         if was is not None and not rebuild:
             engines.keyword(catalogue).close()  # an index that cannot be opened is rebuilt
-        rebuilt = update_keyword(
-            catalogue, settings, progress, rebuild=rebuild, with_page=with_page
-        )
+        rebuilt = update_keyword(catalogue, settings, progress, rebuild=rebuild)
     except CacheBroken as broken:
         progress.info(f"keyword index: {broken}; rebuilding it")
-        rebuilt = update_keyword(catalogue, settings, progress, rebuild=True, with_page=with_page)
+        rebuilt = update_keyword(catalogue, settings, progress, rebuild=True)
     if rebuilt and lacks_tantivy(settings, catalogue.passage_count()):
         progress.info("tantivy would index and search this vault faster: pip install tantivy")
     if rebuilt and (was is not None or catalogue.facts.last_run):

@@ -1,6 +1,6 @@
 """Update vectors: embed new passages, and rewrite vector files when enough has changed.
 
-    NewTexts         every text without a vector of a model gets one, stored in the catalogue
+    embed_all        every text without a vector of a model gets one, stored in the catalogue
     refresh_vectors  the vector file of a model is rewritten where that is due, or damaged
     use_model        searches use this model in its tier; the one before it is replaced
 
@@ -17,80 +17,56 @@ from math import inf
 
 from ragvault.config.settings import Vector
 from ragvault.engines import Engines
-from ragvault.models.embed import SLAB, embed_new, unrelated_cosine
+from ragvault.models.embed import embed_new, unrelated_cosine
 from ragvault.notes.chunk import embedding_text
 from ragvault.ports import CacheBroken, Embedder, Progress
 from ragvault.store.caches import Cache, vector_cache
 from ragvault.store.catalogue import Catalogue
-from ragvault.types import PassageText
 
 PAGE = 1024  # passages whose texts are read at a time
 
 
-class NewTexts:
-    """The passages without a vector of a model, or of the model `better`; embeds each text once.
+def embed_all(
+    catalogue: Catalogue,
+    embedder: Embedder,
+    progress: Progress,
+    step: str = "embedding",
+    *,
+    better: str = "",
+    slab: int = PAGE,
+    first_needed: bool = False,
+    after_page: Callable[[], None] = lambda: None,
+    until: float = inf,
+) -> int:
+    """Embed the passages without a vector of a model, or of the model `better`, each text once.
 
-    `first_needed`: those of notes that people are most likely to look for come first. A slab is
-    what is stored at once, and so what a crash can cost.
+    Ends early at the moment `until` (time.monotonic). A slab is what is stored at once, and so what
+    a crash can cost. `first_needed`: those of notes that people are most likely to look for come
+    first. Returns how many passages there were to embed.
     """
+    _use_again(catalogue, embedder.name)
+    passages = catalogue.unembedded(embedder.name, better)
+    if first_needed and passages:
+        passages = by_need(catalogue, passages)
+    seen: set[bytes] = set()
+    for start in range(0, len(passages), PAGE):
+        progress.step(step, start, len(passages))
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        embedder: Embedder,
-        better: str = "",
-        slab: int = SLAB,
-        *,
-        first_needed: bool = False,
-    ) -> None:
-        self._catalogue, self._embedder, self._slab = catalogue, embedder, slab
-        _use_again(catalogue, embedder.name)
-        passages = catalogue.unembedded(embedder.name, better)
-        self._waiting = dict.fromkeys(
-            by_need(catalogue, passages) if first_needed and passages else passages
-        )
-        self._seen: set[bytes] = set()
-        self.total = len(self._waiting)
+        def after_slab(done: int, _: int, start: int = start) -> None:
+            progress.step(step, start + done, len(passages))
+            if time.monotonic() >= until:
+                raise _TimeIsUp
 
-    def embed(
-        self,
-        passages: Iterable[PassageText],
-        after_slab: Callable[[int, int], None] = lambda done, total: None,
-    ) -> None:
-        """Embed those of these passages that are new."""
-        found = [each for each in passages if each.id in self._waiting]
-        texts = {each.hash: embedding_text(each) for each in found if each.hash not in self._seen}
-        self._seen.update(texts)
-        embed_new(self._catalogue, self._embedder, texts, slab=self._slab, progress=after_slab)
-        for each in found:
-            del self._waiting[each.id]
-
-    def embed_all(
-        self,
-        progress: Progress,
-        step: str = "embedding",
-        after_page: Callable[[], None] = lambda: None,
-        until: float = inf,
-    ) -> bool:
-        """Embed all that are left; False if the moment `until` (time.monotonic) came first."""
-        passages = list(self._waiting)
-        before = self.total - len(passages)
-        for start in range(0, len(passages), PAGE):
-            progress.step(step, before + start, self.total)
-
-            def after_slab(done: int, _: int, start: int = start) -> None:
-                progress.step(step, before + start + done, self.total)
-                if time.monotonic() >= until:
-                    raise _TimeIsUp
-
-            try:
-                texts = self._catalogue.passage_texts(passages[start : start + PAGE])
-                self.embed(texts, after_slab)
-            except _TimeIsUp:
-                after_page()
-                return False
+        page = catalogue.passage_texts(passages[start : start + PAGE])
+        texts = {each.hash: embedding_text(each) for each in page if each.hash not in seen}
+        seen.update(texts)
+        try:
+            embed_new(catalogue, embedder, texts, slab=slab, progress=after_slab)
+        except _TimeIsUp:
             after_page()
-        return True
+            break
+        after_page()
+    return len(passages)
 
 
 class _TimeIsUp(Exception):
