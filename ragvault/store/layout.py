@@ -154,15 +154,12 @@ def find_vault(where: str | Path | None, data: Path, here: Path) -> Path:
     """
     if where is None:
         return _vault_around(data, here)
-    path = here / _expanded(where)
-    vaults = known_vaults(data)
+    vaults, path = known_vaults(data), (here / _expanded(where)).resolve()
+    is_name = isinstance(where, str) or not path.is_dir()
+    if found := _known(vaults, path, str(where) if is_name else ""):
+        return found.root
     if path.is_dir():
-        real = path.resolve()
-        named = [] if isinstance(where, Path) else _with_name(vaults, str(where))
-        return named[0].root if named and all(each.root != real for each in vaults) else real
-    found = _with_name(vaults, str(where)) or [each for each in vaults if each.root == path]
-    if found:
-        return found[0].root
+        return path
     if path.exists():
         raise VaultNotFound(f"{where} is a file", fix="name the folder that holds your notes")
     raise VaultNotFound(
@@ -171,13 +168,23 @@ def find_vault(where: str | Path | None, data: Path, here: Path) -> Path:
 
 
 def known_vault(where: str, data: Path, here: Path) -> KnownVault:
-    """A known vault by its name or its folder, which may be gone. Raises VaultNotFound."""
+    """A known vault by its folder, which may be gone, or by its name. Raises VaultNotFound."""
     vaults = known_vaults(data)
-    path = (here / _expanded(where)).resolve()
-    found = [each for each in vaults if each.root == path] or _with_name(vaults, where)
-    if not found:
-        raise VaultNotFound(f"no vault is called {where}", fix=_suggestion(vaults, where))
-    return found[0]
+    if found := _known(vaults, (here / _expanded(where)).resolve(), where):
+        return found
+    raise VaultNotFound(f"no vault is called {where}", fix=_suggestion(vaults, where))
+
+
+def _known(vaults: Sequence[KnownVault], path: Path, name: str) -> KnownVault | None:
+    """The vault with this folder, else by the exact name, else by the name in any case."""
+    for same in (
+        lambda vault: vault.root == path,
+        lambda vault: vault.name == name,
+        lambda vault: vault.name.casefold() == name.casefold(),
+    ):
+        if found := next(filter(same, vaults), None):
+            return found
+    return None
 
 
 def vaults_around(data: Path, here: Path) -> list[KnownVault]:
@@ -223,12 +230,6 @@ def _vault_around(data: Path, here: Path) -> Path:
 def _expanded(where: str | Path) -> str:
     # Not Path.expanduser: it raises for a ~name without a user, which may be the name of a vault.
     return os.path.expanduser(where)  # noqa: PTH111
-
-
-def _with_name(vaults: Sequence[KnownVault], name: str) -> list[KnownVault]:
-    """By the exact name, else by the name in any case."""
-    exact = [each for each in vaults if each.name == name]
-    return exact or [each for each in vaults if each.name.casefold() == name.casefold()]
 
 
 def _suggestion(vaults: Sequence[KnownVault], name: str) -> str:

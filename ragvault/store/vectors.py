@@ -358,14 +358,16 @@ class ModelVectors:
         wanted: list[int] = ids.tolist()
         kept = self._kept  # another thread may put an empty one in its place
         new = [id_ for id_ in wanted if id_ not in kept]
-        if len(new) == len(wanted):
-            return self._keep(new, self._read(ids))
-        rows = self._keep(new, self._read(np.array(new, np.int64))) if new else ()
-        read = dict(zip(new, rows, strict=True))
+        read = dict(zip(new, self._read(np.array(new, np.int64)), strict=True)) if new else {}
         found = [read[id_] if id_ in read else kept[id_] for id_ in wanted]
-        if len({len(row) for row in found}) > 1:  # the model was dropped meanwhile
+        if any(len(row) != self.dim for row in found):  # the model was dropped meanwhile
             raise CacheBroken("its vectors have been deleted")
-        return np.array(found)
+        if len(kept) + len(new) > KEPT:
+            self._kept = {}
+        if len(new) <= KEPT // 4:  # not thousands at once, which are read once
+            there = {id_: row for id_, row in read.items() if not np.isnan(row[0])}
+            self._kept.update(there)
+        return np.array(found, np.float32).reshape(-1, self.dim)
 
     def close(self) -> None:
         """Close what was opened here. A leg that nobody waits for any more reads nothing after."""
@@ -374,17 +376,6 @@ class ModelVectors:
             if self._others is not None:
                 self._others.close()
                 self._others = None
-
-    def _keep(self, ids: list[int], rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Keep what is there; not thousands at once, which are read once."""
-        import numpy as np
-
-        if len(self._kept) + len(ids) > KEPT:
-            self._kept = {}
-        if len(ids) <= KEPT // 4:
-            there = np.flatnonzero(~np.isnan(rows[:, 0]))
-            self._kept.update((ids[at], rows[at]) for at in there.tolist())
-        return rows
 
     def _read(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         if threading.get_ident() == self._owner:
