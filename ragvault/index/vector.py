@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragvault.config.settings import Vector
-from ragvault.errors import EngineMissing, disk_full, refused
+from ragvault.errors import EngineMissing, disk_full, refusals
 from ragvault.index.ids import Ids, among
 from ragvault.ports import Allowed, CacheBroken, FetchVectors, VectorFileRow, VectorSource
 
@@ -230,21 +230,19 @@ def _known(ids: Ids, fetch: FetchVectors) -> tuple[Ids, NDArray[np.float32]]:
 def _replace(faiss: Any, index: Any, path: Path) -> None:
     """Write beside, flush, rename: the file is complete or not there."""
     waiting = path.with_suffix(".new")
-    try:
+    with refusals(path.parent):
         handle = os.open(waiting, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600)
         try:
             faiss.write_index(index, str(waiting))
             size = os.fstat(handle).st_size
             os.pwrite(handle, _ending(size), size)
             os.fsync(handle)
+        except RuntimeError as error:  # FAISS names no reason; a short write has this one
+            raise disk_full(path.parent) from error
         finally:
             os.close(handle)
         waiting.replace(path)
         _sync_folder(path.parent)
-    except OSError as error:
-        raise refused(path.parent, error) from error
-    except RuntimeError as error:  # FAISS names no reason; a short write has this one
-        raise disk_full(path.parent) from error
 
 
 def _sync_folder(folder: Path) -> None:

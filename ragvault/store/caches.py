@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from ragvault.errors import refused
+from ragvault.errors import refusals
 from ragvault.store.database import Database, reading, writing
 from ragvault.store.files import discard, make_folder
 
@@ -88,10 +88,8 @@ class Caches(Database):
         make_folder(home)
         with ExitStack() as after_failure:
             after_failure.callback(discard, home)
-            try:
+            with refusals(self.folder):
                 build(home)
-            except OSError as error:
-                raise refused(self.folder, error) from error
             self.set_cache(new)
             after_failure.pop_all()
         if current:

@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragvault.errors import refused
+from ragvault.errors import refusals
 from ragvault.plan import Filter
 from ragvault.store.caches import Caches
 from ragvault.store.database import Row, reading, writing
@@ -239,23 +239,19 @@ def is_rebuilding(folder: Path) -> bool:
 def set_aside(folder: Path) -> None:
     """Make room for a new catalogue; finishes what was stopped."""
     current, *journals = _files(folder, CATALOGUE)
-    try:
+    with refusals(folder):
         if is_rebuilding(folder) and current.exists():  # it has nothing that the old one has not
             _delete(folder, CATALOGUE)
             return
         for source, target in zip([current, *journals], _files(folder, OLD), strict=True):
             if source.exists():
                 source.replace(target)
-    except OSError as error:
-        raise refused(folder, error) from error
 
 
 def drop_old(folder: Path) -> None:
     """Delete the old catalogue."""
-    try:
+    with refusals(folder):
         _delete(folder, OLD)
-    except OSError as error:
-        raise refused(folder, error) from error
 
 
 def _files(folder: Path, name: str) -> list[Path]:

@@ -30,7 +30,7 @@ from itertools import chain, count
 from os import fsencode
 from pathlib import Path
 
-from ragvault.errors import ConfigError, VaultNotFound, refused
+from ragvault.errors import ConfigError, VaultNotFound, refusals
 from ragvault.store.files import make_folder, replace_file
 
 CATALOGUE = "catalogue.sqlite"
@@ -114,7 +114,7 @@ def vault_of(folder: Path) -> KnownVault | None:
 def remove_vault(vault: KnownVault, *, keep: bool = False) -> None:
     """Remove a vault from the list and, unless `keep`, delete its index. Notes are not touched."""
     data = vault.folder.parent.parent
-    try:
+    with refusals(vault.folder):
         chosen = default_vault(data)
         if chosen is not None and chosen.folder == vault.folder:
             unset_default_vault(data)
@@ -122,8 +122,6 @@ def remove_vault(vault: KnownVault, *, keep: bool = False) -> None:
         (vault.folder / VAULT).unlink(missing_ok=True)
         if not keep:
             shutil.rmtree(vault.folder)
-    except OSError as error:
-        raise refused(vault.folder, error) from error
 
 
 def _free_name(name: str, taken: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragvault.errors import IndexLocked, refused
+from ragvault.errors import IndexLocked, refusals
 from ragvault.store.files import make_folder, replace_file
 
 if TYPE_CHECKING:
@@ -69,11 +69,9 @@ class WriterLock:
     def acquire(self) -> None:
         """Take the lock and record the owner."""
         make_folder(self.folder)
-        try:
+        with refusals(self.folder):
             if not self._gets_it(0):
                 self._wait_for_search()
-        except OSError as error:
-            raise refused(self.folder, error) from error
         pid = os.getpid()
         me = Owner(pid, platform.node(), process_start(pid), self.command, time.time())
         try:
@@ -98,12 +96,9 @@ class WriterLock:
 
     def release(self) -> None:
         """Release. The record goes first: once the lock is free it would name the wrong process."""
-        try:
+        with suppress(OSError):  # a stale record is harmless
             (self.folder / OWNER).unlink(missing_ok=True)
-        except OSError:
-            pass  # a stale record is harmless; the lock must be released
-        finally:
-            self._lock.release()
+        self._lock.release()
 
     def __enter__(self) -> WriterLock:
         self.acquire()

@@ -269,7 +269,9 @@ def _readable_vectors(db: sqlite3.Connection) -> Iterator[tuple[str, int, list[R
     cannot be read: so a table is read from its end as well. Then a single damaged place costs
     little. What is read twice does no harm.
     """
-    models = "SELECT id, name, dim FROM models WHERE typeof(dim) = 'integer' AND dim > 0"
+    models = """
+        SELECT id, name, dim FROM models
+        WHERE typeof(name) = 'text' AND typeof(dim) = 'integer' AND dim > 0"""
     for model, name, dim in db.execute(models).fetchall():
         for order in ("ASC", "DESC"):
             query = f"""

@@ -23,7 +23,7 @@ from typing import TypeVar
 
 from ragvault.config.settings import Keyword
 from ragvault.engines import Engines
-from ragvault.errors import refused
+from ragvault.errors import refusals
 from ragvault.index.keyword import choose_engine, keyword_recipe, lacks_tantivy, open_writer
 from ragvault.index.keyword.fields import Documents, note_words, passage_words
 from ragvault.index.vocabulary import choose, concepts, term_changes
@@ -74,10 +74,8 @@ def update_keyword(
         return True
     if cache.revision < wanted.revision:
         home = catalogue.cache_folder(cache)
-        try:
+        with refusals(catalogue.folder):
             _write(home, cache.engine, settings, catalogue, cache.revision, progress)
-        except OSError as error:
-            raise refused(catalogue.folder, error) from error
         catalogue.set_cache(cache._replace(revision=wanted.revision))
     return False
 
