@@ -99,10 +99,10 @@ def unique_names(index: LocalCorpus) -> tuple[list[Name], dict[str, set[str]]]:
     notes: dict[str, set[str]] = {}
     words: dict[str, set[str]] = {}
     texts: dict[str, Name] = {}
-    for row in index.catalogue.name_rows():
+    for row in index.catalogue.names():
         stem = Path(row.path).stem
-        passages = index.catalogue.passages_of(row.path)
-        has_text = any(each.passage.kind != "properties" for each in passages)
+        passages = index.catalogue.places(index.catalogue.passage_ids_of(row.id))
+        has_text = any(each.kind != "properties" for each in passages)
         for text in (row.title, stem, *row.aliases):
             notes.setdefault(typed_name(text), set()).add(row.path)
             for word in plain_words(text):
@@ -144,7 +144,7 @@ def rare_words(index: LocalCorpus, seed: int = 0) -> list[Probe]:
     stem = Stemmer.Stemmer("english").stemWord
     notes: dict[str, set[str]] = {}
     typed: set[str] = set()
-    for row in index.catalogue.name_rows():
+    for row in index.catalogue.names():
         note = index.catalogue.note(row.path)
         for text in (row.title, *row.aliases, row.path, note.text):
             for word in re.findall(r"[^\W\d_]+", text):
@@ -244,7 +244,7 @@ def _letters(text: str) -> Iterator[str]:
 
 def _abbreviations(index: LocalCorpus) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for row in index.catalogue.name_rows():
+    for row in index.catalogue.names():
         for text in (row.title, Path(row.path).stem, *row.aliases):
             for letters in _letters(text):
                 found.setdefault(letters.lower(), set()).add(row.path)
@@ -263,7 +263,7 @@ def common_words(index: LocalCorpus, seed: int = 0) -> list[Probe]:
     `notes` are those that have the title.
     """
     titled: dict[str, set[str]] = {}
-    for row in index.catalogue.name_rows():
+    for row in index.catalogue.names():
         words = plain_words(row.title)
         if len(words) == 1 and words[0].isalpha() and index.word_share(words[0]) >= COMMON:
             titled.setdefault(words[0], set()).add(row.path)

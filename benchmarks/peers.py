@@ -55,13 +55,13 @@ def exported(corpus: Corpus, folder: Path) -> tuple[list[str], list[float]]:
         catalogue = index.catalogue
         ids = catalogue.passage_ids()
         rows = catalogue.passage_vectors(catalogue.tier_model("full"), ids)
-        passages = catalogue.passages(ids.tolist())
+        passages = {each.id: each for each in catalogue.passage_texts(ids.tolist())}
         paths = {catalogue.note_id(path): path for path in catalogue.files()}
         embedder = index.embedders["full"]
         asked = [each.query for each in corpus.questions]
         queries, times = _embedded(embedder, asked)
     chosen = [passages[int(id_)] for id_ in ids]
-    texts = ["\n".join((*each.passage.headings, each.passage.text)) for each in chosen]
+    texts = ["\n".join((*each.headings, each.text)) for each in chosen]
     np.save(folder / "vectors.npy", np.nan_to_num(rows))
     np.save(folder / "queries.npy", queries)
     (folder / "texts.json").write_text(json.dumps({"passages": texts, "queries": asked}))

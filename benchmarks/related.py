@@ -39,8 +39,8 @@ class Hidden:
     def __init__(self, catalogue: Any, pair: frozenset[int]) -> None:
         self._catalogue, self._pair = catalogue, pair
 
-    def link_rows_of(self, notes: Sequence[int]) -> list[Any]:
-        rows = self._catalogue.link_rows_of(notes)
+    def link_rows(self, notes: Sequence[int]) -> list[Any]:
+        rows = self._catalogue.link_rows(notes)
         return [row for row in rows if frozenset(row[:2]) != self._pair]
 
     def __getattr__(self, name: str) -> Any:

@@ -91,8 +91,8 @@ def queries(index: LocalCorpus, count: int) -> list[str]:
     chance = random.Random(1)
     ids = sorted(chance.sample(index.catalogue.passage_ids().tolist(), count))
     found = []
-    for passage in index.catalogue.passages(ids).values():
-        words = [word for word in passage.passage.text.split() if word.isalpha()] or ["canvas"]
+    for passage in index.catalogue.passage_texts(ids):
+        words = [word for word in passage.text.split() if word.isalpha()] or ["canvas"]
         length = chance.randint(2, 8)
         start = chance.randint(0, max(0, len(words) - length))
         found.append(" ".join(words[start : start + length]))

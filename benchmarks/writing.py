@@ -41,7 +41,7 @@ STEPS = (
     ("ragvault.ingest", "update_catalogue", "read, parse, chunk, store"),
     ("ragvault.ingest", "resolve_links", "  of it: resolve links"),
     ("ragvault.update.keyword", "update_keyword", "keyword"),
-    ("ragvault.update.vectors.NewTexts", "embed", "embed"),
+    ("ragvault.ingest", "embed_all", "embed"),
     ("ragvault.update.vectors", "update_vectors", "vectors"),
     ("ragvault.ingest", "build_vocabulary", "vocabulary"),
     ("ragvault.update.graph.LinkGraph", "update", "links"),

@@ -60,8 +60,7 @@ from ragvault.ports import (
     Scope,
     VectorIndex,
 )
-from ragvault.store import access
-from ragvault.store.access import Accesses
+from ragvault.store.access import Accesses, path_digest, read_accesses
 from ragvault.store.caches import KEYWORD, Cache
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.layout import CATALOGUE
@@ -77,7 +76,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ragvault.index.names import NameIndex
-    from ragvault.store.vectors import Chosen, Vocabulary
+    from ragvault.store.vectors import Vocabulary
     from ragvault.types import Head, Passage, Section
     from ragvault.update.prepare import Prepared
 
@@ -112,16 +111,16 @@ class LocalCorpus:
         self.missing: dict[str, str] = {}
         self._closed = False
         self._reranker: Reranker | None = None
-        self._vocabulary: tuple[Chosen, Vocabulary] | None = None
+        self._vocabulary: tuple[tuple[str, int], Vocabulary] | None = None
         self._name_index: NameIndex | None = None
         self._term_rows: dict[str, int] | None = None  # of the vocabulary, by the terms' stems
-        self.accesses = Accesses()
+        self.accesses: Accesses = {}
         self.keyword: KeywordIndex | None = None
         self._keyword_cache: Cache | None = None
         self._open_keyword()
         self._vectors: dict[str, VectorIndex] = {}
         self._open_tiers()
-        self._read_state: tuple[int, int] | None = None
+        self._read_state: tuple[int, Accesses] | None = None
         self._drop_outdated()
 
     # --- Opening, refreshing, closing ---
@@ -174,7 +173,7 @@ class LocalCorpus:
 
     def _drop_outdated(self) -> None:
         """Forget what was read from the catalogue if anything was committed since."""
-        state = (self.catalogue.data_version, self.accesses.revision)
+        state = (self.catalogue.data_version, self.accesses)
         if state == self._read_state:
             return
         self._read_state = state
@@ -192,10 +191,10 @@ class LocalCorpus:
 
     def _read_accesses(self) -> None:
         try:
-            self.accesses = access.read_accesses(self.catalogue.folder, self.catalogue.identity)
+            self.accesses = read_accesses(self.catalogue.folder)
             self.missing.pop("access", None)
         except RagvaultError as error:
-            self.accesses = Accesses()
+            self.accesses = {}
             self.missing["access"] = f"{error}; {error.fix}"
 
     def _open_keyword(self) -> None:
@@ -288,7 +287,7 @@ class LocalCorpus:
     @property
     def unrelated_cosine(self) -> float:
         best = next(iter(self._vectors.values()), None)
-        known = None if best is None else self.catalogue.unrelated_cosine(best.model)
+        known = None if best is None else self.catalogue.facts.unrelated.get(best.model)
         return UNRELATED if known is None else known
 
     @property
@@ -313,7 +312,7 @@ class LocalCorpus:
     def unfinished(self) -> str:
         from ragvault.store.lock import lock_owner
 
-        if self.catalogue.last_run():
+        if self.catalogue.facts.last_run:
             return ""
         if lock_owner(self.catalogue.folder):
             return "still being indexed; search again when it is done (see: ragvault status)"
@@ -328,7 +327,7 @@ class LocalCorpus:
         return self.catalogue.note_count()
 
     def heads(self) -> Sequence[Head]:
-        return self.catalogue.heads([note for note, _ in self.catalogue.notes_since(0)])
+        return self.catalogue.heads()
 
     def left_out(self, name: str) -> str:
         """Why a file of this name is not indexed; empty if there is none. Walks the vault."""
@@ -345,9 +344,16 @@ class LocalCorpus:
     def newest_in(self, scope: Scope, count: int) -> Scope:
         import numpy as np
 
-        newest = self.catalogue.newest(count, self.accesses.lately())
+        newest = self.catalogue.newest(count, self._opened_lately() if self.accesses else ())
         window = np.unique(np.array(newest, np.int64))
         return window if scope is None else np.intersect1d(window, scope)
+
+    def _opened_lately(self) -> list[int]:
+        """The notes that were opened, the last one first."""
+        paths = self.catalogue.notes_since(0)
+        opened = {note: self.accesses.get(path_digest(path)) for note, path in paths}
+        last = {note: times[1] for note, times in opened.items() if times}
+        return sorted(last, key=lambda note: (-last[note], note))
 
     def within(self, passages: Iterable[int], scope: Scope) -> set[int]:
         import numpy as np
@@ -523,7 +529,8 @@ class LocalCorpus:
 
     def vocabulary(self) -> Vocabulary:
         """The vocabulary, read again only after it was chosen anew."""
-        chosen = self.catalogue.vocabulary_chosen()
+        facts = self.catalogue.facts
+        chosen = facts.vocabulary_model, facts.vocabulary_revision
         if self._vocabulary is None or self._vocabulary[0] != chosen:
             self._vocabulary = chosen, self.catalogue.vocabulary()
             self._term_rows = None
@@ -551,7 +558,7 @@ class LocalCorpus:
         from ragvault.index.names import NameIndex
         from ragvault.text.names import NameFolder, vault_languages
 
-        rows = self.catalogue.name_rows()
+        rows = self.catalogue.names()
         languages = vault_languages(self.word_share, self.config.keyword.stemming)
         of = self.catalogue.identity, languages
         with _reading_names:
@@ -570,13 +577,13 @@ class LocalCorpus:
         from ragvault.index.graph_neighbours import neighbours
 
         notes = list(seeds)
-        edges = list(map(Edge._make, self.catalogue.link_rows_of(notes)))
+        edges = list(map(Edge._make, self.catalogue.link_rows(notes)))
         for _ in range(depth - 1):
             reached = sorted({note for edge in edges for note in (edge.source, edge.target)})
             if reached == notes:
                 break
             notes = reached
-            edges = list(map(Edge._make, self.catalogue.link_rows_of(notes)))
+            edges = list(map(Edge._make, self.catalogue.link_rows(notes)))
         return neighbours(edges, seeds, depth, self._link_lists(), of_each_other=True)
 
     def passages_of(self, parts: Sequence[NoteSection]) -> list[list[int]]:
@@ -647,8 +654,8 @@ class LocalCorpus:
         with self.snapshot():
             if id_ in self._places:
                 return self._cut(self._places[id_])
-            found = self.catalogue.passages([id_])
-        return found[id_].passage.text if id_ in found else ""
+            places = self.catalogue.places([id_])
+            return self._cut(places[0]) if places else ""
 
     def _cut(self, place: PassagePlace) -> str:
         return place.text(*self._texts(place.note_id))
@@ -673,16 +680,17 @@ class LocalCorpus:
         )
 
     def _excerpt(self, id_: int) -> Excerpt | None:
-        found = self.catalogue.passages([id_]).get(id_)
-        if found is None:
+        places = self.catalogue.places([id_])
+        if not places:
             return None
-        ids = self.catalogue.passage_ids_of(found.note_id)
+        (place,) = places
+        ids = self.catalogue.passage_ids_of(place.note_id)
         at = ids.index(id_)
         return Excerpt(
             id_,
-            found.passage.text,
-            found.passage.lines,
-            found.passage.headings,
+            self._cut(place),
+            place.lines,
+            place.headings,
             ids[at - 1] if at else None,
             ids[at + 1] if at + 1 < len(ids) else None,
         )
@@ -691,23 +699,24 @@ class LocalCorpus:
         # Not a difference of sets: that would look at every note known so far.
         ids = sorted({note for note in notes if note not in self._facts})
         stats = self.catalogue.link_stats(ids) if ids else {}
-        for row in self.catalogue.facts(ids) if ids else ():
+        for row in self.catalogue.stored_notes(ids):
             linked = stats.get(row.id, LinkStats())
+            times, _ = self.accesses.get(path_digest(row.file.path), (0, 0.0))
             self._facts[row.id] = NoteFacts(
                 id=row.id,
-                path=row.path,
+                path=row.file.path,
                 title=row.title,
-                date=row.date,
-                modified=row.modified,
-                file_time=row.file_time,
+                date=row.dates.date,
+                modified=row.dates.modified,
+                file_time=row.file.mtime_ns / 1e9,
                 linkers=linked.linking_notes,
                 links=linked.linking_links,
                 community=linked.community,
                 importance=row.importance,
-                access=self.accesses.count(row.id),
+                access=times,
                 superseded_by=tuple(sorted(self._successors().get(row.id, ()))),
             )
-            own = (row.title, file_stem(row.path), *row.aliases)
+            own = (row.title, file_stem(row.file.path), *row.aliases)
             self._names[row.id] = frozenset(map(plain_name, own)) - {""}
 
     # --- Files ---

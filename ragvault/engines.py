@@ -9,7 +9,6 @@ engines and models together.
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -29,14 +28,8 @@ from ragvault.ports import (
 )
 from ragvault.store.caches import KEYWORD, vector_cache
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.files import discard
 from ragvault.store.vectors import ModelVectors
 from ragvault.types import Tier
-
-OLD_CACHES = ("keyword", "code", "vectors")  # folders of an index of format 1
-# Seconds after which words are looked at byte by byte again: every run of a command does, and a
-# watcher, which has a run for each edit, now and then.
-VERIFIED_FOR = 600.0
 
 
 class Engines:
@@ -67,18 +60,6 @@ class Engines:
         self.kit = kit or ModelPool()
         self.rebuilt: set[str] = set()  # caches that this run has rebuilt
         self._rebuilt: set[str] | None = None  # caches rebuilt since `rebuild_all`
-        self._verified: dict[str, float] = {}  # when every byte of a cache was as written
-
-    def drop_format_1_caches(self) -> None:
-        """Delete what an index of format 1 has left; caches are rows of the catalogue now."""
-        if any((self.folder / name).is_dir() for name in OLD_CACHES):
-            self.progress.info(
-                "the index has an older format; rebuilding it (nothing is embedded again)"
-            )
-        for name in OLD_CACHES:
-            discard(self.folder / name)
-        if (self.folder / "caches").is_file():
-            discard(self.folder / "caches")
 
     def demand_room(self) -> None:
         """Raise IndexUnusable if there is no room to build new caches beside the current ones.
@@ -134,17 +115,6 @@ class Engines:
         self._rebuilt.add(name)
         return True
 
-    def check_cache(self, name: str, catalogue: Catalogue) -> None:
-        """Raise CacheBroken when the files of a cache are not as they were written."""
-        cache, now = catalogue.cache(name), time.monotonic()
-        if cache is None:
-            return
-        place = str(catalogue.cache_folder(cache))
-        thorough = now - self._verified.get(place, -VERIFIED_FOR) >= VERIFIED_FOR
-        catalogue.check_cache(cache, thorough=thorough)
-        if thorough:
-            self._verified[place] = now
-
     def models(self, catalogue: Catalogue) -> list[str]:
         """The models whose vectors answer, the best first."""
         found = (catalogue.tier_model("full"), catalogue.tier_model("static"))
@@ -158,7 +128,7 @@ class Engines:
         """
         dims = catalogue.model_dims()
         answering = {vector_cache(model) for model in self.models(catalogue) if model in dims}
-        for cache in catalogue.caches():
+        for cache in catalogue.caches().values():
             if cache.engine == "faiss" and cache.name not in answering:
                 catalogue.drop_cache(cache.name)
         catalogue.sweep_caches()

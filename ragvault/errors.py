@@ -24,10 +24,11 @@ catches it.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 DISTRIBUTION = "ragvault-search"  # for pip; `ragvault` there is a project of somebody else
@@ -139,10 +140,15 @@ class IndexUnusable(RagvaultError):
         )
 
 
-def refused(index: Path, error: OSError) -> IndexUnusable:
-    """The error for a file of an index that the operating system refused to read or write."""
-    full = "No space left" in str(error)
-    return disk_full(index) if full else IndexUnusable(index, error.strerror or str(error))
+@contextmanager
+def refusals(index: Path) -> Iterator[None]:
+    """Raise IndexUnusable where the operating system refuses to read or write a file in here."""
+    try:
+        yield
+    except OSError as error:
+        full = "No space left" in str(error)
+        why = disk_full(index) if full else IndexUnusable(index, error.strerror or str(error))
+        raise why from error
 
 
 def disk_full(index: Path) -> IndexUnusable:

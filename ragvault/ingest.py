@@ -15,7 +15,7 @@ the truth, and everything after it can be rebuilt without embedding a text twice
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from itertools import count
 from math import inf
@@ -28,7 +28,7 @@ from ragvault.notes.walk import Walked, walk
 from ragvault.ports import Progress
 from ragvault.store.caches import KEYWORD
 from ragvault.store.catalogue import Catalogue
-from ragvault.types import PassageText, Tier
+from ragvault.types import Tier
 from ragvault.update.compact import compact_if_due
 from ragvault.update.graph import REGROUP, LinkGraph
 from ragvault.update.keyword import (
@@ -40,8 +40,7 @@ from ragvault.update.keyword import (
 from ragvault.update.notes import Report, compare, remember_run, resolve_links, store
 from ragvault.update.prepare import prepare_all
 from ragvault.update.vectors import (
-    PAGE,
-    NewTexts,
+    embed_all,
     measure_unrelated,
     refresh_vectors,
     use_model,
@@ -88,9 +87,8 @@ def ingest(
         allow_empty=allow_empty,
     )
 
-    engines.drop_format_1_caches()
     run = _Caches(catalogue, engines, report)
-    run.update_keyword(and_static=tier != "keyword")
+    run.update_keyword()
     if tier != "keyword":
         models = engines.config.models
         run.update_static(more_follows=tier == "full" and models.embedder != models.static)
@@ -127,10 +125,10 @@ def update_catalogue(
     """
     now_ns = time.time_ns()
     progress.step("looking for notes")
-    if walked is None or (walked.only is not None and not catalogue.last_run()):
+    if walked is None or (walked.only is not None and not catalogue.facts.last_run):
         walked = walk(root, config.walk)  # some paths say nothing to an index that has no others
     pending = compare(root, catalogue, walked, config, now_ns, allow_empty=allow_empty)
-    prepared = prepare_all(root, [source.file for source in pending.to_read()], config)
+    prepared = prepare_all(root, pending.to_read(), config)
     report = store(catalogue, pending, prepared, config, progress, meanwhile)
     report.links = resolve_links(catalogue, progress)
     return report
@@ -143,38 +141,16 @@ class _Caches:
         self.catalogue, self.engines, self.report = catalogue, engines, report
         self.progress = engines.progress
         self.reached: Tier = "keyword"  # the best tier that this run completed
-        self._early_static: NewTexts | None = None
 
-    def update_keyword(self, *, and_static: bool) -> None:
-        """The keyword index; without its engine the run goes on with a warning.
-
-        A first index embeds passages while their words are indexed (`and_static`): tantivy writes
-        in a thread of its own, and the texts are read already.
-        """
-        if and_static and self.catalogue.cache(KEYWORD) is None:
-            self._early_static = self._new_static_texts()
+    def update_keyword(self) -> None:
+        """The keyword index; without its engine the run goes on with a warning."""
         try:
-            refresh_keyword(self.catalogue, self.engines, with_page=self._embed_early)
+            refresh_keyword(self.catalogue, self.engines)
         except EngineMissing as missing:
             self.report.warn(missing)
             return
         if self.report.anything:
             self.progress.info("Ready: keyword search.")
-
-    def _new_static_texts(self) -> NewTexts | None:
-        """None where the model would have to be downloaded first: words do not wait for that."""
-        try:
-            model = self.engines.embedder(self.engines.config.models.static, offline=True)
-        except NO_VECTORS:
-            return None
-        return NewTexts(self.catalogue, model, self.catalogue.tier_model("full"), PAGE)
-
-    def _embed_early(self, passages: Sequence[PassageText]) -> None:
-        try:
-            if self._early_static is not None:
-                self._early_static.embed(passages)
-        except NO_VECTORS:  # `update_static` warns of it
-            self._early_static = None
 
     def update_static(self, *, more_follows: bool) -> None:
         """Quick vectors of the static model, for passages without a full vector."""
@@ -182,8 +158,8 @@ class _Caches:
         full = self.catalogue.tier_model("full")
         try:
             embedder = self.engines.embedder(self.engines.config.models.static)
-            new = self._early_static or NewTexts(self.catalogue, embedder, full, PAGE)
-            new.embed_all(self.progress, "embedding (static)")
+            step = "embedding (static)"
+            total = embed_all(self.catalogue, embedder, self.progress, step, better=full)
             better = full if full != embedder.name else ""
             refresh_vectors(embedder.name, self.catalogue, self.engines, better)
         except NO_VECTORS as missing:
@@ -192,8 +168,8 @@ class _Caches:
         use_model(self.catalogue, "static", embedder.name)
         measure_unrelated(self.catalogue, embedder)
         self.reached = "static"
-        self.report.embedded = new.total
-        if new.total:
+        self.report.embedded = total
+        if total:
             follows = " Full quality follows." if more_follows else ""
             self.progress.info(f"Ready: keyword + quick semantic search.{follows}")
 
@@ -236,13 +212,20 @@ class _Caches:
             embedder = self.engines.embedder(choice.embeds)
             if choice.answers is None:
                 use_model(self.catalogue, "full", embedder.name)
-            new = NewTexts(self.catalogue, embedder, slab=self.engines.slab, first_needed=True)
-            after_page = self._after_full_page(embedder.name)
-            if not new.embed_all(self.progress, after_page=after_page, until=until):
+            total = embed_all(
+                self.catalogue,
+                embedder,
+                self.progress,
+                slab=self.engines.slab,
+                first_needed=True,
+                after_page=self._after_full_page(embedder.name),
+                until=until,
+            )
+            if time.monotonic() >= until:
                 self.report.unembedded = len(self.catalogue.unembedded(embedder.name))
             if self.report.unembedded:
                 self._drop_superseded_static()
-                embedded = new.total - self.report.unembedded
+                embedded = total - self.report.unembedded
                 self.report.embedded = max(self.report.embedded, embedded)
                 return
             self.progress.checkpoint()
@@ -255,8 +238,8 @@ class _Caches:
         self.reached = "full"
         self._drop_superseded_static()
         # Every passage that got a static vector in this run has got a full one as well.
-        self.report.embedded = max(self.report.embedded, new.total)
-        if new.total:
+        self.report.embedded = max(self.report.embedded, total)
+        if total:
             self.progress.info("Ready: keyword + full semantic search.")
 
     def _after_full_page(self, model: str) -> Callable[[], None]:

@@ -5,6 +5,7 @@ passages (what is searched). Offsets count characters of the note's decoded text
 line ends in one newline; lines and columns count from 1, as editors do.
 
     File      a note's file as the walk saw it, not yet read
+    IndexedFile   the same as it was when it was indexed
     Skipped   a file that was not indexed, and why
     Note      a file that was read: its text, its fields, and everything found in it
     Heading   one heading of a note
@@ -114,6 +115,26 @@ class Date:
 
     at: float
     source: Literal["name", "frontmatter", "git", "mtime"]
+
+
+class Dates(NamedTuple):
+    """The dates of a note, in seconds since 1970; None where there is none."""
+
+    date: Date | None
+    created: float | None
+    modified: float | None
+
+
+class IndexedFile(NamedTuple):
+    """A file as it was indexed. `indexed_ns` is the clock just before its bytes were read."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    indexed_ns: int
+    digest: bytes
+    recipe: str = ""  # how it was read and chunked
 
 
 class Block(NamedTuple):

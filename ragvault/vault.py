@@ -126,14 +126,7 @@ class Vault:
     def tier(self) -> Tier:
         """How far this vault is to be indexed: as last asked for, at first full."""
         known = layout.vault_of(self.folder)
-        asked: Tier | None = next((tier for tier in TIERS if known and tier == known.tier), None)
-        return asked or ("static" if self._is_all_static() else "full")
-
-    def _is_all_static(self) -> bool:
-        """Whether an index from before tiers were remembered has static vectors and no others."""
-        with suppress(RagvaultError), self.catalogue() as catalogue:
-            return bool(catalogue.tier_model("static")) and not catalogue.tier_model("full")
-        return False
+        return next((tier for tier in TIERS if known and tier == known.tier), "full")
 
     def index(
         self,
@@ -179,7 +172,7 @@ class Vault:
         from ragvault.store.lock import BRIEF, WriterLock
         from ragvault.update.freshness import LINK
         from ragvault.update.notes import Report
-        from ragvault.update.recover import adopt_index, repair_catalogue
+        from ragvault.update.recover import adopt_index, rebuild_catalogue
 
         if self.root.is_symlink():  # its target is another vault, and nobody asked for that one
             raise VaultUnreadable(self.root, LINK)
@@ -200,10 +193,10 @@ class Vault:
                 engines.demand_room()
                 engines.progress.info("rebuilding all indexes from the catalogue")
                 engines.rebuild_all()
-            repair_catalogue(self.folder, engines.progress, check=rebuild)
+            rebuild_catalogue(self.folder, engines.progress, check=rebuild)
             with self.catalogue(write=True) as catalogue:
                 if command != BRIEF:
-                    catalogue.clear_forgotten()
+                    catalogue.set_facts(forgotten=frozenset())
                 return ingest(
                     self.root,
                     catalogue,
@@ -261,14 +254,19 @@ class Vault:
 
         Raises UsageError when the name is unknown or ambiguous, IndexLocked, IndexUnusable.
         """
+        from ragvault.store.catalogue import is_rebuilding
         from ragvault.store.lock import WriterLock
-        from ragvault.store.repair import undo_unstarted_repair
         from ragvault.update.forget import forget
 
         engines = self.engines(progress=progress)
         self._demand_index()  # before a lock makes a folder
         with WriterLock(self.folder, "ragvault forget"):
-            undo_unstarted_repair(self.folder)  # before anything is opened without its journal
+            if is_rebuilding(self.folder):  # the old catalogue has its bytes, and vectors to keep
+                raise IndexUnusable(
+                    self.folder,
+                    "a run that began to rebuild it was stopped",
+                    fix="run first: ragvault index",
+                )
             with self.catalogue(write=True) as catalogue, self._telling_why(catalogue):
                 return forget(self.root, catalogue, engines, note)
 
@@ -356,9 +354,7 @@ class Vault:
     def record_access(self, results: Iterable[Candidate], now: float) -> None:
         """Count the notes of results that were opened or given as context, if settings say so."""
         if self.settings.config.access.record:
-            with self.catalogue() as catalogue:
-                notes = {each.note.id for each in results}
-                access.record_accesses(self.folder, catalogue.identity, notes, now)
+            access.record_accesses(self.folder, {each.note.path for each in results}, now)
 
     def read(
         self,
@@ -432,9 +428,7 @@ class Vault:
     def record_opened(self, note: str, now: float) -> None:
         """Count a note that was opened, if settings say so."""
         if self.settings.config.access.record:
-            with self.catalogue() as catalogue:
-                notes = {catalogue.note_id(note)}
-                access.record_accesses(self.folder, catalogue.identity, notes, now)
+            access.record_accesses(self.folder, [note], now)
 
     def links(self, note: str) -> Links:
         """The links of a note, in both directions. Raises UsageError, IndexMissing."""
@@ -480,11 +474,12 @@ class Vault:
         plan = self._plan(query, now or datetime.now()) if query.strip() else None
         with self.catalogue() as catalogue, catalogue.snapshot():
             chosen = (
-                [note for note, _ in catalogue.notes_since(0)]
+                None
                 if plan is None or plan.filter is None
                 else catalogue.filtered_notes(plan.filter)
             )
-            dates = {row.id: row.date.at for row in catalogue.facts(chosen) if row.date}
+            rows = catalogue.stored_notes(chosen)
+            dates = {row.id: row.dates.date.at for row in rows if row.dates.date}
             words = plan.text if plan else ""
             notes = catalogue.heads(chosen)
             page = contents(kind, notes, dates, words=words, limit=limit, cursor=cursor)

@@ -14,7 +14,7 @@ from typing import Any
 from store_builders import digest
 
 from ragvault.store.notes import note_rows
-from ragvault.types import Date, File, Heading, Link, Note, Passage, Section, Target
+from ragvault.types import Date, Dates, File, Heading, Link, Note, Passage, Section, Target
 
 FOLDERS = ("", "journal/", "journal/2024/", "Recipes/", "work/Projects/", "Écrits/")
 NAMES = ("bread", "Rye", "Meeting notes", "Home", "Straße", "plan", "2024-03-01", "naïve", "API")
@@ -225,9 +225,7 @@ def _put(catalogue: Any, spec: Spec) -> int:
         rows,
         File(spec.path, spec.path, 1, 1),
         digest(spec.path),
-        date=Date(spec.date, "mtime"),
-        created=spec.created,
-        modified=spec.modified,
+        Dates(Date(spec.date, "mtime"), spec.created, spec.modified),
         indexed_ns=1,
         recipe="r",
     )

@@ -11,16 +11,27 @@ from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
-from ragvault.store.links import link_key
+from ragvault.store.links import file_stem, link_key
 from ragvault.store.notes import note_rows
-from ragvault.types import Date, File, Heading, Link, Note, Passage, Section, Target
+from ragvault.types import (
+    Date,
+    Dates,
+    File,
+    Heading,
+    Link,
+    Note,
+    Passage,
+    PassageText,
+    Section,
+    Target,
+)
 
 NOBODY = 65534
 NONE: frozenset[str] = frozenset()
 
 
 def digest(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return blake2b(text.encode(), digest_size=16).digest()
 
 
 def link(target: str, *anchor: str, start: int = 0) -> Link:
@@ -58,12 +69,12 @@ def file(path: str, mtime_ns: int = 1) -> File:
     return File(path, path, 10, mtime_ns)
 
 
-def dates(at: float = 1.0) -> dict:
-    return {"date": Date(at, "mtime"), "created": at, "modified": at + 1, "indexed_ns": 7}
+def dates(at: float = 1.0) -> Dates:
+    return Dates(Date(at, "mtime"), at, at + 1)
 
 
 def put(catalogue, note: Note, *, mtime_ns: int = 1, at: float = 1.0, **changes) -> int:
-    parts = {**dates(at), "recipe": "r1", **cut_by_line(note), **changes}
+    parts = {"dates": dates(at), "indexed_ns": 7, "recipe": "r1", **cut_by_line(note), **changes}
     rows = note_rows(note, *(parts.pop(name) for name in ("sections", "passages", "hashes")))
     return catalogue.put(rows, file(note.path, mtime_ns), digest(note.text), **parts)
 
@@ -73,8 +84,11 @@ def move(catalogue, old: str, new: str) -> int:
     return put(catalogue, replace(catalogue.note(old), path=new), was=old)
 
 
-def passages(catalogue, path: str) -> list[Passage]:
-    return [passage.passage for passage in catalogue.passages_of(path)]
+def passages(catalogue, path: str) -> list[PassageText]:
+    """The passages of a note, in order."""
+    ids = catalogue.passage_ids_of(catalogue.note_id(path))
+    found = {passage.id: passage for passage in catalogue.passage_texts(ids)}
+    return [found[passage] for passage in ids]
 
 
 def look_up(catalogue) -> int:
@@ -83,7 +97,7 @@ def look_up(catalogue) -> int:
     The name in the same folder, else the shortest path, else an alias, else the index of a folder
     of that name; a heading by its text.
     """
-    notes = catalogue.names()
+    notes = [(row.path, file_stem(row.path), row.aliases) for row in catalogue.names()]
     waiting = list(catalogue.links_to_resolve())
     catalogue.set_targets(
         (link_id, meaning(catalogue, notes, path, link)) for link_id, path, link in waiting

@@ -91,11 +91,11 @@ def test_the_settings_that_are_tried_are_always_the_same():
 
 def test_a_hidden_link_is_hidden_both_ways_and_no_other():
     rows = [(1, 2, "link"), (2, 1, "link"), (1, 3, "link")]
-    catalogue = SimpleNamespace(link_rows_of=lambda notes: rows, other="kept")
+    catalogue = SimpleNamespace(link_rows=lambda notes: rows, other="kept")
 
     hidden = related.Hidden(catalogue, frozenset((1, 2)))
 
-    assert hidden.link_rows_of([1]) == [(1, 3, "link")]
+    assert hidden.link_rows([1]) == [(1, 3, "link")]
     assert hidden.other == "kept"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
@@ -126,9 +125,9 @@ def test_an_index_that_lost_the_headings_of_short_sections_learns_them_and_embed
     assert (report.recut, report.embedded) == (13, 0)
     assert models.seen == []
     with vault.catalogue() as catalogue:
-        (passage,) = catalogue.passages_of("short.md")
-        (said,) = catalogue.passage_texts([passage.id])
-    assert passage.passage.subheadings == said.subheadings == ("Kind axolotl", "Kind capybara")
+        ids = catalogue.passage_ids_of(catalogue.note_id("short.md"))
+        (place,), (said,) = catalogue.places(ids), catalogue.passage_texts(ids)
+    assert place.subheadings == said.subheadings == ("Kind axolotl", "Kind capybara")
     assert vault.search("capybara").results[0].note == "short.md"
 
 
@@ -482,7 +481,7 @@ def test_the_old_model_answers_until_the_new_one_has_read_everything(vault, tmp_
 
     with vault.catalogue() as catalogue:
         assert catalogue.tier_model("full") == "newer@1"
-        assert [cache.name for cache in catalogue.caches()] == ["keyword", "vector newer@1"]
+        assert list(catalogue.caches()) == ["keyword", "vector newer@1"]
     folders = (vault.folder / "caches").glob("vector*")
     assert [folder.name.startswith("vector-newer@1-") for folder in folders] == [True]
     seen = models["newer"].seen
@@ -735,12 +734,12 @@ def test_a_small_edit_chooses_no_words_anew_and_a_large_one_embeds_only_new_word
     monkeypatch.setattr("ragvault.update.keyword.LAG", 0.05)
     wordy.index()
     with wordy.catalogue() as catalogue:
-        chosen = catalogue.vocabulary_chosen()
+        chosen = catalogue.facts.vocabulary_revision
     write(wordy.root, {"marmot.md": "# marmot\n\nmarmot and nothing else"})
     models.forget()
     wordy.index()
     with wordy.catalogue() as catalogue:
-        assert catalogue.vocabulary_chosen() == chosen
+        assert catalogue.facts.vocabulary_revision == chosen
     more = "\n\n".join(f"## Part {part}\n\nmarmot {prose(part)}" for part in range(4))
     write(wordy.root, {"marmot.md": f"# marmot\n\n{more}"})
 
@@ -815,8 +814,8 @@ def by_word(vault, word):
     """The notes that the keyword index finds, of those that are still as it knows them."""
     with vault.corpus() as index:
         hits = index.keyword.search(Words(word), limit=999).hits
-        passages = index.catalogue.passages([hit.passage for hit in hits])
-        return {passage.path for passage in passages.values()}
+        notes = index.catalogue.notes_of_passages([hit.passage for hit in hits]).values()
+        return {row.path for row in index.catalogue.heads(sorted(set(notes)))}
 
 
 def changed(numbers):
@@ -848,7 +847,7 @@ def test_a_note_that_is_cut_anew_is_found_before_the_others_are(vault, tmp_path,
     found = []
 
     def look(what, done, total):
-        if what == "chunking notes again":
+        if what == "reading notes":
             found.append(by_word(other, "note"))
 
     other.index(progress=OnStep(look))
@@ -1137,26 +1136,6 @@ def test_a_vault_stays_in_the_tier_that_was_asked_for(vault, asked):
     assert vault.index("full").tier == vault.index().tier == "full"
 
 
-def without_tier(vault):
-    """As an index that was made before tiers were remembered."""
-    card = json.loads((vault.folder / "vault.json").read_text())
-    del card["tier"]
-    (vault.folder / "vault.json").write_text(json.dumps(card))
-
-
-@pytest.mark.parametrize("made", ["keyword", "static", "full"])
-def test_an_index_without_a_remembered_tier_stays_static_only_if_it_is_all_static(
-    vault, models, made
-):
-    vault.index(made)
-    without_tier(vault)
-    models.forget()
-    write(vault.root, {"new.md": "Bananas"})
-
-    assert vault.index().tier == vault.tier == ("static" if made == "static" else "full")
-    assert bool(models["fine"].seen) == (made != "static")
-
-
 def test_a_first_run_that_was_stopped_before_its_full_vectors_goes_on_with_them(
     vault, models, monkeypatch
 ):
@@ -1172,11 +1151,8 @@ def test_a_first_run_that_was_stopped_before_its_full_vectors_goes_on_with_them(
     assert vault.index().tier == "full"
 
 
-@pytest.mark.parametrize("remembered", [True, False])
-def test_a_static_vault_that_was_moved_stays_static(vault, models, tmp_path, remembered):
+def test_a_static_vault_that_was_moved_stays_static(vault, models, tmp_path):
     vault.index("static")
-    if not remembered:
-        without_tier(vault)
     vault.root.rename(tmp_path / "new")
     moved = opened(tmp_path / "new", tmp_path / "home")
 

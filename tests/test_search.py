@@ -265,7 +265,7 @@ def test_a_vaults_own_file_switches_recency_off(vault):
 def test_neighbours_of_hits_come_by_links(vault):
     with with_settings(vault, 'retrieve.legs=["keyword", "graph"]') as index:
         response = ask(index, "Feeding Routine 2023", limit=30)
-        linked = {row.target for row in index.catalogue.link_rows()}
+        linked = {row[1] for row in index.catalogue.link_rows()}
     by_link = [each for each in response.results if set(each.ranks) == {"graph"}]
     assert by_link
     assert any(each.note.id in linked for each in by_link)

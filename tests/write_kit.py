@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from store_builders import passages as stored_passages
 
 from ragvault.engines import Engines
 from ragvault.errors import ModelUnavailable
@@ -146,15 +147,16 @@ def answers(vault: Vault, exact: bool = True) -> dict[str, object]:
     engines = Engines(vault.folder, vault.settings)
     with vault.catalogue() as catalogue:
         paths = sorted(catalogue.files())
+        passages = {path: stored_passages(catalogue, path) for path in paths}
         places = {
-            passage.id: (path, passage.passage.ordinal)
-            for path in paths
-            for passage in catalogue.passages_of(path)
+            passage.id: (path, at) for path in paths for at, passage in enumerate(passages[path])
         }
         found: dict[str, object] = {
             "notes": [catalogue.note(path) for path in paths],
-            "passages": [
-                [(p.hash, p.passage) for p in catalogue.passages_of(path)] for path in paths
+            "passages": [[passage[2:] for passage in passages[path]] for path in paths],
+            "places": [
+                sorted(place[2:] for place in catalogue.places([p.id for p in passages[path]]))
+                for path in paths
             ],
             "links": [catalogue.outgoing(path) for path in paths],
             "backlinks": {
@@ -190,7 +192,7 @@ def stored_vectors(vault: Vault) -> set[tuple[str, bytes]]:
     with vault.catalogue(write=True) as catalogue:
         vectors = "SELECT name, text_hash FROM vectors JOIN models ON models.id = vectors.model"
         rows = catalogue._db.execute(vectors).fetchall()
-        model = catalogue.vocabulary_chosen().model
+        model = catalogue.facts.vocabulary_model
         return set(rows) | {(model, text_key(term)) for term in catalogue.terms()}
 
 

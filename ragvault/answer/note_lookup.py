@@ -75,7 +75,7 @@ def find_notes(root: Path, catalogue: Catalogue, named: str) -> list[str]:
         by_path = _in_folder if form.endswith("/") else _by_path
         if found := by_path(root, known, form):
             return found
-    notes = catalogue.heads([note for note, _ in catalogue.notes_since(0)])
+    notes = catalogue.heads()
     files = {form: _file_paths(root, form) for form in forms}
     fits: Sequence[Callable[[str, Head], bool]] = (
         lambda wanted, note: not files[wanted].isdisjoint(_file_names(note.path)),

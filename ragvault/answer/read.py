@@ -150,7 +150,7 @@ def _find(root: Path, catalogue: Catalogue, config: Config, named: str) -> tuple
     with suppress(NoSuchNote):
         path, place = _named(named, partial(_new_note, files), files)
         return files[path], place
-    notes = catalogue.heads([note for note, _ in catalogue.notes_since(0)])
+    notes = catalogue.heads()
     near = nearest_notes(notes, named, 3, FAR)
     fix = f"did you mean {_listed(near)}?" if near else search_instead(named)
     raise NoSuchNote(named, fix=fix)
@@ -213,10 +213,10 @@ def _parsed(root: Path, file: File, config: Config) -> Note:
     """The note as its file is now. A worker parses it: a hostile note may crash the parser."""
     from ragvault.update.workers import Failure, run_job
 
-    found = run_job(partial(read_and_parse, root, file, config), patience=PATIENCE, tries=1)
+    found = run_job(partial(read_and_parse, root, file, config), PATIENCE)
     if isinstance(found, Note):
         return found
-    why = f"reading it {found.reason}" if isinstance(found, Failure) else _reason(found)
+    why = f"reading it {found}" if isinstance(found, Failure) else _reason(found)
     raise NoteUnreadable(
         f"{file.path} cannot be read: {why}",
         fix="if it was moved or deleted, run: ragvault index; otherwise check the file",

@@ -118,7 +118,7 @@ def _by_links(catalogue: Catalogue, own: int) -> dict[int, Reason]:
     lists: Any = catalogue.link_lists()
     both = {edge.source for edge in edges} & {edge.target for edge in edges}
     linked = {(edge.source, edge.target) for edge in further}
-    names = {facts.id: PurePosixPath(facts.path).stem for facts in catalogue.facts(direct)}
+    names = {row.id: PurePosixPath(row.path).stem for row in catalogue.heads(direct)}
     reasons: dict[int, Reason] = {}
     for each in neighbours(further, {own: 1}, DEPTH, lists):
         if each.steps == 1:
@@ -133,7 +133,7 @@ def _by_links(catalogue: Catalogue, own: int) -> dict[int, Reason]:
 def _edges(catalogue: Catalogue, notes: Sequence[int]) -> list[Edge]:
     from ragvault.index.graph import Edge
 
-    return [Edge(*row) for row in catalogue.link_rows_of(notes)]  # type: ignore[arg-type]
+    return [Edge(*row) for row in catalogue.link_rows(notes)]  # type: ignore[arg-type]
 
 
 def _direct_reason(each: Neighbour, mutual: bool) -> Reason:
@@ -209,14 +209,13 @@ def _nearest_notes(
     catalogue: Catalogue, nearest: Sequence[int], cosines: Sequence[float]
 ) -> dict[int, Reason]:
     """Each note once, with its nearest passage, best first."""
-    passages = catalogue.passages(nearest)
+    places = {place.id: place for place in catalogue.places(nearest)}
     found: dict[int, Reason] = {}
     for passage, cosine in zip(nearest, cosines, strict=True):
-        if passage in passages and passages[passage].note_id not in found:
-            where = " > ".join(passages[passage].passage.headings)
-            line = passages[passage].passage.lines[0]
-            why = f"nearest at line {line}" + (f", {where}" if where else "")
-            found[passages[passage].note_id] = Reason("vector", cosine, why)
+        if passage in places and places[passage].note_id not in found:
+            where = " > ".join(places[passage].headings)
+            why = f"nearest at line {places[passage].lines[0]}" + (f", {where}" if where else "")
+            found[places[passage].note_id] = Reason("vector", cosine, why)
         if len(found) == NOTES:
             break
     return found
@@ -227,11 +226,11 @@ def _shown(
 ) -> Iterable[Near]:
     rank = 0
     for note in order:
-        facts = catalogue.facts([note])
-        if not facts or is_deleted(root, catalogue, facts[0].path):
+        rows = catalogue.heads([note])
+        if not rows or is_deleted(root, catalogue, rows[0].path):
             continue
         rank += 1
         each = found[note]
-        yield Near(rank, facts[0].path, facts[0].title, each.score, tuple(each.reasons))
+        yield Near(rank, rows[0].path, rows[0].title, each.score, tuple(each.reasons))
         if rank == limit:
             return

@@ -114,7 +114,7 @@ def status(name: str, root: Path, catalogue: Catalogue, config: Config, tier: Ti
             warnings=dict(catalogue.warnings()),
             dangling=catalogue.dangling(),
             unread=walked.unread if walked else {},
-            removed=catalogue.removal_count(catalogue.compacted_revision),
+            removed=catalogue.removal_count(catalogue.facts.compacted),
         )
 
 
@@ -136,7 +136,7 @@ def _engine(catalogue: Catalogue) -> str:
 def _unworded(catalogue: Catalogue) -> set[int]:
     """Passages that are not in the keyword index yet: a run was stopped before, or is at work."""
     cache = catalogue.cache(KEYWORD)
-    return {passage.id for passage in catalogue.passages_since(cache.revision if cache else 0)}
+    return set(catalogue.passages_since(cache.revision if cache else 0))
 
 
 def by_tier(catalogue: Catalogue, total: int, unworded: AbstractSet[int]) -> dict[str, int]:

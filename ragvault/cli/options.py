@@ -55,7 +55,7 @@ def note_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
     with suppress(RagvaultError, OSError):
         with Vault.open(ctx.params.get("vault")).catalogue() as catalogue:
-            notes = catalogue.heads([note for note, _ in catalogue.notes_since(0)])
+            notes = catalogue.heads()
         paths = _offered(sorted(note.path for note in notes), incomplete)
         return paths or _offered(sorted(set(_names_of(notes))), incomplete)
     return []

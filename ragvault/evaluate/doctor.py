@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragvault import __version__
 from ragvault.answer.results import changed_files
@@ -48,7 +48,7 @@ from ragvault.notes.links import Order, find_wiki
 from ragvault.notes.resolve import Resolver
 from ragvault.ports import CacheBroken, NoProgress, Progress
 from ragvault.rank.pipeline import outcome_of
-from ragvault.store.caches import KEYWORD, vector_cache
+from ragvault.store.caches import KEYWORD
 from ragvault.store.catalogue import Catalogue
 from ragvault.vault import Vault, absence, around_here
 
@@ -357,8 +357,7 @@ def check_link_order(catalogue: Catalogue, order: Order) -> Iterator[Finding]:
     if len(broken) < FEW_BROKEN:
         return
     other: Order = "target-first" if order == "label-first" else "label-first"
-    names = (_Named(path, aliases) for path, _, aliases in catalogue.names())
-    resolver = Resolver(names, lambda path: ((), {}))
+    resolver = Resolver(catalogue.names(), lambda path: ((), {}))
     turned = 0
     for path, target, label in broken:
         pair = (target, label) if order == "target-first" else (label, target)
@@ -371,11 +370,6 @@ def check_link_order(catalogue: Catalogue, order: Order) -> Iterator[Finding]:
             f"{turned:,} of {len(broken):,} broken links with a label work if read {other}",
             f'write links.order = "{other}" into .ragvault.toml in the vault, then: {INDEX}',
         )
-
-
-class _Named(NamedTuple):
-    path: str
-    aliases: tuple[str, ...]
 
 
 def _check_files(status: Status) -> Iterator[Finding]:
@@ -408,7 +402,6 @@ def _check_keyword_index(catalogue: Catalogue, engines: Engines) -> Finding:
     if cache is None:
         return Finding(part, "broken", "there is none", INDEX)
     try:
-        catalogue.check_cache(cache)
         with closing(engines.keyword(catalogue)) as index:
             if cache.revision != catalogue.revision:
                 message = f"has revision {cache.revision}, the catalogue has {catalogue.revision}"
@@ -430,9 +423,6 @@ def _check_vector_indexes(catalogue: Catalogue, engines: Engines) -> Iterator[Fi
         if model not in dims:
             continue
         try:
-            cache = catalogue.cache(vector_cache(model))
-            if cache is not None:
-                catalogue.check_cache(cache)
             with closing(engines.vectors(model, dims[model], catalogue)) as index:
                 own = index.ids()
         except (CacheBroken, EngineMissing) as broken:

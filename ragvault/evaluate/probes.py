@@ -24,7 +24,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ragvault.evaluate.questions import Judged, Question
+from ragvault.ports import NameRow
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.links import file_stem
 from ragvault.text.fold import fold_case
 
 KINDS = ("title", "alias", "heading", "sentence", "typo", "link", "nonsense")
@@ -81,7 +83,7 @@ def _pools(catalogue: Catalogue, seed: int) -> tuple[dict[str, list[_Probe]], se
     words: set[str] = set()
     names = catalogue.names()
     by_name = notes_by_name(names)
-    paths = [path for path, _, _ in names]
+    paths = [row.path for row in names]
     for path in sorted(random.Random(seed).sample(paths, min(MAX_NOTES, len(paths)))):
         note = catalogue.note(path)
         text = _COMMENT.sub(" ", _FENCE.sub("", note.text[note.body :]))
@@ -101,12 +103,13 @@ def _pools(catalogue: Catalogue, seed: int) -> tuple[dict[str, list[_Probe]], se
     return pools, words
 
 
-def notes_by_name(names: Iterable[tuple[str, str, tuple[str, ...]]]) -> dict[str, str]:
+def notes_by_name(names: Iterable[NameRow]) -> dict[str, str]:
     """Every name that a link may use -> the path of the note, for names that mean one note."""
     paths: dict[str, set[str]] = {}
-    for path, stem, aliases in names:
-        for name in {stem, path, *_endings(path.rpartition(".")[0]), *aliases}:
-            paths.setdefault(fold_case(name), set()).add(path)
+    for row in names:
+        spellings = _endings(row.path.rpartition(".")[0])
+        for name in {file_stem(row.path), row.path, *spellings, *row.aliases}:
+            paths.setdefault(fold_case(name), set()).add(row.path)
     return {name: next(iter(of)) for name, of in paths.items() if len(of) == 1}
 
 

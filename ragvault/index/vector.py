@@ -27,14 +27,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragvault.config.settings import Vector
-from ragvault.errors import EngineMissing, disk_full, refused
+from ragvault.errors import EngineMissing, disk_full, refusals
 from ragvault.index.ids import Ids, among
 from ragvault.ports import Allowed, CacheBroken, FetchVectors, VectorFileRow, VectorSource
 
 Scores = NDArray[np.float64]
 
 FILE = "vectors.faiss"
-FORMAT = 1
+FORMAT = 2
 PAGE = 8192  # vectors read and added at a time: 12 MB
 SAMPLE = 100_000  # vectors that the ranges of a flat file are taken from
 # Lists: how many vectors each has on average, and what their centres are computed from. FAISS would
@@ -161,25 +161,31 @@ def write_file(folder: Path, ids: Ids, fetch: FetchVectors, dim: int, settings: 
 
 
 def open_file(folder: Path, dim: int) -> VectorFile:
-    """Map a file. Raises CacheBroken when it is missing, not FAISS's or of another dimension.
-
-    FAISS trusts what it maps: the caller has compared its size with what was written.
-    """
+    """Map a file. Raises CacheBroken when it is missing, cut, or of another dimension."""
     faiss = load_faiss()
     path = folder / FILE
     try:
+        with path.open("rb") as file:
+            size = file.seek(-len(_ending(0)), os.SEEK_END)
+            if file.read() != _ending(size):
+                raise CacheBroken(f"{path.name} is damaged")
         # Only POSIX deletes a file that another process has mapped.
         whole = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if os.name == "posix" else 0)
         ids = faiss.vector_to_array(whole.id_map)
         index = faiss.downcast_index(whole.index)
         ranges = faiss.vector_to_array(index.sq.trained)
-    except (RuntimeError, AttributeError, MemoryError) as error:
+    except (OSError, RuntimeError, AttributeError, MemoryError) as error:
         why = "is missing" if not path.exists() else "cannot be read by FAISS"
         raise CacheBroken(f"{path.name} {why}") from error
     trained = len(ranges) == 2 * dim or not len(ids)
     if index.d != dim or index.ntotal != len(ids) or not trained:
         raise CacheBroken(f"{path.name} is damaged")
     return VectorFile(index, ids, getattr(index, "nlist", 0), _rounding(ranges[dim:]), whole)
+
+
+def _ending(size: int) -> bytes:
+    """What a file ends with: its length so far. FAISS crashes on some files that were cut."""
+    return size.to_bytes(8, "little")
 
 
 def _empty(faiss: Any, count: int, dim: int, settings: Vector) -> Any:
@@ -224,19 +230,19 @@ def _known(ids: Ids, fetch: FetchVectors) -> tuple[Ids, NDArray[np.float32]]:
 def _replace(faiss: Any, index: Any, path: Path) -> None:
     """Write beside, flush, rename: the file is complete or not there."""
     waiting = path.with_suffix(".new")
-    try:
+    with refusals(path.parent):
         handle = os.open(waiting, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600)
         try:
             faiss.write_index(index, str(waiting))
+            size = os.fstat(handle).st_size
+            os.pwrite(handle, _ending(size), size)
             os.fsync(handle)
+        except RuntimeError as error:  # FAISS names no reason; a short write has this one
+            raise disk_full(path.parent) from error
         finally:
             os.close(handle)
         waiting.replace(path)
         _sync_folder(path.parent)
-    except OSError as error:
-        raise refused(path.parent, error) from error
-    except RuntimeError as error:  # FAISS names no reason; a short write has this one
-        raise disk_full(path.parent) from error
 
 
 def _sync_folder(folder: Path) -> None:

@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from ragvault.types import File, Skipped
+from ragvault.types import File, IndexedFile, Skipped
 
 if TYPE_CHECKING:
     from ragvault.notes.walk import Walked
@@ -33,35 +33,6 @@ TICK_NS = 2_000_000_000
 
 
 DigestOf = Callable[[File], bytes | Skipped]  # of a file's content, or why it cannot be read now
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A note as it was indexed. `indexed_ns` is the clock just before its bytes were read.
-
-    An index of an older format does not know `ctime_ns` and `inode`: they are 0, and are not
-    compared.
-    """
-
-    size: int
-    mtime_ns: int
-    digest: bytes
-    indexed_ns: int
-    ctime_ns: int = 0
-    inode: int = 0
-
-
-class FileStatus(Protocol):
-    """What the file system knows of a file without opening it."""
-
-    @property
-    def size(self) -> int: ...
-    @property
-    def mtime_ns(self) -> int: ...
-    @property
-    def ctime_ns(self) -> int: ...
-    @property
-    def inode(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +61,7 @@ class Changes:
         return bool(self.added or self.changed or self.touched or self.moved or self.removed)
 
 
-def diff(known: Mapping[str, Known], walked: Walked, digest_of: DigestOf) -> Changes:
+def diff(known: Mapping[str, IndexedFile], walked: Walked, digest_of: DigestOf) -> Changes:
     """Compare what is indexed with what a walk found."""
     found = {file.path: file for file in walked.files}
     doubtful = [
@@ -115,7 +86,7 @@ def diff(known: Mapping[str, Known], walked: Walked, digest_of: DigestOf) -> Cha
     )
 
 
-def is_doubtful(known: Known, file: File) -> bool:
+def is_doubtful(known: IndexedFile, file: File) -> bool:
     """Whether the content has to be read to know that it is the same."""
     if has_other_status(known, file):
         return True
@@ -123,16 +94,18 @@ def is_doubtful(known: Known, file: File) -> bool:
     return abs(known.indexed_ns - file.mtime_ns) <= TICK_NS
 
 
-def has_other_status(known: FileStatus, file: FileStatus) -> bool:
-    """Whether size, times or inode differ; what is not known (0) is equal to anything."""
-    if (known.size, known.mtime_ns) != (file.size, file.mtime_ns):
-        return True
-    both = ((known.ctime_ns, file.ctime_ns), (known.inode, file.inode))
-    return any(old and new and old != new for old, new in both)
+def has_other_status(known: IndexedFile, file: File) -> bool:
+    """Whether size, times or inode differ."""
+    return status_of(known) != status_of(file)
+
+
+def status_of(file: File | IndexedFile) -> tuple[int, ...]:
+    """What the file system knows of a file without opening it."""
+    return file.size, file.mtime_ns, file.ctime_ns, file.inode
 
 
 def by_content(
-    known: Mapping[str, Known], files: Iterable[File], digest_of: DigestOf
+    known: Mapping[str, IndexedFile], files: Iterable[File], digest_of: DigestOf
 ) -> tuple[tuple[File, ...], tuple[File, ...], list[Skipped]]:
     """Files with other content, files with the same, and those that cannot be read."""
     changed, touched, unread = [], [], []
@@ -157,7 +130,7 @@ def is_hidden(path: str, unreadable: frozenset[str]) -> bool:
 
 
 def moves(
-    known: Mapping[str, Known],
+    known: Mapping[str, IndexedFile],
     gone: Iterable[str],
     added: Iterable[File],
     digest_of: DigestOf,

@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ragvault.notes.read import plain
 from ragvault.text.dates import utc_offset
+from ragvault.text.printable import valid_unicode
 from ragvault.text.wikilinks import WIKILINK
 
 MAX_CHARS = 64_000  # longer than this is a file that begins with a rule, not frontmatter
@@ -116,8 +118,9 @@ class _Reader:
         if event.tag and event.tag not in _TAGS:
             raise ValueError(f"the tag {event.tag} is not one of a plain value")
         if isinstance(event, self._yaml.ScalarEvent):
-            plain = event.implicit[0] and event.tag is None
-            value, below = (_scalar(event.value) if plain else event.value), 0
+            is_plain = event.implicit[0] and event.tag is None
+            # An escape may name half a character, or NUL, which no text of a note has.
+            value, below = (_scalar if is_plain else plain)(valid_unicode(event.value)), 0
         elif isinstance(event, self._yaml.SequenceStartEvent):
             value, below = self._sequence(depth)
         else:

@@ -58,6 +58,7 @@ from ragvault.plan import (
 from ragvault.query.operators import Condition, VaultName, shorten
 from ragvault.query.parse import Node, TypedPhrase, TypedWord, check_length, parse_query
 from ragvault.query.restate import plan_sentence
+from ragvault.text.printable import valid_unicode
 from ragvault.text.wikilinks import WIKILINK
 
 MAX_CONDITIONS = 100  # SQLite takes a limited number of values in one statement
@@ -133,7 +134,7 @@ def understand(
             "query.hypothesis is off", fix="leave the hypothesis out, or set query.hypothesis"
         )
     check_length("hypothesis", hypothesis or "")
-    tree, warnings = parse_query(query, now)
+    tree, warnings = parse_query(valid_unicode(query), now)
     parts = _QueryParts(tree, phrases_required=settings.phrases == "must")
     _check(parts, hypothesis)
     plan = _plan(query, parts, settings, hypothesis or "")

@@ -1,97 +1,73 @@
 """Access: how often each note was opened, in a file of its own.
 
-    access.sqlite    opened: note -> how often, and when last
-                     about: the catalogue of these notes, and a revision of its own
+    access.sqlite    opened: digest of the note's path -> how often, and when last
 
 A search writes nothing. An access is recorded only with `access.record = true`, when a result is
-opened or handed over as context. Notes are known here only by their ids, which are never reused; no
-path, no text and no query is stored. For a rebuilt catalogue, counting starts at 0.
+opened or handed over as context. Notes are known here only by a digest of their path: no path, no
+text and no query is stored, and a rebuilt catalogue finds its notes again.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from ragvault.errors import IndexUnusable
 from ragvault.store.files import make_file
 
 FILE = "access.sqlite"
 BUSY_S = 5.0  # two processes that record at once wait for each other
+_TABLE = """
+    CREATE TABLE IF NOT EXISTS opened_notes
+    (path BLOB PRIMARY KEY, times INTEGER NOT NULL, last REAL NOT NULL) WITHOUT ROWID"""
 
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS opened"
-    " (note INTEGER PRIMARY KEY, times INTEGER NOT NULL, last REAL NOT NULL)",
-)
-
-
-class Times(NamedTuple):
-    """How often a note was opened, and when last, in seconds since 1970."""
-
-    often: int
-    last: float
+# By the digest of a note's path: how often it was opened, and when last (seconds since 1970).
+Accesses = dict[bytes, tuple[int, float]]
 
 
-@dataclass(frozen=True, slots=True)
-class Accesses:
-    """The accesses of a catalogue's notes; `revision` changes with every recording."""
-
-    revision: int = 0
-    notes: Mapping[int, Times] = field(default_factory=dict)
-
-    def count(self, note: int) -> int:
-        times = self.notes.get(note)
-        return times.often if times else 0
-
-    def lately(self) -> list[int]:
-        """The notes that were opened, the last one first."""
-        return sorted(self.notes, key=lambda note: (-self.notes[note].last, note))
+def path_digest(path: str) -> bytes:
+    """What stands for the path of a note where its name must not be stored."""
+    return blake2b(path.encode(), digest_size=16).digest()
 
 
-def read_accesses(folder: Path, identity: str) -> Accesses:
-    """What was recorded for the catalogue with this identity. Creates no file."""
+def read_accesses(folder: Path) -> Accesses:
+    """What was recorded. Creates no file."""
     if not (folder / FILE).exists():
-        return Accesses()
+        return {}
     with _opened(folder) as db:
-        about = dict(db.execute("SELECT key, value FROM about"))
-        if about.get("identity") != identity:
-            return Accesses()
-        rows = db.execute("SELECT note, times, last FROM opened")
-        return Accesses(about["revision"], {note: Times(*times) for note, *times in rows})
+        rows = db.execute("SELECT path, times, last FROM opened_notes")
+        return {path: (times, last) for path, times, last in rows}
 
 
-def record_accesses(folder: Path, identity: str, notes: Iterable[int], now: float) -> None:
+def record_accesses(folder: Path, paths: Iterable[str], now: float) -> None:
     """Count each of these notes once more, in one transaction."""
     make_file(folder / FILE)
-    with _opened(folder) as db, db:
-        for table in _TABLES:
-            db.execute(table)
-        db.execute("BEGIN IMMEDIATE")
-        about = dict(db.execute("SELECT key, value FROM about"))
-        if about.get("identity") != identity:
-            db.execute("DELETE FROM opened")
+    with _opened(folder) as db:
         db.executemany(
-            "INSERT INTO opened VALUES (?, 1, ?) ON CONFLICT (note)"
+            "INSERT INTO opened_notes VALUES (?, 1, ?) ON CONFLICT (path)"
             " DO UPDATE SET times = times + 1, last = max(last, excluded.last)",
-            [(note, now) for note in sorted(set(notes))],
+            [(path_digest(path), now) for path in sorted(set(paths))],
         )
-        values = [("identity", identity), ("revision", about.get("revision", 0) + 1)]
-        db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", values)
 
 
-def forget_accesses(folder: Path, notes: Iterable[int]) -> None:
+def move_access(folder: Path, old: str, new: str) -> None:
+    """A note has another path; its count goes with it."""
+    if (folder / FILE).exists():
+        with _opened(folder) as db:
+            move = "UPDATE OR REPLACE opened_notes SET path = ? WHERE path = ?"
+            db.execute(move, (path_digest(new), path_digest(old)))
+
+
+def forget_accesses(folder: Path, paths: Iterable[str]) -> None:
     """Delete what was recorded for these notes; its bytes are overwritten."""
-    if not (folder / FILE).exists():
-        return
-    with _opened(folder) as db, db:
-        db.executemany("DELETE FROM opened WHERE note = ?", [(note,) for note in notes])
-        db.execute("UPDATE about SET value = value + 1 WHERE key = 'revision'")
+    if (folder / FILE).exists():
+        with _opened(folder) as db:
+            gone = [(path_digest(path),) for path in paths]
+            db.executemany("DELETE FROM opened_notes WHERE path = ?", gone)
 
 
 @contextmanager
@@ -102,7 +78,9 @@ def _opened(folder: Path) -> Iterator[Connection]:
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=BUSY_S)
         try:
             db.execute("PRAGMA secure_delete = ON")  # deleted content is overwritten
-            yield db
+            with db:
+                db.execute(_TABLE)
+                yield db
         finally:
             db.close()
     except sqlite3.Error as error:

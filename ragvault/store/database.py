@@ -1,4 +1,4 @@
-"""An open catalogue: connections, transactions, errors, and the facts in `meta`.
+"""An open catalogue: connections, transactions and errors.
 
 Each of notes.py, passages.py, links.py, … has a class derived from `Database` with the SQL of its
 tables; `Catalogue` (catalogue.py) is all of them. Their methods are marked with how they run:
@@ -15,20 +15,25 @@ all the same.
 
 from __future__ import annotations
 
+import os
+import re
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import wraps
+from itertools import count
 from json import JSONDecodeError
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from ragvault.errors import IndexMissing, IndexUnusable, disk_full
-from ragvault.store.files import make_file, make_folder
+import msgspec
+
+from ragvault.errors import IndexMissing, IndexTooNew, IndexUnusable, disk_full
+from ragvault.store.files import file_size, make_file, make_folder
 from ragvault.store.layout import CATALOGUE, vault_of
-from ragvault.store.schema import MIGRATIONS, format_of, upgrade
+from ragvault.store.schema import APPLICATION, FORMAT, create_tables
 
 WASTEFUL = 0.2  # vacuum when more than this part of the file is unused
 VARIABLES = 900  # SQLite before 3.32 takes at most 999 in one statement
@@ -37,6 +42,9 @@ CACHE_KIB = 64 * 1024  # holds the SQLite indexes of a large vault
 # A search reads hundreds of rows from all over the file: reading 150 of 107,880 vectors took 2.0 ms
 # through SQLite's cache and 0.75 ms through a memory map.
 MAPPED = 1 << 30  # bytes
+
+Row = tuple[Any, ...]
+_NARROWED = re.compile(r" WHERE \w+ IN \(\*\)")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,7 +56,7 @@ def reading(method: Callable[Concatenate[D, P], R]) -> Callable[Concatenate[D, P
 
     @wraps(method)
     def run(self: D, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with translated_errors(self.folder), snapshot(self._db):
+        with self.snapshot():
             return method(self, *args, **kwargs)
 
     return run
@@ -65,8 +73,31 @@ def writing(method: Callable[Concatenate[D, P], R]) -> Callable[Concatenate[D, P
     return run
 
 
+class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Small facts about the whole index, which steps of the write path store."""
+
+    models: dict[str, str] = {}  # by tier (full, static): the model whose vectors are searched
+    unrelated: dict[str, float] = {}  # by model: the cosine that unrelated texts stay below
+    replaced: dict[str, float] = {}  # by model: when another took its place, seconds since 1970
+    vocabulary_model: str = ""  # of the terms, as are the revision and the number of passages then
+    vocabulary_revision: int = 0
+    vocabulary_passages: int = 0
+    communities: str = ""  # fingerprint of the links and settings that they were computed from
+    compacted: int = 0  # the revision up to which removed passages are gone from the caches
+    vacuum_due: bool = False  # bytes of removed content may still be in the catalogue's files
+    taken_over: bool = False  # vectors of texts that no note has any more may be here
+    git_head: str = ""  # the commit that the dates of notes were last read at
+    # Digests of the paths of notes that were forgotten since the last ordinary run: they are not to
+    # come back by themselves, and nothing else of them is left here.
+    forgotten: frozenset[str] = frozenset()
+    # Files that are binary or that failed, by path: their status then, and the recipe.
+    unusable: dict[str, tuple[int, ...]] = {}
+    unusable_recipe: str = ""
+    last_run: dict[str, Any] = {}  # the report of the last run that ended
+
+
 class Database:
-    """An open SQLite file, without any knowledge of its tables."""
+    """An open SQLite file, without any knowledge of its tables but `meta`."""
 
     def __init__(self, folder: Path, db: Connection) -> None:
         self.folder = folder
@@ -74,14 +105,29 @@ class Database:
 
     @classmethod
     def open(cls: type[D], folder: Path, write: bool = False, *, shared: bool = False) -> D:
-        """Open the catalogue of an index folder; a writer creates or upgrades it if needed.
+        """Open the catalogue of an index folder; a writer creates a missing one.
 
-        Threads may share a reader if they take turns (`shared`). Raises IndexMissing, IndexTooNew
-        or IndexUnusable.
+        Threads may share a reader if they take turns (`shared`). Raises IndexMissing, IndexTooNew,
+        and IndexUnusable or RebuildNeeded.
         """
         if write:
-            return cls(folder, connect_writer(folder))
-        return cls(folder, connect_reader(folder, shared=shared))
+            make_folder(folder)
+            make_file(folder / CATALOGUE)  # SQLite gives -wal and -shm the rights of this file
+        elif not (folder / CATALOGUE).exists():
+            raise _missing(folder)
+        uri = f"{(folder / CATALOGUE).absolute().as_uri()}?mode={_mode(folder, write)}"
+        with translated_errors(folder):
+            # Autocommit: transactions begin and end where the code says so, and nowhere else.
+            wait, alone = BUSY_MS / 1000, not shared
+            db = sqlite3.connect(
+                uri, uri=True, isolation_level=None, timeout=wait, check_same_thread=alone
+            )
+            try:
+                _set_up(db, folder, write)
+            except BaseException:
+                db.close()
+                raise
+        return cls(folder, db)
 
     def close(self) -> None:
         self._db.close()
@@ -116,25 +162,40 @@ class Database:
     @property
     def identity(self) -> str:
         """Distinguishes this catalogue from one rebuilt in its place."""
-        return str(self._meta("identity"))
+        return str(self._value("SELECT identity FROM meta"))
 
     @property
     def revision(self) -> int:
         """The number of changes since this catalogue was created."""
-        return int(self._meta("revision"))
+        return int(self._value("SELECT revision FROM meta"))
 
-    @reading
-    def _meta(self, key: str) -> Any:
-        return meta(self._db, key)
+    @property
+    def facts(self) -> Facts:
+        with translated_errors(self.folder):
+            return msgspec.json.decode(self._value("SELECT facts FROM meta"), type=Facts)
+
+    @writing
+    def set_facts(self, /, **changes: Any) -> None:
+        """Change some of the facts."""
+        before = self.facts
+        if (facts := msgspec.structs.replace(before, **changes)) != before:
+            self._db.execute("UPDATE meta SET facts = ?", (msgspec.json.encode(facts).decode(),))
 
     @property
     def data_version(self) -> int:
         """A number that changes with every commit of another connection."""
-        return self._pragma("data_version")
+        return int(self._value("PRAGMA data_version"))
 
-    @reading
-    def _pragma(self, name: str) -> int:
-        return int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
+    @property
+    def file_bytes(self) -> int:
+        """The size of the file, without its journal."""
+        return int(self._value("PRAGMA page_count") * self._value("PRAGMA page_size"))
+
+    @property
+    def is_wasteful(self) -> bool:
+        """Whether much of the file is unused, as after deleting all vectors of a model."""
+        unused = int(self._value("PRAGMA freelist_count"))
+        return unused > WASTEFUL * int(self._value("PRAGMA page_count"))
 
     def vacuum(self) -> None:
         """Rewrite the file, so that no byte of deleted content is left in it or its journal.
@@ -153,137 +214,92 @@ class Database:
 
     def check(self) -> str:
         """What is wrong with the file, in SQLite's words; empty for a sound file."""
-        with translated_errors(self.folder):
-            found = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        return "" if found == "ok" else str(found)
+        found = str(self._value("PRAGMA quick_check(1)"))
+        return "" if found == "ok" else found
 
-    def file_bytes(self) -> int:
-        """The size of the file, without its journal."""
-        return self._pragma("page_count") * self._pragma("page_size")
+    # What the tables' own classes use.
 
-    def is_wasteful(self) -> bool:
-        """Whether much of the file is unused, as after deleting all vectors of a model."""
-        return self._pragma("freelist_count") > WASTEFUL * self._pragma("page_count")
+    @reading
+    def _value(self, query: str, *values: Any) -> Any:
+        """The first value that a query finds; None where it finds nothing."""
+        found = self._db.execute(query, values).fetchone()
+        return found[0] if found else None
 
+    @reading
+    def _column(self, query: str, *values: Any) -> list[Any]:
+        """The first value of every row."""
+        return [row[0] for row in self._db.execute(query, values)]
 
-# --- The table `meta`: small facts about the whole catalogue ---
+    def _select_in(self, query: str, ids: Iterable[Any] | None, *before: Any) -> Iterator[Any]:
+        """The rows of a query with `WHERE id IN (*)` for these ids, however many; None for all.
 
+        `before` are the values that the query binds before the ids.
+        """
+        if ids is None:
+            yield from self._db.execute(_NARROWED.sub("", query), before)
+            return
+        wanted = list(ids)
+        for first in range(0, len(wanted), VARIABLES):
+            part = wanted[first : first + VARIABLES]
+            marks = ", ".join("?" * len(part))
+            yield from self._db.execute(query.replace("IN (*)", f"IN ({marks})"), (*before, *part))
 
-def meta(db: Connection, key: str) -> Any:
-    """One value of `meta`; None when it was never set."""
-    found = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-    return found[0] if found else None
-
-
-def set_meta(db: Connection, key: str, value: str | int) -> None:
-    """Replace one value of `meta`; an equal value is not written."""
-    if meta(db, key) != value:
-        db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
-
-
-def next_revision(db: Connection) -> int:
-    """Count one change, in the transaction that makes it."""
-    db.execute("UPDATE meta SET value = value + 1 WHERE key = 'revision'")
-    return int(meta(db, "revision"))
-
-
-def select_in(
-    db: Connection, query: str, ids: Iterable[Any], *before: Any
-) -> Iterator[tuple[Any, ...]]:
-    """The rows of a query with `IN (*)` for these ids, however many there are.
-
-    `before` are the values that the query binds before the ids.
-    """
-    wanted = list(ids)
-    for first in range(0, len(wanted), VARIABLES):
-        part = wanted[first : first + VARIABLES]
-        marks = ", ".join("?" * len(part))
-        yield from db.execute(query.replace("IN (*)", f"IN ({marks})"), (*before, *part))
+    def _next_revision(self) -> int:
+        """Count one change, in the transaction that makes it."""
+        self._db.execute("UPDATE meta SET revision = revision + 1")
+        return self.revision
 
 
 # --- Connections ---
 
 
-def connect_writer(folder: Path) -> Connection:
-    """Open for writing; creates a missing catalogue and upgrades an older one."""
-    make_folder(folder)
-    make_file(folder / CATALOGUE)  # SQLite gives -wal and -shm the rights of this file
-    with translated_errors(folder):
-        db = _connect(folder, "rw")
-        with _closed_on_failure(db):
-            format_of(db, folder)  # first: the file may not be ours to change
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = NORMAL")
-            db.execute("PRAGMA foreign_keys = ON")
-            db.execute("PRAGMA secure_delete = ON")  # deleted content is overwritten
-            db.execute("PRAGMA temp_store = MEMORY")  # no note text in temporary files
-            db.execute(f"PRAGMA cache_size = {-CACHE_KIB}")
-            upgrade(db, folder)
-    return db
+def _mode(folder: Path, write: bool) -> str:
+    """How to open the file: as it is, where the folder allows no -wal and -shm beside it."""
+    able = os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+    journal = file_size(folder / f"{CATALOGUE}-wal")  # what it has may not be in the file itself
+    if write or able or journal or (folder / f"{CATALOGUE}-shm").exists():
+        return "rw" if write else "ro"
+    return "ro&immutable=1"
 
 
-def connect_reader(folder: Path, *, shared: bool = False) -> Connection:
-    """Open for reading; threads that share the connection must take turns.
+def _set_up(db: Connection, folder: Path, write: bool) -> None:
+    """Prepare a connection to a catalogue of this format; a writer creates its tables."""
+    built = _format_of(db, folder)  # first: the file may not be ours to change
+    if 0 < built < FORMAT:
+        was = f"an older release made it (format {built}, now {FORMAT})"
+        raise RebuildNeeded(folder, was, fix="update it: ragvault index")
+    db.execute("PRAGMA temp_store = MEMORY")  # no note text in temporary files
+    if not write:
+        if not built:
+            raise _missing(folder)
+        db.execute(f"PRAGMA mmap_size = {MAPPED}")
+        return
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = NORMAL")
+    db.execute("PRAGMA foreign_keys = ON")
+    db.execute("PRAGMA secure_delete = ON")  # deleted content is overwritten
+    db.execute(f"PRAGMA cache_size = {-CACHE_KIB}")
+    if not built:
+        with transaction(db):
+            create_tables(db)
 
-    Raises IndexMissing when nothing has been indexed.
+
+def _format_of(db: Connection, folder: Path) -> int:
+    """The format of a catalogue, 0 for an empty one.
+
+    Raises IndexTooNew, or IndexUnusable for a file of another program.
     """
-    if not (folder / CATALOGUE).exists():
-        raise _missing(folder)
-    with translated_errors(folder):
-        db = _readable(folder, shared)
-        with _closed_on_failure(db):
-            built = format_of(db, folder)
-            db.execute("PRAGMA temp_store = MEMORY")
-            db.execute(f"PRAGMA mmap_size = {MAPPED}")
-    if built == len(MIGRATIONS):
-        return db
-    db.close()
-    raise _outdated(folder, built) if built else _missing(folder)
-
-
-def _readable(folder: Path, shared: bool) -> Connection:
-    """A read-only connection, also where the folder allows no -wal and -shm beside the file."""
-    db = _connect(folder, "ro", shared)
-    try:
-        db.execute("SELECT count(*) FROM sqlite_master")
-    except sqlite3.OperationalError:
-        db.close()
-        if has_wal(folder):  # without it the file may be outdated or torn
-            raise
-        db = _connect(folder, "ro&immutable=1", shared)
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _connect(folder: Path, mode: str, shared: bool = False) -> Connection:
-    uri = f"{(folder / CATALOGUE).absolute().as_uri()}?mode={mode}"
-    # Autocommit: transactions begin and end where the code says so, and nowhere else.
-    return sqlite3.connect(
-        uri,
-        uri=True,
-        isolation_level=None,
-        timeout=BUSY_MS / 1000,
-        check_same_thread=not shared,
-    )
-
-
-def has_wal(folder: Path) -> bool:
-    """Whether the journal has changes that may not be in the file itself."""
-    try:
-        return (folder / f"{CATALOGUE}-wal").stat().st_size > 0
-    except OSError:
-        return False
-
-
-@contextmanager
-def _closed_on_failure(db: Connection) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        db.close()
-        raise
+    built = int(db.execute("PRAGMA user_version").fetchone()[0])
+    ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
+    if not ours and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise IndexUnusable(
+            folder,
+            "another program made its catalogue.sqlite",
+            fix="move that file away, then run: ragvault index",
+        )
+    if built > FORMAT:
+        raise IndexTooNew(folder, built=built, wanted=FORMAT)
+    return built
 
 
 def _missing(folder: Path) -> IndexMissing:
@@ -291,15 +307,13 @@ def _missing(folder: Path) -> IndexMissing:
     return IndexMissing(vault.root if vault else folder)
 
 
-def _outdated(folder: Path, built: int) -> IndexUnusable:
-    return IndexUnusable(
-        folder,
-        f"an older release made it (format {built}, now {len(MIGRATIONS)})",
-        fix="update it: ragvault index",
-    )
-
-
 # --- Transactions ---
+#
+# A connection as a context manager commits what was begun in it, and rolls it back after an
+# exception, also after that of its own commit.
+
+
+_savepoints = count()
 
 
 @contextmanager
@@ -308,13 +322,9 @@ def snapshot(db: Connection) -> Iterator[None]:
     if db.in_transaction:
         yield
         return
-    try:
+    with db:
         db.execute("BEGIN")
         yield
-        _commit(db)
-    except BaseException:
-        _commit_finished(db)
-        raise
 
 
 @contextmanager
@@ -323,72 +333,31 @@ def batch(db: Connection) -> Iterator[None]:
     try:
         db.execute("BEGIN IMMEDIATE")
         yield
-        _commit(db)
-    except BaseException:
-        _commit_finished(db)
-        raise
+    finally:
+        with db:
+            pass
 
 
 @contextmanager
 def transaction(db: Connection) -> Iterator[None]:
     """All of it or none of it; inside a batch, a savepoint that keeps the same promise."""
-    with _savepoint(db) if db.in_transaction else _alone(db):
-        yield
-
-
-@contextmanager
-def _alone(db: Connection) -> Iterator[None]:
-    try:
-        db.execute("BEGIN IMMEDIATE")
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        _roll_back(db)
-        raise
-
-
-@contextmanager
-def _savepoint(db: Connection) -> Iterator[None]:
-    db.execute("SAVEPOINT change")
+    if not db.in_transaction:
+        with db:
+            db.execute("BEGIN IMMEDIATE")
+            yield
+        return
+    name = f"change{next(_savepoints)}"  # one of its own: an interrupt may leave one behind
+    db.execute(f"SAVEPOINT {name}")
     try:
         yield
     except BaseException:
-        _roll_back_savepoint(db)
+        try:
+            db.execute(f"ROLLBACK TO {name}")
+        except sqlite3.Error:
+            db.rollback()  # better to lose the whole batch than to keep half a change
         raise
-    # Outside the try: the change is complete, so an interrupt here has nothing to undo. A savepoint
-    # that was not released ends with its batch.
-    db.execute("RELEASE change")
-
-
-def _commit(db: Connection) -> None:
-    # After a full disk SQLite may have rolled back by itself, and after an interrupt the last
-    # statement may have been the COMMIT.
-    if db.in_transaction:
-        db.execute("COMMIT")
-
-
-# These three run after a failure. They raise nothing, so that the first error is the one reported.
-
-
-def _commit_finished(db: Connection) -> None:
-    try:
-        _commit(db)
-    except sqlite3.Error:
-        _roll_back(db)
-
-
-def _roll_back(db: Connection) -> None:
-    with suppress(sqlite3.Error):
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-
-
-def _roll_back_savepoint(db: Connection) -> None:
-    try:
-        db.execute("ROLLBACK TO change")
-        db.execute("RELEASE change")
-    except sqlite3.Error:
-        _roll_back(db)  # better to lose the whole batch than to keep half a change
+    # Outside the try: the change is complete, so an interrupt here has nothing to undo.
+    db.execute(f"RELEASE {name}")
 
 
 # --- Errors ---
@@ -425,35 +394,35 @@ _EXPLAINED = (
 )
 
 
-class CatalogueDamaged(IndexUnusable):
-    """The catalogue's file is damaged: only a new one helps."""
+class RebuildNeeded(IndexUnusable):
+    """The catalogue is damaged, or of an older format: only a new one helps."""
 
-    def __init__(self, folder: Path, why: str) -> None:
-        super().__init__(folder, why, fix=REBUILD)
+    def __init__(self, folder: Path, why: str, *, fix: str = REBUILD) -> None:
+        super().__init__(folder, why, fix=fix)
+        self.why = why
 
 
 @contextmanager
 def translated_errors(folder: Path) -> Iterator[None]:
-    """Raise IndexUnusable in place of SQLite's errors; CatalogueDamaged where only that helps."""
+    """Raise IndexUnusable in place of SQLite's errors; RebuildNeeded where only that helps."""
     try:
         yield
     except OWN_MISTAKES:
         raise
     except sqlite3.Error as error:
-        raise _translated(folder, error) from error
-    except (zlib.error, JSONDecodeError) as error:
-        raise CatalogueDamaged(folder, f"catalogue.sqlite is damaged ({error})") from error
+        raise _translated(folder, str(error)) from error
+    except (zlib.error, JSONDecodeError, msgspec.DecodeError) as error:
+        raise RebuildNeeded(folder, f"catalogue.sqlite is damaged ({error})") from error
 
 
-def _translated(folder: Path, error: sqlite3.Error) -> IndexUnusable:
-    message = str(error)
+def _translated(folder: Path, message: str) -> IndexUnusable:
     if "disk is full" in message:
         return disk_full(folder)
     for part, why, fix in _EXPLAINED:
         if part in message:
             return IndexUnusable(folder, why, fix=fix.format(folder=folder))
     if "is not a database" in message:
-        return CatalogueDamaged(folder, "catalogue.sqlite is not a database")
+        return RebuildNeeded(folder, "catalogue.sqlite is not a database")
     if "malformed" in message:
-        return CatalogueDamaged(folder, "catalogue.sqlite is damaged")
-    return CatalogueDamaged(folder, message)  # an error we do not know keeps its own words
+        return RebuildNeeded(folder, "catalogue.sqlite is damaged")
+    return RebuildNeeded(folder, message)  # an error we do not know keeps its own words

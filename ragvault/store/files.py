@@ -12,7 +12,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from ragvault.errors import refused
+from ragvault.errors import refusals
 
 
 def make_folder(folder: Path) -> None:
@@ -20,13 +20,11 @@ def make_folder(folder: Path) -> None:
 
     A parent that exists already is left as it is: it is not ours.
     """
-    try:
+    with refusals(folder):
         missing = [above for above in (folder, *folder.parents) if not above.exists()]
         for above in reversed(missing):
             above.mkdir(mode=0o700, exist_ok=True)
         _close_to_others(folder)
-    except OSError as error:
-        raise refused(folder, error) from error
 
 
 def make_file(path: Path) -> None:
@@ -35,12 +33,10 @@ def make_file(path: Path) -> None:
     An existing file is not opened: closing it would drop every lock that SQLite has on it in this
     process, and then another process could delete the journal under us.
     """
-    try:
+    with refusals(path.parent):
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         _close_to_others(path)
-    except OSError as error:
-        raise refused(path.parent, error) from error
 
 
 def close_files(folder: Path) -> None:
@@ -53,7 +49,7 @@ def close_files(folder: Path) -> None:
 
 def replace_file(path: Path, contents: bytes) -> None:
     """Replace a file in one step: a reader sees the old contents or the new."""
-    try:
+    with refusals(path.parent):
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600
         try:
             with os.fdopen(handle, "wb") as file:
@@ -64,8 +60,6 @@ def replace_file(path: Path, contents: bytes) -> None:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
-    except OSError as error:
-        raise refused(path.parent, error) from error
 
 
 def discard(path: Path) -> None:
@@ -75,6 +69,14 @@ def discard(path: Path) -> None:
     else:
         with suppress(OSError):
             path.unlink(missing_ok=True)
+
+
+def file_size(path: Path) -> int:
+    """Bytes; 0 for a file that is gone: SQLite deletes a journal when its last user closes."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _close_to_others(path: Path) -> None:

@@ -30,7 +30,7 @@ from itertools import chain, count
 from os import fsencode
 from pathlib import Path
 
-from ragvault.errors import ConfigError, VaultNotFound, refused
+from ragvault.errors import ConfigError, VaultNotFound, refusals
 from ragvault.store.files import make_folder, replace_file
 
 CATALOGUE = "catalogue.sqlite"
@@ -114,7 +114,7 @@ def vault_of(folder: Path) -> KnownVault | None:
 def remove_vault(vault: KnownVault, *, keep: bool = False) -> None:
     """Remove a vault from the list and, unless `keep`, delete its index. Notes are not touched."""
     data = vault.folder.parent.parent
-    try:
+    with refusals(vault.folder):
         chosen = default_vault(data)
         if chosen is not None and chosen.folder == vault.folder:
             unset_default_vault(data)
@@ -122,8 +122,6 @@ def remove_vault(vault: KnownVault, *, keep: bool = False) -> None:
         (vault.folder / VAULT).unlink(missing_ok=True)
         if not keep:
             shutil.rmtree(vault.folder)
-    except OSError as error:
-        raise refused(vault.folder, error) from error
 
 
 def _free_name(name: str, taken: Iterable[str]) -> str:
@@ -154,19 +152,16 @@ def find_vault(where: str | Path | None, data: Path, here: Path) -> Path:
     """
     if where is None:
         return _vault_around(data, here)
-    path = here / _expanded(where)
-    vaults = known_vaults(data)
+    vaults, path = known_vaults(data), (here / _expanded(where)).resolve()
     try:
         is_folder, is_there = path.is_dir(), path.exists()
     except OSError:  # no file has such a name: it is too long
         is_folder = is_there = False
+    is_name = isinstance(where, str) or not is_folder
+    if found := _known(vaults, path, str(where) if is_name else ""):
+        return found.root
     if is_folder:
-        real = path.resolve()
-        named = [] if isinstance(where, Path) else _with_name(vaults, str(where))
-        return named[0].root if named and all(each.root != real for each in vaults) else real
-    found = _with_name(vaults, str(where)) or [each for each in vaults if each.root == path]
-    if found:
-        return found[0].root
+        return path
     if is_there:
         raise VaultNotFound(f"{where} is a file", fix="name the folder that holds your notes")
     raise VaultNotFound(
@@ -175,13 +170,23 @@ def find_vault(where: str | Path | None, data: Path, here: Path) -> Path:
 
 
 def known_vault(where: str, data: Path, here: Path) -> KnownVault:
-    """A known vault by its name or its folder, which may be gone. Raises VaultNotFound."""
+    """A known vault by its folder, which may be gone, or by its name. Raises VaultNotFound."""
     vaults = known_vaults(data)
-    path = (here / _expanded(where)).resolve()
-    found = [each for each in vaults if each.root == path] or _with_name(vaults, where)
-    if not found:
-        raise VaultNotFound(f"no vault is called {where}", fix=_suggestion(vaults, where))
-    return found[0]
+    if found := _known(vaults, (here / _expanded(where)).resolve(), where):
+        return found
+    raise VaultNotFound(f"no vault is called {where}", fix=_suggestion(vaults, where))
+
+
+def _known(vaults: Sequence[KnownVault], path: Path, name: str) -> KnownVault | None:
+    """The vault with this folder, else by the exact name, else by the name in any case."""
+    for same in (
+        lambda vault: vault.root == path,
+        lambda vault: vault.name == name,
+        lambda vault: vault.name.casefold() == name.casefold(),
+    ):
+        if found := next(filter(same, vaults), None):
+            return found
+    return None
 
 
 def vaults_around(data: Path, here: Path) -> list[KnownVault]:
@@ -227,12 +232,6 @@ def _vault_around(data: Path, here: Path) -> Path:
 def _expanded(where: str | Path) -> str:
     # Not Path.expanduser: it raises for a ~name without a user, which may be the name of a vault.
     return os.path.expanduser(where)  # noqa: PTH111
-
-
-def _with_name(vaults: Sequence[KnownVault], name: str) -> list[KnownVault]:
-    """By the exact name, else by the name in any case."""
-    exact = [each for each in vaults if each.name == name]
-    return exact or [each for each in vaults if each.name.casefold() == name.casefold()]
 
 
 def _suggestion(vaults: Sequence[KnownVault], name: str) -> str:

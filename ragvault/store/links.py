@@ -18,16 +18,18 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
-from sqlite3 import Connection
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ragvault.store.database import Database, next_revision, reading, select_in, writing
-from ragvault.store.values import from_json, from_sql, to_json, to_sql
+from ragvault.store.database import Database, Row, reading, writing
+from ragvault.store.schema import from_json, to_json
 from ragvault.text.fold import fold_case
 from ragvault.text.wikilinks import page_names
 from ragvault.types import Heading, Link, Target
 
 LinkId = tuple[int, int]  # the note's id and the link's place in it
+# A link between two notes: source, target, kind (link, embed, property; alias where only an alias
+# names the note), and the sections it leads from and to; None where it names no place.
+LinkRow = tuple[int, int, str, int | None, int | None]
 LINK = "kind, form, target, anchor, text, line, start"
 TARGET = "status, via, target_start, anchor_found, others"
 PAGE = 5000  # targets written at a time, so that a first run does not hold all of them
@@ -41,16 +43,6 @@ class Dangling(NamedTuple):
     target: str
     status: str
     others: tuple[str, ...]
-
-
-class LinkRow(NamedTuple):
-    """One link between two notes; sections are ordinals, None where the link names no place."""
-
-    source: int
-    target: int
-    kind: str  # link, embed, property; alias where only an alias names the note
-    source_section: int | None
-    target_section: int | None
 
 
 class LinkStats(NamedTuple):
@@ -67,32 +59,21 @@ class Links(Database):
     # Looking up.
 
     @reading
-    def names(self) -> list[tuple[str, str, tuple[str, ...]]]:
-        """(path, stem, aliases) of every note, by path: what links are looked up in."""
-        found = self._db.execute("SELECT path, aliases FROM notes ORDER BY path")
-        paths = ((from_sql(path), from_json(aliases)) for path, aliases in found)
-        return [(path, file_stem(path), aliases) for path, aliases in paths]
-
-    @reading
     def anchors(self, path: str) -> tuple[tuple[Heading, ...], dict[str, int]]:
         """The places in a note that a link can name: headings, and blocks with their offsets."""
         query = "SELECT headings, blocks FROM bodies JOIN notes ON id = note_id WHERE path = ?"
-        found = self._db.execute(query, (to_sql(path),)).fetchone()
+        found = self._db.execute(query, (path,)).fetchone()
         if found is None:
             raise KeyError(path)
         return to_headings(found[0]), json.loads(found[1])
 
     def links_to_resolve(self) -> Iterator[tuple[LinkId, str, Link]]:
         """Every link whose meaning is not known or may have changed, with its note's path."""
-        for note_id in self._notes_to_resolve():
-            yield from self._links_to_resolve(note_id)
-
-    @reading
-    def _notes_to_resolve(self) -> list[int]:
         query = """
             SELECT note_id FROM waiting UNION SELECT note_id FROM links
             WHERE target_key IN (SELECT key FROM dirty) ORDER BY 1"""
-        return [note_id for (note_id,) in self._db.execute(query)]
+        for note_id in self._column(query):
+            yield from self._links_to_resolve(note_id)
 
     @reading
     def _links_to_resolve(self, note_id: int) -> list[tuple[LinkId, str, Link]]:
@@ -101,7 +82,7 @@ class Links(Database):
             WHERE note_id = ? AND (status IS NULL OR target_key IN (SELECT key FROM dirty))
             ORDER BY ordinal"""
         return [
-            ((note_id, ordinal), from_sql(path), to_link(row))
+            ((note_id, ordinal), path, to_link(row))
             for ordinal, path, *row in self._db.execute(query, (note_id,))
         ]
 
@@ -115,15 +96,15 @@ class Links(Database):
         query = "SELECT path, id FROM notes WHERE path IN (*)"
         changed, left = 0, iter(targets)
         while page := list(islice(left, PAGE)):
-            paths = {to_sql(target.path) for _, target in page if target.path is not None}
-            ids = {from_sql(path): id_ for path, id_ in select_in(self._db, query, paths)}
+            paths = {target.path for _, target in page if target.path is not None}
+            ids: dict[str, int] = dict(self._select_in(query, paths))
             found = ((_target_row(target, ids), link_id) for link_id, target in page)
             values = [(*row, *link_id, *row) for row, link_id in found]
             changed += self._db.executemany(_SET_TARGET, values).rowcount
         self._db.execute("DELETE FROM dirty")
         self._db.execute("DELETE FROM waiting")
         if changed:
-            next_revision(self._db)
+            self._next_revision()
         return changed
 
     # Reading.
@@ -134,7 +115,7 @@ class Links(Database):
         query = f"""
             SELECT meant.path, {_LINK}, {_TARGET} FROM {_MEANT} JOIN notes ON notes.id = note_id
             WHERE notes.path = ? ORDER BY ordinal"""
-        found = self._db.execute(query, (to_sql(path),))
+        found = self._db.execute(query, (path,))
         return [(to_link(row[1:8]), to_target(row[0], row[8:])) for row in found]
 
     @reading
@@ -145,8 +126,8 @@ class Links(Database):
             FROM {_MEANT} JOIN notes ON notes.id = note_id
             WHERE meant.path = ? AND status IS NOT NULL ORDER BY notes.path, ordinal"""
         return [
-            (from_sql(row[0]), to_link(row[2:9]), target)
-            for row in self._db.execute(query, (to_sql(path),))
+            (row[0], to_link(row[2:9]), target)
+            for row in self._db.execute(query, (path,))
             if (target := to_target(row[1], row[9:])) is not None
         ]
 
@@ -157,7 +138,7 @@ class Links(Database):
             SELECT path, line, target, status, others FROM links JOIN notes ON notes.id = note_id
             WHERE status IN ('unresolved', 'ambiguous') ORDER BY path, line, ordinal"""
         return [
-            Dangling(from_sql(path), line, from_sql(target), status, from_json(others or "[]"))
+            Dangling(path, line, target, status, from_json(others or "[]"))
             for path, line, target, status, others in self._db.execute(query)
         ]
 
@@ -167,23 +148,19 @@ class Links(Database):
         query = """
             SELECT path, target, text FROM links JOIN notes ON notes.id = note_id
             WHERE status = 'unresolved' AND form = 'wiki' AND text != ''"""
-        return [(from_sql(p), from_sql(t), from_sql(x)) for p, t, x in self._db.execute(query)]
+        return self._db.execute(query).fetchall()
 
     @reading
     def successors(self) -> dict[int, set[int]]:
         """Old note -> the notes that replace it: their `supersedes` property links to it."""
-        query = "SELECT id, supersedes FROM notes WHERE supersedes != '[]'"
+        query = """
+            SELECT id, supersedes, target_key, target_note_id FROM notes JOIN links ON note_id = id
+            WHERE supersedes != '[]' AND kind = 'property' AND target_note_id != id"""
         found: dict[int, set[int]] = {}
-        for id_, stored in self._db.execute(query).fetchall():
-            keys = {link_key(name.strip().strip("[]").split("|")[0]) for name in from_json(stored)}
-            links = self._db.execute(
-                "SELECT target_key, target_note_id FROM links"
-                " WHERE note_id = ? AND kind = 'property' AND target_note_id IS NOT NULL",
-                (id_,),
-            )
-            for key, target in links.fetchall():
-                if from_sql(key) in keys and target != id_:
-                    found.setdefault(target, set()).add(id_)
+        for note, stored, key, target in self._db.execute(query):
+            names = (name.strip().strip("[]").split("|")[0] for name in from_json(stored))
+            if key in map(link_key, names):
+                found.setdefault(target, set()).add(note)
         return found
 
     # Statistics.
@@ -197,19 +174,16 @@ class Links(Database):
         return self._db.execute(query).fetchall()
 
     @reading
-    def link_rows(self) -> list[LinkRow]:
-        """Every link that means a note, with the sections it leads from and to."""
-        return self._in_sections(self._db.execute(f"{_ROWS} ORDER BY note_id, ordinal"))
-
-    @reading
-    def link_rows_of(self, notes: Iterable[int]) -> list[LinkRow]:
-        """The links from and to these notes, each once."""
+    def link_rows(self, notes: Iterable[int] | None = None) -> list[LinkRow]:
+        """Every link that means a note, or those from and to these notes, each once."""
+        if notes is None:
+            return self._in_sections(self._db.execute(f"{_ROWS} ORDER BY note_id, ordinal"))
         wanted = set(notes)
-        outgoing = select_in(self._db, f"{_ROWS} AND note_id IN (*)", sorted(wanted))
-        incoming = select_in(self._db, f"{_ROWS} AND target_note_id IN (*)", sorted(wanted))
+        outgoing = self._select_in(f"{_ROWS} AND note_id IN (*)", sorted(wanted))
+        incoming = self._select_in(f"{_ROWS} AND target_note_id IN (*)", sorted(wanted))
         return self._in_sections([*outgoing, *(row for row in incoming if row[0] not in wanted)])
 
-    def _in_sections(self, rows: Iterable[tuple[Any, ...]]) -> list[LinkRow]:
+    def _in_sections(self, rows: Iterable[Row]) -> list[LinkRow]:
         """Links with the sections that their offsets are in.
 
         Not in SQL, which reads half of a note's sections for each of its 10,000 links.
@@ -218,7 +192,7 @@ class Links(Database):
         notes = sorted({note for source, target, *_ in found for note in (source, target)})
         query = "SELECT note_id, start FROM sections WHERE note_id IN (*) ORDER BY note_id, ordinal"
         starts: dict[int, list[int]] = {}
-        for note, start in select_in(self._db, query, notes):
+        for note, start in self._select_in(query, notes):
             starts.setdefault(note, []).append(start)
 
         def section(note: int, offset: int | None) -> int | None:
@@ -226,19 +200,17 @@ class Links(Database):
             return at - 1 if at else None
 
         return [
-            LinkRow(source, target, kind, section(source, start), section(target, target_start))
+            (source, target, kind, section(source, start), section(target, target_start))
             for source, target, kind, start, target_start in found
         ]
 
     @reading
     def link_stats(self, notes: Iterable[int] | None = None) -> dict[int, LinkStats]:
         """Link statistics of these notes, or of all; a note without links is absent."""
-        query = "SELECT note_id, linking_notes, linking_links, community FROM link_stats"
-        if notes is None:
-            found: Iterable[tuple[Any, ...]] = self._db.execute(query)
-        else:
-            found = select_in(self._db, f"{query} WHERE note_id IN (*)", notes)
-        return {row[0]: LinkStats(*row[1:]) for row in found}
+        query = """
+            SELECT note_id, linking_notes, linking_links, community FROM link_stats
+            WHERE note_id IN (*)"""
+        return {note: LinkStats(*stats) for note, *stats in self._select_in(query, notes)}
 
     @reading
     def modified_and_backlinks(self) -> dict[int, tuple[float, int]]:
@@ -249,14 +221,9 @@ class Links(Database):
         return {note: (modified, linking) for note, modified, linking in self._db.execute(query)}
 
     @writing
-    def set_link_stats(self, wanted: Mapping[int, LinkStats]) -> int:
-        """Replace the link statistics of all notes; returns how many changed."""
-        before = self.link_stats()
-        gone = [(note,) for note in before.keys() - wanted.keys()]
-        new = [(note, *stats) for note, stats in wanted.items() if before.get(note) != stats]
-        self._db.executemany("DELETE FROM link_stats WHERE note_id = ?", gone)
-        self._db.executemany("INSERT OR REPLACE INTO link_stats VALUES (?, ?, ?, ?)", sorted(new))
-        return len(gone) + len(new)
+    def set_link_stats(self, wanted: Mapping[int, LinkStats]) -> None:
+        """Replace the link statistics of all notes."""
+        self._replace("link_stats", {(note, *stats) for note, stats in wanted.items()})
 
     @reading
     def link_lists(self) -> dict[tuple[int, int | None], float]:
@@ -266,10 +233,7 @@ class Links(Database):
 
     @writing
     def set_link_lists(self, wanted: Mapping[tuple[int, int | None], float]) -> None:
-        if self.link_lists() != dict(wanted):
-            self._db.execute("DELETE FROM lists")
-            values = [(note, section, weight) for (note, section), weight in wanted.items()]
-            self._db.executemany("INSERT INTO lists VALUES (?, ?, ?)", values)
+        self._replace("lists", {(*unit, weight) for unit, weight in wanted.items()})
 
     @reading
     def ties(self) -> dict[tuple[int, int], int]:
@@ -279,11 +243,46 @@ class Links(Database):
 
     @writing
     def set_ties(self, wanted: Mapping[tuple[int, int], int]) -> None:
-        before = self.ties()
-        gone = sorted(before.keys() - wanted.keys())
-        new = [(*pair, weight) for pair, weight in wanted.items() if before.get(pair) != weight]
-        self._db.executemany("DELETE FROM ties WHERE source = ? AND target = ?", gone)
-        self._db.executemany("INSERT OR REPLACE INTO ties VALUES (?, ?, ?)", sorted(new))
+        self._replace("ties", {(*pair, weight) for pair, weight in wanted.items()})
+
+    def _replace(self, table: str, wanted: set[Row]) -> None:
+        """Make these the rows of a table; writes only what differs."""
+        rows = self._db.execute(f"SELECT * FROM {table}")
+        columns = [column[0] for column in rows.description]
+        changed = wanted ^ set(rows)
+        same = " AND ".join(f"{column} IS ?" for column in columns)
+        self._db.executemany(f"DELETE FROM {table} WHERE {same}", changed - wanted)
+        marks = ", ".join("?" * len(columns))
+        new = sorted(changed & wanted, key=repr)  # so that two runs write the same file
+        self._db.executemany(f"INSERT INTO {table} VALUES ({marks})", new)
+
+    # Writing: parts of `Notes.put` and `Notes.remove`.
+
+    def _put_links(self, note_id: int, wanted: Sequence[Row]) -> None:
+        """Store a note's links as not looked up; links that are the same as before are left alone.
+
+        A row of `wanted` is the link's place among them, and its `link_row`.
+        """
+        columns = f"ordinal, {LINK}, target_key"
+        query = f"SELECT {columns} FROM links WHERE note_id = ? ORDER BY ordinal"
+        if self._db.execute(query, (note_id,)).fetchall() == list(wanted):
+            return
+        self._db.execute("DELETE FROM links WHERE note_id = ?", (note_id,))
+        insert = f"INSERT INTO links (note_id, {columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        self._db.executemany(insert, [(note_id, *row) for row in wanted])
+        self._db.execute("INSERT OR IGNORE INTO waiting VALUES (?)", (note_id,))
+
+    def _names_changed(self, keys: Iterable[str]) -> None:
+        """Mark every link with one of these names to be resolved again."""
+        values = [(key,) for key in keys]
+        self._db.executemany("INSERT OR IGNORE INTO dirty VALUES (?)", values)
+
+    def _unresolve(self, column: str, note_id: int) -> None:
+        """Mark the links of a note (note_id) or those to it (target_note_id) to be resolved."""
+        sources = f"SELECT DISTINCT note_id FROM links WHERE {column} = ?"
+        self._db.execute(f"INSERT OR IGNORE INTO waiting {sources}", (note_id,))
+        reset = f"UPDATE links SET status = NULL, target_note_id = NULL WHERE {column} = ?"
+        self._db.execute(reset, (note_id,))
 
 
 _LINK = ", ".join(f"links.{column.strip()}" for column in LINK.split(","))
@@ -302,7 +301,7 @@ _SET_TARGET = f"""
     WHERE note_id = ? AND ordinal = ? AND ({_MEANING}) IS NOT (?, ?, ?, ?, ?, ?)"""
 
 
-def _target_row(target: Target, ids: Mapping[str, int]) -> tuple[Any, ...]:
+def _target_row(target: Target, ids: Mapping[str, int]) -> Row:
     """Columns _MEANING."""
     note_id = None if target.path is None else ids[target.path]
     others = to_json(target.others) if target.others else None
@@ -310,82 +309,35 @@ def _target_row(target: Target, ids: Mapping[str, int]) -> tuple[Any, ...]:
     return (target.status, note_id, *rest)
 
 
-# --- Writing: part of `Notes.put` and `Notes.remove` ---
-
-
-def put_links(
-    db: Connection, note_id: int, wanted: Sequence[tuple[Any, ...]], *, new: bool
-) -> None:
-    """Store a note's links as not looked up; links that are the same as before are left alone.
-
-    A row of `wanted` is the link's place among them, and its `link_row`.
-    """
-    columns = f"ordinal, {LINK}, target_key"
-    if not new:
-        query = f"SELECT {columns} FROM links WHERE note_id = ? ORDER BY ordinal"
-        if db.execute(query, (note_id,)).fetchall() == list(wanted):
-            return
-        db.execute("DELETE FROM links WHERE note_id = ?", (note_id,))
-    db.executemany(
-        f"INSERT INTO links (note_id, {columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [(note_id, *row) for row in wanted],
-    )
-    if wanted:
-        db.execute("INSERT OR IGNORE INTO waiting VALUES (?)", (note_id,))
-
-
-def names_changed(db: Connection, keys: Iterable[str]) -> None:
-    """Mark every link with one of these names to be resolved again."""
-    db.executemany("INSERT OR IGNORE INTO dirty VALUES (?)", [(to_sql(key),) for key in keys])
-
-
-def unresolve_links_to(db: Connection, note_id: int) -> None:
-    """Mark the links to this note to be resolved again."""
-    _unresolve(db, "target_note_id = ?", note_id)
-
-
-def unresolve_links_of(db: Connection, note_id: int) -> None:
-    """Mark the links of this note to be resolved again."""
-    _unresolve(db, "note_id = ?", note_id)
-
-
-def _unresolve(db: Connection, where: str, note_id: int) -> None:
-    sources = f"SELECT DISTINCT note_id FROM links WHERE {where}"
-    db.execute(f"INSERT OR IGNORE INTO waiting {sources}", (note_id,))
-    reset = f"UPDATE links SET status = NULL, target_note_id = NULL WHERE {where}"
-    db.execute(reset, (note_id,))
-
-
 # --- Rows ---
 
 
-def link_row(link: Link) -> tuple[Any, ...]:
+def link_row(link: Link) -> Row:
     """Columns LINK and target_key."""
     return (
         link.kind,
         link.form,
-        to_sql(link.target),
+        link.target,
         to_json(link.anchor),
-        to_sql(link.text),
+        link.text,
         link.line,
         link.start,
-        to_sql(link_key(link.target)),
+        link_key(link.target),
     )
 
 
-def to_link(row: Sequence[Any]) -> Link:
+def to_link(row: Row) -> Link:
     """A link from columns LINK."""
     kind, form, target, anchor, text, line, start = row
-    return Link(kind, form, from_sql(target), from_json(anchor), from_sql(text), line, start)
+    return Link(kind, form, target, from_json(anchor), text, line, start)
 
 
-def to_target(path: str | bytes | None, row: Sequence[Any]) -> Target | None:
+def to_target(path: str | None, row: Row) -> Target | None:
     """The target of a link, from its note's path and columns TARGET; None if not looked up yet."""
     status, via, start, anchor_found, others = row
     if status is None:
         return None
-    where = None if path is None else from_sql(path)
-    return Target(status, where, via, start, bool(anchor_found), from_json(others or "[]"))
+    return Target(status, path, via, start, bool(anchor_found), from_json(others or "[]"))
 
 
 def to_headings(stored: str) -> tuple[Heading, ...]:

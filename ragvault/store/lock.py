@@ -10,15 +10,16 @@ asyncio, so it is imported where a lock is taken: every search imports this file
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import time
-from dataclasses import asdict, dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragvault.errors import IndexLocked, refused
+import msgspec
+
+from ragvault.errors import IndexLocked, refusals
 from ragvault.store.files import make_folder, replace_file
 
 if TYPE_CHECKING:
@@ -30,8 +31,7 @@ BRIEF = "ragvault search"  # the command of an owner that has the lock for a mom
 BRIEF_SECONDS = 10.0  # that others wait for it: many times what it takes
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(msgspec.Struct, frozen=True):
     """The process that holds a lock, as it described itself."""
 
     pid: int
@@ -57,50 +57,48 @@ class Owner:
 class WriterLock:
     """The right to write one index, held from `acquire` (or `with`) to `release`.
 
-    `timeout` is how many seconds to wait for another writer; 0 asks once. A search that takes in
-    a few changed files is always waited for, unless this is another one. Raises IndexLocked, with
-    the owner, when another process holds it, and IndexUnusable when the folder allows no lock.
+    Another writer is not waited for, unless it is a search that takes in a few changed files: that
+    has the lock for a moment only. Raises IndexLocked or IndexUnusable.
     """
 
-    def __init__(self, folder: Path, command: str, timeout: float = 0.0) -> None:
+    def __init__(self, folder: Path, command: str) -> None:
         self.folder = folder
         self.command = command
-        self.timeout = timeout
         self._lock = file_lock(folder / LOCK)
 
     def acquire(self) -> None:
         """Take the lock and record the owner."""
         make_folder(self.folder)
+        with refusals(self.folder):
+            if not self._gets_it(0):
+                self._wait_for_search()
+        pid = os.getpid()
+        me = Owner(pid, platform.node(), process_start(pid), self.command, time.time())
         try:
-            self._acquire(max(self.timeout, 0.0))
-        except OSError as error:
-            raise refused(self.folder, error) from error
-        try:
-            replace_file(self.folder / OWNER, json.dumps(asdict(_me(self.command))).encode())
+            replace_file(self.folder / OWNER, msgspec.json.encode(me))
         except BaseException:
             self._lock.release()
             raise
 
-    def _acquire(self, timeout: float) -> None:
+    def _gets_it(self, seconds: float) -> bool:
         from filelock import Timeout
 
-        try:
-            self._lock.acquire(timeout=timeout)
-        except Timeout:
-            owner = lock_owner(self.folder)
-            brief = owner is not None and owner.command == BRIEF != self.command
-            if brief and timeout < BRIEF_SECONDS:
-                return self._acquire(BRIEF_SECONDS)
-            raise IndexLocked(self.folder, owner=_holder(self.folder)) from None
+        with suppress(Timeout):
+            self._lock.acquire(timeout=seconds)
+        return self._lock.is_locked
+
+    def _wait_for_search(self) -> None:
+        owner = lock_owner(self.folder)
+        is_brief = owner is not None and owner.command == BRIEF != self.command
+        if not is_brief or not self._gets_it(BRIEF_SECONDS):
+            words = owner.words(time.time()) if owner else "another process"
+            raise IndexLocked(self.folder, owner=words)
 
     def release(self) -> None:
         """Release. The record goes first: once the lock is free it would name the wrong process."""
-        try:
+        with suppress(OSError):  # a stale record is harmless
             (self.folder / OWNER).unlink(missing_ok=True)
-        except OSError:
-            pass  # a stale record is harmless; the lock must be released
-        finally:
-            self._lock.release()
+        self._lock.release()
 
     def __enter__(self) -> WriterLock:
         self.acquire()
@@ -118,38 +116,15 @@ def file_lock(path: Path) -> FileLock:
 
 
 def lock_owner(folder: Path) -> Owner | None:
-    """The running process that writes this index; None if there is none.
+    """The running process that writes this index; None if there is none or it is not known.
 
-    For `status`: it may be gone the next moment. Only taking the lock is certain.
+    For messages: it may be gone the next moment. Only taking the lock is certain.
     """
-    found = _recorded(folder)
-    return found if found and found.is_alive() else None
-
-
-def _holder(folder: Path) -> str:
-    """The owner in words; does not name a process that has ended."""
-    found = lock_owner(folder)
-    return found.words(time.time()) if found else "another process"
-
-
-def _recorded(folder: Path) -> Owner | None:
     try:
-        card = json.loads((folder / OWNER).read_bytes())
-        started = card["started"]
-        return Owner(
-            int(card["pid"]),
-            str(card["host"]),
-            None if started is None else int(started),
-            str(card["command"]),
-            float(card["since"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError):
+        found = msgspec.json.decode((folder / OWNER).read_bytes(), type=Owner)
+    except (OSError, msgspec.DecodeError):
         return None
-
-
-def _me(command: str) -> Owner:
-    pid = os.getpid()
-    return Owner(pid, platform.node(), process_start(pid), command, time.time())
+    return found if found.is_alive() else None
 
 
 def process_start(pid: int) -> int | None:

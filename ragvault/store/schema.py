@@ -1,6 +1,6 @@
-"""The tables of the catalogue, and the migrations from older formats.
+"""The tables of the catalogue, and how values are stored in them.
 
-    notes           one row a file: its stat, its hash, its fields, its dates
+    notes           one row a file: its status, its hash, its fields, its dates
     bodies          the note's text, stored once, and the offsets found in it
     tags, fields    for filters: folded tags; properties, one row a value
     sections        by their place in the note
@@ -16,33 +16,45 @@
     ties            link weights between notes when their communities were computed
     terms           the vault's vocabulary, each term with its vector
     models, vectors the embedding of every distinct text, by hash
-    caches          the current keyword and vector indexes, and their files
-    meta            identity, revision, report of the last run
+    caches          the current keyword and vector indexes
+    meta            one row: identity, revision, and the facts of catalogue.py
 
-Foreign keys delete the parts of a note with it. A released format is never edited: a change is a
-new migration. MIGRATIONS[n] turns format n into format n + 1; format 0 is an empty file, so the
-first migration creates the catalogue. Each migration is one transaction: an interrupted upgrade
-leaves a complete catalogue of some format. SQLite's `user_version` is the format,
-`application_id` says that the file is ours.
+Foreign keys delete the parts of a note with it. SQLite's `user_version` is the format, and grows
+when anything here changes; `application_id` says that the file is ours. There are no migrations: an
+index of an older format is rebuilt from the vault and takes over its vectors (update/recover.py).
+
+Texts and names come without lone surrogates and without NUL: the walk and the readers of notes see
+to that, because no database stores them. Lists are JSON; dates in properties are wrapped as
+{NUL: ISO date}; a note's text is compressed.
 """
 
 from __future__ import annotations
 
+import json
+import math
+import re
 import secrets
-from collections.abc import Callable
-from pathlib import Path
+import zlib
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime, timezone
+from functools import lru_cache
 from sqlite3 import Connection
+from typing import Any
 
-from ragvault.errors import IndexTooNew, IndexUnusable
+from ragvault.text.dates import in_calendar
+from ragvault.text.fold import fold_case
 
-FORMAT_1 = (
-    "CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID",
+FORMAT = 4
+APPLICATION = 0x52475654  # "RGVT"
+TABLES = (
     """CREATE TABLE notes (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         path TEXT NOT NULL UNIQUE,
         disk TEXT NOT NULL,
         size INTEGER NOT NULL,
         mtime_ns INTEGER NOT NULL,
+        ctime_ns INTEGER NOT NULL,
+        inode INTEGER NOT NULL,
         indexed_ns INTEGER NOT NULL,  -- the clock when the file was read
         digest BLOB NOT NULL,
         recipe TEXT NOT NULL,         -- fingerprint of the settings it was cut with
@@ -99,36 +111,36 @@ FORMAT_1 = (
         line_last INTEGER NOT NULL,
         PRIMARY KEY (note_id, ordinal)
     ) WITHOUT ROWID""",
-    """CREATE TABLE chunks (
+    """CREATE TABLE passages (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         note_id INTEGER NOT NULL REFERENCES notes ON DELETE CASCADE,
         ordinal INTEGER NOT NULL,
         section INTEGER NOT NULL,
         headings TEXT NOT NULL,       -- JSON
         kind TEXT NOT NULL,
-        lang TEXT NOT NULL,
+        lang TEXT NOT NULL,           -- names with spaces between them
         has TEXT NOT NULL,            -- JSON
         start INTEGER NOT NULL,
         stop INTEGER NOT NULL,
         line_first INTEGER NOT NULL,
         line_last INTEGER NOT NULL,
-        column_first INTEGER NOT NULL,
-        column_last INTEGER NOT NULL,
         overlap INTEGER NOT NULL,
         text TEXT,                    -- NULL when it can be cut out of the body
+        subheadings TEXT NOT NULL,    -- JSON
         text_hash BLOB NOT NULL,
         revision INTEGER NOT NULL     -- when it was added
     )""",
-    "CREATE INDEX chunks_by_note ON chunks (note_id)",
-    "CREATE INDEX chunks_by_revision ON chunks (revision)",
-    """CREATE TABLE removed_chunks (
-        chunk_id INTEGER PRIMARY KEY,
+    "CREATE INDEX passages_by_note ON passages (note_id)",
+    "CREATE INDEX passages_by_revision ON passages (revision)",
+    "CREATE INDEX passages_by_text ON passages (text_hash)",  # new vectors look for their passages
+    """CREATE TABLE removed_passages (
+        passage_id INTEGER PRIMARY KEY,
         revision INTEGER NOT NULL,
         text_hash BLOB NOT NULL,      -- whose vectors wait for it to come back
         removed_at REAL NOT NULL
     )""",
     "CREATE TABLE removed_notes (note_id INTEGER PRIMARY KEY, revision INTEGER NOT NULL)",
-    """CREATE TABLE standing (
+    """CREATE TABLE link_stats (
         note_id INTEGER PRIMARY KEY REFERENCES notes ON DELETE CASCADE,
         linking_notes INTEGER NOT NULL,
         linking_links INTEGER NOT NULL,
@@ -162,6 +174,12 @@ FORMAT_1 = (
     "CREATE INDEX links_by_key ON links (target_key)",
     """CREATE INDEX links_by_target ON links (target_note_id)
         WHERE target_note_id IS NOT NULL""",
+    """CREATE TABLE ties (
+        source INTEGER NOT NULL,      -- notes, some of which may be gone
+        target INTEGER NOT NULL,
+        weight INTEGER NOT NULL,
+        PRIMARY KEY (source, target)
+    ) WITHOUT ROWID""",
     "CREATE TABLE dirty (key TEXT PRIMARY KEY) WITHOUT ROWID",
     "CREATE TABLE waiting (note_id INTEGER PRIMARY KEY REFERENCES notes ON DELETE CASCADE)",
     """CREATE TABLE skipped (
@@ -173,151 +191,147 @@ FORMAT_1 = (
     """CREATE TABLE models (
         id INTEGER PRIMARY KEY,
         name TEXT NOT NULL UNIQUE,
-        dim INTEGER NOT NULL,
-        dtype TEXT NOT NULL           -- float16 or float32, little-endian
+        dim INTEGER NOT NULL
     )""",
     # A row has its own id because hashes come in no order: keyed by them, 60,000 vectors of 768
-    # bytes took 1.8 s of CPU to store instead of 0.5 s (medians of 5), and 59 MB instead of 51.
+    # bytes took 1.8 s of CPU to store instead of 0.5 s (medians of 5), and 59 MB instead of 51. Ids
+    # ascend, so that a cache can ask for those it has not seen.
     """CREATE TABLE vectors (
-        id INTEGER PRIMARY KEY,
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
         model INTEGER NOT NULL REFERENCES models,
         text_hash BLOB NOT NULL,
-        vector BLOB NOT NULL,
+        vector BLOB NOT NULL,         -- float16, little-endian, of length 1
         UNIQUE (model, text_hash)
     )""",
     """CREATE TABLE terms (
         term TEXT PRIMARY KEY,
-        vector BLOB NOT NULL          -- float16, little-endian, of the model that meta names
+        vector BLOB NOT NULL          -- float16, little-endian, of the model that the facts name
     ) WITHOUT ROWID""",
-)
-
-# Format 2: caches in numbered folders, and vectors that are counted, so that a cache can ask for
-# those it has not seen.
-FORMAT_2 = (
     """CREATE TABLE caches (
         name TEXT PRIMARY KEY,        -- keyword, or "vector " and the model
         number INTEGER NOT NULL,      -- of its folder
         engine TEXT NOT NULL,
         recipe TEXT NOT NULL,
         revision INTEGER NOT NULL,    -- of this catalogue, as the cache reflects it
-        upto INTEGER NOT NULL,        -- the last of `vectors` it has taken in
-        files TEXT NOT NULL           -- JSON: size, time and checksum of each
+        upto INTEGER NOT NULL         -- the last of `vectors` it has taken in
     ) WITHOUT ROWID""",
-    "ALTER TABLE vectors RENAME TO old_vectors",
-    """CREATE TABLE vectors (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        model INTEGER NOT NULL REFERENCES models,
-        text_hash BLOB NOT NULL,
-        vector BLOB NOT NULL,
-        UNIQUE (model, text_hash)
+    """CREATE TABLE meta (
+        identity TEXT NOT NULL,       -- of this catalogue: a rebuilt one counts and numbers anew
+        revision INTEGER NOT NULL,
+        horizon INTEGER NOT NULL,     -- removals are known from this revision on
+        facts TEXT NOT NULL           -- JSON
     )""",
-    # New vectors look for the passages that have their text.
-    "CREATE INDEX chunks_by_text ON chunks (text_hash)",
-    "INSERT INTO vectors SELECT id, model, text_hash, vector FROM old_vectors ORDER BY id",
-    "DROP TABLE old_vectors",
-    "ALTER TABLE chunks ADD COLUMN subheadings TEXT NOT NULL DEFAULT '[]'",  # JSON
-    """CREATE TABLE ties (
-        source INTEGER NOT NULL,      -- notes, some of which may be gone
-        target INTEGER NOT NULL,
-        weight INTEGER NOT NULL,
-        PRIMARY KEY (source, target)
-    ) WITHOUT ROWID""",
 )
 
-# Format 3: the tables have the names that the code uses, and a note's row has two more facts about
-# its file, so that an edit which keeps size and time is noticed.
-FORMAT_3 = (
-    "ALTER TABLE chunks RENAME TO passages",
-    "DROP INDEX chunks_by_note",
-    "DROP INDEX chunks_by_revision",
-    "DROP INDEX chunks_by_text",
-    "CREATE INDEX passages_by_note ON passages (note_id)",
-    "CREATE INDEX passages_by_revision ON passages (revision)",
-    "CREATE INDEX passages_by_text ON passages (text_hash)",
-    "ALTER TABLE removed_chunks RENAME TO removed_passages",
-    "ALTER TABLE removed_passages RENAME COLUMN chunk_id TO passage_id",
-    "ALTER TABLE standing RENAME TO link_stats",
-    "ALTER TABLE notes ADD COLUMN ctime_ns INTEGER NOT NULL DEFAULT 0",  # 0: not known yet
-    "ALTER TABLE notes ADD COLUMN inode INTEGER NOT NULL DEFAULT 0",  # 0: not known yet
-    "UPDATE meta SET key = 'model ' || substr(key, 6) WHERE key IN ('fact full', 'fact static')",
-    "UPDATE meta SET key = 'vacuum due' WHERE key = 'fact scrub'",
-    "UPDATE meta SET key = 'git head' WHERE key = 'fact git_head'",
-    "UPDATE meta SET key = 'binary files' WHERE key = 'fact binaries'",
-    "UPDATE meta SET key = substr(key, 6) WHERE key LIKE 'fact %'",
-)
 
-# --- Migrations ---
-
-APPLICATION = 0x52475654  # "RGVT"
-
-Migration = Callable[[Connection], None]
-
-
-def create(db: Connection) -> None:
-    """Format 1: all tables, empty.
-
-    The identity distinguishes a catalogue from a rebuilt one, whose revisions and passage ids start
-    again: a cache of the old catalogue must not take them for its own.
-    """
-    for statement in FORMAT_1:
+def create_tables(db: Connection) -> None:
+    """Make a new catalogue, in the caller's transaction."""
+    for statement in TABLES:
         db.execute(statement)
-    facts = [("identity", secrets.token_hex(8)), ("revision", 0), ("horizon", 0)]
-    db.executemany("INSERT INTO meta VALUES (?, ?)", facts)
+    db.execute("INSERT INTO meta VALUES (?, 0, 0, '{}')", (secrets.token_hex(8),))
     db.execute(f"PRAGMA application_id = {APPLICATION}")
+    db.execute(f"PRAGMA user_version = {FORMAT}")
 
 
-def number_caches(db: Connection) -> None:
-    """Format 2: caches are rows of the catalogue, and vectors have ascending ids."""
-    for statement in FORMAT_2:
-        db.execute(statement)
+# --- Values ---
+
+Field = tuple[str | None, float | None, float | None]  # text, number, date
+
+INT64 = 2**63 - 1
+ZLIB_LEVEL = 4  # notes shrink to 1/2.05; 1/1.97 at level 1, 1/2.06 at level 6
+DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?")
+_DATED = "\0"  # the key of a wrapped date, which no property has
 
 
-def rename_tables(db: Connection) -> None:
-    """Format 3: plain names, and `ctime_ns` and `inode` of a note's file."""
-    for statement in FORMAT_3:
-        db.execute(statement)
+def clamped(number: int) -> int:
+    """A number that SQLite can hold: file systems may claim times centuries away."""
+    return max(-INT64, min(INT64, number))
 
 
-MIGRATIONS: tuple[Migration, ...] = (create, number_caches, rename_tables)
+def date_to_sql(at: float | None) -> float:
+    """A date, or before all dates where there is none: the columns are sorted and compared."""
+    return -math.inf if at is None else at
 
 
-def format_of(db: Connection, folder: Path, wanted: int | None = None) -> int:
-    """The format of an open catalogue, 0 for an empty one.
-
-    Raises IndexTooNew, or IndexUnusable for a file of another program.
-    """
-    wanted = len(MIGRATIONS) if wanted is None else wanted
-    built = int(db.execute("PRAGMA user_version").fetchone()[0])
-    ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
-    if not ours and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise IndexUnusable(
-            folder,
-            "another program made its catalogue.sqlite",
-            fix="move that file away, then run: ragvault index",
-        )
-    if built > wanted:
-        raise IndexTooNew(folder, built=built, wanted=wanted)
-    return built
+def compress(whole: str) -> bytes:
+    """A note's text, compressed."""
+    return zlib.compress(whole.encode(), ZLIB_LEVEL)
 
 
-def upgrade(db: Connection, folder: Path, steps: tuple[Migration, ...] | None = None) -> int:
-    """Upgrade a catalogue to the newest format; returns the one it had. For the writer only."""
-    steps = MIGRATIONS if steps is None else steps
-    before = format_of(db, folder, len(steps))
-    for built in range(before, len(steps)):
-        _one_step(db, folder, steps, built)
-    return before
+def decompress(blob: bytes) -> str:
+    """The text that `compress` was given."""
+    return zlib.decompress(blob).decode()
 
 
-def _one_step(db: Connection, folder: Path, steps: tuple[Migration, ...], built: int) -> None:
-    db.execute("BEGIN IMMEDIATE")
+@lru_cache(maxsize=4096)  # the passages of a section share their headings
+def to_json(parts: tuple[str, ...]) -> str:
+    """A tuple of strings as JSON; `from_json` gives it back."""
+    return json.dumps(parts) if parts else "[]"
+
+
+@lru_cache(maxsize=4096)
+def from_json(stored: str) -> tuple[str, ...]:
+    """The tuple that `to_json` was given."""
+    return tuple(json.loads(stored))
+
+
+def properties_to_json(properties: Mapping[str, Any]) -> str:
+    """The properties of a note, which are plain values, lists, mappings and dates."""
+    return json.dumps(properties, default=lambda day: {_DATED: day.isoformat()})
+
+
+def properties_from_json(stored: str) -> dict[str, Any]:
+    """The properties that `properties_to_json` was given."""
+    found: dict[str, Any] = _PROPERTIES.decode(stored)
+    return found
+
+
+def _unwrapped(found: dict[str, Any]) -> Any:
+    if _DATED not in found:
+        return found
+    kind = datetime if "T" in found[_DATED] else date
+    return kind.fromisoformat(found[_DATED])
+
+
+_PROPERTIES = json.JSONDecoder(object_hook=_unwrapped)
+
+
+def property_rows(properties: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
+    """Properties as filters compare them: folded, one row a value."""
+    for name, value in properties.items():
+        for single in _singles(value):
+            yield fold_case(name), _field(single)
+
+
+def _singles(value: Any) -> Iterator[Any]:
+    """The values of a list one by one; None for an empty list."""
+    if not isinstance(value, list):
+        yield value
+    elif not value:
+        yield None
+    else:
+        for part in value:
+            yield from _singles(part)
+
+
+def _field(value: Any) -> Field:
+    if value is None or value == "":
+        return None, None, None
+    if isinstance(value, bool):
+        return str(value).lower(), float(value), None
+    if isinstance(value, (int, float)):
+        return json.dumps(value), float(value), None
+    if isinstance(value, date):  # a datetime is also a date
+        return value.isoformat(), None, _timestamp(value.isoformat())
+    if isinstance(value, str):
+        return fold_case(value), None, _timestamp(value) if DATE.fullmatch(value) else None
+    return fold_case(properties_to_json(value)), None, None
+
+
+def _timestamp(iso: str) -> float | None:
+    """Seconds since 1970 of an ISO date; UTC where it names no zone."""
     try:
-        # Two processes may have found the old format at once; the second has nothing to do.
-        if format_of(db, folder, len(steps)) == built:
-            steps[built](db)
-            db.execute(f"PRAGMA user_version = {built + 1}")
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
+        at = datetime.fromisoformat(iso)
+        return in_calendar((at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp())
+    except (ValueError, OverflowError):
+        return None

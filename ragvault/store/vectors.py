@@ -1,24 +1,27 @@
 """Vectors of the catalogue: the embedding of every distinct text, and of the vault's vocabulary.
 
 A text is embedded once, whichever note it is in or moves to; FAISS is filled from here. Vectors are
-stored as little-endian float16 or float32, as the first vectors of the model were; what is returned
-is always float32. A model is known here only by its name.
+stored as little-endian float16; what is returned is float32. A model is known here only by its
+name. A rebuilt catalogue takes over the vectors of the one before, as far as they can be read.
 
 The vocabulary has the words that the vault is about. Its vectors are all of one model.
 """
 
 from __future__ import annotations
 
+import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from sqlite3 import Connection
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from ragvault.ports import CacheBroken, VectorChanges, VectorFileRow
 from ragvault.store.caches import vector_cache
-from ragvault.store.database import Database, meta, reading, select_in, set_meta, writing
-from ragvault.store.values import from_sql, to_sql
+from ragvault.store.database import Database, Facts, Row, reading, writing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,19 +29,9 @@ if TYPE_CHECKING:
 
     from ragvault.store.catalogue import Catalogue
 
-Dtype = Literal["float16", "float32"]
-LITTLE_ENDIAN = {"float16": "<f2", "float32": "<f4"}
-TERM_DTYPE = "<f2"
+DTYPE = "<f2"  # float16, little-endian: half the room, and cosines differ by less than 0.001
 LENGTH_ERROR = 0.01  # float16 makes a vector longer or shorter by 0.0005
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """When the terms were chosen: at which revision, of how many passages, for which model."""
-
-    revision: int = 0
-    passages: int = 0
-    model: str = ""
+PAGE = 200  # vectors taken over at a time: at most what damage costs beside itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,55 +53,40 @@ class Vectors(Database):
 
     @writing
     def put_vectors(
-        self,
-        model: str,
-        dim: int,
-        hashes: Sequence[bytes],
-        matrix: NDArray[np.float32],
-        dtype: Dtype = "float16",
+        self, model: str, dim: int, hashes: Sequence[bytes], matrix: NDArray[np.float32]
     ) -> None:
         """Store one row of the matrix for each hash; a text that has a vector keeps it."""
         if matrix.shape != (len(hashes), dim):
             raise ValueError(
                 f"{len(hashes)} hashes of dimension {dim}, not a matrix {matrix.shape}"
             )
-        known = _model(self._db, model) or _new_model(self._db, model, dim, dtype)
-        if known.dim != dim:
-            raise ValueError(f"{model} has {known.dim} dimensions here, not {dim}")
-        rows = matrix.astype(LITTLE_ENDIAN[known.dtype])
-        values = [
-            (known.id, text_hash, row.tobytes())
-            for text_hash, row in zip(hashes, rows, strict=True)
-        ]
+        self._db.execute("INSERT OR IGNORE INTO models (name, dim) VALUES (?, ?)", (model, dim))
+        known, its_dim = self._model(model)
+        if its_dim != dim:
+            raise ValueError(f"{model} has {its_dim} dimensions here, not {dim}")
+        rows = zip(hashes, matrix.astype(DTYPE), strict=True)
+        values = [(known, text_hash, row.tobytes()) for text_hash, row in rows]
         statement = "INSERT OR IGNORE INTO vectors (model, text_hash, vector) VALUES (?, ?, ?)"
         self._db.executemany(statement, values)
+
+    def _model(self, name: str) -> tuple[int, int]:
+        """The id and the dimension of a model; an id that no vector has for an unknown one."""
+        query = "SELECT id, dim FROM models WHERE name = ?"
+        found: tuple[int, int] = self._db.execute(query, (name,)).fetchone() or (-1, 1)
+        return found
 
     @reading
     def have(self, model: str, hashes: Sequence[bytes]) -> set[bytes]:
         """Those of the hashes whose text has a vector of this model."""
-        query = """
-            SELECT text_hash FROM vectors JOIN models ON models.id = model
-            WHERE name = ? AND text_hash IN (*)"""
-        return {row[0] for row in select_in(self._db, query, hashes, model)}
-
-    @reading
-    def get_vectors(self, model: str, hashes: Sequence[bytes]) -> NDArray[np.float32]:
-        """One row a hash, in the order given. KeyError with a hash that has no vector."""
-        import numpy as np
-
-        known = _model(self._db, model) or _NO_MODEL
-        query = "SELECT text_hash, vector FROM vectors WHERE model = ? AND text_hash IN (*)"
-        found = dict(select_in(self._db, query, hashes, known.id))
-        joined = b"".join([found[text_hash] for text_hash in hashes])
-        matrix = np.frombuffer(joined, LITTLE_ENDIAN[known.dtype])
-        return matrix.astype(np.float32).reshape(len(hashes), known.dim)
+        query = "SELECT text_hash FROM vectors WHERE model = ? AND text_hash IN (*)"
+        return {row[0] for row in self._select_in(query, hashes, self._model(model)[0])}
 
     @reading
     def passage_vectors(self, model: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         """One row a passage, in the order given; NaN for one without a sound vector."""
         import numpy as np
 
-        known = _model(self._db, model) or _NO_MODEL
+        known, dim = self._model(model)
         # CROSS JOIN keeps the order: passages by id, then each one's vector. SQLite would rather go
         # through all vectors of the model.
         query = """
@@ -116,12 +94,9 @@ class Vectors(Database):
             CROSS JOIN vectors ON model = ? AND vectors.text_hash = passages.text_hash
             WHERE passages.id IN (*)"""
         wanted: list[int] = ids.tolist()
-        found: dict[int, bytes] = dict(select_in(self._db, query, wanted, known.id))
-        stored = np.dtype(LITTLE_ENDIAN[known.dtype])
-        absent = np.full(known.dim, np.nan, stored).tobytes()
-        joined = b"".join([found.get(passage, absent) for passage in wanted])
-        matrix: NDArray[np.float32] = np.frombuffer(joined, stored).astype(np.float32)
-        matrix = matrix.reshape(-1, known.dim)
+        found: dict[int, bytes] = dict(self._select_in(query, wanted, known))
+        absent = np.full(dim, np.nan, DTYPE).tobytes()
+        matrix = _matrix([found.get(passage, absent) for passage in wanted], dim)
         matrix[~_sound(matrix)] = np.nan
         return matrix
 
@@ -133,15 +108,14 @@ class Vectors(Database):
         has = """EXISTS (
             SELECT 1 FROM vectors WHERE model = ? AND vectors.text_hash = passages.text_hash)"""
         query = f"SELECT id FROM passages WHERE {has} AND NOT {has} ORDER BY id"
-        models = [(_model(self._db, name) or _NO_MODEL).id for name in (model, better)]
-        return np.array(self._db.execute(query, models).fetchall(), np.int64).reshape(-1)
+        models = [self._model(name)[0] for name in (model, better)]
+        return np.array(self._column(query, *models), np.int64)
 
     # What is new for a vector index that has all vectors up to an id and a revision.
 
-    @reading
     def last_vector(self) -> int:
         """The id of the newest vector, of any model."""
-        return int(self._db.execute("SELECT coalesce(max(id), 0) FROM vectors").fetchone()[0])
+        return int(self._value("SELECT coalesce(max(id), 0) FROM vectors"))
 
     @reading
     def vectors_since(
@@ -150,65 +124,83 @@ class Vectors(Database):
         """Passages that were added or embedded since, ascending, and their vectors."""
         import numpy as np
 
-        known = _model(self._db, model) or _NO_MODEL
+        known, dim = self._model(model)
         query = _SINCE.format("passages.id, vector")
-        found = dict(self._db.execute(query, (known.id, upto, revision)))
-        ids = np.array(sorted(found), np.int64)
-        joined = b"".join([found[passage] for passage in ids.tolist()])
-        matrix = np.frombuffer(joined, LITTLE_ENDIAN[known.dtype]).astype(np.float32)
-        matrix = matrix.reshape(-1, known.dim)
+        found = sorted(dict(self._db.execute(query, (known, upto, revision))).items())
+        matrix = _matrix([vector for _, vector in found], dim)
         sound = _sound(matrix)
-        return ids[sound], matrix[sound]
+        return np.array([passage for passage, _ in found], np.int64)[sound], matrix[sound]
 
     @reading
     def count_vectors_since(self, model: str, revision: int, upto: int) -> int:
         """How many passages `vectors_since` would return, if all vectors are sound."""
-        known = _model(self._db, model) or _NO_MODEL
         query = f"SELECT count(*) FROM ({_SINCE.format('passages.id')})"
-        return int(self._db.execute(query, (known.id, upto, revision)).fetchone()[0])
+        return int(self._value(query, self._model(model)[0], upto, revision))
 
     @reading
     def unembedded(self, *models: str) -> list[int]:
         """The passages whose text has no vector of any of these models, ascending."""
-        query, known = self._unembedded(models)
+        known = [self._model(model)[0] for model in models]
         # Sorted afterwards: SQLite then reads both tables in the order of the texts, twice as fast.
-        return [passage for (passage,) in self._db.execute(f"{query} ORDER BY +id", known)]
+        return self._column(f"{_unembedded(len(known))} ORDER BY +id", *known)
 
     @reading
     def has_unembedded(self, *models: str) -> bool:
         """Whether there is such a passage; quick where it is one of the newest."""
-        query, known = self._unembedded(models)
-        return self._db.execute(f"{query} ORDER BY id DESC LIMIT 1", known).fetchone() is not None
+        known = [self._model(model)[0] for model in models]
+        query = f"{_unembedded(len(known))} ORDER BY id DESC LIMIT 1"
+        return self._value(query, *known) is not None
 
-    def _unembedded(self, models: Sequence[str]) -> tuple[str, list[int]]:
-        known = [found.id for model in models if (found := _model(self._db, model))]
-        query = f"""
-            SELECT id FROM passages WHERE NOT EXISTS (
-                SELECT 1 FROM vectors WHERE model IN ({", ".join("?" * len(known))})
-                AND vectors.text_hash = passages.text_hash)"""
-        return query, known
+    # Taking over.
+
+    def take_over(self, old: Path) -> int:
+        """Store the vectors of another catalogue, and which models they are of.
+
+        Of a damaged one as much as can be read. Returns how many vectors of passages that were.
+        """
+        saved = 0
+        # To read and write: SQLite may have to finish what a killed process left in the journal.
+        uri = f"{old.absolute().as_uri()}?mode=rw"
+        unreadable = (sqlite3.Error, msgspec.DecodeError)
+        with suppress(*unreadable), closing(sqlite3.connect(uri, uri=True)) as db:
+            for model, dim, rows in _readable_vectors(db):
+                matrix = _matrix([vector for _, vector in rows], dim)
+                sound = _sound(matrix)
+                hashes = [each for (each, _), good in zip(rows, sound, strict=True) if good]
+                self.put_vectors(model, dim, hashes, matrix[sound])
+                saved += len(hashes)
+            for (facts,) in db.execute("SELECT facts FROM meta").fetchall():
+                terms = db.execute("SELECT term, vector FROM terms").fetchall()
+                self._take_over(msgspec.json.decode(facts, type=Facts), terms)
+        return saved
+
+    @writing
+    def _take_over(self, was: Facts, terms: Sequence[Row]) -> None:
+        self._db.executemany("INSERT OR IGNORE INTO terms VALUES (?, ?)", terms)
+        self.set_facts(
+            models=was.models,
+            unrelated=was.unrelated,
+            replaced=was.replaced,
+            vocabulary_model=was.vocabulary_model,
+        )
 
     # Deleting; each returns how many vectors were deleted.
 
     @writing
     def drop_superseded_vectors(self, model: str, by: str) -> int:
         """Delete a model's vectors of texts that have one of a better model."""
-        worse, better = _model(self._db, model), _model(self._db, by)
-        if not worse or not better or worse == better:
-            return 0
+        worse, better = self._model(model)[0], self._model(by)[0]
         statement = """
-            DELETE FROM vectors WHERE model = ? AND text_hash IN
-            (SELECT text_hash FROM vectors WHERE model = ?)"""
-        return self._db.execute(statement, (worse.id, better.id)).rowcount
+            DELETE FROM vectors WHERE model = ?1 AND ?1 != ?2 AND text_hash IN
+            (SELECT text_hash FROM vectors WHERE model = ?2)"""
+        return self._db.execute(statement, (worse, better)).rowcount
 
     @writing
     def drop_model(self, model: str) -> int:
         """Delete all vectors of a model, and the model."""
-        known = _model(self._db, model)
-        if not known:
-            return 0
-        dropped = self._db.execute("DELETE FROM vectors WHERE model = ?", (known.id,)).rowcount
-        self._db.execute("DELETE FROM models WHERE id = ?", (known.id,))
+        known = self._model(model)[0]
+        dropped = self._db.execute("DELETE FROM vectors WHERE model = ?", (known,)).rowcount
+        self._db.execute("DELETE FROM models WHERE id = ?", (known,))
         return dropped
 
     @writing
@@ -217,69 +209,47 @@ class Vectors(Database):
 
         With a moment, only those of texts whose last removal is known and was before it.
         """
-        if removed_before is None:
-            unused = "text_hash NOT IN (SELECT text_hash FROM passages)"
-            dropped = self._db.execute(f"DELETE FROM vectors WHERE {unused}").rowcount
-        else:
-            dropped = self._drop_removed(removed_before)
+        # By model and text, as the table's index is.
+        unused = "model IN (SELECT id FROM models)"
+        unused += " AND text_hash NOT IN (SELECT text_hash FROM passages)"
+        values: Row = ()
+        if removed_before is not None:
+            values = (removed_before,)
+            query = "SELECT text_hash FROM removed_passages GROUP BY 1 HAVING max(removed_at) < ?"
+            unused += f" AND text_hash IN ({query})"
+        dropped = self._db.execute(f"DELETE FROM vectors WHERE {unused}", values).rowcount
         self._db.execute("DELETE FROM models WHERE id NOT IN (SELECT model FROM vectors)")
         return dropped
-
-    def _drop_removed(self, before: float) -> int:
-        query = "SELECT text_hash FROM removed_passages GROUP BY 1 HAVING max(removed_at) < ?"
-        removed = [text_hash for (text_hash,) in self._db.execute(query, (before,))]
-        if not removed:
-            return 0
-        used = {text_hash for (text_hash,) in self._db.execute("SELECT text_hash FROM passages")}
-        models = self._db.execute("SELECT id FROM models").fetchall()
-        values = [(model, each) for (model,) in models for each in removed if each not in used]
-        statement = "DELETE FROM vectors WHERE model = ? AND text_hash = ?"
-        return self._db.executemany(statement, values).rowcount
 
     # The vocabulary.
 
     @reading
     def vocabulary(self) -> Vocabulary:
         """All terms with a sound vector; no terms before the first were chosen."""
-        import numpy as np
-
         rows = self._db.execute("SELECT term, vector FROM terms ORDER BY term").fetchall()
-        joined = np.frombuffer(b"".join(vector for _, vector in rows), TERM_DTYPE)
-        matrix = joined.astype(np.float32).reshape(len(rows), -1 if rows else 0)
+        matrix = _matrix([vector for _, vector in rows], len(rows[0][1]) // 2 if rows else 1)
         sound = _sound(matrix)
-        terms = tuple(from_sql(row[0]) for row, good in zip(rows, sound, strict=True) if good)
-        return Vocabulary(self.vocabulary_chosen().model, terms, matrix[sound])
+        terms = tuple(term for (term, _), good in zip(rows, sound, strict=True) if good)
+        return Vocabulary(self.facts.vocabulary_model, terms, matrix[sound])
 
-    @reading
     def terms(self) -> list[str]:
         """The terms without their vectors, in alphabetical order."""
-        found = self._db.execute("SELECT term FROM terms ORDER BY term")
-        return [from_sql(term) for (term,) in found]
-
-    @reading
-    def vocabulary_chosen(self) -> Chosen:
-        """When the terms were last chosen; all zero before the first time."""
-        found = str(meta(self._db, "vocabulary chosen") or "0 0")
-        revision, _, passages = found.partition(" ")
-        model = str(meta(self._db, "vocabulary model") or "")
-        return Chosen(int(revision), int(passages), model)
+        return self._column("SELECT term FROM terms ORDER BY term")
 
     @writing
-    def change_vocabulary(
-        self, now: Chosen, new: Sequence[str], matrix: NDArray[np.float32], gone: Iterable[str]
+    def change_terms(
+        self, new: Sequence[str], matrix: NDArray[np.float32], gone: Iterable[str]
     ) -> None:
         """Add terms with their vectors, one row a term, and drop others."""
-        _drop_terms(self._db, gone)
-        rows = zip(new, matrix.astype(TERM_DTYPE), strict=True)
-        values = sorted((to_sql(term), row.tobytes()) for term, row in rows)
+        self.drop_terms(gone)
+        rows = zip(new, matrix.astype(DTYPE), strict=True)
+        values = sorted((term, row.tobytes()) for term, row in rows)
         self._db.executemany("INSERT OR REPLACE INTO terms VALUES (?, ?)", values)
-        set_meta(self._db, "vocabulary model", now.model)
-        set_meta(self._db, "vocabulary chosen", f"{now.revision} {now.passages}")
 
     @writing
     def drop_terms(self, gone: Iterable[str]) -> None:
         """Delete terms that are in no passage any more, and their vectors."""
-        _drop_terms(self._db, gone)
+        self._db.executemany("DELETE FROM terms WHERE term = ?", [(term,) for term in list(gone)])
 
 
 # CROSS JOIN keeps the order: first what is new, then what belongs to it.
@@ -292,6 +262,45 @@ _SINCE = """
     WHERE passages.revision > ?3"""
 
 
+def _readable_vectors(db: sqlite3.Connection) -> Iterator[tuple[str, int, list[Row]]]:
+    """Pages of (text hash, vector) of each model, with its dimension.
+
+    In a damaged file any column may have anything in it, and reading ends at the first page that
+    cannot be read: so a table is read from its end as well. Then a single damaged place costs
+    little. What is read twice does no harm.
+    """
+    models = """
+        SELECT id, name, dim FROM models
+        WHERE typeof(name) = 'text' AND typeof(dim) = 'integer' AND dim > 0"""
+    for model, name, dim in db.execute(models).fetchall():
+        for order in ("ASC", "DESC"):
+            query = f"""
+                SELECT text_hash, vector FROM vectors WHERE +model = ? AND length(vector) = ?
+                AND typeof(vector) = 'blob' AND typeof(text_hash) = 'blob' ORDER BY id {order}"""
+            try:
+                rows = db.execute(query, (model, 2 * dim))
+                while page := rows.fetchmany(PAGE):
+                    yield name, dim, page
+                break
+            except sqlite3.Error:
+                continue
+
+
+def _unembedded(models: int) -> str:
+    """A query for the passages whose text has no vector of any of so many models."""
+    return f"""
+        SELECT id FROM passages WHERE NOT EXISTS (
+            SELECT 1 FROM vectors WHERE model IN ({", ".join("?" * models)})
+            AND vectors.text_hash = passages.text_hash)"""
+
+
+def _matrix(vectors: Sequence[bytes], dim: int) -> NDArray[np.float32]:
+    """Stored vectors, one a row."""
+    import numpy as np
+
+    return np.frombuffer(b"".join(vectors), DTYPE).astype(np.float32).reshape(len(vectors), dim)
+
+
 def _sound(matrix: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Which rows have length 1. What damage made longer would be the best answer to every query."""
     import numpy as np
@@ -299,29 +308,6 @@ def _sound(matrix: NDArray[np.float32]) -> NDArray[np.bool_]:
     with np.errstate(over="ignore", invalid="ignore"):
         sound: NDArray[np.bool_] = np.abs(np.linalg.norm(matrix, axis=1) - 1) < LENGTH_ERROR
     return sound
-
-
-class _Model(NamedTuple):
-    id: int
-    dim: int
-    dtype: str
-
-
-_NO_MODEL = _Model(-1, 1, "float32")
-
-
-def _model(db: Connection, name: str) -> _Model | None:
-    found = db.execute("SELECT id, dim, dtype FROM models WHERE name = ?", (name,)).fetchone()
-    return _Model(*found) if found else None
-
-
-def _new_model(db: Connection, name: str, dim: int, dtype: Dtype) -> _Model:
-    statement = "INSERT INTO models (name, dim, dtype) VALUES (?, ?, ?)"
-    return _Model(db.execute(statement, (name, dim, dtype)).lastrowid or 0, dim, dtype)
-
-
-def _drop_terms(db: Connection, gone: Iterable[str]) -> None:
-    db.executemany("DELETE FROM terms WHERE term = ?", [(to_sql(term),) for term in gone])
 
 
 # --- The vectors of one model ---
@@ -352,7 +338,6 @@ class ModelVectors:
         cache = self._own.cache(vector_cache(self.model))
         if cache is None:
             return None
-        self._own.check_cache(cache, thorough=False)  # FAISS trusts what it maps
         return VectorFileRow(self._own.cache_folder(cache), cache.revision, cache.upto)
 
     def moment(self) -> tuple[int, int]:
@@ -375,14 +360,16 @@ class ModelVectors:
         wanted: list[int] = ids.tolist()
         kept = self._kept  # another thread may put an empty one in its place
         new = [id_ for id_ in wanted if id_ not in kept]
-        if len(new) == len(wanted):
-            return self._keep(new, self._read(ids))
-        rows = self._keep(new, self._read(np.array(new, np.int64))) if new else ()
-        read = dict(zip(new, rows, strict=True))
+        read = dict(zip(new, self._read(np.array(new, np.int64)), strict=True)) if new else {}
         found = [read[id_] if id_ in read else kept[id_] for id_ in wanted]
-        if len({len(row) for row in found}) > 1:  # the model was dropped meanwhile
+        if any(len(row) != self.dim for row in found):  # the model was dropped meanwhile
             raise CacheBroken("its vectors have been deleted")
-        return np.array(found)
+        if len(kept) + len(new) > KEPT:
+            self._kept = {}
+        if len(new) <= KEPT // 4:  # not thousands at once, which are read once
+            there = {id_: row for id_, row in read.items() if not np.isnan(row[0])}
+            self._kept.update(there)
+        return np.array(found, np.float32).reshape(-1, self.dim)
 
     def close(self) -> None:
         """Close what was opened here. A leg that nobody waits for any more reads nothing after."""
@@ -391,17 +378,6 @@ class ModelVectors:
             if self._others is not None:
                 self._others.close()
                 self._others = None
-
-    def _keep(self, ids: list[int], rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Keep what is there; not thousands at once, which are read once."""
-        import numpy as np
-
-        if len(self._kept) + len(ids) > KEPT:
-            self._kept = {}
-        if len(ids) <= KEPT // 4:
-            there = np.flatnonzero(~np.isnan(rows[:, 0]))
-            self._kept.update((ids[at], rows[at]) for at in there.tolist())
-        return rows
 
     def _read(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         if threading.get_ident() == self._owner:

@@ -21,8 +21,7 @@ from contextlib import closing
 from ragvault.engines import Engines
 from ragvault.errors import EngineMissing, IndexUnusable
 from ragvault.models.load import same_model
-from ragvault.store.caches import KEYWORD
-from ragvault.store.catalogue import Catalogue
+from ragvault.store.catalogue import Catalogue, file_sizes
 from ragvault.update.keyword import prune_vocabulary, refresh_keyword
 from ragvault.update.notes import Report
 from ragvault.update.vectors import refresh_vectors, replaced_models
@@ -46,8 +45,8 @@ def compact_if_due(
             report.warn(missing)
             return
     if _drop_old_vectors(catalogue, before) + _drop_replaced(catalogue, engines, before):
-        catalogue.set_vacuum_due(True)
-    report.compact_due = due or catalogue.vacuum_due or catalogue.is_wasteful()
+        catalogue.set_facts(vacuum_due=True)
+    report.compact_due = due or catalogue.facts.vacuum_due or catalogue.is_wasteful
     if postpone or not report.compact_due:
         return
     try:
@@ -56,7 +55,7 @@ def compact_if_due(
         report.warn(error)
         return
     if due:
-        catalogue.set_compacted_revision(catalogue.revision)
+        catalogue.set_facts(compacted=catalogue.revision)
     report.compact_due = False
 
 
@@ -68,8 +67,8 @@ def compact_now(catalogue: Catalogue, engines: Engines) -> None:
     engines.drop_unused(catalogue)
     compact_caches(catalogue, engines)
     catalogue.drop_unused_vectors()
-    catalogue.set_vacuum_due(True)  # first: without removed passages nothing else shows it
-    catalogue.set_compacted_revision(catalogue.revision)
+    # First: without removed passages nothing else shows that something is due.
+    catalogue.set_facts(vacuum_due=True, compacted=catalogue.revision)
     catalogue.drop_removals(catalogue.revision)
     _vacuum(catalogue)
 
@@ -77,9 +76,9 @@ def compact_now(catalogue: Catalogue, engines: Engines) -> None:
 def _vacuum(catalogue: Catalogue) -> None:
     """Rewrite the catalogue's file; if a search still reads it, or this is stopped, the next run
     does it. Raises IndexUnusable."""
-    catalogue.set_vacuum_due(True)
+    catalogue.set_facts(vacuum_due=True)
     catalogue.vacuum()
-    catalogue.set_vacuum_due(False)
+    catalogue.set_facts(vacuum_due=False)
 
 
 def compact_caches(catalogue: Catalogue, engines: Engines) -> None:
@@ -97,7 +96,7 @@ def compact_caches(catalogue: Catalogue, engines: Engines) -> None:
 
 def _caches_due(catalogue: Catalogue, before: float) -> bool:
     """Whether caches are compacted now: much was removed, or long ago, or it costs little."""
-    since = catalogue.compacted_revision
+    since = catalogue.facts.compacted
     removed = len(catalogue.removed_since(since))
     if removed > MANY_REMOVED * catalogue.passage_count():
         return True
@@ -110,16 +109,16 @@ def _caches_due(catalogue: Catalogue, before: float) -> bool:
 
 def _rewritten_bytes(catalogue: Catalogue) -> int:
     """How much compacting writes: the catalogue and the keyword index, about."""
-    cache = catalogue.cache(KEYWORD)
-    keyword = sum(size for size, *_ in cache.files.values()) if cache else 0
-    return keyword + catalogue.file_bytes()
+    return catalogue.file_bytes + file_sizes(catalogue.folder).get("keyword", 0)
 
 
 def _drop_old_vectors(catalogue: Catalogue, before: float) -> int:
     """Delete the vectors of text that did not come back, and the record of its removal."""
-    dropped = catalogue.drop_unused_vectors(before)
-    compacted = catalogue.compacted_revision
-    catalogue.drop_removals(min(catalogue.removed_before(before), compacted))
+    facts = catalogue.facts
+    # Of vectors that were taken over, nobody knows when their texts were removed.
+    dropped = catalogue.drop_unused_vectors(None if facts.taken_over else before)
+    catalogue.set_facts(taken_over=False)
+    catalogue.drop_removals(min(catalogue.removed_before(before), facts.compacted))
     return dropped
 
 

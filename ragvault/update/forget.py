@@ -10,16 +10,17 @@ also one that names such a note, whose name the index no longer knows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ragvault.answer.note_lookup import NoSuchNote, find_notes
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError
 from ragvault.notes.ignore import ignore_line
 from ragvault.notes.walk import walk
-from ragvault.store import access
+from ragvault.store.access import forget_accesses, path_digest
 from ragvault.store.catalogue import Catalogue
 from ragvault.update.compact import compact_now
 from ragvault.update.graph import LinkGraph
@@ -51,14 +52,15 @@ def forget(root: Path, catalogue: Catalogue, engines: Engines, named: str | None
     removed = catalogue.removal_count()
     notes = _notes_named(root, catalogue, named, removed)
     ids = [catalogue.note_id(path) for path in notes]
-    passages = sum(len(catalogue.passages_of(path)) for path in notes)
+    passages = sum(map(len, catalogue.passage_ids_by_note(ids).values()))
     for path in notes:
         catalogue.remove(path)
-    catalogue.mark_forgotten(notes)
+    marks = {path_digest(path).hex() for path in notes}
+    catalogue.set_facts(
+        forgotten=catalogue.facts.forgotten | marks, last_run=_run_without(catalogue, notes)
+    )
     resolve_links(catalogue, engines.progress)
-    _forget_warnings(catalogue, notes)
-    access.forget_accesses(catalogue.folder, ids)
-    engines.drop_format_1_caches()
+    forget_accesses(catalogue.folder, notes)
     _update_caches(catalogue, engines)
     compact_now(catalogue, engines)
     return Forgotten(tuple(notes), passages, _still_there(root, engines, notes), removed)
@@ -83,13 +85,12 @@ def ignore_lines(notes: Sequence[str], named: str | None) -> list[str]:
     return [ignore_line(f"{folder}/")] if folder and all(inside) else list(map(ignore_line, notes))
 
 
-def _forget_warnings(catalogue: Catalogue, notes: Iterable[str]) -> None:
-    """Remove the last run's warnings about these notes."""
-    run = dict(catalogue.last_run())
-    before = run.get("warnings", ())
-    run["warnings"] = [line for line in before if not any(note in line for note in notes)]
-    if len(run["warnings"]) != len(before):
-        catalogue.set_last_run(run)
+def _run_without(catalogue: Catalogue, notes: Collection[str]) -> dict[str, Any]:
+    """The report of the last run, without its warnings about these notes."""
+    run = catalogue.facts.last_run
+    warnings = run.get("warnings", [])
+    kept = [line for line in warnings if not any(note in line for note in notes)]
+    return {**run, "warnings": kept} if warnings else run
 
 
 def _update_caches(catalogue: Catalogue, engines: Engines) -> None:

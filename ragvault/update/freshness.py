@@ -27,13 +27,12 @@ from ragvault.errors import VaultUnreadable
 
 if TYPE_CHECKING:
     from ragvault.config.settings import Config
-    from ragvault.notes.diff import FileStatus
     from ragvault.notes.walk import Walked
     from ragvault.store.catalogue import Catalogue
-    from ragvault.store.notes import StoredNote
-    from ragvault.types import File, Skipped
+    from ragvault.types import File, IndexedFile, Skipped
     from ragvault.update.prepare import Prepared
 
+Unusable = Callable[[str, "File | IndexedFile"], "Skipped | None"]
 State = Literal["same", "gone", "changed", "unreadable"]
 FEW_DOUBTFUL = 20  # files that `waiting` reads, because size and time cannot tell
 LINK = "it has become a link"  # a vault's folder: why it is not read
@@ -46,25 +45,21 @@ def recipe(config: Config) -> str:
     return blake2b(how, digest_size=8).hexdigest()
 
 
-def unusable(catalogue: Catalogue, recipe: str) -> Callable[[str, FileStatus], Skipped | None]:
-    """A function that has the reason why a file of this status is not tried again, if it is not.
+def unusable(catalogue: Catalogue, recipe: str) -> Unusable:
+    """Which files of this status are not tried again: a function that has the reason.
 
     Such a file was binary, or failed, when it was last tried with this recipe.
     """
-    known = catalogue.unusable_files()
-    if known.get("recipe") != recipe:
-        return lambda path, status: None
-    statuses, skipped = known["files"], {skip.path: skip for skip in catalogue.skipped()}
+    from ragvault.notes.diff import status_of
 
-    def reason(path: str, status: FileStatus) -> Skipped | None:
-        return skipped.get(path) if statuses.get(path) == status_list(status) else None
+    facts = catalogue.facts
+    known = facts.unusable if facts.unusable_recipe == recipe else {}
+    skipped = {skip.path: skip for skip in catalogue.skipped()} if known else {}
 
-    return reason
+    def skip_of(path: str, file: File | IndexedFile) -> Skipped | None:
+        return skipped.get(path) if known.get(path) == status_of(file) else None
 
-
-def status_list(status: FileStatus) -> list[int]:
-    """The status of a file, as `Catalogue.unusable_files` has it."""
-    return [status.size, status.mtime_ns, status.ctime_ns, status.inode]
+    return skip_of
 
 
 def folder_error(root: Path) -> OSError | None:
@@ -124,36 +119,31 @@ SAME = Comparison("same")
 
 def compare_note(root: Path, catalogue: Catalogue, config: Config, path: str) -> Comparison:
     """How the file of one note has changed since it was indexed."""
-    from ragvault.notes.diff import Known, is_doubtful
+    from ragvault.notes.diff import is_doubtful
     from ragvault.notes.read import seen_file
 
     try:
-        stored = catalogue.stored(path)
-    except KeyError:  # a writer has removed it since the search began
-        return Comparison("gone")
-    try:
-        status = os.lstat(root / stored.file.disk)
-    except (FileNotFoundError, NotADirectoryError):
-        return Comparison("gone")
+        disk = catalogue.stored(path).file.disk
+        status = os.lstat(root / disk)
+    except (KeyError, FileNotFoundError, NotADirectoryError):
+        return Comparison("gone")  # without a row: a writer has removed it since the search began
     except OSError:
         return Comparison("unreadable")
     if not stat.S_ISREG(status.st_mode):
         return Comparison("gone")
-    file, was = seen_file(path, stored.file.disk, status), stored.file
-    known = Known(was.size, was.mtime_ns, stored.digest, stored.indexed_ns, was.ctime_ns, was.inode)
+    file, known = seen_file(path, disk, status), catalogue.files([path])[path]
     if not is_doubtful(known, file):
         return SAME
     if unusable(catalogue, recipe(config))(path, file):
         return Comparison("unreadable")
-    return _read_again(root, stored, file, config)
+    return _read_again(root, known, file, config)
 
 
-def _read_again(root: Path, stored: StoredNote, file: File, config: Config) -> Comparison:
-    from ragvault.notes.read import BINARY, VANISHED, digest_of, stable_bytes
+def _read_again(root: Path, known: IndexedFile, file: File, config: Config) -> Comparison:
+    from ragvault.notes.read import BINARY, VANISHED, digest
     from ragvault.update.prepare import Prepared, prepare_for_search
 
-    got = stable_bytes(root, file, config.walk.max_bytes)
-    if isinstance(got, tuple) and digest_of(got[1]) == stored.digest:
+    if digest(root, file, config.walk.max_bytes) == known.digest:
         return SAME
     if file.size > READ_BYTES:
         return Comparison("unreadable")

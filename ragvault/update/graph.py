@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cached_property
-from multiprocessing.connection import Connection
+from functools import cached_property, partial
+from math import inf
 
 from ragvault.config import settings as config
 from ragvault.index import graph
@@ -27,7 +27,7 @@ from ragvault.index.graph import (
 from ragvault.ports import Progress
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.links import LinkStats
-from ragvault.update.workers import end_with_parent, starting_processes
+from ragvault.update.workers import Failure, end_idle_workers, run_job
 
 REGROUP = 0.01  # of the links changed: a watcher computes communities again
 MANY = 5_000  # ties: communities of fewer are found before a process has started
@@ -45,10 +45,10 @@ class LinkGraph:
         self.ties = graph.ties(self.edges, self.lists)
         self.paths = dict(catalogue.notes_since(0))
 
-    def update(self) -> int:
-        """Bring backlinks, lists and the communities of new notes up to date; how many changed."""
+    def update(self) -> None:
+        """Bring backlinks, lists and the communities of new notes up to date."""
         self.catalogue.set_link_lists(self.lists)
-        return self._store(graph.majority(self.ties, self._known()))
+        self._store(graph.majority(self.ties, self._known()))
 
     @cached_property
     def stamp(self) -> str:
@@ -56,7 +56,7 @@ class LinkGraph:
 
     def is_due(self, share: float) -> bool:
         """Whether at least this share of the links changed since communities were computed."""
-        if self.stamp == self.catalogue.communities_stamp:
+        if self.stamp == self.catalogue.facts.communities:
             return False
         return graph.share_changed(self.catalogue.ties(), self.ties) >= share
 
@@ -68,23 +68,22 @@ class LinkGraph:
         self._store(graph.numbered(found, self.paths, self._known()))
         # Last: a run that is stopped before must compute them again.
         self.catalogue.set_ties(self.ties)
-        self.catalogue.set_communities_stamp(self.stamp)
+        self.catalogue.set_facts(communities=self.stamp)
 
     def _known(self) -> dict[int, int]:
         known = self.catalogue.link_stats().items()
         return {note: place.community for note, place in known if place.community is not None}
 
-    def _store(self, groups: Mapping[int, int]) -> int:
+    def _store(self, groups: Mapping[int, int]) -> None:
         linked = backlinks(self.edges)
-        notes = sorted(linked.keys() | {note for pair in self.ties for note in pair})
-        return self.catalogue.set_link_stats(
+        self.catalogue.set_link_stats(
             {
                 note: LinkStats(
                     linked[note].notes if note in linked else 0,
                     linked[note].links if note in linked else 0,
                     groups.get(note),
                 )
-                for note in notes
+                for note in linked.keys() | {note for pair in self.ties for note in pair}
             }
         )
 
@@ -107,29 +106,10 @@ def _communities(
 ) -> list[set[str]]:
     """Large graphs in a process of their own: searches go on meanwhile, and it can be cancelled."""
     progress.step(STEP)
-    if len(ties) < MANY:
-        return graph.communities(ties, paths, settings)
-    from multiprocessing import get_context
-
-    context = get_context("spawn")
-    here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_send, args=(there, ties, paths, settings), daemon=True)
-    with starting_processes():
-        process.start()
-    try:
-        there.close()
-        while not here.poll(0.1):
-            progress.step(STEP)
-        found: list[set[str]] = here.recv()
-        return found
-    except EOFError:  # it was killed, or could not be started
-        return graph.communities(ties, paths, settings)
-    finally:
-        process.kill()
-        process.join()
-        here.close()
-
-
-def _send(there: Connection, ties: Ties, paths: Mapping[int, str], settings: config.Graph) -> None:
-    end_with_parent()
-    there.send(graph.communities(ties, paths, settings))
+    if len(ties) >= MANY:
+        job = partial(graph.communities, ties, paths, settings)
+        found = run_job(job, inf, lambda: progress.step(STEP))
+        end_idle_workers()  # the one that did it would keep its memory
+        if not isinstance(found, Failure):
+            return found
+    return graph.communities(ties, paths, settings)

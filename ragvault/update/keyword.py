@@ -14,7 +14,7 @@ changes it, so it is built again only when a share of the passages has changed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import cached_property, lru_cache, partial
 from itertools import islice
@@ -23,7 +23,7 @@ from typing import TypeVar
 
 from ragvault.config.settings import Keyword
 from ragvault.engines import Engines
-from ragvault.errors import refused
+from ragvault.errors import refusals
 from ragvault.index.keyword import choose_engine, keyword_recipe, lacks_tantivy, open_writer
 from ragvault.index.keyword.fields import Documents, note_words, passage_words
 from ragvault.index.vocabulary import choose, concepts, term_changes
@@ -39,24 +39,16 @@ from ragvault.ports import (
 from ragvault.store.caches import KEYWORD, Cache
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.files import close_files
-from ragvault.store.vectors import Chosen
 from ragvault.text.analyze import Analyzer
 from ragvault.text.fold import STOP_WORDS
-from ragvault.types import PassageText
 from ragvault.update.workers import Failure, run_jobs
 
 PAGE = 2_000  # passages read at a time
 MANY = 20_000  # passages whose words are found by workers: some seconds of work
 JOB = 64  # notes or passages of one job of a worker
-# Called with passages whose words are being indexed: an engine works in a thread of its own, and
-# what else these texts are needed for can be done meanwhile.
-WithPage = Callable[[Sequence[PassageText]], None]
 STEP = "indexing keywords"
 COMMIT = 20_000  # passages between two commits of a rebuild: what the writer holds in memory
 T = TypeVar("T")
-
-
-def _nothing(passages: Sequence[PassageText]) -> None: ...
 
 
 def update_keyword(
@@ -65,7 +57,6 @@ def update_keyword(
     progress: Progress | None = None,
     *,
     rebuild: bool = False,
-    with_page: WithPage = _nothing,
 ) -> bool:
     """Bring the keyword index up to date; returns whether it was rebuilt.
 
@@ -77,17 +68,15 @@ def update_keyword(
     if rebuild or cache is None or not can_update(catalogue, cache, wanted):
 
         def build(home: Path) -> None:
-            _write(home, wanted.engine, settings, catalogue, 0, progress, with_page)
+            _write(home, wanted.engine, settings, catalogue, 0, progress)
 
         catalogue.rebuild_cache(wanted, build)
         return True
     if cache.revision < wanted.revision:
         home = catalogue.cache_folder(cache)
-        try:
-            _write(home, cache.engine, settings, catalogue, cache.revision, progress, with_page)
-        except OSError as error:
-            raise refused(catalogue.folder, error) from error
-        catalogue.stamp_cache(cache._replace(revision=wanted.revision))
+        with refusals(catalogue.folder):
+            _write(home, cache.engine, settings, catalogue, cache.revision, progress)
+        catalogue.set_cache(cache._replace(revision=wanted.revision))
     return False
 
 
@@ -107,7 +96,7 @@ def _many(catalogue: Catalogue) -> int:
 def can_update(catalogue: Catalogue, cache: Cache, wanted: Cache) -> bool:
     """Whether the current index can take in what changed, instead of being rebuilt."""
     same = cache.recipe == wanted.recipe and cache.revision > 0
-    return same and catalogue.can_catch_up(catalogue.identity, cache.revision)
+    return same and catalogue.can_catch_up(cache.revision)
 
 
 def _write(
@@ -117,13 +106,12 @@ def _write(
     catalogue: Catalogue,
     since: int,
     progress: Progress,
-    with_page: WithPage,
 ) -> None:
     with closing(open_writer(home, engine, settings)) as writer, catalogue.snapshot():
         if since:
             writer.remove(catalogue.removed_notes_since(since), catalogue.removed_since(since))
         notes = [id_ for id_, _ in catalogue.notes_since(since)]
-        passages = [passage.id for passage in catalogue.passages_since(since)]
+        passages = catalogue.passages_since(since)
         many = len(passages) >= MANY
         made = _documents(catalogue, settings, notes, passages) if many else None
         for page in _pages(notes, PAGE):
@@ -131,7 +119,7 @@ def _write(
                 writer.add(islice(made, len(page)))
             else:
                 writer.put([note_words(head.id, head) for head in catalogue.heads(page)], [])
-        _put_passages(writer, catalogue, passages, made, since, progress, with_page)
+        _put_passages(writer, catalogue, passages, made, since, progress)
         writer.commit()
     close_files(home)
 
@@ -143,7 +131,6 @@ def _put_passages(
     made: Iterator[EngineDocument] | None,
     since: int,
     progress: Progress,
-    with_page: WithPage,
 ) -> None:
     done = 0
     for page in _pages(wanted, PAGE):
@@ -152,7 +139,6 @@ def _put_passages(
             writer.add(islice(made, len(texts)))
         else:
             writer.put([], [passage_words(p.id, p.note_id, p) for p in texts])
-        with_page(texts)
         done += len(page)
         if not since and done % COMMIT == 0:
             writer.commit()
@@ -205,24 +191,21 @@ def refresh_keyword(
     engines: Engines,
     *,
     rebuild: bool = False,
-    with_page: WithPage = _nothing,
 ) -> None:
     """Bring the keyword index up to date, and rebuild it where that is due or it is damaged."""
     settings, progress = engines.config.keyword, engines.progress
     rebuild = engines.must_rebuild(KEYWORD) or rebuild
     was = catalogue.cache(KEYWORD)
     try:
-        if not rebuild:
-            engines.check_cache(KEYWORD, catalogue)
-        rebuilt = update_keyword(
-            catalogue, settings, progress, rebuild=rebuild, with_page=with_page
-        )
+        if was is not None and not rebuild:
+            engines.keyword(catalogue).close()  # an index that cannot be opened is rebuilt
+        rebuilt = update_keyword(catalogue, settings, progress, rebuild=rebuild)
     except CacheBroken as broken:
         progress.info(f"keyword index: {broken}; rebuilding it")
-        rebuilt = update_keyword(catalogue, settings, progress, rebuild=True, with_page=with_page)
+        rebuilt = update_keyword(catalogue, settings, progress, rebuild=True)
     if rebuilt and lacks_tantivy(settings, _many(catalogue)):
         progress.info("tantivy would index and search this vault faster: pip install tantivy")
-    if rebuilt and (was is not None or catalogue.last_run()):
+    if rebuilt and (was is not None or catalogue.facts.last_run):
         engines.rebuilt.add(KEYWORD)
 
 
@@ -258,13 +241,11 @@ LAG = 0.02  # share of the passages that may change before the vocabulary is bui
 
 def vocabulary_is_due(catalogue: Catalogue, model: str) -> bool:
     """Whether enough has changed since the terms were chosen."""
-    last = catalogue.vocabulary_chosen()
-    if last.model != model:
+    last = catalogue.facts
+    if last.vocabulary_model != model:
         return True
-    if last.revision == catalogue.revision:
-        return False
-    added, now = len(catalogue.passages_since(last.revision)), catalogue.passage_count()
-    gone = last.passages + added - now
+    added, now = len(catalogue.passages_since(last.vocabulary_revision)), catalogue.passage_count()
+    gone = last.vocabulary_passages + added - now
     return added + gone > LAG * now
 
 
@@ -274,17 +255,19 @@ def build_vocabulary(
     """Choose the terms again and embed new ones; returns how many were new."""
     passages = catalogue.passage_count()
     known = concepts(index.words(), Analyzer(stemming).term_of, STOP_WORDS)
-    have, old = catalogue.terms(), catalogue.vocabulary_chosen().model
-    change = term_changes(choose(known, passages), have if old == embedder.name else ())
-    gone = change.forget if old == embedder.name else have
+    have, same = catalogue.terms(), catalogue.facts.vocabulary_model == embedder.name
+    change = term_changes(choose(known, passages), have if same else ())
     vectors = embedder.embed(change.embed, "passage")
-    now = Chosen(catalogue.revision, passages, embedder.name)
-    catalogue.change_vocabulary(now, change.embed, vectors, gone)
+    with catalogue.batch():
+        catalogue.change_terms(change.embed, vectors, change.forget if same else have)
+        catalogue.set_facts(
+            vocabulary_model=embedder.name,
+            vocabulary_revision=catalogue.revision,
+            vocabulary_passages=passages,
+        )
     return len(change.embed)
 
 
 def prune_vocabulary(catalogue: Catalogue, index: KeywordIndex) -> None:
     """Drop the terms that no passage has; `index` is the keyword index, compacted."""
-    gone = [term for term in catalogue.terms() if not index.holders(term)]
-    if gone:
-        catalogue.drop_terms(gone)
+    catalogue.drop_terms(term for term in catalogue.terms() if not index.holders(term))

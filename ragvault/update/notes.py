@@ -13,30 +13,29 @@ only ever read.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, TypeVar
+from typing import Any
 
 from ragvault.config.settings import Config
 from ragvault.errors import RagvaultError, VaultEmptied
 from ragvault.notes.dates import Daily, created_of, date_of, modified_of, read_daily_notes
-from ragvault.notes.diff import TICK_NS, Changes, FileStatus, Known, diff
+from ragvault.notes.diff import TICK_NS, Changes, diff, status_of
 from ragvault.notes.git_dates import GitDates, git_dates, head
-from ragvault.notes.read import BINARY, FAILED, Read, digest
+from ragvault.notes.read import BINARY, FAILED, digest
 from ragvault.notes.resolve import Resolver
 from ragvault.notes.walk import Walked
 from ragvault.ports import Progress
+from ragvault.store.access import move_access
 from ragvault.store.catalogue import Catalogue
-from ragvault.store.notes import IndexedFile
-from ragvault.text.printable import printable
-from ragvault.types import Date, File, Skipped
-from ragvault.update.freshness import recipe, status_list, unusable
-from ragvault.update.prepare import ToStore, prepare_again
+from ragvault.text.printable import printable, valid_unicode
+from ragvault.types import Date, Dates, File, Skipped
+from ragvault.update.freshness import Unusable, recipe, unusable
+from ragvault.update.prepare import ToStore
 
-T = TypeVar("T")
 COMMIT_EVERY = 64  # notes: a commit costs as much as storing ten of them
 
 
@@ -80,13 +79,6 @@ class Report:
 # --- What has changed ---
 
 
-class FileToRead(NamedTuple):
-    """A file to read. `was` is the path that its note had before, if it was moved."""
-
-    file: File
-    was: str | None
-
-
 @dataclass(frozen=True, slots=True)
 class NoteChanges:
     """Everything a run has to do to the notes of the catalogue."""
@@ -94,17 +86,16 @@ class NoteChanges:
     found: Walked
     walked: Walked  # `found` with files known to be unusable among the skipped ones
     changes: Changes
-    to_rechunk: Sequence[str]  # chunked with other settings, and not about to be read
-    status_unknown: Sequence[File]  # indexed before `ctime_ns` and `inode` were stored
+    to_rechunk: Sequence[File]  # chunked with other settings, and not changed
     dates: Dating
     recipe: str
     now_ns: int  # the clock before anything was looked at
 
-    def to_read(self) -> list[FileToRead]:
+    def to_read(self) -> list[File]:
         """The files to read, by path."""
-        sources = [FileToRead(file, None) for file in (*self.changes.added, *self.changes.changed)]
-        sources += [FileToRead(move.file, move.old) for move in self.changes.moved]
-        return sorted(sources, key=lambda source: source.file.path)
+        moved = (move.file for move in self.changes.moved)
+        files = (*self.changes.added, *self.changes.changed, *moved, *self.to_rechunk)
+        return sorted(files, key=lambda file: file.path)
 
 
 def compare(
@@ -121,39 +112,31 @@ def compare(
     Raises VaultEmptied where every note would be removed, unless that is allowed.
     """
     found = _with_others_skipped(catalogue, found)
-    seen, how, notes = catalogue.files(found.only), recipe(config), catalogue.note_count()
-    reason = unusable(catalogue, how)
-    walked = _without_unusable(found, seen, reason)
-    known = {
-        path: Known(
-            file.size, file.mtime_ns, file.digest, file.indexed_ns, file.ctime_ns, file.inode
-        )
-        for path, file in seen.items()
-    }
-
-    def failure(path: str, file: FileStatus) -> Skipped | None:
-        skip = reason(path, file)
-        return skip if skip and skip.reason == FAILED else None
+    # A name that is not valid Unicode is that of no stored note.
+    only = found.only and [path for path in found.only if path == valid_unicode(path)]
+    seen, how, notes = catalogue.files(only), recipe(config), catalogue.note_count()
+    skip_of = unusable(catalogue, how)
+    walked = _without_unusable(found, seen, skip_of)
 
     def digest_of(file: File) -> bytes | Skipped:
-        return failure(file.path, file) or digest(root, file, config.walk.max_bytes)
+        return skip_of(file.path, file) or digest(root, file, config.walk.max_bytes)
 
-    changes = diff(known, walked, digest_of)
+    changes = diff(seen, walked, digest_of)
     if not found.files and len(changes.removed) == notes > 0 and not allow_empty:
         raise VaultEmptied(root, notes)
     changes = replace(changes, unchanged=changes.unchanged + notes - len(seen))
-    dates = dating(root, config, last_head=catalogue.git_head, anything_new=bool(changes))
-    rest = _to_rechunk(seen, changes, how)
-    failed = [skip for path in rest if (skip := failure(path, seen[path]))]
-    if failed:
-        walked = replace(walked, skipped=(*walked.skipped, *failed))
-        rest = [path for path in rest if not failure(path, seen[path])]
-    unknown = [
+    last_head = catalogue.facts.git_head
+    dates = dating(root, config, last_head=last_head, anything_new=bool(changes))
+    changed = {file.path for file in changes.changed}
+    old = [
         file
         for file in walked.files
-        if file.ctime_ns and file.path in seen and not seen[file.path].ctime_ns
+        if file.path in seen and seen[file.path].recipe != how and file.path not in changed
     ]
-    return NoteChanges(found, walked, changes, rest, unknown, dates, how, now_ns)
+    failed = [skip for file in old if (skip := skip_of(file.path, file))]
+    walked = replace(walked, skipped=(*walked.skipped, *failed))
+    rest = [file for file in old if not skip_of(file.path, file)]
+    return NoteChanges(found, walked, changes, rest, dates, how, now_ns)
 
 
 def _with_others_skipped(catalogue: Catalogue, found: Walked) -> Walked:
@@ -163,13 +146,6 @@ def _with_others_skipped(catalogue: Catalogue, found: Walked) -> Walked:
     looked_at = {*map(printable, found.only), *(skip.path for skip in found.skipped)}
     others = (skip for skip in catalogue.skipped() if skip.path not in looked_at)
     return replace(found, skipped=(*found.skipped, *others))
-
-
-def _to_rechunk(seen: Mapping[str, IndexedFile], changes: Changes, wanted: str) -> list[str]:
-    """Notes that were chunked with other settings and are not about to be read anyway."""
-    gone = {*changes.removed, *(move.old for move in changes.moved)}
-    gone.update(file.path for file in changes.changed)
-    return sorted(path for path, file in seen.items() if file.recipe != wanted and path not in gone)
 
 
 # --- Storing ---
@@ -189,9 +165,6 @@ def store(
     """
     changes, dates = pending.changes, pending.dates
     unread = _store_read(catalogue, pending, prepared, progress, meanwhile)
-    unread += _rechunk(catalogue, pending, config, progress, meanwhile)
-    if pending.status_unknown:
-        catalogue.fill_in_status(pending.status_unknown)
     _touch(catalogue, changes, dates, pending.now_ns)
     for path in changes.removed:
         catalogue.remove(path)
@@ -199,7 +172,7 @@ def store(
     if list(report.skipped) != catalogue.skipped():
         catalogue.set_skipped(report.skipped)
     _remember_unusable(catalogue, pending, report.skipped)
-    catalogue.set_git_head(dates.git_head)
+    catalogue.set_facts(git_head=dates.git_head)
     return report
 
 
@@ -211,64 +184,28 @@ def _store_read(
     meanwhile: Callable[[], None],
 ) -> list[Skipped]:
     """Store each note as it is read; returns what could not be read."""
-    sources, skipped, done = pending.to_read(), [], 0
-    for some in _in_batches(zip(sources, prepared, strict=True)):
+    total, rest = len(pending.to_read()), iter(prepared)
+    before = {move.file.path: move.old for move in pending.changes.moved}
+    skipped: list[Skipped] = []
+    done = 0
+    while some := list(islice(rest, COMMIT_EVERY)):
         with catalogue.batch():
-            for source, found in some:
+            for found in some:
                 if isinstance(found, Skipped):
                     skipped.append(found)
-                else:
-                    when = pending.dates.of(found.file, found.properties)
-                    _put(catalogue, found, pending.recipe, when, source.was)
+                    continue
+                when, was = (
+                    pending.dates.of(found.file, found.properties),
+                    before.get(found.file.path),
+                )
+                note = found.rows, found.file, found.digest, when
+                catalogue.put(*note, indexed_ns=found.read_ns, recipe=pending.recipe, was=was)
+                if was is not None:
+                    move_access(catalogue.folder, was, found.file.path)
         done += len(some)
-        progress.step("reading notes", done, len(sources))
+        progress.step("reading notes", done, total)
         meanwhile()
     return skipped
-
-
-def _put(
-    catalogue: Catalogue, found: ToStore, recipe: str, when: Dates, was: str | None = None
-) -> None:
-    catalogue.put(
-        found.rows,
-        found.file,
-        found.digest,
-        indexed_ns=found.read_ns,
-        recipe=recipe,
-        was=was,
-        **when,
-    )
-
-
-def _rechunk(
-    catalogue: Catalogue,
-    pending: NoteChanges,
-    config: Config,
-    progress: Progress,
-    meanwhile: Callable[[], None],
-) -> list[Skipped]:
-    """Chunk notes again with other settings, from the stored text; they keep their dates.
-
-    Returns those that failed. They stay as they are.
-    """
-    failed, done = [], 0
-    for paths in _in_batches(pending.to_rechunk):
-        before = [(catalogue.note(path), catalogue.stored(path)) for path in paths]
-        texts = [
-            (Read(was.file, was.digest, note.text, note.encoding, ()), was.indexed_ns)
-            for note, was in before
-        ]
-        with catalogue.batch():
-            for (_, was), found in zip(before, prepare_again(texts, config), strict=True):
-                if isinstance(found, Skipped):
-                    failed.append(found)
-                else:
-                    when = Dates(date=was.date, created=was.created, modified=was.modified)
-                    _put(catalogue, found, pending.recipe, when)
-        done += len(paths)
-        progress.step("chunking notes again", done, len(pending.to_rechunk))
-        meanwhile()
-    return failed
 
 
 def _touch(catalogue: Catalogue, changes: Changes, dates: Dating, now_ns: int) -> None:
@@ -277,16 +214,16 @@ def _touch(catalogue: Catalogue, changes: Changes, dates: Dating, now_ns: int) -
     if dates.git.last:
         touched |= _redated(catalogue, dates, touched.keys())
     for path, file in sorted(touched.items()):
-        properties = catalogue.note(path).properties
-        catalogue.touch(file, indexed_ns=now_ns, **dates.of(file, properties))
+        (head,) = catalogue.heads([catalogue.note_id(path)])
+        catalogue.touch(file, dates.of(file, head.properties), indexed_ns=now_ns)
 
 
 def _redated(catalogue: Catalogue, dates: Dating, known: Iterable[str]) -> dict[str, File]:
     """Notes dated by git or by their file's time, whose last commit is another one now."""
     return {
         stored.file.path: stored.file
-        for stored in catalogue.all_stored()
-        if (was := stored.date or Date(-inf, "mtime")).source in ("git", "mtime")
+        for stored in catalogue.stored_notes()
+        if (was := stored.dates.date or Date(-inf, "mtime")).source in ("git", "mtime")
         and stored.file.path not in known
         and dates.git.last.get(stored.file.path, was.at) != was.at
     }
@@ -302,15 +239,9 @@ def resolve_links(catalogue: Catalogue, progress: Progress) -> int:
     if first is None:
         return catalogue.set_targets(())  # drops the names that no link uses
     progress.step("resolving links")
-    names = (_Named(path, aliases) for path, _, aliases in catalogue.names())
-    resolver = Resolver(names, catalogue.anchors)
+    resolver = Resolver(catalogue.names(), catalogue.anchors)
     every = chain([first], unresolved)
     return catalogue.set_targets((id_, resolver.resolve(path, link)) for id_, path, link in every)
-
-
-class _Named(NamedTuple):
-    path: str
-    aliases: tuple[str, ...]
 
 
 # --- The report ---
@@ -324,7 +255,7 @@ def _report(pending: NoteChanges, unread: Sequence[Skipped]) -> Report:
         moved=sum(move.file.path not in missed for move in changes.moved),
         touched=len(changes.touched),
         removed=len(changes.removed),
-        recut=sum(path not in missed for path in pending.to_rechunk),
+        recut=sum(file.path not in missed for file in pending.to_rechunk),
         unchanged=changes.unchanged,
         kept=len(changes.kept),
         skipped=tuple(
@@ -341,24 +272,10 @@ def remember_run(catalogue: Catalogue, report: Report) -> None:
     """Store what the run did, for `status`."""
     run = asdict(report) | {"ended": time.time()}
     del run["skipped"]
-    catalogue.set_last_run(run)
-
-
-def _in_batches(items: Iterable[T]) -> Iterator[list[T]]:
-    rest = iter(items)
-    while some := list(islice(rest, COMMIT_EVERY)):
-        yield some
+    catalogue.set_facts(last_run=run)
 
 
 # --- Dates ---
-
-
-class Dates(TypedDict):
-    """The dates of a note, as the catalogue takes them."""
-
-    date: Date | None
-    created: float | None
-    modified: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,11 +311,7 @@ def dating(root: Path, config: Config, *, last_head: str, anything_new: bool) ->
 # --- Unusable files: binary ones, and those that failed ---
 
 
-def _without_unusable(
-    walked: Walked,
-    notes: Container[str],
-    reason: Callable[[str, FileStatus], Skipped | None],
-) -> Walked:
+def _without_unusable(walked: Walked, notes: Container[str], skip_of: Unusable) -> Walked:
     """The walk, with the files that are known to be unusable among the skipped ones.
 
     A path that is a note in the catalogue stays, whatever the file is now.
@@ -406,10 +319,8 @@ def _without_unusable(
     skipped = {
         file.path: skip
         for file in walked.files
-        if file.path not in notes and (skip := reason(file.path, file))
+        if file.path not in notes and (skip := skip_of(file.path, file))
     }
-    if not skipped:
-        return walked
     files = tuple(file for file in walked.files if file.path not in skipped)
     return replace(walked, files=files, skipped=(*walked.skipped, *skipped.values()))
 
@@ -420,13 +331,12 @@ def _remember_unusable(
     """Store which files no run can use until they change, unless they may be changing now."""
     paths = {skip.path for skip in skipped if skip.reason in (BINARY, FAILED)}
     statuses = {
-        file.path: status_list(file)
+        file.path: status_of(file)
         for file in pending.found.files
         if file.path in paths and file.mtime_ns < pending.now_ns - TICK_NS
     }
-    only, before = pending.found.only, catalogue.unusable_files()
-    if only is not None and before.get("recipe") == pending.recipe:
-        others = before["files"].items()
+    only, before = pending.found.only, catalogue.facts
+    if only is not None and before.unusable_recipe == pending.recipe:
+        others = before.unusable.items()
         statuses |= {path: was for path, was in others if path in paths and path not in only}
-    known = {"recipe": pending.recipe, "files": statuses} if statuses else {}
-    catalogue.set_unusable_files(known)
+    catalogue.set_facts(unusable=statuses, unusable_recipe=pending.recipe if statuses else "")

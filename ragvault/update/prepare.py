@@ -3,8 +3,7 @@
     read -> parse -> chunk -> hash -> rows of the catalogue
 
 The outcome depends on the file and the settings alone, so workers (workers.py) prepare files, and
-one process stores them. A note that was prepared by another recipe (freshness.py) is chunked again,
-from the stored text.
+one process stores them. A note that was prepared by another recipe (freshness.py) is read again.
 
 No note can stop the others. One that cannot be parsed, or not within its time, becomes plain text
 with a warning. One that ends its worker, or of which no rows can be made, is skipped.
@@ -13,11 +12,11 @@ with a warning. One that ends its worker, or of which no rows can be made, is sk
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from ragvault.config.settings import Config
 from ragvault.models.embed import text_key
@@ -33,7 +32,6 @@ from ragvault.update.workers import Failure, Overrun, cpu_limit, run_job, run_jo
 NOTE_SECONDS = 4.0
 NOTE_CHARS = 5_000_000
 SEARCH_PATIENCE = 0.5  # seconds that a search waits for a changed file
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -66,18 +64,15 @@ class ToStore:
 
 def prepare(root: Path, file: File, config: Config) -> Prepared | Skipped:
     """Read, parse and chunk one file."""
-    now = time.time_ns()
+    read_ns = time.time_ns()
     found = read(root, file, config.walk.max_bytes)
-    return found if isinstance(found, Skipped) else parse_and_chunk(found, config, now)
-
-
-def parse_and_chunk(found: Read, config: Config, read_ns: int) -> Prepared | Skipped:
-    """Parse and chunk a text that was read already."""
-    path, seconds = found.file.path, NOTE_SECONDS * max(1.0, len(found.text) / NOTE_CHARS)
+    if isinstance(found, Skipped):
+        return found
+    seconds = NOTE_SECONDS * max(1.0, len(found.text) / NOTE_CHARS)
     try:
         with cpu_limit(seconds):
             note = parse(
-                path,
+                file.path,
                 found.text,
                 config.parse,
                 config.links,
@@ -90,16 +85,14 @@ def parse_and_chunk(found: Read, config: Config, read_ns: int) -> Prepared | Ski
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a parser in Rust that panics raises no Exception
-        problem = f"parsing it failed: {_name(error)}"
+        problem = f"parsing it failed: {str(error) or type(error).__name__}"
     warning = f"indexed as plain text, because {problem}"
     try:
         with cpu_limit(2 * seconds):
-            note = plain_note(path, found.text, found.encoding, (*found.warnings, warning))
+            note = plain_note(file.path, found.text, found.encoding, (*found.warnings, warning))
             return _chunked(note, found, config, read_ns)
     except Overrun:
-        return Skipped(path, FAILED, f"{problem}, and so did cutting it into passages")
-    except Exception as error:
-        return Skipped(path, FAILED, f"{problem}, and so did its plain text: {_name(error)}")
+        return Skipped(file.path, FAILED, f"{problem}, and so did cutting it into passages")
 
 
 def _chunked(note: Note, found: Read, config: Config, read_ns: int) -> Prepared:
@@ -109,29 +102,17 @@ def _chunked(note: Note, found: Read, config: Config, read_ns: int) -> Prepared:
     return Prepared(found.file, read_ns, found.digest, note, sections, passages, hashes)
 
 
-def _name(error: BaseException) -> str:
-    return str(error) or type(error).__name__
-
-
 # --- In workers ---
 
 
 def prepare_all(root: Path, files: Sequence[File], config: Config) -> Iterator[ToStore | Skipped]:
     """Prepare files in their order."""
-    found = run_jobs([partial(_to_store, prepare, root, file, config) for file in files])
+    found = run_jobs([partial(_to_store, root, file, config) for file in files])
     return (_or_skipped(file, each) for file, each in zip(files, found, strict=True))
 
 
-def prepare_again(texts: Sequence[tuple[Read, int]], config: Config) -> list[ToStore | Skipped]:
-    """Parse and chunk texts of the catalogue, each with the clock when its file was read."""
-    found = run_jobs([partial(_to_store, parse_and_chunk, text, config, at) for text, at in texts])
-    return [_or_skipped(text.file, each) for (text, _), each in zip(texts, found, strict=True)]
-
-
-def _to_store(
-    work: Callable[P, Prepared | Skipped], *args: P.args, **options: P.kwargs
-) -> ToStore | Skipped:
-    found = work(*args, **options)
+def _to_store(root: Path, file: File, config: Config) -> ToStore | Skipped:
+    found = prepare(root, file, config)
     if isinstance(found, Skipped):
         return found
     rows = note_rows(found.note, found.sections, found.passages, found.hashes)
@@ -141,10 +122,10 @@ def _to_store(
 def prepare_for_search(root: Path, file: File, config: Config) -> Prepared | Skipped:
     """Prepare a file that changed since it was indexed, unless a search would wait for it long."""
     job = partial(prepare, root, file, config)
-    return _or_skipped(file, run_job(job, patience=SEARCH_PATIENCE, tries=1))
+    return _or_skipped(file, run_job(job, SEARCH_PATIENCE))
 
 
 def _or_skipped(file: File, found: T | Skipped | Failure) -> T | Skipped:
     if isinstance(found, Failure):
-        return Skipped(file.path, FAILED, f"reading it {found.reason}")
+        return Skipped(file.path, FAILED, f"reading it {found}")
     return found

@@ -1,7 +1,7 @@
 """Recover: before a run, an index that lost its vault or is damaged is put right.
 
-    adopt_index        a vault that was renamed or moved keeps its index: nothing is embedded again
-    repair_catalogue   a damaged catalogue is replaced, with the vectors that can still be read
+    adopt_index         a vault that was renamed or moved keeps its index: nothing is embedded again
+    rebuild_catalogue   a catalogue that is damaged or of an older format is replaced
 
 An index belongs to the path of its vault. When a folder is indexed for the first time, and the
 folder of a known vault is gone, the two are compared by the content of some of their notes; where
@@ -20,15 +20,10 @@ from ragvault.notes.read import digest
 from ragvault.notes.walk import walk
 from ragvault.ports import Progress
 from ragvault.store import layout
-from ragvault.store.catalogue import Catalogue
+from ragvault.store.catalogue import OLD, Catalogue, drop_old, is_rebuilding, set_aside
+from ragvault.store.database import RebuildNeeded
 from ragvault.store.layout import KnownVault
 from ragvault.store.lock import WriterLock
-from ragvault.store.repair import (
-    find_damage,
-    is_repair_unfinished,
-    repair,
-    undo_unstarted_repair,
-)
 from ragvault.types import File
 from ragvault.update.freshness import is_gone
 
@@ -96,18 +91,31 @@ def _move_index(known: KnownVault, root: Path, folder: Path) -> bool:
     return True
 
 
-def repair_catalogue(folder: Path, progress: Progress, *, check: bool) -> None:
-    """Replace a damaged catalogue, or finish a repair that was stopped.
+def rebuild_catalogue(folder: Path, progress: Progress, *, check: bool) -> None:
+    """Make a new catalogue in place of a damaged one or one of an older format, with its vectors.
 
-    Only with `check`, which reads the whole file, is damage looked for.
+    The run that follows fills it from the vault. A rebuild that was stopped is finished. Only with
+    `check`, which reads the whole file, is damage looked for.
     """
-    undo_unstarted_repair(folder)
-    damage = find_damage(folder) if check else ""
-    if damage:
-        progress.info(f"{damage}; rebuilding it from the vault")
-    if damage or is_repair_unfinished(folder):
-        saved = repair(folder)
-        if saved:
-            progress.info(f"saved {saved:,} vectors; their texts are not embedded again")
-        else:
-            progress.info("none of its vectors could be saved; all notes are embedded again")
+    why = _fault(folder, check)
+    if why or not (folder / layout.CATALOGUE).exists():
+        set_aside(folder)
+    if not is_rebuilding(folder):
+        return
+    with Catalogue.open(folder, write=True) as catalogue:
+        saved = catalogue.take_over(folder / OLD)
+        catalogue.set_facts(taken_over=True)
+    drop_old(folder)
+    why = why or "the run that began to rebuild it was stopped"
+    progress.info(f"rebuilding the index from the vault, because {why}; {saved:,} vectors are kept")
+
+
+def _fault(folder: Path, check: bool) -> str:
+    """Why a catalogue has to be rebuilt; empty for one that is sound or missing."""
+    if not (folder / layout.CATALOGUE).exists():
+        return ""
+    try:
+        with Catalogue.open(folder, write=True) as catalogue:
+            return catalogue.check() if check else ""
+    except RebuildNeeded as error:
+        return error.why

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Literal
 from ragvault.config.schema import duration_seconds
 from ragvault.notes.walk import Walked, walk
 from ragvault.ports import NoProgress
+from ragvault.store.access import path_digest
 from ragvault.update.freshness import recipe, waiting
 
 if TYPE_CHECKING:
     from ragvault.config.settings import Config
     from ragvault.store.catalogue import Catalogue
-    from ragvault.store.notes import IndexedFile
+    from ragvault.types import IndexedFile
 
 MAX_FILES = 20
 # Of changed files, for each second of `search.update`. Whether it fits must be known before it
@@ -74,7 +75,7 @@ class PendingFiles:
 
     def are_few(self, time_left: UpdateTime) -> bool:
         """Whether a search can take them in within its time."""
-        if not self.waiting or time_left.left <= 0 or not self._catalogue.last_run():
+        if not self.waiting or time_left.left <= 0 or not self._catalogue.facts.last_run:
             return False
         wanted = recipe(self._config)
         if any(file.recipe != wanted for file in self._seen.values()):
@@ -85,22 +86,21 @@ class PendingFiles:
     @cached_property
     def walked(self) -> Walked:
         """The vault without the files that a search must not bring back."""
-        run = self._catalogue.last_run()
-        began_ns = (run["ended"] - run["seconds"]) * 1e9
+        facts = self._catalogue.facts
+        began_ns = (facts.last_run["ended"] - facts.last_run["seconds"]) * 1e9
         files = self._walked.files
-        gone = self._catalogue.was_forgotten
         kept = [
             file
             for file in files
-            if file.path in self._seen or (file.ctime_ns > began_ns and not gone(file.path))
+            if file.path in self._seen
+            or (file.ctime_ns > began_ns and path_digest(file.path).hex() not in facts.forgotten)
         ]
         return replace(self._walked, files=tuple(kept))
 
     @property
     def tier(self) -> Literal["keyword", "static"]:
         """How far this vault is indexed, up to static."""
-        models = (self._catalogue.tier_model(tier) for tier in ("full", "static"))
-        return "static" if any(models) else "keyword"
+        return "static" if self._catalogue.facts.models else "keyword"
 
     @cached_property
     def _seen(self) -> Mapping[str, IndexedFile]:

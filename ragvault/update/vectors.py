@@ -1,6 +1,6 @@
 """Update vectors: embed new passages, and rewrite vector files when enough has changed.
 
-    NewTexts         every text without a vector of a model gets one, stored in the catalogue
+    embed_all        every text without a vector of a model gets one, stored in the catalogue
     refresh_vectors  the vector file of a model is rewritten where that is due, or damaged
     use_model        searches use this model in its tier; the one before it is replaced
 
@@ -17,80 +17,56 @@ from math import inf
 
 from ragvault.config.settings import Vector
 from ragvault.engines import Engines
-from ragvault.models.embed import SLAB, embed_new, unrelated_cosine
+from ragvault.models.embed import embed_new, unrelated_cosine
 from ragvault.notes.chunk import embedding_text
 from ragvault.ports import CacheBroken, Embedder, Progress
 from ragvault.store.caches import Cache, vector_cache
 from ragvault.store.catalogue import Catalogue
-from ragvault.types import PassageText
 
 PAGE = 1024  # passages whose texts are read at a time
 
 
-class NewTexts:
-    """The passages without a vector of a model, or of the model `better`; embeds each text once.
+def embed_all(
+    catalogue: Catalogue,
+    embedder: Embedder,
+    progress: Progress,
+    step: str = "embedding",
+    *,
+    better: str = "",
+    slab: int = PAGE,
+    first_needed: bool = False,
+    after_page: Callable[[], None] = lambda: None,
+    until: float = inf,
+) -> int:
+    """Embed the passages without a vector of a model, or of the model `better`, each text once.
 
-    `first_needed`: those of notes that people are most likely to look for come first. A slab is
-    what is stored at once, and so what a crash can cost.
+    Ends early at the moment `until` (time.monotonic). A slab is what is stored at once, and so what
+    a crash can cost. `first_needed`: those of notes that people are most likely to look for come
+    first. Returns how many passages there were to embed.
     """
+    _use_again(catalogue, embedder.name)
+    passages = catalogue.unembedded(embedder.name, better)
+    if first_needed and passages:
+        passages = by_need(catalogue, passages)
+    seen: set[bytes] = set()
+    for start in range(0, len(passages), PAGE):
+        progress.step(step, start, len(passages))
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        embedder: Embedder,
-        better: str = "",
-        slab: int = SLAB,
-        *,
-        first_needed: bool = False,
-    ) -> None:
-        self._catalogue, self._embedder, self._slab = catalogue, embedder, slab
-        _use_again(catalogue, embedder.name)
-        passages = catalogue.unembedded(embedder.name, better)
-        self._waiting = dict.fromkeys(
-            by_need(catalogue, passages) if first_needed and passages else passages
-        )
-        self._seen: set[bytes] = set()
-        self.total = len(self._waiting)
+        def after_slab(done: int, _: int, start: int = start) -> None:
+            progress.step(step, start + done, len(passages))
+            if time.monotonic() >= until:
+                raise _TimeIsUp
 
-    def embed(
-        self,
-        passages: Iterable[PassageText],
-        after_slab: Callable[[int, int], None] = lambda done, total: None,
-    ) -> None:
-        """Embed those of these passages that are new."""
-        found = [each for each in passages if each.id in self._waiting]
-        texts = {each.hash: embedding_text(each) for each in found if each.hash not in self._seen}
-        self._seen.update(texts)
-        embed_new(self._catalogue, self._embedder, texts, slab=self._slab, progress=after_slab)
-        for each in found:
-            del self._waiting[each.id]
-
-    def embed_all(
-        self,
-        progress: Progress,
-        step: str = "embedding",
-        after_page: Callable[[], None] = lambda: None,
-        until: float = inf,
-    ) -> bool:
-        """Embed all that are left; False if the moment `until` (time.monotonic) came first."""
-        passages = list(self._waiting)
-        before = self.total - len(passages)
-        for start in range(0, len(passages), PAGE):
-            progress.step(step, before + start, self.total)
-
-            def after_slab(done: int, _: int, start: int = start) -> None:
-                progress.step(step, before + start + done, self.total)
-                if time.monotonic() >= until:
-                    raise _TimeIsUp
-
-            try:
-                texts = self._catalogue.passage_texts(passages[start : start + PAGE])
-                self.embed(texts, after_slab)
-            except _TimeIsUp:
-                after_page()
-                return False
+        page = catalogue.passage_texts(passages[start : start + PAGE])
+        texts = {each.hash: embedding_text(each) for each in page if each.hash not in seen}
+        seen.update(texts)
+        try:
+            embed_new(catalogue, embedder, texts, slab=slab, progress=after_slab)
+        except _TimeIsUp:
             after_page()
-        return True
+            break
+        after_page()
+    return len(passages)
 
 
 class _TimeIsUp(Exception):
@@ -176,7 +152,6 @@ def _is_due(
         # The few passages that wait for their better vector need no file.
         tail = catalogue.count_vectors_since(model, 0, 0)
         return tail > (SMALL_TAIL if better else 0)
-    catalogue.check_cache(cache, thorough=False)
     held = open_file(catalogue.cache_folder(cache), dim).ids
     unwanted = catalogue.gone(held, cache.revision)
     if better:
@@ -197,7 +172,6 @@ def refresh_vectors(
     rebuild = engines.must_rebuild(model) and catalogue.cache(vector_cache(model)) is not None
     try:
         if not rebuild:
-            engines.check_cache(vector_cache(model), catalogue)
             update_vectors(catalogue, model, settings, better, clean=clean)
     except CacheBroken as broken:
         engines.progress.info(f"vector index of {model}: {broken}; rebuilding it")
@@ -212,27 +186,29 @@ def refresh_vectors(
 
 def measure_unrelated(catalogue: Catalogue, embedder: Embedder) -> None:
     """Store, once for each model, which cosines say nothing (models/embed.py)."""
-    if catalogue.unrelated_cosine(embedder.name) is None:
-        catalogue.set_unrelated_cosine(embedder.name, unrelated_cosine(embedder))
+    known = catalogue.facts.unrelated
+    if embedder.name not in known:
+        cosine = unrelated_cosine(embedder)
+        catalogue.set_facts(unrelated={**known, embedder.name: cosine})
 
 
 def use_model(catalogue: Catalogue, tier: str, model: str) -> None:
     """Searches use this model in the tier from now on."""
-    before = catalogue.tier_model(tier)
-    if before and before != model:
-        catalogue.set_replaced_at(before, time.time())
-    catalogue.set_tier_model(tier, model)
+    facts = catalogue.facts
+    before, replaced = facts.models.get(tier), facts.replaced
+    if before not in (None, model):
+        replaced = {**replaced, before: time.time()}
+    catalogue.set_facts(models={**facts.models, tier: model}, replaced=replaced)
 
 
 def _use_again(catalogue: Catalogue, model: str) -> None:
     """A replaced model is in use again: keep its vectors."""
-    if catalogue.replaced_at(model):
-        catalogue.set_replaced_at(model, 0)
+    replaced = catalogue.facts.replaced
+    catalogue.set_facts(replaced={name: at for name, at in replaced.items() if name != model})
 
 
 def replaced_models(catalogue: Catalogue, before: float) -> list[str]:
-    """Models with vectors that were replaced before a moment, and are not used again."""
-    used = (catalogue.tier_model("full"), catalogue.tier_model("static"))
-    since = {model: catalogue.replaced_at(model) for model in catalogue.model_dims()}
-    gone = [model for model, when in since.items() if 0 < when < before]
-    return [model for model in gone if model not in used]
+    """Models that were replaced before a moment, and are not used again."""
+    facts = catalogue.facts
+    gone = [model for model, when in facts.replaced.items() if when < before]
+    return [model for model in gone if model not in facts.models.values()]

@@ -4,9 +4,9 @@
     run_job     the result of one job
     cpu_limit   in a worker: interrupts code that computes for too long
 
-A vault may come from anyone, and a parser may crash, hang or use up the memory. A worker that dies
-or gives no result in time is killed and replaced. The job is tried once more, because the worker
-may have died of something else, and then it counts as failed. Where processes cannot be started,
+A vault may come from anyone, and a parser may crash, hang or use up the memory. Workers get jobs in
+batches. One that dies or gives no result in time is killed, and its jobs are tried once more, each
+by itself: the one that ends its worker again counts as failed. Where processes cannot be started,
 jobs run in this process.
 
 One idle worker stays, because starting one takes a tenth of a second: a watcher needs it after
@@ -18,12 +18,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext, suppress
 from multiprocessing.connection import Connection
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -34,32 +34,32 @@ T = TypeVar("T")
 MANY = 400  # jobs: for fewer, starting several processes takes longer than they save
 BATCH = 32  # jobs a worker gets at a time
 AHEAD = 3  # batches a worker may be ahead of the caller, so that memory stays bounded
-TRIES = 2  # workers that a job may cost
-PATIENCE = 120.0  # seconds for one job: several times its CPU limit, for a busy machine
+PATIENCE = 120.0  # seconds for a batch or a job: many times what it takes, for a busy machine
 MAX_MEMORY = 4 << 30  # bytes of a worker's address space; a note of 5 MB takes 0.3 GB at most
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A job that has no result, and why."""
-
-    reason: str
+class Failure(Exception):
+    """A job has no result; the message completes "reading it …"."""
 
 
 class Overrun(BaseException):
     """A job has used more CPU time than `cpu_limit` allows. No `except Exception` catches it."""
 
 
-class _WorkerFailed(Exception):
-    """A worker died or gave no result in time; the message completes "reading it …"."""
-
-
 # --- Jobs ---
 
 
-def run_job(job: Callable[[], T], patience: float = PATIENCE, tries: int = TRIES) -> T | Failure:
-    """Run one job in a worker. A job has to be picklable, and so has its result."""
-    return _Run(patience, tries).results([job])[0]
+def run_job(
+    job: Callable[[], T], patience: float, meanwhile: Callable[[], None] = lambda: None
+) -> T | Failure:
+    """Run one job in a worker, once. A job has to be picklable, and so has its result.
+
+    `meanwhile` is called now and then, and may raise.
+    """
+    try:
+        return _in_worker([job], patience, meanwhile)[0]
+    except Failure as failed:
+        return failed
 
 
 def run_jobs(jobs: Sequence[Callable[[], T]]) -> Iterator[T | Failure]:
@@ -68,133 +68,111 @@ def run_jobs(jobs: Sequence[Callable[[], T]]) -> Iterator[T | Failure]:
         return
     from concurrent.futures import ThreadPoolExecutor
 
+    stopped = Event()
     batches = [jobs[i : i + BATCH] for i in range(0, len(jobs), BATCH)]
     workers = 1 if len(jobs) < MANY else min(os.cpu_count() or 1, 8)
-    run = _Run(PATIENCE, TRIES)
     under_way: deque[Future[list[Any]]] = deque()
-    # Each thread sends jobs to one worker and takes its results, while the caller stores others.
+    # Each thread sends batches to one worker and takes its results, while the caller stores others.
     threads = ThreadPoolExecutor(workers, "worker")
     try:
         for done in range(len(batches)):
             for batch in batches[done + len(under_way) : done + workers * AHEAD]:
-                under_way.append(threads.submit(run.results, batch))
+                under_way.append(threads.submit(_run_batch, batch, stopped))
             yield from under_way.popleft().result()
     finally:
-        run.stop()
+        stopped.set()
         threads.shutdown(wait=True, cancel_futures=True)
-        while len(idle_workers) > 1:
-            idle_workers.pop().end()
+        end_idle_workers(but=1)
 
 
-class _Run:
-    """Jobs of one caller, and the workers that run them now."""
+def _run_batch(jobs: Sequence[Callable[[], T]], stopped: Event) -> list[T | Failure]:
+    """The results of some jobs, until nobody waits for them any more."""
 
-    def __init__(self, patience: float, tries: int) -> None:
-        self.patience, self.tries = patience, tries
-        self._busy: set[Worker] = set()
-        self._lock, self._stopped = Lock(), False
+    def meanwhile() -> None:
+        if stopped.is_set():
+            raise Failure("was stopped")
 
-    def results(self, jobs: Sequence[Callable[[], T]]) -> list[T | Failure]:
-        """The results of some jobs; a job that ends its workers is a Failure."""
-        done: list[T | Failure] = []
-        tries = 0
-        while len(done) < len(jobs) and not self._stopped:
-            rest, before = jobs[len(done) :], len(done)
-            worker = _take_idle_worker() or start_worker()
-            if worker is None:
-                return [*done, *map(_result, rest)]
-            try:
-                with self._while_busy(worker):
-                    worker.send(rest)
-                    for _ in rest:  # those before one that fails must stay
-                        done.append(worker.receive(self.patience))  # noqa: PERF401
-            except _WorkerFailed as failed:
-                tries = tries + 1 if len(done) == before else 1
-                if tries == self.tries:
-                    done.append(Failure(str(failed)))
-                    tries = 0
-        return done
+    try:
+        return _in_worker(jobs, PATIENCE, meanwhile)
+    except Failure:
+        return [run_job(job, PATIENCE, meanwhile) for job in jobs]
 
-    @contextmanager
-    def _while_busy(self, worker: Worker) -> Iterator[None]:
-        with self._lock:
-            self._busy.add(worker)
-            if self._stopped:
-                worker.process.kill()
-        try:
-            yield
-        except BaseException:
-            worker.end()
-            raise
-        else:
-            idle_workers.append(worker)
-        finally:
-            with self._lock:
-                self._busy.discard(worker)
 
-    def stop(self) -> None:
-        """Kill the workers that are busy: nobody waits for their results any more."""
-        with self._lock:
-            self._stopped = True
-            for worker in self._busy:
-                worker.process.kill()
+def _in_worker(
+    jobs: Sequence[Callable[[], T]], patience: float, meanwhile: Callable[[], None]
+) -> list[T | Failure]:
+    meanwhile()
+    worker = _take_idle_worker() or _start_worker()
+    if worker is None:
+        return list(map(_result, jobs))
+    try:
+        found = worker.run(jobs, patience, meanwhile)
+    except BaseException:
+        worker.end()
+        raise
+    idle_workers.append(worker)
+    return found
 
 
 # --- Workers, seen from the process that starts them ---
 
 
 class Worker:
-    """A process that runs jobs one after the other. Raises OSError if it cannot be started."""
+    """A process that runs jobs. Raises OSError, ImportError or Failure if it cannot start."""
 
     def __init__(self) -> None:
         from multiprocessing import get_context
 
         context = get_context("spawn")
-        self.connection, there = context.Pipe()
+        self._connection, there = context.Pipe()
         self.process = context.Process(target=serve_jobs, args=(there,), daemon=True)
+        with starting_processes():
+            self.process.start()
+        there.close()
         try:
-            with starting_processes():
-                self.process.start()
+            self.run([], PATIENCE, lambda: None)  # starting takes none of the first job's time
         except BaseException:
-            self.connection.close()
+            self.end()
             raise
-        finally:
-            there.close()
 
-    def send(self, jobs: Sequence[Callable[[], object]]) -> None:
-        """Start jobs; `receive` has the result of each, in their order."""
+    def run(
+        self, jobs: Sequence[Callable[[], T]], patience: float, meanwhile: Callable[[], None]
+    ) -> list[T | Failure]:
+        """The results of jobs. Raises Failure if the process dies or takes too long."""
+        until = time.monotonic() + patience
         try:
-            self.connection.send(jobs)
-        except OSError:
-            raise _WorkerFailed(self._death()) from None
-
-    def receive(self, patience: float) -> Any:
-        """The next message of the process. Raises _WorkerFailed if it dies or takes too long."""
-        try:
-            if self.connection.poll(patience):
-                return self.connection.recv()
+            self._connection.send(jobs)
+            while not self._connection.poll(min(0.1, patience)):
+                meanwhile()
+                if time.monotonic() > until:
+                    raise Failure(f"took longer than {patience:g} s")
+            found: list[T | Failure] = self._connection.recv()
+            return found
         except (EOFError, OSError):
-            raise _WorkerFailed(self._death()) from None
-        raise _WorkerFailed(f"took longer than {patience:g} s")
-
-    def _death(self) -> str:
-        self.process.join(1)
-        code = self.process.exitcode
-        how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-        return f"ended the process that read it ({how})"
+            self.process.join(1)
+            code = self.process.exitcode
+            how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+            raise Failure(f"ended the process that read it ({how})") from None
 
     def end(self) -> None:
         self.process.kill()
         self.process.join()
-        self.connection.close()
+        self._connection.close()
 
 
 idle_workers: list[Worker] = []
 
 
+def end_idle_workers(but: int = 0) -> None:
+    """End the workers that have nothing to do, except so many."""
+    while len(idle_workers) > but:
+        with suppress(IndexError):  # another thread has taken the last one
+            idle_workers.pop().end()
+
+
 def _take_idle_worker() -> Worker | None:
-    with suppress(IndexError):  # another thread has taken the last one
-        while True:
+    while idle_workers:
+        with suppress(IndexError):
             worker = idle_workers.pop()
             if worker.process.is_alive():
                 return worker
@@ -202,41 +180,35 @@ def _take_idle_worker() -> Worker | None:
     return None
 
 
-def start_worker() -> Worker | None:
-    """A new worker that is ready; None where processes cannot be started."""
+def _start_worker() -> Worker | None:
+    """A new worker; None where processes cannot be started."""
     try:
-        worker = Worker()
-    except (OSError, ImportError):
+        return Worker()
+    except (OSError, ImportError, Failure):
         return None
-    try:
-        worker.receive(PATIENCE)
-    except _WorkerFailed:
-        worker.end()
-        return None
-    return worker
 
 
 # --- Workers, seen from inside ---
 
 
 def serve_jobs(connection: Connection) -> None:
-    """Run every job that comes through the connection, until the parent closes it."""
-    end_with_parent()
+    """Run every batch that comes through the connection, until the parent closes it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A killed parent cannot stop its workers, and one that computes would not notice by itself.
+    Thread(target=_wait_for_parent, name="end with parent", daemon=True).start()
     _limit_memory()
     if hasattr(signal, "setitimer"):  # not on Windows
         signal.signal(signal.SIGPROF, _overrun)
     with suppress(EOFError, OSError, MemoryError):
-        connection.send("ready")
         while True:
-            for job in connection.recv():
-                connection.send(_result(job))
+            connection.send([_result(job) for job in connection.recv()])
 
 
 def _result(job: Callable[[], T]) -> T | Failure:
     try:
         return job()
     except Exception as error:
-        return Failure(f"failed: {error or type(error).__name__}")
+        return Failure(f"failed: {str(error) or type(error).__name__}")
 
 
 def _overrun(*_: object) -> None:
@@ -275,27 +247,31 @@ def _limit_memory() -> None:
 
 # --- Child processes ---
 
-
-@contextmanager
-def starting_processes() -> Iterator[None]:
-    """Start processes in here: they ignore Ctrl-C and do not import the program's own script."""
-    with _starting, _ignoring_ctrl_c(), _without_main():
-        yield
-
-
 _starting = Lock()  # two threads that change `__main__` would not both restore it
 
 
 @contextmanager
-def _ignoring_ctrl_c() -> Iterator[None]:
-    """A process started in here ignores Ctrl-C from its first instruction on.
+def starting_processes() -> Iterator[None]:
+    """Start processes in here: they ignore Ctrl-C and do not import the program's own script.
 
-    Until it has imported what it needs it could not ignore one itself, and would die of it with a
-    traceback. This process receives the Ctrl-C when the block ends.
+    A script that indexes a vault in its first lines would otherwise begin again in each of them.
+    Until a process has imported what it needs it cannot ignore Ctrl-C, and would die of it with a
+    traceback; this process receives the Ctrl-C when the block ends.
     """
-    if not hasattr(signal, "pthread_sigmask"):  # on Windows
-        yield
-        return
+    main = sys.modules["__main__"]
+    hidden = {name: getattr(main, name, None) for name in ("__file__", "__spec__")}
+    with _starting, _without_ctrl_c() if hasattr(signal, "pthread_sigmask") else nullcontext():
+        try:
+            for name in hidden:
+                setattr(main, name, None)
+            yield
+        finally:
+            for name, value in hidden.items():
+                setattr(main, name, value)
+
+
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
     from multiprocessing import resource_tracker
 
     resource_tracker.ensure_running()  # starting it would end the blocking
@@ -304,33 +280,6 @@ def _ignoring_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _without_main() -> Iterator[None]:
-    """Start processes that do not import the program's own script, of which they need nothing.
-
-    A script that indexes a vault in its first lines would otherwise begin again in each of them.
-    """
-    main = sys.modules["__main__"]
-    hidden = {name: getattr(main, name, None) for name in ("__file__", "__spec__")}
-    for name in hidden:
-        setattr(main, name, None)
-    try:
-        yield
-    finally:
-        for name, value in hidden.items():
-            setattr(main, name, value)
-
-
-def end_with_parent() -> None:
-    """Call first in a child process: ignore Ctrl-C, and end when the parent process does.
-
-    A killed parent could not stop its children, and a pool's processes hold both ends of their
-    queue, so they do not notice by themselves.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_wait_for_parent, name="end with parent", daemon=True).start()
 
 
 def _wait_for_parent() -> None:

@@ -23,6 +23,7 @@ from ragvault.evaluate.probes import (
     without_links,
 )
 from ragvault.evaluate.questions import read_questions, write_questions
+from ragvault.ports import NameRow
 from ragvault.query.understand import understand
 from ragvault.vault import Vault
 
@@ -166,8 +167,8 @@ def test_a_link_is_masked_and_its_neighbours_keep_their_words():
 
 
 def test_a_link_may_leave_out_folders_and_must_mean_one_note():
-    names = [("a/b/c.md", "c", ("sea",)), ("x/c.md", "c", ()), ("a/d.md", "d", ())]
-    known = notes_by_name(names)
+    names = [("a/b/c.md", ("sea",)), ("x/c.md", ()), ("a/d.md", ())]
+    known = notes_by_name([NameRow(0, path, "", aliases) for path, aliases in names])
     assert known["b/c"] == known["a/b/c"] == known["sea"] == "a/b/c.md"
     assert known["d"] == "a/d.md"
     assert "c" not in known

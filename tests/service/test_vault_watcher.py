@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import threading
@@ -352,10 +351,7 @@ def test_a_vault_that_is_away_does_not_keep_another_from_its_vectors(two_vaults)
         thread.join()
 
 
-@pytest.mark.parametrize("remembered", [True, False])
-def test_a_static_vault_gets_no_full_vector_from_a_watcher_or_a_search(
-    tmp_path, monkeypatch, remembered
-):
+def test_a_static_vault_gets_no_full_vector_from_a_watcher_or_a_search(tmp_path, monkeypatch):
     for name, value in {**SMALL, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("RAGVAULT_MODELS__STATIC", "other")
@@ -368,9 +364,6 @@ def test_a_static_vault_gets_no_full_vector_from_a_watcher_or_a_search(
     write(root, {"old.md": "An okapi."})
     vault = Vault.open(root)
     vault.index("static")
-    if not remembered:
-        card = json.loads((vault.folder / "vault.json").read_text())
-        (vault.folder / "vault.json").write_text(json.dumps({**card, "tier": ""}))
     write(root, {"searched.md": "A quokka."})
     assert [each.note for each in vault.search('"quokka"').results] == ["searched.md"]
 

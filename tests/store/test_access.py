@@ -46,38 +46,51 @@ def type_(vault: Vault, *args: str) -> None:
     assert answer_search(ask, around).code == 0
 
 
-def test_each_recording_counts_once_more_and_is_a_revision(tmp_path):
-    access.record_accesses(tmp_path, "me", [1, 2, 2], 10.0)
-    access.record_accesses(tmp_path, "me", [2], 20.0)
-    known = access.read_accesses(tmp_path, "me")
-
-    assert (known.revision, known.count(1), known.count(2), known.count(3)) == (2, 1, 2, 0)
-    assert known.lately() == [2, 1]
+def opened(folder: Path) -> dict[str, tuple[int, float]]:
+    """What was recorded of three notes."""
+    known = access.read_accesses(folder)
+    names = {access.path_digest(name): name for name in ("a.md", "b.md", "c.md")}
+    return {names[digest]: times for digest, times in known.items()}
 
 
-def test_what_was_recorded_of_another_catalogue_counts_for_nobody(tmp_path):
-    access.record_accesses(tmp_path, "old", [1, 2], 10.0)
-    assert access.read_accesses(tmp_path, "new").notes == {}
+def test_each_recording_counts_once_more(tmp_path):
+    access.record_accesses(tmp_path, ["a.md", "b.md", "b.md"], 10.0)
+    access.record_accesses(tmp_path, ["b.md"], 20.0)
 
-    access.record_accesses(tmp_path, "new", [2], 20.0)
-    assert access.read_accesses(tmp_path, "new").notes == {2: (1, 20.0)}
+    assert opened(tmp_path) == {"a.md": (1, 10.0), "b.md": (2, 20.0)}
+
+
+def test_no_name_of_a_note_is_stored(tmp_path):
+    access.record_accesses(tmp_path, ["quokka.md"], 10.0)
+
+    assert b"quokka" not in (tmp_path / access.FILE).read_bytes()
+
+
+def test_a_count_goes_with_a_note_that_is_moved(tmp_path):
+    access.move_access(tmp_path, "a.md", "b.md")
+    assert list(tmp_path.iterdir()) == []
+    access.record_accesses(tmp_path, ["a.md", "b.md"], 10.0)
+    access.move_access(tmp_path, "a.md", "b.md")  # over another
+    access.move_access(tmp_path, "b.md", "c.md")
+
+    assert opened(tmp_path) == {"c.md": (1, 10.0)}
 
 
 def test_reading_what_is_not_there_makes_no_file(tmp_path):
-    assert access.read_accesses(tmp_path, "me") == access.Accesses()
-    access.forget_accesses(tmp_path, [1])
+    assert access.read_accesses(tmp_path) == {}
+    access.forget_accesses(tmp_path, ["a.md"])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_file_is_its_owners_alone(tmp_path):
-    access.record_accesses(tmp_path, "me", [1], 10.0)
+    access.record_accesses(tmp_path, ["a.md"], 10.0)
     assert (tmp_path / access.FILE).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_damaged_file_says_what_may_be_done_with_it(tmp_path):
     (tmp_path / access.FILE).write_bytes(b"no database" * 100)
     with pytest.raises(IndexUnusable) as raised:
-        access.read_accesses(tmp_path, "me")
+        access.read_accesses(tmp_path)
     assert raised.value.fix.startswith("delete ")
 
 
@@ -100,11 +113,8 @@ def test_a_search_goes_on_without_a_damaged_file_and_says_so(vault):
 )
 def test_only_what_is_handed_over_is_counted_and_only_where_it_is_wanted(vault, args, counted):
     type_(vault, *args)
-    with vault.catalogue() as catalogue:
-        known = access.read_accesses(vault.folder, catalogue.identity)
-        gluten = catalogue.note_id("Gluten.md")
-
-    assert known.count(gluten) == counted
+    known = access.read_accesses(vault.folder)
+    assert known.get(access.path_digest("Gluten.md"), (0, 0))[0] == counted
     assert (vault.folder / access.FILE).exists() == bool(counted)
 
 
@@ -118,9 +128,9 @@ def test_a_vault_may_not_ask_to_record(vault):
 
 
 def test_what_was_opened_is_a_boost_a_list_and_a_window(vault):
+    access.record_accesses(vault.folder, ["Staling.md"], 10.0)
     with vault.catalogue() as catalogue:
         staling = catalogue.note_id("Staling.md")
-        access.record_accesses(vault.folder, catalogue.identity, [staling], 10.0)
 
     boosted = ask(vault, "starch", "boost.access.enabled=true")
     found = next(each for each in boosted.results if each.note.id == staling)
@@ -136,9 +146,7 @@ def test_what_was_opened_is_a_boost_a_list_and_a_window(vault):
 
 def test_what_lies_outside_of_the_window_is_lost_from_the_best_and_not_replaced(vault):
     """As the seed has it: so many keyword hits of all notes, and then those in the window."""
-    with vault.catalogue() as catalogue:
-        staling = catalogue.note_id("Staling.md")
-        access.record_accesses(vault.folder, catalogue.identity, [staling], 10.0)
+    access.record_accesses(vault.folder, ["Staling.md"], 10.0)
     window = ("retrieve.window=1", "retrieve.outside=drop", 'retrieve.legs=["keyword"]')
     window = (*window, "retrieve.fill=off")  # the leg's own ranks
 
@@ -148,11 +156,19 @@ def test_what_lies_outside_of_the_window_is_lost_from_the_best_and_not_replaced(
     assert ask(vault, "gluten starch", *window, *first, "limit.n=20").results == ()
 
 
+def test_counts_outlive_a_move_and_a_catalogue_that_is_made_again(vault):
+    access.record_accesses(vault.folder, ["Staling.md"], 10.0)
+    (vault.root / "Staling.md").rename(vault.root / "Stale.md")
+    vault.index("keyword")
+    (vault.folder / "catalogue.sqlite").write_bytes(b"no database" * 100)
+    vault.index("keyword", rebuild=True)
+
+    found = ask(vault, "starch", "boost.access.enabled=true").results
+    assert {each.note.path for each in found if each.note.access} == {"Stale.md"}
+
+
 def test_a_forgotten_note_is_forgotten_here_too(vault):
-    with vault.catalogue() as catalogue:
-        staling = catalogue.note_id("Staling.md")
-        access.record_accesses(vault.folder, catalogue.identity, [staling, staling + 1000], 10.0)
-        identity = catalogue.identity
+    access.record_accesses(vault.folder, ["Staling.md", "elsewhere.md"], 10.0)
     vault.forget("Staling.md")
 
-    assert set(access.read_accesses(vault.folder, identity).notes) == {staling + 1000}
+    assert set(access.read_accesses(vault.folder)) == {access.path_digest("elsewhere.md")}

@@ -68,9 +68,9 @@ def test_a_killed_writer_leaves_every_note_wholly_old_or_wholly_new(tmp_path, ho
         killed_writer(tmp_path, turn * 10_000, how, chance.uniform(0.0, 0.12))
         with Catalogue.open(tmp_path, write=turn % 2 == 1) as catalogue:
             assert catalogue._db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-            for path, stem, _ in catalogue.names():
+            for path in catalogue.files():
                 found = catalogue.note(path)
-                wanted = version(int(stem), int(found.title.split()[1]))
+                wanted = version(int(path.removesuffix(".md")), int(found.title.split()[1]))
                 assert found == wanted
                 assert [c.text for c in passages(catalogue, path)] == wanted.text.split("\n")
                 assert catalogue.anchors(path)[0] == wanted.headings

@@ -16,32 +16,26 @@ from store_builders import passages as stored_passages
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.notes import note_rows
 from ragvault.text.spans import back, cut
-from ragvault.types import Date, File, Heading, Link, Note, Passage, Section
+from ragvault.types import File, Heading, Link, Note, Passage, Section
 
-# Half a surrogate pair and NUL are what SQLite and JSON like least.
-words = st.text(st.sampled_from("abÄ\u0308é笔😀\ud800\x00\n\"'/\\ "), max_size=8)
+# Neither half a surrogate pair nor NUL: the walk and the readers of notes let none of them through.
+words = st.text(st.sampled_from("abÄ\u0308é笔😀\n\"'/\\ "), max_size=8)
 names = st.tuples(words).map(lambda parts: parts[0] + ".md")
-langs = st.text(st.sampled_from("abÄé笔😀\ud800\x00\"'/\\"), min_size=1, max_size=8)
+langs = st.text(st.sampled_from("abÄé笔😀\"'/\\"), min_size=1, max_size=8)
 tuples = st.lists(words, max_size=3).map(tuple)
 numbers = st.integers(0, 10**6)
 scalars = st.one_of(
     st.none(),
     st.booleans(),
-    st.integers(),
+    st.integers(-(10**18), 10**18),
     st.floats(allow_nan=False),
     words,
     st.dates(date(1, 1, 1)),
     st.datetimes(datetime(1, 1, 2), timezones=st.sampled_from([None, timezone.utc])),
-    st.binary(max_size=4),
 )
-values = st.recursive(
+values = st.recursive(  # all that frontmatter and Dataview fields can have
     scalars,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(st.one_of(words, st.just("!"), st.integers(), st.dates()), inner),
-        st.frozensets(scalars, max_size=3),
-        st.tuples(inner, inner),
-    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(words, inner)),
     max_leaves=6,
 )
 
@@ -60,7 +54,7 @@ def spans(draw, size):
 
 @st.composite
 def notes(draw):
-    text = draw(st.text(st.sampled_from("ab\n笔\ud800%"), max_size=40))
+    text = draw(st.text(st.sampled_from("ab\n笔%"), max_size=40))
     headings = st.builds(Heading, words, st.integers(1, 6), numbers, numbers, tuples)
     kinds, forms = st.sampled_from(["link", "embed", "property"]), st.sampled_from(["wiki"])
     links = st.builds(Link, kinds, forms, words, tuples, words, numbers, numbers)
@@ -112,12 +106,22 @@ def test_what_is_put_is_what_is_read(data):
     rows = note_rows(given_note, given_sections, given_passages, hashes)
 
     with fresh() as catalogue:
-        note_id = catalogue.put(rows, given_file, b"d", **dates(), recipe="r")
+        note_id = catalogue.put(rows, given_file, b"d", dates(), indexed_ns=7, recipe="r")
 
         assert catalogue.note(given_note.path) == given_note
-        assert catalogue.sections(given_note.path) == given_sections
-        assert stored_passages(catalogue, given_note.path) == given_passages
-        assert [p.hash for p in catalogue.passages_of(given_note.path)] == hashes
+        for section in given_sections:
+            assert catalogue.sections_near(note_id, section.ordinal)[section.ordinal] == section
+        read = stored_passages(catalogue, given_note.path)
+        assert [(p.text, p.headings, p.subheadings, p.kind) for p in read] == [
+            (p.text, p.headings, p.subheadings, p.kind) for p in given_passages
+        ]
+        assert [(set(p.lang), set(p.has), p.hash) for p in read] == [
+            (p.lang, p.has, key) for p, key in zip(given_passages, hashes, strict=True)
+        ]
+        places = catalogue.places([passage.id for passage in read])
+        assert [(p.ordinal, p.section, p.lines, p.span, p.overlap) for p in places] == [
+            (p.ordinal, p.section, p.lines, (p.start, p.end), p.overlap) for p in given_passages
+        ]
         assert catalogue.stored(given_note.path).file == given_file
         assert catalogue.text(note_id) == given_note.text
         assert [found for found, _ in catalogue.outgoing(given_note.path)] == [*given_note.links]
@@ -158,7 +162,7 @@ def take(catalogue, state, step):
         put(catalogue, moved, mtime_ns=9, at=9.0, was=what)
         state[how] = (moved, 9)
     elif do == "touch" and what in state:
-        catalogue.touch(file(what, how), **dates(float(how)))
+        catalogue.touch(file(what, how), dates(float(how)), indexed_ns=7)
         state[what] = (state[what][0], how)
     elif do == "remove":
         assert catalogue.remove(what) == (state.pop(what, None) is not None)
@@ -166,26 +170,35 @@ def take(catalogue, state, step):
         look_up(catalogue)
 
 
+def ids_of(catalogue, path):
+    return catalogue.passage_ids_of(catalogue.note_id(path))
+
+
+def texts_since(catalogue, revision):
+    found = catalogue.passage_texts(catalogue.passages_since(revision))
+    return {passage.id: passage.hash for passage in found}
+
+
 def view(catalogue):
     """Everything a reader can see, without ids and revisions."""
-    stored = [replace(s, id=0, revision=0) for s in catalogue.all_stored()]
+    stored = [replace(s, id=0) for s in catalogue.stored_notes()]
     found = {s.file.path: s for s in stored}
-    by_id = {s.id: s.file.path for s in catalogue.all_stored()}
-    ask = ("note", "sections", "outgoing", "incoming", "anchors")
+    by_id = {s.id: s.file.path for s in catalogue.stored_notes()}
+    ask = ("note", "outgoing", "incoming", "anchors")
     parts = {p: [getattr(catalogue, name)(p) for name in ask] for p in found}
-    passages = {p: stored_passages(catalogue, p) for p in found}
-    hashes = {p: [passage.hash for passage in catalogue.passages_of(p)] for p in found}
-    edges = [(by_id[e.source], by_id[e.target], *e[2:]) for e in catalogue.link_rows()]
+    passages = {p: [c[2:] for c in stored_passages(catalogue, p)] for p in found}
+    places = {p: sorted(c[2:] for c in catalogue.places(ids_of(catalogue, p))) for p in found}
+    edges = [(by_id[e[0]], by_id[e[1]], *e[2:]) for e in catalogue.link_rows()]
     counts = replace(catalogue.counts(), bytes={}, revision=0)
     edges.sort(key=repr)
     return (
         found,
         parts,
         passages,
-        hashes,
+        places,
         edges,
         counts,
-        catalogue.names(),
+        [row[1:] for row in catalogue.names()],
         catalogue.files(),
         raw(catalogue),
     )
@@ -227,11 +240,11 @@ def test_a_cache_catches_up_from_any_revision_and_a_kept_id_keeps_its_text(histo
     with fresh() as catalogue:
         for step in history:
             take(catalogue, state, step)
-            seen.append((catalogue.revision, {c.id: c.hash for c in catalogue.passages_since(0)}))
+            seen.append((catalogue.revision, texts_since(catalogue, 0)))
         now = seen[-1][1]
         for revision, cache in seen:
             assert all(cache[i] == now[i] for i in cache.keys() & now.keys())
-            caught_up = cache | {c.id: c.hash for c in catalogue.passages_since(revision)}
+            caught_up = cache | texts_since(catalogue, revision)
             for gone in catalogue.removed_since(revision):
                 caught_up.pop(gone, None)
             assert caught_up == now
@@ -255,7 +268,7 @@ def test_a_keyword_cache_that_rereads_changed_notes_misses_nothing(first, lines)
 def test_the_date_of_a_note_and_its_properties_survive_together(value):
     with fresh() as catalogue:
         given_note = note("a.md", properties={"k": value})
-        put(catalogue, given_note, date=Date(2.5, "frontmatter"))
+        put(catalogue, given_note, at=2.5)
 
         assert catalogue.note("a.md").properties == {"k": value}
-        assert catalogue.stored("a.md").date == Date(2.5, "frontmatter")
+        assert catalogue.stored("a.md").dates == dates(2.5)

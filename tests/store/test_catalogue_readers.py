@@ -9,11 +9,13 @@ import threading
 
 import pytest
 from store_builders import note, put, unprivileged
+from store_builders import passages as stored_passages
 
 from ragvault.errors import IndexMissing, IndexUnusable
+from ragvault.ports import NoProgress
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.layout import register_vault
-from ragvault.store.repair import repair
+from ragvault.update.recover import rebuild_catalogue
 
 FILE = "catalogue.sqlite"
 
@@ -68,7 +70,7 @@ def test_many_readers_in_threads_never_meet_half_a_change(tmp_path):
             while not stop.is_set():
                 with reader.snapshot():
                     text = reader.note("a.md").text
-                    passages = [passage.passage.text for passage in reader.passages_of("a.md")]
+                    passages = [passage.text for passage in stored_passages(reader, "a.md")]
                 if text.split("\n") != passages:
                     torn.append((text, passages))
 
@@ -132,7 +134,7 @@ def test_a_damaged_catalogue_names_the_cure_and_the_cure_works(tmp_path):
         paths(tmp_path)
     assert "ragvault index --rebuild" in refused.value.fix
 
-    repair(tmp_path)
+    rebuild_catalogue(tmp_path, NoProgress(), check=True)
     made(tmp_path)
     assert paths(tmp_path) == ["a.md"]
 

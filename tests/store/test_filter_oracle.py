@@ -141,7 +141,6 @@ def test_a_filter_that_keeps_nothing_gives_an_empty_array(vault):
         "%",
         "_",
         "\x00",
-        "\ud800",
         "'",
         "*" * 500,
         "\\u",
@@ -155,6 +154,11 @@ def test_what_was_typed_never_becomes_sql(vault, typed, where):
 
     assert kept.tolist() == []
     assert len(vault.catalogue.filtered_notes(None)) == len(vault.notes)
+
+
+def test_half_a_character_that_was_typed_finds_nothing(vault):
+    for condition in ('path:"\ud800"', "title:\udcff", "tag:\ud800x", "[status:\ud800]"):
+        assert vault.listed(condition) == []
 
 
 def test_percent_and_underscore_are_letters_like_any_other(vault):

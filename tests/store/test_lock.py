@@ -9,7 +9,6 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
@@ -38,8 +37,8 @@ def other(tmp_path):
         process.kill()
 
 
-def take(folder, timeout=0.0):
-    with WriterLock(folder, "ragvault index", timeout):
+def take(folder):
+    with WriterLock(folder, "ragvault index"):
         pass
 
 
@@ -71,18 +70,6 @@ def test_an_owner_that_ends_leaves_the_lock_and_no_record(tmp_path, other):
 
     assert not (tmp_path / OWNER).exists()
     take(tmp_path)
-
-
-def test_a_writer_with_patience_gets_the_lock_when_the_first_ends(tmp_path, other):
-    threading.Timer(0.2, other.stdin.close).start()
-    take(tmp_path, timeout=30)
-
-
-def test_a_writer_whose_patience_ends_is_refused(tmp_path, other):
-    begun = time.monotonic()
-    with pytest.raises(IndexLocked):
-        take(tmp_path, timeout=0.2)
-    assert time.monotonic() - begun >= 0.2
 
 
 def test_the_lock_is_released_by_an_exception(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 
 import numpy as np
@@ -11,8 +10,7 @@ from write_kit import answers, holders, models, notes, opened, prose, write
 
 from ragvault.errors import IndexUnusable, UsageError
 from ragvault.models.fake import FakeEmbedder
-from ragvault.store.catalogue import Catalogue
-from ragvault.store.repair import DAMAGED
+from ragvault.store.catalogue import OLD, Catalogue
 from ragvault.update import compact
 from tests.keyword_kit import ENGINES
 
@@ -72,8 +70,8 @@ def words_of(vault):
 def secret_vectors(vault):
     """The vectors of the secret texts, as any file could hold them."""
     with vault.catalogue() as catalogue:
-        passages = catalogue.passages_of(f"{NAME}.md")
-        rows = catalogue.get_vectors("fine@1", [passage.hash for passage in passages])
+        ids = catalogue.passage_ids_of(catalogue.note_id(f"{NAME}.md"))
+        rows = catalogue.passage_vectors("fine@1", np.array(ids, np.int64))
     terms = FakeEmbedder().embed([CANARY], "passage")
     every = np.concatenate([rows, terms])
     return [row.astype(kind).tobytes() for row in every for kind in ("<f2", "<f4")]
@@ -197,23 +195,24 @@ def test_what_a_search_still_read_goes_with_the_next_run(vault, monkeypatch):
 # --- When it happens by itself ---
 
 
-def test_what_a_killed_rebuild_had_moved_aside_is_forgotten_too(vault, tmp_path):
-    """The last change is in the journal alone, and that has another name by now."""
+def test_nothing_is_forgotten_while_an_old_catalogue_is_still_to_be_taken_over(vault, models):
+    """It has the text of the notes, and vectors that are not to be embedded again."""
     vault.index()
     write(vault.root, {"late.md": f"# {LATE}\n\n{prose('late')}"})
-    with vault.catalogue() as reading, reading.snapshot():
-        vault.index()
-        for name in ("catalogue.sqlite", "catalogue.sqlite-wal"):
-            shutil.copy(vault.folder / name, tmp_path / name)
-    for path in vault.folder.glob("catalogue.sqlite*"):
-        path.unlink()
-    (tmp_path / "catalogue.sqlite").replace(vault.folder / "catalogue.sqlite")
-    (tmp_path / "catalogue.sqlite-wal").replace(vault.folder / f"{DAMAGED}-wal")
-    assert f"{DAMAGED}-wal" in " ".join(traces(vault, LATE))
+    vault.index()
+    models.forget()
+    (vault.folder / "catalogue.sqlite").replace(vault.folder / OLD)
+    Catalogue.open(vault.folder, write=True).close()  # and then it was killed
+    with pytest.raises(IndexUnusable, match="was stopped") as refused:
+        vault.forget("late.md")
+    assert "ragvault index" in refused.value.fix
+    assert OLD in " ".join(traces(vault, LATE[:9]))
 
+    vault.index()
     assert vault.forget("late.md").notes == ("late.md",)
 
     assert traces(vault, LATE[:9]) == {}
+    assert models.seen == []
 
 
 def test_in_a_large_vault_a_removed_note_waits_until_a_day_has_passed(vault, monkeypatch):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from poison_kit import poisoned_workers, tried
+from store_builders import passages
 from watch_kit import SMALL, Watched
 from write_kit import write
 
@@ -22,6 +23,7 @@ from ragvault.update.freshness import compare_note, waiting
 from ragvault.update.notes import Report
 from ragvault.vault import Vault
 
+TRIES = 2  # with others, and then alone
 KILLED = "reading it ended the process that read it (signal 9)"
 
 
@@ -90,7 +92,7 @@ def test_a_note_that_failed_is_not_tried_again_until_it_changes(vault, folder, l
         first = index(vault, folder)
         tries = tried(log).count("bad.md")
         again = index(vault, folder)
-        assert tried(log).count("bad.md") == tries == workers.TRIES
+        assert tried(log).count("bad.md") == tries == TRIES
         assert again.skipped == first.skipped != ()
 
         write(vault, {"bad.md": "good at last"})
@@ -118,7 +120,7 @@ def test_an_indexed_note_that_becomes_bad_stays_as_it_was(vault, folder, log):
             assert compare_note(vault, catalogue, Config(), "note.md").state == "unreadable"
             assert waiting(vault, catalogue, Config()) == (0, 0, 0, 0)
             assert catalogue.note("note.md").text == "the old words"
-        assert tried(log).count("note.md") == tries == workers.TRIES
+        assert tried(log).count("note.md") == tries == TRIES
 
     assert {run.skipped for run in runs} == {(Skipped("note.md", "failed", KILLED),)}
 
@@ -129,7 +131,7 @@ def test_a_note_that_cannot_be_chunked_again_stays_as_it_was(vault, folder, log)
     with poisoned_workers(log):
         other = Config(chunk=Chunk(child_target=300))
         runs = [index(vault, folder, other) for _ in range(2)]
-        assert tried(log).count("bad.md") == workers.TRIES
+        assert tried(log).count("bad.md") == TRIES
 
     assert [run.recut for run in runs] == [3, 0]
     assert {run.skipped for run in runs} == {(Skipped("bad.md", "failed", KILLED),)}
@@ -165,7 +167,7 @@ def test_a_note_that_cannot_be_parsed_is_indexed_as_plain_text(vault, folder, lo
     with Catalogue.open(folder) as catalogue:
         note = catalogue.note("bad.md")
         assert (note.title, note.headings, note.links) == ("bad", (), ())
-        assert [p.passage.text for p in catalogue.passages_of("bad.md")] == [note.text]
+        assert [p.text for p in passages(catalogue, "bad.md")] == [note.text]
         assert note.warnings == (f"indexed as plain text, because parsing it {problem}",)
 
 

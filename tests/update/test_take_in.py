@@ -153,7 +153,7 @@ def test_settings_that_are_for_one_search_change_no_index(root):
 
 def test_an_index_whose_first_run_did_not_end_is_left_to_index(root):
     with Vault.open(root).catalogue(write=True) as catalogue:
-        catalogue.set_last_run({})
+        catalogue.set_facts(last_run={})
     new(root)
 
     assert not search(root, '"quokka"').out

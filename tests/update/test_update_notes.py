@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from store_builders import passages
 from write_kit import OnStep, without_processes
 
 from ragvault.config.settings import Chunk, Config, Links
@@ -48,11 +49,8 @@ def answers(folder: Path) -> dict[str, object]:
         paths = sorted(catalogue.files())
         return {
             "notes": [catalogue.note(path) for path in paths],
-            "dates": [(s.file, s.date, s.created, s.modified) for s in catalogue.all_stored()],
-            "sections": [catalogue.sections(path) for path in paths],
-            "passages": [
-                [(p.hash, p.passage) for p in catalogue.passages_of(path)] for path in paths
-            ],
+            "dates": [(s.file, s.dates) for s in catalogue.stored_notes()],
+            "passages": [[passage[2:] for passage in passages(catalogue, path)] for path in paths],
             "outgoing": [catalogue.outgoing(path) for path in paths],
             "incoming": [sorted(map(repr, catalogue.incoming(path))) for path in paths],
             "skipped": catalogue.skipped(),
@@ -150,7 +148,7 @@ def index_only(root: Path, folder: Path, paths: set[str]) -> Report:
     """As a watcher does, which knows what has changed."""
     walked = walk(root, Config().walk, paths)
     with Catalogue.open(folder, write=True) as catalogue:
-        catalogue.set_last_run({"ended": 0.0})
+        catalogue.set_facts(last_run={"ended": 0.0})
         return update_catalogue(
             root, catalogue, Config(), NoProgress(), walked=walked, allow_empty=True
         )
@@ -197,7 +195,7 @@ def test_the_last_note_is_not_removed_by_its_name_either(vault, folder):
     assert index_only(vault, folder, {"a.md"}).removed == 1
     (vault / "b.md").unlink()
     with Catalogue.open(folder, write=True) as catalogue:
-        catalogue.set_last_run({"ended": 0.0})
+        catalogue.set_facts(last_run={"ended": 0.0})
         walked = walk(vault, Config().walk, {"b.md"})
         with pytest.raises(VaultEmptied):
             update_catalogue(vault, catalogue, Config(), NoProgress(), walked=walked)
@@ -255,13 +253,13 @@ def test_a_rename_keeps_ids_and_takes_the_links_along(vault, folder):
     write(vault, {"a.md": "text of a note", "b.md": "[[a]] [[c]]"})
     index(vault, folder)
     with Catalogue.open(folder) as catalogue:
-        before = [passage.id for passage in catalogue.passages_of("a.md")]
+        before = [passage.id for passage in passages(catalogue, "a.md")]
     (vault / "a.md").rename(vault / "c.md")
 
     report = index(vault, folder)
 
     with Catalogue.open(folder) as catalogue:
-        assert [passage.id for passage in catalogue.passages_of("c.md")] == before
+        assert [passage.id for passage in passages(catalogue, "c.md")] == before
         assert catalogue.note("c.md").title == "c"
         meant = [target.path for _, target in catalogue.outgoing("b.md")]
     assert report.moved == 1
@@ -275,19 +273,19 @@ def test_editing_one_paragraph_changes_only_its_passages(vault, folder):
     write(vault, {"a.md": "\n\n".join(paragraphs)})
     index(vault, folder)
     with Catalogue.open(folder) as catalogue:
-        before = {passage.hash for passage in catalogue.passages_of("a.md")}
+        before = {passage.hash for passage in passages(catalogue, "a.md")}
     paragraphs[15] = paragraphs[15].replace("salt", "sugar")
     write(vault, {"a.md": "\n\n".join(paragraphs) + "\n"})
 
     index(vault, folder)
 
     with Catalogue.open(folder) as catalogue:
-        after = {passage.hash for passage in catalogue.passages_of("a.md")}
+        after = {passage.hash for passage in passages(catalogue, "a.md")}
     assert 1 <= len(after - before) <= 2
     assert len(after & before) >= 28
 
 
-def test_a_changed_setting_cuts_again_without_reading_a_file(vault, folder, monkeypatch):
+def test_with_a_changed_setting_every_note_is_cut_again_once(vault, folder, monkeypatch):
     write(vault, {"a.md": "words and more words. " * 200})
     index(vault, folder)
     smaller = Config(chunk=Chunk(child_target=200, child_min=100))
@@ -295,7 +293,7 @@ def test_a_changed_setting_cuts_again_without_reading_a_file(vault, folder, monk
     with counted(monkeypatch) as opened:
         report = index(vault, folder, smaller)
 
-    assert (report.recut, opened) == (1, [])
+    assert (report.recut, opened) == (1, ["a.md"])
     assert index(vault, folder, smaller).recut == 0
     scratch = folder.parent / "scratch"
     index(vault, scratch, smaller)
@@ -354,7 +352,7 @@ def test_a_file_that_held_no_text_is_read_when_it_changes_and_forgotten_when_it_
 
     assert (report.added, report.removed, report.skipped) == (1, 0, ())
     with Catalogue.open(folder) as catalogue:
-        assert "c.md" not in catalogue.unusable_files().get("files", {})
+        assert "c.md" not in catalogue.facts.unusable
 
 
 def test_a_note_that_becomes_binary_is_told_in_every_run(vault, folder):

@@ -10,7 +10,7 @@ from watch_kit import SMALL, Watched, soon
 from write_kit import OnStep, models, opened, write
 
 from ragvault.index import graph as link_graph
-from ragvault.update import graph
+from ragvault.update import graph, workers
 from ragvault.update.graph import REGROUP, LinkGraph
 
 pytestmark = pytest.mark.usefixtures("models")
@@ -170,7 +170,7 @@ def test_the_work_of_a_process_can_be_left(vault, monkeypatch):
 
 def test_a_process_that_dies_is_done_without(vault, monkeypatch):
     monkeypatch.setattr(graph, "MANY", 1)
-    monkeypatch.setattr(graph, "_send", _die)
+    monkeypatch.setattr(workers, "serve_jobs", _die)
     write(vault.root, {"new.md": "[[3-1]] [[3-2]]"})
     assert not vault.index("keyword").communities_due
     assert standing(vault, "new.md").community == standing(vault, "3-1.md").community
