@@ -97,7 +97,7 @@ def indexed(files: dict[str, str], tier: Tier) -> Iterator[LocalCorpus]:
 def called(index: LocalCorpus) -> dict[str, set[str]]:
     """Everything that each note is called, as it is typed."""
     found = {}
-    for row in index.catalogue.name_rows():
+    for row in index.catalogue.names():
         name = row.path.rpartition("/")[2]
         texts = (row.title, *row.aliases, name, name.rpartition(".")[0])
         found[row.path] = {each for text in texts for each in (text, typed_name(text))}
