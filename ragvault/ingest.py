@@ -29,7 +29,6 @@ from ragvault.ports import Progress
 from ragvault.store.caches import KEYWORD
 from ragvault.store.catalogue import Catalogue
 from ragvault.types import Tier
-from ragvault.update.compact import compact_if_due
 from ragvault.update.graph import REGROUP, LinkGraph
 from ragvault.update.keyword import (
     KeywordCatchUp,
@@ -39,9 +38,11 @@ from ragvault.update.keyword import (
 )
 from ragvault.update.notes import Report, compare, remember_run, resolve_links, store
 from ragvault.update.prepare import prepare_all
+from ragvault.update.upkeep import compact_if_due
 from ragvault.update.vectors import (
     embed_all,
     measure_unrelated,
+    refresh_all_vectors,
     refresh_vectors,
     use_model,
 )
@@ -263,11 +264,8 @@ class _Caches:
     def refresh_better_tiers(self) -> None:
         """Keep vectors of a better tier than this run has; lost files are rebuilt from the
         catalogue, which embeds nothing."""
-        full, *others = self.engines.models(self.catalogue) or [""]
         try:
-            for model, better in ((full, ""), *((model, full) for model in others)):
-                if model:
-                    refresh_vectors(model, self.catalogue, self.engines, better)
+            refresh_all_vectors(self.catalogue, self.engines)
         except EngineMissing as missing:
             self.report.warn(missing)
 

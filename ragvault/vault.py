@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from ragvault.answer.vaults import OpenCorpus
     from ragvault.notes.walk import Walked
     from ragvault.plan import QueryPlan
-    from ragvault.update.forget import Forgotten
     from ragvault.update.notes import Report
+    from ragvault.update.upkeep import Forgotten
 
 MOST_VAULTS = 100  # that one search may name: to look each up takes a millisecond
 # Settings that decide what is in an index, by the beginning of their names.
@@ -172,7 +172,7 @@ class Vault:
         from ragvault.store.lock import BRIEF, WriterLock
         from ragvault.update.freshness import LINK
         from ragvault.update.notes import Report
-        from ragvault.update.recover import adopt_index, rebuild_catalogue
+        from ragvault.update.upkeep import adopt_index, rebuild_catalogue
 
         if self.root.is_symlink():  # its target is another vault, and nobody asked for that one
             raise VaultUnreadable(self.root, LINK)
@@ -217,7 +217,7 @@ class Vault:
         for `index`, which reports it.
         """
         from ragvault.store.lock import BRIEF
-        from ragvault.update.take_in import OutOfTime, PendingFiles, UpdateTime
+        from ragvault.update.freshness import OutOfTime, PendingFiles, UpdateTime
 
         changes = PendingFiles(self.root, corpus.catalogue, corpus.config)
         time_left = UpdateTime(corpus.config.search.update)
@@ -256,7 +256,7 @@ class Vault:
         """
         from ragvault.store.catalogue import is_rebuilding
         from ragvault.store.lock import WriterLock
-        from ragvault.update.forget import forget
+        from ragvault.update.upkeep import forget
 
         engines = self.engines(progress=progress)
         self._demand_index()  # before a lock makes a folder

@@ -44,7 +44,7 @@ from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import HasPart, Words
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
-from ragvault.update import compact, keyword, workers
+from ragvault.update import keyword, upkeep, workers
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]
@@ -515,7 +515,7 @@ def test_vectors_of_a_replaced_model_go_after_a_day(vault, tmp_path, monkeypatch
     assert held(vault) == {"fine", "newer"}
 
     now = time.time()
-    monkeypatch.setattr(compact.time, "time", lambda: now + compact.GRACE + 1)
+    monkeypatch.setattr(upkeep.time, "time", lambda: now + upkeep.GRACE + 1)
     newer.index()
 
     assert held(vault) == {"newer"}
@@ -528,7 +528,7 @@ def test_vectors_of_a_model_that_answers_again_stay(vault, tmp_path, monkeypatch
     opened(vault.root, tmp_path / "home", "models.embedder=newer").index()
     vault.index("full")  # back again; now the newer one is the replaced one
     now = time.time()
-    monkeypatch.setattr(compact.time, "time", lambda: now + compact.GRACE + 1)
+    monkeypatch.setattr(upkeep.time, "time", lambda: now + upkeep.GRACE + 1)
     vault.index("full")
 
     assert held(vault) == {"fine"}
@@ -572,8 +572,8 @@ def forgets(vault, monkeypatch):
 def indexes_a_day_later(vault, monkeypatch):
     now = time.time()
     for days in (0, 1):
-        later = now + days * (compact.GRACE + 1)
-        monkeypatch.setattr(compact.time, "time", lambda later=later: later)
+        later = now + days * (upkeep.GRACE + 1)
+        monkeypatch.setattr(upkeep.time, "time", lambda later=later: later)
         vault.index("full")
 
 

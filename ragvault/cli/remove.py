@@ -81,7 +81,7 @@ def forget_command(
     """
     from ragvault.answer.note_lookup import listed
     from ragvault.service.process import pause_watcher
-    from ragvault.update.forget import ignore_lines
+    from ragvault.update.upkeep import ignore_lines
     from ragvault.vault import Vault
 
     if (note is None) != removed:

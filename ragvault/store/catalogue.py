@@ -21,7 +21,7 @@ which change without any passage changing: `notes_since` lists those. Removals t
 seen may be dropped; the horizon is the revision up to which they were, and a cache behind it is
 rebuilt.
 
-A catalogue of an older format and a damaged one are rebuilt from the vault (update/recover.py):
+A catalogue of an older format and a damaged one are rebuilt from the vault (update/upkeep.py):
 
     set_aside    catalogue.sqlite becomes old.sqlite, and then its journal follows
     take_over    its vectors go into a new catalogue.sqlite, by the hashes of their texts

@@ -187,11 +187,6 @@ class Database:
         return int(self._value("PRAGMA data_version"))
 
     @property
-    def file_bytes(self) -> int:
-        """The size of the file, without its journal."""
-        return int(self._value("PRAGMA page_count") * self._value("PRAGMA page_size"))
-
-    @property
     def is_wasteful(self) -> bool:
         """Whether much of the file is unused, as after deleting all vectors of a model."""
         unused = int(self._value("PRAGMA freelist_count"))

@@ -21,7 +21,7 @@
 
 Foreign keys delete the parts of a note with it. SQLite's `user_version` is the format, and grows
 when anything here changes; `application_id` says that the file is ours. There are no migrations: an
-index of an older format is rebuilt from the vault and takes over its vectors (update/recover.py).
+index of an older format is rebuilt from the vault and takes over its vectors (update/upkeep.py).
 
 Texts and names come without lone surrogates and without NUL: the walk and the readers of notes see
 to that, because no database stores them. Lists are JSON; dates in properties are wrapped as

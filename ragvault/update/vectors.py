@@ -5,7 +5,7 @@
     use_model        searches use this model in its tier; the one before it is replaced
 
 What was embedded before a crash is in the catalogue, and is not embedded again. When a model is
-replaced, the time is recorded: its vectors are kept for a day (compact.py).
+replaced, the time is recorded: its vectors are kept for a day (upkeep.py).
 """
 
 from __future__ import annotations
@@ -179,6 +179,15 @@ def refresh_vectors(
     if rebuild:
         engines.rebuilt.add("vectors")
         update_vectors(catalogue, model, settings, better, rebuild=True)
+
+
+def refresh_all_vectors(catalogue: Catalogue, engines: Engines, *, clean: bool = False) -> None:
+    """The same for every model whose vectors answer."""
+    models = engines.models(catalogue)
+    for model in models:
+        engines.progress.checkpoint()
+        better = "" if model == models[0] else models[0]
+        refresh_vectors(model, catalogue, engines, better, clean=clean)
 
 
 # --- Which model is used ---

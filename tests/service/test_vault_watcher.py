@@ -24,7 +24,7 @@ from ragvault.service.vault_watcher import (
     VaultWatcher,
 )
 from ragvault.service.watcher import Watcher
-from ragvault.update import compact
+from ragvault.update import upkeep
 from ragvault.vault import Vault, known
 from tests.watch_kit import SMALL, Watched, soon
 from tests.write_kit import Heard, Models, write
@@ -587,14 +587,14 @@ def lone(tmp_path, monkeypatch):
 def test_an_edit_never_waits_for_compaction(lone, monkeypatch):
     watcher, _ = lone
     compacted = []
-    real = compact.compact_caches
+    real = upkeep.compact_caches
 
     def compact_and_count(catalogue, engines):
         if catalogue.folder == watcher.vault.folder:  # another watcher of this module may run
             compacted.append(1)
         real(catalogue, engines)
 
-    monkeypatch.setattr(compact, "compact_caches", compact_and_count)
+    monkeypatch.setattr(upkeep, "compact_caches", compact_and_count)
     for number in range(10):
         (watcher.root / f"{number}.md").unlink()
     watcher.add_everything()

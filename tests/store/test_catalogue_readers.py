@@ -15,7 +15,7 @@ from ragvault.errors import IndexMissing, IndexUnusable
 from ragvault.ports import NoProgress
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.layout import register_vault
-from ragvault.update.recover import rebuild_catalogue
+from ragvault.update.upkeep import rebuild_catalogue
 
 FILE = "catalogue.sqlite"
 

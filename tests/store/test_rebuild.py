@@ -16,7 +16,7 @@ from ragvault.ports import NoProgress
 from ragvault.store.catalogue import OLD, Catalogue, is_rebuilding
 from ragvault.store.database import RebuildNeeded
 from ragvault.store.schema import FORMAT
-from ragvault.update.recover import rebuild_catalogue
+from ragvault.update.upkeep import rebuild_catalogue
 
 FILE = "catalogue.sqlite"
 HASHES = [bytes((number,)) * 16 for number in range(3)]

@@ -11,7 +11,7 @@ from write_kit import answers, holders, models, notes, opened, prose, write
 from ragvault.errors import IndexUnusable, UsageError
 from ragvault.models.fake import FakeEmbedder
 from ragvault.store.catalogue import OLD, Catalogue
-from ragvault.update import compact
+from ragvault.update import upkeep
 from tests.keyword_kit import ENGINES
 
 pytestmark = pytest.mark.usefixtures("models")
@@ -119,7 +119,7 @@ def test_a_deleted_note_is_in_no_answer_and_then_in_no_file(vault, monkeypatch):
     assert traces(vault, CANARY[:9], NAME) == {}
     assert words_of(vault) == []
     # Its vectors wait a day, by hash, for a text that comes back.
-    monkeypatch.setattr(compact, "GRACE", -1.0)
+    monkeypatch.setattr(upkeep, "GRACE", -1.0)
     vault.index()
     assert holders(vault.folder, vectors) == {}
 
@@ -128,7 +128,7 @@ def test_a_run_by_keyword_alone_leaves_no_vector_of_a_deleted_note(vault, monkey
     vault.index()
     vectors = secret_vectors(vault)
     (vault.root / f"{NAME}.md").unlink()
-    monkeypatch.setattr(compact, "GRACE", -1.0)
+    monkeypatch.setattr(upkeep, "GRACE", -1.0)
     vault.index("keyword")
     assert holders(vault.folder, vectors) == {}
 
@@ -217,8 +217,8 @@ def test_nothing_is_forgotten_while_an_old_catalogue_is_still_to_be_taken_over(v
 
 def test_in_a_large_vault_a_removed_note_waits_until_a_day_has_passed(vault, monkeypatch):
     vault.index()
-    monkeypatch.setattr(compact, "SMALL_INDEX", 0)
-    monkeypatch.setattr(compact, "MANY_REMOVED", 0.9)
+    monkeypatch.setattr(upkeep, "SMALL_INDEX", 0)
+    monkeypatch.setattr(upkeep, "MANY_REMOVED", 0.9)
     (vault.root / f"{NAME}.md").unlink()
     (vault.root / "other.md").unlink()
     vault.index()
@@ -235,7 +235,7 @@ def test_in_a_large_vault_a_removed_note_waits_until_a_day_has_passed(vault, mon
 
 def test_much_that_was_removed_goes_at_once(vault, monkeypatch):
     vault.index()
-    monkeypatch.setattr(compact, "SMALL_INDEX", 0)
+    monkeypatch.setattr(upkeep, "SMALL_INDEX", 0)
     for number in range(6):
         (vault.root / f"{number:04}.md").unlink()
     (vault.root / f"{NAME}.md").unlink()
@@ -249,8 +249,8 @@ def test_much_that_was_removed_goes_at_once(vault, monkeypatch):
 def removed_and_waiting(vault, monkeypatch):
     """A note that is deleted from a vault too large to be compacted at once."""
     vault.index()
-    monkeypatch.setattr(compact, "SMALL_INDEX", 0)
-    monkeypatch.setattr(compact, "MANY_REMOVED", 1.0)
+    monkeypatch.setattr(upkeep, "SMALL_INDEX", 0)
+    monkeypatch.setattr(upkeep, "MANY_REMOVED", 1.0)
     (vault.root / f"{NAME}.md").unlink()
     (vault.root / "other.md").unlink()
     vault.index()

@@ -13,7 +13,7 @@ from ragvault.cli.search import answer_search, parse_search
 from ragvault.cli.start import Reply, this_caller
 from ragvault.errors import IndexLocked
 from ragvault.store.lock import BRIEF, WriterLock
-from ragvault.update.take_in import MAX_FILES, OutOfTime, UpdateTime
+from ragvault.update.freshness import MAX_FILES, OutOfTime, UpdateTime
 from ragvault.vault import Vault
 
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ragvault.errors import RagvaultError
     from ragvault.evaluate.doctor import Finding
     from ragvault.service.process import WatcherRecord
-    from ragvault.update.forget import Forgotten
     from ragvault.update.notes import Report
+    from ragvault.update.upkeep import Forgotten
 
 
 GONE = " (file deleted; run: ragvault index)"
