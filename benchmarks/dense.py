@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks import data
 from benchmarks.beir import Collection, read_beir
-from ragvault.cli.progress import LineProgress
+from ragvault.cli.console import LineProgress
 from ragvault.config.settings import Models
 from ragvault.evaluate import report
 from ragvault.models.load import load_options, open_embedder

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import data
-from ragvault.cli.progress import LineProgress
+from ragvault.cli.console import LineProgress
 from ragvault.config import folders
 from ragvault.config.settings import Models
 from ragvault.models import registry

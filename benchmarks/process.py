@@ -47,7 +47,7 @@ STEPS = """
 import time; marks = [("", time.perf_counter())]
 def mark(name): marks.append((name, time.perf_counter()))
 import ragvault.cli.main; mark("import the command line")
-import ragvault.cli.search, ragvault.vault, ragvault.cli.render.results
+import ragvault.cli.search, ragvault.vault, ragvault.cli.results
 mark("import the read path")
 import sys; from ragvault.cli.start import this_caller
 from ragvault.vault import Vault
@@ -193,7 +193,7 @@ def where_cold(root: Path, environ: dict[str, str], runs: int) -> list[tuple[str
 
 def where_warm(root: Path, environ: dict[str, str], runs: int) -> list[tuple[str, float]]:
     bare = median(run([PYTHON, "-c", "pass"], environ).seconds for _ in range(runs))
-    client = "import ragvault.cli.start, ragvault.service.client"
+    client = "import ragvault.cli.start, ragvault.service.protocol"
     loaded = median(run([PYTHON, "-c", client], environ).seconds for _ in range(runs))
     whole = searches(root, environ, runs)
     took = [

@@ -20,7 +20,7 @@ from benchmarks import corpora
 from benchmarks.corpora import NOW
 from ragvault.answer.match import find_matches
 from ragvault.answer.snippet import LINES
-from ragvault.cli.render.results import INDENT, Style
+from ragvault.cli.results import INDENT, Style
 from ragvault.search import search
 from ragvault.types import SearchRequest
 

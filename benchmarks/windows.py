@@ -21,7 +21,7 @@ from tokenizers import Tokenizer
 
 from benchmarks import data
 from benchmarks.embed import Bare
-from ragvault.cli.progress import LineProgress
+from ragvault.cli.console import LineProgress
 from ragvault.config import folders
 from ragvault.config.settings import Models
 from ragvault.models import registry

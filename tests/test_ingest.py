@@ -28,7 +28,7 @@ from write_kit import (
     write,
 )
 
-from ragvault.cli.render.reports import index_report
+from ragvault.cli.reports import index_report
 from ragvault.engines import Engines
 from ragvault.errors import (
     IndexUnusable,

@@ -12,7 +12,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from ragvault.cli.progress import LineProgress
+from ragvault.cli.console import LineProgress
 from ragvault.errors import ModelUnavailable
 from ragvault.models import load, registry
 from ragvault.models.load import InstallOptions, LoadOptions

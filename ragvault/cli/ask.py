@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from ragvault.cli.start import Reply, checked_reply, this_caller
 from ragvault.errors import RagvaultError
-from ragvault.service.client import ask_or_start
-from ragvault.service.protocol import WatcherUnavailable
+from ragvault.service.protocol import WatcherUnavailable, ask_or_start
 
 if TYPE_CHECKING:
-    from ragvault.service.resident import ResidentIndexes
+    from ragvault.service.watcher import ResidentIndexes
 
 THREADS = 3  # searches at a time without a resident process
 
@@ -49,7 +48,7 @@ class _SearchHere:
     def _answer(self, args: Sequence[str]) -> Reply:
         from ragvault.cli.search import answer_search, parse_search
         from ragvault.models.load import ModelPool
-        from ragvault.service.resident import ResidentIndexes
+        from ragvault.service.watcher import ResidentIndexes
 
         if self._indexes is None:
             self._indexes = ResidentIndexes(ModelPool())

@@ -41,7 +41,8 @@ COMMANDS = {
 # Commands that share a file with others; every other command has a file of its name.
 SHARED_FILES = {
     **dict.fromkeys(("read", "open", "links", "related"), "note"),
-    **dict.fromkeys(("list", "status", "doctor"), "overview"),
+    **dict.fromkeys(("index", "watch"), "index"),
+    **dict.fromkeys(("list", "status", "doctor", "vaults"), "vaults"),
     **dict.fromkeys(("forget", "purge"), "remove"),
     **dict.fromkeys(("eval", "tune"), "quality"),
 }

@@ -11,9 +11,8 @@ from typing import Annotated
 import typer
 
 from ragvault.answer.json_output import encode
-from ragvault.cli import options
-from ragvault.cli.render import console
-from ragvault.cli.render.reports import (
+from ragvault.cli import console, options
+from ragvault.cli.reports import (
     changed_settings,
     no_problems,
     problems_json,

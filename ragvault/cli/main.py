@@ -25,7 +25,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ragvault import __version__
-from ragvault.cli import options
+from ragvault.cli import console, options
 from ragvault.cli.commands import (
     COMMANDS,
     OPERATORS_HELP,
@@ -37,7 +37,6 @@ from ragvault.cli.commands import (
     volume_first,
     with_command,
 )
-from ragvault.cli.render import console
 from ragvault.errors import RagvaultError, UsageError, VaultNotFound
 
 # The base class of all usage errors that Typer raises; it has no public name.

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from ragvault.cli import options
-from ragvault.cli.render import console
+from ragvault.cli import console, options
 from ragvault.errors import EngineMissing, UsageError, with_extra
 from ragvault.store.files import make_folder, replace_file
 

@@ -8,10 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from ragvault.answer.json_output import encode
-from ragvault.cli import options
-from ragvault.cli.progress import progress
-from ragvault.cli.render import console, reports
-from ragvault.cli.waiting import waiting
+from ragvault.cli import console, options, reports
+from ragvault.cli.console import progress
+from ragvault.cli.start import waiting
 from ragvault.config import folders
 from ragvault.config.load import load_settings
 from ragvault.errors import ModelUnavailable, ModelUnusable

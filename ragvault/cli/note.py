@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragvault.answer.json_output import encode
-from ragvault.cli import options
-from ragvault.cli.render import console
-from ragvault.cli.waiting import waiting
+from ragvault.cli import console, options
+from ragvault.cli.start import waiting
 from ragvault.errors import RagvaultError, UsageError
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def read_command(
 
     ragvault read Troubleshooting --budget 200 --json
     """
-    from ragvault.cli.render import reports
+    from ragvault.cli import reports
     from ragvault.vault import vault_with
 
     found = vault_with(note, vault).read(
@@ -120,7 +119,7 @@ def links_command(
 
     ragvault links Steam --path "Rye Loaf"
     """
-    from ragvault.cli.render import reports
+    from ragvault.cli import reports
     from ragvault.vault import vault_with
 
     if path is not None:
@@ -158,7 +157,7 @@ def related_command(
 
     ragvault related Technique/Steam.md --vault sample_vault --json
     """
-    from ragvault.cli.render import reports
+    from ragvault.cli import reports
     from ragvault.vault import vault_with
 
     opened = vault_with(note, vault)

@@ -17,7 +17,7 @@ from unicodedata import category
 
 import typer
 
-from ragvault.cli.render import console
+from ragvault.cli import console
 
 if TYPE_CHECKING:
     from ragvault.types import Head

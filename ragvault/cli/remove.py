@@ -29,10 +29,9 @@ from typing import Annotated
 import typer
 
 from ragvault.answer.json_output import encode
-from ragvault.cli import options
+from ragvault.cli import console, options, reports
+from ragvault.cli.console import progress
 from ragvault.cli.mcp import TOKEN_FILE
-from ragvault.cli.progress import progress
-from ragvault.cli.render import console, reports
 from ragvault.config import folders
 from ragvault.errors import DISTRIBUTION, IndexUnusable, RagvaultError, UsageError
 from ragvault.store import layout

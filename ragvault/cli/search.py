@@ -29,11 +29,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from ragvault.cli import options
+from ragvault.cli import console, options
 from ragvault.cli.commands import OWN_OPTIONS, nearest, search_for
-from ragvault.cli.render import console
-from ragvault.cli.start import Caller, Reply, this_caller, write_reply
-from ragvault.cli.waiting import waiting
+from ragvault.cli.start import Caller, Reply, this_caller, waiting, write_reply
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.text.printable import printable, wrapped
 
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
 
     from ragvault.answer.results import SearchAnswer
     from ragvault.answer.vaults import ComparePolicy, OpenCorpus
-    from ragvault.cli.render.results import Page
+    from ragvault.cli.results import Page
     from ragvault.corpus import LocalCorpus
     from ragvault.vault import Vault
 
@@ -327,7 +325,7 @@ def _answer(
     remember: Callable[[SearchAnswer], None] = lambda _: None,
 ) -> Reply:
     from ragvault.answer.vaults import record_access, search_vaults
-    from ragvault.cli.render.results import Page, formatted, nul_paths
+    from ragvault.cli.results import Page, formatted, nul_paths
     from ragvault.types import SearchRequest
     from ragvault.vault import open_once, vaults_to_search
 

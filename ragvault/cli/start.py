@@ -19,7 +19,8 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -104,9 +105,7 @@ def answered_by_watcher(args: Sequence[str]) -> int | None:
     alone = os.environ.get("RAGVAULT_ALONE") or os.environ.get("RAGVAULT_DEBUG")
     if not args or alone or {ALONE, *HELP} & set(args):
         return None
-    from ragvault.cli.waiting import waiting
-    from ragvault.service.client import ask_or_start
-    from ragvault.service.protocol import WatcherUnavailable
+    from ragvault.service.protocol import WatcherUnavailable, ask_or_start
 
     try:
         caller = this_caller()._asdict()
@@ -158,7 +157,7 @@ def _write(reply: Reply) -> int:
 
         return reader_left()
     except OSError as error:  # a full disk
-        from ragvault.cli.render import console
+        from ragvault.cli import console
 
         console.unexpected(error)
         return 4
@@ -319,3 +318,36 @@ def encoded(text: str, encoding: Any) -> bytes:
         return text.encode(encoding or "utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return text.encode(encoding or "utf-8", "backslashreplace")
+
+
+# --- waiting ---
+
+
+PATIENCE = 1.0  # seconds
+
+
+@contextmanager
+def waiting(text: str, *, quiet: bool = False) -> Iterator[None]:
+    """Show what is being waited for, from the first second until it ends."""
+    if quiet or not sys.stderr or not sys.stderr.isatty():
+        yield
+        return
+    from threading import Timer
+
+    shown = []
+
+    def show() -> None:
+        shown.append(sys.stderr.write(f"{text} …"))
+        sys.stderr.flush()
+
+    timer = Timer(PATIENCE, show)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        if shown:
+            sys.stderr.write("\r\x1b[2K")  # the line is wiped
+            sys.stderr.flush()

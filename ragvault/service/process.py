@@ -52,6 +52,15 @@ class WatcherError(RagvaultError):
     """A watcher runs already, or cannot be started, found or stopped; the message says which."""
 
 
+def describe_unexpected(error: BaseException) -> str:
+    """The type and place of an error. Not its message, which may quote a note."""
+    import traceback
+
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    place = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in last)
+    return f"unexpected {type(error).__name__}{place}; please report this"
+
+
 # --- is one running? ---
 
 

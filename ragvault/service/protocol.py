@@ -13,6 +13,10 @@ There are two kinds of socket:
     loopback    a port on 127.0.0.1, where there are no Unix sockets. Both ends prove that they
                 have read the token in the record, which only its owner can read
 
+A resident process is started only for a caller that may have one: not under CI, not as process 1
+(a container ends with it), and not with `service.resident = "off"`. The client waits for it instead
+of loading models itself.
+
 This module imports little, because every search waits for it.
 """
 
@@ -30,6 +34,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ragvault import __version__
+from ragvault.config.folders import runtime_folder
 from ragvault.service import PROTOCOL, RECORD_FILE, SOCKET_FILE
 
 ACCEPT_SECONDS = 2.0  # to confirm the request: a busy machine takes its time
@@ -310,3 +315,58 @@ def is_token_proof(given: str, token: str, role: str, nonce: str) -> bool:
     # As bytes: two strings must be ASCII to be compared, and a peer sends any.
     expected = token_proof(token, role, nonce).encode()
     return bool(token) and hmac.compare_digest(given.encode("utf-8", "replace"), expected)
+
+
+# --- asking, and starting a process to ask ---
+
+
+# Seconds before a process is started. Later tries are for one that was just ending, or was killed.
+PAUSES = (0.0, 0.05, 0.2)
+FALSE = ("", "0", "false", "no")  # values of CI that mean that it is not set
+
+
+def ask_or_start(
+    request: Mapping[str, object], environ: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The answer of the process of this user, which is started if none runs.
+
+    `environ` is a whole environment, in which the process is started; default: that of this one.
+    Raises WatcherUnavailable: then the caller does the work by itself.
+    """
+    given = os.environ if environ is None else environ
+    if given.get("RAGVAULT_ALONE") or given.get("RAGVAULT_DEBUG"):
+        raise WatcherUnavailable("")
+    folder = runtime_folder(given)
+    for pause in PAUSES:
+        try:
+            return ask_watcher(folder, request)
+        except WatcherMissing:
+            if not may_start(given):
+                raise
+        time.sleep(pause)
+        _start(given)
+    return ask_watcher(folder, request)
+
+
+def _start(environ: Mapping[str, str]) -> None:
+    from ragvault.errors import RagvaultError
+    from ragvault.service.process import start_resident
+
+    try:
+        start_resident(environ)
+    except (OSError, RagvaultError) as error:
+        raise WatcherUnavailable(f"it could not be started: {error}") from None
+
+
+def may_start(environ: Mapping[str, str]) -> bool:
+    """Whether a search may leave a process behind."""
+    if environ.get("CI", "").lower() not in FALSE or os.getpid() == 1 or not sys.executable:
+        return False
+    from ragvault.config.load import load_settings
+    from ragvault.errors import ConfigError
+
+    try:
+        config = load_settings(environ=environ).config
+    except ConfigError:
+        return False  # the search itself reports it
+    return config.service.resident != "off"

@@ -13,9 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vault_kit import SECRET, indexed_sample, ragvault, sample, trap, vault
 
-from ragvault.api.answer_text import QUOTED, cut_to, quoted, search_text, tokens
 from ragvault.api.schemas import BY_NAME, TOOLS
-from ragvault.api.tools import MAX_INSTRUCTIONS, SearchReply, Tools
+from ragvault.api.tools import (
+    MAX_INSTRUCTIONS,
+    QUOTED,
+    SearchReply,
+    Tools,
+    cut_to,
+    quoted,
+    search_text,
+    tokens,
+)
 from ragvault.cli.mcp import search_for_tools
 from ragvault.errors import RagvaultError
 from ragvault.store.layout import KnownVault

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from ragvault.cli import config, main
+from ragvault.cli import config, console, main
 from ragvault.cli.main import COMMANDS
-from ragvault.cli.render import console
 from ragvault.errors import RagvaultError
 
 

@@ -12,7 +12,7 @@ from ragvault.answer.match import Match
 from ragvault.answer.results import CorpusResponse, SearchResult, VaultAnswer
 from ragvault.answer.snippet import Snippet
 from ragvault.candidate import Candidate, Ranked, Term
-from ragvault.cli.render.results import why_sentence
+from ragvault.cli.results import why_sentence
 from ragvault.config.settings import Config
 from ragvault.plan import QueryPlan
 from ragvault.rank.pipeline import Outcome

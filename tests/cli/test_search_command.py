@@ -16,9 +16,8 @@ from zoneinfo import TZPATH, ZoneInfo
 
 import pytest
 
-from ragvault.cli import start
+from ragvault.cli import console, start
 from ragvault.cli.main import main
-from ragvault.cli.render import console
 from ragvault.cli.search import Format, answer_search, parse_search
 from ragvault.cli.start import Caller, Reply, this_caller
 from ragvault.vault import Vault

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ragvault.cli.render.reports import settings_toml
+from ragvault.cli.reports import settings_toml
 from ragvault.config import schema, toml
 from ragvault.config.load import (
     VAULT_FILE,

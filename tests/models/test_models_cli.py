@@ -9,10 +9,10 @@ import threading
 import pytest
 from model_kit import FILES, hub_source, make_model
 
+from ragvault.cli import console
+from ragvault.cli.console import BarProgress, LineProgress, Pace, duration, progress
 from ragvault.cli.main import main
-from ragvault.cli.progress import BarProgress, LineProgress, Pace, duration, progress
-from ragvault.cli.render import console
-from ragvault.cli.waiting import waiting
+from ragvault.cli.start import waiting
 from ragvault.models import registry
 from ragvault.ports import NoProgress
 
@@ -152,7 +152,7 @@ def test_a_step_without_an_end_vanishes_when_the_next_begins():
 def clock(monkeypatch):
     """A clock that a test sets."""
     now = [0.0]
-    monkeypatch.setattr("ragvault.cli.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("ragvault.cli.console.time.monotonic", lambda: now[0])
     return now
 
 
@@ -190,7 +190,7 @@ def test_ctrl_c_says_what_was_kept(capsys):
 
 
 def test_waiting_is_shown_on_a_terminal_and_wiped(monkeypatch, capsys):
-    monkeypatch.setattr("ragvault.cli.waiting.PATIENCE", 0.0)
+    monkeypatch.setattr("ragvault.cli.start.PATIENCE", 0.0)
     with waiting("searching"):
         pass
     assert capsys.readouterr().err == ""

@@ -14,7 +14,7 @@ import pytest
 from watchdog.observers import Observer
 
 from ragvault.service import events
-from ragvault.service.events import Listener, NoEvents, network_mount
+from ragvault.service.vault_watcher import Listener, NoEvents, network_mount
 from tests.watch_kit import soon
 
 Heard = set[tuple[str, bool]]
@@ -125,7 +125,7 @@ def test_a_limit_of_the_system_is_named_with_its_cure(root, monkeypatch, code, s
 LIMITED = """
 import os, sys
 from pathlib import Path
-from ragvault.service.events import Listener, NoEvents
+from ragvault.service.vault_watcher import Listener, NoEvents
 Path("/proc/sys/user/max_inotify_watches").write_text("5")
 try:
     Listener(Path(sys.argv[1]), print)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ragvault.service.log import OLDER_FILES, WatchLog, describe_unexpected
+from ragvault.service.watcher import OLDER_FILES, WatchLog, describe_unexpected
 
 
 def test_a_reader_that_left_does_not_end_the_watcher(tmp_path, monkeypatch):
@@ -22,7 +22,7 @@ def test_a_reader_that_left_does_not_end_the_watcher(tmp_path, monkeypatch):
 
 
 def test_a_log_stays_small_and_private(tmp_path, monkeypatch):
-    monkeypatch.setattr("ragvault.service.log.LOG_BYTES", 1000)
+    monkeypatch.setattr("ragvault.service.watcher.LOG_BYTES", 1000)
     path = tmp_path / "logs" / "watch.log"
     log = WatchLog(path, echo=False)
     for number in range(200):

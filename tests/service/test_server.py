@@ -14,8 +14,8 @@ from vault_kit import vault
 from ragvault.corpus import LocalCorpus
 from ragvault.errors import IndexUnusable
 from ragvault.models.load import ModelPool
-from ragvault.service.resident import ResidentIndexes
 from ragvault.service.server import WorkerThreads
+from ragvault.service.watcher import ResidentIndexes
 from ragvault.vault import Vault
 from tests.watch_kit import soon
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from write_kit import QUERIES, Heard, answers, models, notes, opened, write
 
-from ragvault.cli.render.reports import index_report
+from ragvault.cli.reports import index_report
 from ragvault.evaluate.doctor import check_index
 from tests.keyword_kit import ENGINES
 

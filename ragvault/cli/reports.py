@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragvault.answer.json_output import LINK_STATES, encode
 from ragvault.answer.note_lookup import listed
-from ragvault.cli.render.console import counted, size
+from ragvault.cli.console import counted, size
 from ragvault.config import folders
 from ragvault.text.printable import printable
 

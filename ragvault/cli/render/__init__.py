@@ -1,1 +1,0 @@
-"""Text for people: the only formatting of the command line."""
