@@ -100,8 +100,10 @@ def read(root: Path, file: File, max_bytes: int) -> Read | Skipped:
 
 def seen_file(path: str, disk: str, status: os.stat_result) -> File:
     """A file with the facts that show whether it has changed."""
-    inode = status.st_ino & _INT64  # some file systems use all 64 bits, and SQLite stores 63
-    return File(path, disk, status.st_size, status.st_mtime_ns, status.st_ctime_ns, inode)
+    # SQLite stores 63 bits; some file systems use more for inodes, or have times beyond year 2262.
+    inode = status.st_ino & _INT64
+    mtime, ctime = min(status.st_mtime_ns, _INT64), min(status.st_ctime_ns, _INT64)
+    return File(path, disk, status.st_size, mtime, ctime, inode)
 
 
 def digest(root: Path, file: File, max_bytes: int) -> bytes | Skipped:

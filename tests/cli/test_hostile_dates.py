@@ -94,6 +94,19 @@ def _assert_all_are_shown(root, paths):
 _DATES = ("date", "modified")
 
 
+@pytest.mark.parametrize("at", [-(10**11), 0, 9_300_000_000, 15_032_385_535, 10**12])
+def test_a_file_is_not_changed_for_ever_whatever_its_time(at, tmp_path, monkeypatch):
+    root = tmp_path / "vault"
+    root.mkdir()
+    (root / "a.md").write_text("# A\n\nBread.\n")
+    os.utime(root / "a.md", (at, at))
+    for name, value in {**FAKE, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
+        monkeypatch.setenv(name, value)
+    ragvault("index", root, "-q")
+    assert ragvault("status", "--vault", root, "--json").json["pending"]["changed"] == 0
+    assert ragvault("search", "bread", "--vault", root, "--json").json["index"]["fresh"]
+
+
 @pytest.mark.skipif(not shutil.which("git"), reason="git is not installed")
 def test_a_commit_beyond_the_calendar_dates_no_note(tmp_path, monkeypatch):
     for name, value in {**FAKE, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
