@@ -36,7 +36,7 @@ from ragvault.rank.pipeline import run_stages
 from ragvault.retrieve.gather import retrieve
 from ragvault.search import ranking_context, search, stages_of, understand_query
 from ragvault.store import layout
-from ragvault.store.lock import WriterLock
+from ragvault.store.files import WriterLock
 from ragvault.types import SearchRequest
 from ragvault.vault import Vault
 

@@ -61,11 +61,11 @@ from ragvault.ports import (
     VectorIndex,
 )
 from ragvault.store.access import Accesses, path_digest, read_accesses
-from ragvault.store.caches import KEYWORD, Cache
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.layout import CATALOGUE
 from ragvault.store.links import LinkStats, file_stem
 from ragvault.store.passages import PassagePlace
+from ragvault.store.schema import KEYWORD, Cache
 from ragvault.text.dates import in_calendar
 from ragvault.text.fold import fold, plain_name
 from ragvault.text.spans import Span, cut
@@ -304,13 +304,13 @@ class LocalCorpus:
 
     @property
     def remedy(self) -> str:
-        from ragvault.store.lock import lock_owner
+        from ragvault.store.files import lock_owner
 
         return "indexing now" if lock_owner(self.catalogue.folder) else "run: ragvault index"
 
     @property
     def unfinished(self) -> str:
-        from ragvault.store.lock import lock_owner
+        from ragvault.store.files import lock_owner
 
         if self.catalogue.facts.last_run:
             return ""

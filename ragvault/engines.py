@@ -2,7 +2,7 @@
 
     caches/keyword-N   caches/vector-MODEL-N      each a cache of the catalogue beside them
 
-The catalogue says which of them is current (store/caches.py). This is the only place that names
+The catalogue says which of them is current (store/catalogue.py). This is the only place that names
 engines and models together.
 """
 
@@ -26,8 +26,8 @@ from ragvault.ports import (
     Reranker,
     VectorIndex,
 )
-from ragvault.store.caches import KEYWORD, vector_cache
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.schema import KEYWORD, vector_cache
 from ragvault.store.vectors import ModelVectors
 from ragvault.types import Tier
 

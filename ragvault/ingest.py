@@ -15,8 +15,8 @@ the truth, and everything after it can be rebuilt without embedding a text twice
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from itertools import count
 from math import inf
 from pathlib import Path
@@ -26,8 +26,8 @@ from ragvault.engines import Engines
 from ragvault.errors import EngineMissing, ModelUnavailable, ModelUnusable
 from ragvault.notes.walk import Walked, walk
 from ragvault.ports import Progress
-from ragvault.store.caches import KEYWORD
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.schema import KEYWORD
 from ragvault.types import Tier
 from ragvault.update.graph import REGROUP, LinkGraph
 from ragvault.update.keyword import (
@@ -50,7 +50,6 @@ from ragvault.update.vectors import (
 # Pages of full vectors after which superseded static ones are dropped: both tiers of a whole vault
 # at once would make the index half as large again.
 PAGES = 8
-NO_VECTORS = (EngineMissing, ModelUnavailable, ModelUnusable)
 
 
 def ingest(
@@ -143,51 +142,49 @@ class _Caches:
         self.progress = engines.progress
         self.reached: Tier = "keyword"  # the best tier that this run completed
 
-    def update_keyword(self) -> None:
-        """The keyword index; without its engine the run goes on with a warning."""
+    @contextmanager
+    def or_warn(self) -> Iterator[None]:
+        """What lacks an engine or a model is left to a later run, with a warning."""
         try:
-            refresh_keyword(self.catalogue, self.engines)
-        except EngineMissing as missing:
+            yield
+        except (EngineMissing, ModelUnavailable, ModelUnusable) as missing:
             self.report.warn(missing)
-            return
-        if self.report.anything:
-            self.progress.info("Ready: keyword search.")
+
+    def update_keyword(self) -> None:
+        """The keyword index."""
+        with self.or_warn():
+            refresh_keyword(self.catalogue, self.engines)
+            if self.report.anything:
+                self.progress.info("Ready: keyword search.")
 
     def update_static(self, *, more_follows: bool) -> None:
         """Quick vectors of the static model, for passages without a full vector."""
         self.progress.checkpoint()
         full = self.catalogue.tier_model("full")
-        try:
+        with self.or_warn():
             embedder = self.engines.embedder(self.engines.config.models.static)
             step = "embedding (static)"
             total = embed_all(self.catalogue, embedder, self.progress, step, better=full)
             better = full if full != embedder.name else ""
             refresh_vectors(embedder.name, self.catalogue, self.engines, better)
-        except NO_VECTORS as missing:
-            self.report.warn(missing)
-            return
-        use_model(self.catalogue, "static", embedder.name)
-        measure_unrelated(self.catalogue, embedder)
-        self.reached = "static"
-        self.report.embedded = total
-        if total:
-            follows = " Full quality follows." if more_follows else ""
-            self.progress.info(f"Ready: keyword + quick semantic search.{follows}")
+            use_model(self.catalogue, "static", embedder.name)
+            measure_unrelated(self.catalogue, embedder)
+            self.reached = "static"
+            self.report.embedded = total
+            if total:
+                follows = " Full quality follows." if more_follows else ""
+                self.progress.info(f"Ready: keyword + quick semantic search.{follows}")
 
     def update_vocabulary(self) -> None:
         """The words the vault is about, with vectors of the static model."""
         model = self.catalogue.tier_model("static")
         if self.reached != "static" or self.catalogue.cache(KEYWORD) is None:
             return
-        if not vocabulary_is_due(self.catalogue, model):
-            return
-        self.progress.step("building vocabulary")
-        try:
-            with closing(self.engines.keyword(self.catalogue)) as index:
+        if vocabulary_is_due(self.catalogue, model):
+            self.progress.step("building vocabulary")
+            with self.or_warn(), closing(self.engines.keyword(self.catalogue)) as index:
                 stemming = self.engines.config.keyword.stemming
                 build_vocabulary(self.catalogue, index, self.engines.embedder(model), stemming)
-        except EngineMissing:
-            return  # `update_keyword` has warned of it
 
     def update_graph(self, regroup: float) -> None:
         """Backlinks, and communities where enough links have changed."""
@@ -196,10 +193,8 @@ class _Caches:
         graph.update()
         if graph.is_due(regroup):
             self.progress.checkpoint()
-            try:
+            with self.or_warn():
                 graph.update_communities(self.progress)
-            except EngineMissing as missing:
-                self.report.warn(missing)
         self.report.communities_due = graph.is_due(REGROUP)
 
     def update_full(self, until: float) -> None:
@@ -209,7 +204,7 @@ class _Caches:
         """
         self.progress.checkpoint()
         choice = self.engines.choice(self.catalogue)
-        try:
+        with self.or_warn():
             embedder = self.engines.embedder(choice.embeds)
             if choice.answers is None:
                 use_model(self.catalogue, "full", embedder.name)
@@ -224,24 +219,18 @@ class _Caches:
             )
             if time.monotonic() >= until:
                 self.report.unembedded = len(self.catalogue.unembedded(embedder.name))
-            if self.report.unembedded:
-                self._drop_superseded_static()
-                embedded = total - self.report.unembedded
-                self.report.embedded = max(self.report.embedded, embedded)
-                return
-            self.progress.checkpoint()
-            refresh_vectors(embedder.name, self.catalogue, self.engines)
-        except NO_VECTORS as missing:
-            self.report.warn(missing)
-            return
-        use_model(self.catalogue, "full", embedder.name)
-        measure_unrelated(self.catalogue, embedder)
-        self.reached = "full"
-        self._drop_superseded_static()
-        # Every passage that got a static vector in this run has got a full one as well.
-        self.report.embedded = max(self.report.embedded, total)
-        if total:
-            self.progress.info("Ready: keyword + full semantic search.")
+            if not self.report.unembedded:
+                self.progress.checkpoint()
+                refresh_vectors(embedder.name, self.catalogue, self.engines)
+                use_model(self.catalogue, "full", embedder.name)
+                measure_unrelated(self.catalogue, embedder)
+                self.reached = "full"
+            self._drop_superseded_static()
+            # Every passage that got a static vector in this run has got a full one as well.
+            embedded = total - self.report.unembedded
+            self.report.embedded = max(self.report.embedded, embedded)
+            if embedded and self.reached == "full":
+                self.progress.info("Ready: keyword + full semantic search.")
 
     def _after_full_page(self, model: str) -> Callable[[], None]:
         """After each page its vectors can be searched; now and then static ones are dropped."""
@@ -264,10 +253,8 @@ class _Caches:
     def refresh_better_tiers(self) -> None:
         """Keep vectors of a better tier than this run has; lost files are rebuilt from the
         catalogue, which embeds nothing."""
-        try:
+        with self.or_warn():
             refresh_all_vectors(self.catalogue, self.engines)
-        except EngineMissing as missing:
-            self.report.warn(missing)
 
     def reached_tier(self) -> Tier:
         """The best tier that every passage is in, or in a better one.

@@ -169,7 +169,7 @@ class Vault:
         """
         from ragvault.ingest import ingest
         from ragvault.notes.walk import walk
-        from ragvault.store.lock import BRIEF, WriterLock
+        from ragvault.store.files import BRIEF, WriterLock
         from ragvault.update.freshness import LINK
         from ragvault.update.notes import Report
         from ragvault.update.upkeep import adopt_index, rebuild_catalogue
@@ -216,7 +216,7 @@ class Vault:
         take. Nothing is done if another process writes, and nothing is fetched; what fails is left
         for `index`, which reports it.
         """
-        from ragvault.store.lock import BRIEF
+        from ragvault.store.files import BRIEF
         from ragvault.update.freshness import OutOfTime, PendingFiles, UpdateTime
 
         changes = PendingFiles(self.root, corpus.catalogue, corpus.config)
@@ -255,7 +255,7 @@ class Vault:
         Raises UsageError when the name is unknown or ambiguous, IndexLocked, IndexUnusable.
         """
         from ragvault.store.catalogue import is_rebuilding
-        from ragvault.store.lock import WriterLock
+        from ragvault.store.files import WriterLock
         from ragvault.update.upkeep import forget
 
         engines = self.engines(progress=progress)

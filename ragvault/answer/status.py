@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from ragvault.config import folders
 from ragvault.config.settings import Config, Models
 from ragvault.errors import RagvaultError
-from ragvault.store.caches import KEYWORD
 from ragvault.store.catalogue import Catalogue, Counts
+from ragvault.store.files import lock_owner
 from ragvault.store.links import Dangling
-from ragvault.store.lock import lock_owner
+from ragvault.store.schema import KEYWORD
 from ragvault.types import Skipped, Tier
 from ragvault.update.freshness import check_vault, waiting
 

@@ -35,7 +35,7 @@ from ragvault.cli.mcp import TOKEN_FILE
 from ragvault.config import folders
 from ragvault.errors import DISTRIBUTION, IndexUnusable, RagvaultError, UsageError
 from ragvault.store import layout
-from ragvault.store.lock import WriterLock
+from ragvault.store.files import WriterLock
 from ragvault.text.printable import printable
 
 app = typer.Typer()

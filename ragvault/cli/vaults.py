@@ -133,7 +133,7 @@ def remove(
     from ragvault.config.load import data_folder
     from ragvault.service.process import watcher_of
     from ragvault.store import layout
-    from ragvault.store.lock import WriterLock
+    from ragvault.store.files import WriterLock
 
     known = layout.known_vault(vault, data_folder(), folders.here())
     watcher = watcher_of(known.root)

@@ -48,8 +48,8 @@ from ragvault.notes.links import Order, find_wiki
 from ragvault.notes.resolve import Resolver
 from ragvault.ports import CacheBroken, NoProgress, Progress
 from ragvault.rank.pipeline import outcome_of
-from ragvault.store.caches import KEYWORD
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.schema import KEYWORD
 from ragvault.vault import Vault, absence, around_here
 
 if TYPE_CHECKING:

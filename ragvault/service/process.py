@@ -34,8 +34,7 @@ from ragvault.config.folders import runtime_folder
 from ragvault.errors import RagvaultError
 from ragvault.service import LOCK_FILE, PROTOCOL, RECORD_FILE, START_FILE
 from ragvault.service.protocol import CODE, WatcherUnavailable, ask_watcher, watcher_connection
-from ragvault.store.files import make_folder, replace_file
-from ragvault.store.lock import file_lock, process_start
+from ragvault.store.files import file_lock, make_folder, process_start, replace_file
 
 if TYPE_CHECKING:
     import subprocess

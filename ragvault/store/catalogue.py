@@ -5,11 +5,10 @@
     Passages   passages and sections, and the texts they are cut out of
     Links      which links have to be resolved, what the others mean, link statistics
     Vectors    the embedding of every distinct text; the vocabulary
-    Caches     which keyword and vector indexes are current, and where they are
 
 Each is a class in the module of that name and has its own SQL. None knows a model, an engine or
-Markdown. `Catalogue` is all of them, and adds what is about the whole index: its history, what a
-filter keeps, counts.
+Markdown. `Catalogue` is all of them, and adds what is about the whole index: its history, its
+caches, what a filter keeps, counts.
 
 History is how a cache of an earlier revision catches up:
 
@@ -20,6 +19,15 @@ A vector cache needs nothing else. A keyword cache also has fields of notes (tit
 which change without any passage changing: `notes_since` lists those. Removals that every cache has
 seen may be dropped; the horizon is the revision up to which they were, and a cache behind it is
 rebuilt.
+
+The caches are the keyword and vector indexes:
+
+    <index folder>/caches/keyword-3/            a Whoosh or tantivy index, in its own files
+    <index folder>/caches/vector-bge-small-1/   one FAISS file
+
+A rebuild is made in a folder with the next number while the current cache is still used; then one
+transaction switches. Nothing here knows the format of an engine's files: an engine that cannot open
+them says so, and the cache is rebuilt. Only the holder of the writer's lock changes caches.
 
 A catalogue of an older format and a damaged one are rebuilt from the vault (update/upkeep.py):
 
@@ -33,19 +41,21 @@ As long as there is an old.sqlite, the catalogue has nothing that is not in it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragvault.errors import refusals
 from ragvault.plan import Filter
-from ragvault.store.caches import Caches
 from ragvault.store.database import Row, reading, writing
-from ragvault.store.files import file_size
+from ragvault.store.files import discard, file_size, make_folder
 from ragvault.store.filters import Matching, notes_where, passages_where, register_functions
 from ragvault.store.layout import CATALOGUE
 from ragvault.store.notes import Notes
+from ragvault.store.schema import Cache
 from ragvault.store.vectors import Vectors
 
 if TYPE_CHECKING:
@@ -53,6 +63,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 OLD = "old.sqlite"
+CACHES = "caches"  # the folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +87,7 @@ class Counts:
     last_run: Mapping[str, Any]
 
 
-class Catalogue(Notes, Vectors, Caches):
+class Catalogue(Notes, Vectors):
     """An open catalogue: `with Catalogue.open(folder) as catalogue`."""
 
     @reading
@@ -165,6 +176,67 @@ class Catalogue(Notes, Vectors, Caches):
         self._db.execute("DELETE FROM removed_passages WHERE revision <= ?", (upto,))
         self._db.execute("DELETE FROM removed_notes WHERE revision <= ?", (upto,))
         self._db.execute("UPDATE meta SET horizon = ?1 WHERE horizon < ?1", (upto,))
+
+    # Caches.
+
+    @reading
+    def caches(self) -> dict[str, Cache]:
+        """Every current cache, by name."""
+        query = f"SELECT {', '.join(Cache._fields)} FROM caches ORDER BY name"
+        return {row[0]: Cache(*row) for row in self._db.execute(query)}
+
+    def cache(self, name: str) -> Cache | None:
+        """The current cache of this name."""
+        return self.caches().get(name)
+
+    @writing
+    def set_cache(self, cache: Cache) -> None:
+        """Make a cache the current one of its name."""
+        self._db.execute("INSERT OR REPLACE INTO caches VALUES (?, ?, ?, ?, ?, ?)", cache)
+
+    @writing
+    def drop_cache(self, name: str) -> None:
+        """Let no cache of this name be current."""
+        self._db.execute("DELETE FROM caches WHERE name = ?", (name,))
+
+    def cache_folder(self, cache: Cache) -> Path:
+        """The folder of a cache."""
+        slug = re.sub(r"[^\w.@-]+", "-", cache.name)
+        return self.folder / CACHES / f"{slug}-{cache.number}"
+
+    def rebuild_cache(self, wanted: Cache, build: Callable[[Path], None]) -> None:
+        """Have `build` fill a new folder, then switch to it; the current cache is used until then.
+
+        The number of `wanted` is chosen here. When `build` raises, nothing has changed.
+        """
+        current = self.cache(wanted.name)
+        new = wanted._replace(number=current.number + 1 if current else 1)
+        while self.cache_folder(new).exists():
+            new = new._replace(number=new.number + 1)
+        home = self.cache_folder(new)
+        if not home.parent.is_dir():  # something else may be in its place
+            discard(home.parent)
+        make_folder(home.parent)
+        make_folder(home)
+        with ExitStack() as after_failure:
+            after_failure.callback(discard, home)
+            with refusals(self.folder):
+                build(home)
+            self.set_cache(new)
+            after_failure.pop_all()
+        if current:
+            discard(self.cache_folder(current))
+
+    def sweep_caches(self) -> None:
+        """Delete every cache that is not current, such as one that a killed rebuild left.
+
+        A file that somebody has open stays readable for them.
+        """
+        current = {self.cache_folder(cache) for cache in self.caches().values()}
+        home = self.folder / CACHES
+        for found in home.iterdir() if home.is_dir() else ():
+            if found not in current:
+                discard(found)
 
     # Filters.
 

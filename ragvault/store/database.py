@@ -9,7 +9,7 @@ tables; `Catalogue` (catalogue.py) is all of them. Their methods are marked with
 In WAL mode a reader sees the last finished transaction while the writer works, and neither waits
 for the other. A reader's connection cannot write, even by mistake. A connection belongs to the
 thread that opened it: another thread opens its own, which takes less than a millisecond. Whoever
-writes takes the writer's lock (lock.py) for as long as it writes; SQLite refuses a second writer
+writes takes the writer's lock (files.py) for as long as it writes; SQLite refuses a second writer
 all the same.
 """
 

@@ -6,9 +6,9 @@
             vault.json           which vault this is: root, name, created, tier
             catalogue.sqlite     the truth (catalogue.py)
             access.sqlite        how often notes were opened, if recorded (access.py)
-            writer.lock, .json   who is writing (lock.py)
+            writer.lock, .json   who is writing (files.py)
             tuned-NAME.toml      what `ragvault tune` found for a profile; tuned.jsonl, receipts
-            caches/              keyword and vector indexes (caches.py)
+            caches/              keyword and vector indexes (catalogue.py)
 
 There is no second list of vaults: it could disagree with the folders. Nothing is ever written into
 a vault. This module opens neither vaults nor indexes; it turns what a person types (a folder, a

@@ -171,11 +171,6 @@ class Notes(Passages, Links):
         if self._db.execute(query, (note_id,)).fetchone() != new.body[3:5]:
             self._unresolve("target_note_id", note_id)
 
-    def _name_of(self, note_id: int) -> tuple[str, tuple[str, ...]]:
-        query = "SELECT path, aliases FROM notes WHERE id = ?"
-        path, aliases = self._db.execute(query, (note_id,)).fetchone()
-        return path, from_json(aliases)
-
     def _insert(self, table: str, columns: str, row: Row) -> int:
         marks = ", ".join("?" * len(row))
         statement = f"INSERT INTO {table} ({columns}) VALUES ({marks})"
@@ -208,7 +203,9 @@ class Notes(Passages, Links):
 
     def _remove(self, revision: int, note_id: int) -> None:
         self._unresolve("target_note_id", note_id)
-        self._names_changed(link_keys(*self._name_of(note_id)))
+        query = "SELECT path, aliases FROM notes WHERE id = ?"
+        path, aliases = self._db.execute(query, (note_id,)).fetchone()
+        self._names_changed(link_keys(path, from_json(aliases)))
         passages = self._column("SELECT id FROM passages WHERE note_id = ?", note_id)
         self._remove_passages(revision, passages)
         self._db.execute("INSERT INTO removed_notes VALUES (?, ?)", (note_id, revision))

@@ -39,7 +39,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date, datetime, timezone
 from functools import lru_cache
 from sqlite3 import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 from ragvault.text.dates import in_calendar
 from ragvault.text.fold import fold_case
@@ -231,6 +231,31 @@ def create_tables(db: Connection) -> None:
     db.execute("INSERT INTO meta VALUES (?, 0, 0, '{}')", (secrets.token_hex(8),))
     db.execute(f"PRAGMA application_id = {APPLICATION}")
     db.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+# --- Caches ---
+
+KEYWORD = "keyword"
+
+
+class Cache(NamedTuple):
+    """One row: the current index of this name.
+
+    `recipe` is a fingerprint of everything it was built with; under other settings it is rebuilt.
+    `revision` is the catalogue's revision that it reflects, `upto` the last vector it includes.
+    """
+
+    name: str  # KEYWORD, or vector_cache(model)
+    number: int
+    engine: str
+    recipe: str
+    revision: int
+    upto: int = 0
+
+
+def vector_cache(model: str) -> str:
+    """The name of the cache of a model's vectors."""
+    return f"vector {model}"
 
 
 # --- Values ---

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ragvault.ports import CacheBroken, VectorChanges, VectorFileRow
-from ragvault.store.caches import vector_cache
 from ragvault.store.database import Database, Facts, Row, reading, writing
+from ragvault.store.schema import vector_cache
 
 if TYPE_CHECKING:
     import numpy as np

@@ -36,9 +36,9 @@ from ragvault.ports import (
     NoProgress,
     Progress,
 )
-from ragvault.store.caches import KEYWORD, Cache
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.files import close_files
+from ragvault.store.schema import KEYWORD, Cache
 from ragvault.text.analyze import Analyzer
 from ragvault.text.fold import STOP_WORDS
 from ragvault.update.workers import Failure, run_jobs

@@ -50,8 +50,8 @@ from ragvault.store import layout
 from ragvault.store.access import forget_accesses, path_digest
 from ragvault.store.catalogue import OLD, Catalogue, drop_old, file_sizes, is_rebuilding, set_aside
 from ragvault.store.database import RebuildNeeded
+from ragvault.store.files import WriterLock
 from ragvault.store.layout import KnownVault
-from ragvault.store.lock import WriterLock
 from ragvault.types import File
 from ragvault.update.freshness import is_gone
 from ragvault.update.graph import LinkGraph

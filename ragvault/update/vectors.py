@@ -20,8 +20,8 @@ from ragvault.engines import Engines
 from ragvault.models.embed import embed_new, unrelated_cosine
 from ragvault.notes.chunk import embedding_text
 from ragvault.ports import CacheBroken, Embedder, Progress
-from ragvault.store.caches import Cache, vector_cache
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.schema import Cache, vector_cache
 
 PAGE = 1024  # passages whose texts are read at a time
 

@@ -11,7 +11,7 @@ from vault_kit import ragvault, vault
 from ragvault.cli import remove as purging
 from ragvault.service import LOCK_FILE, RECORD_FILE, SOCKET_FILE, process
 from ragvault.service.watcher import LOG_FILE
-from ragvault.store.lock import WriterLock
+from ragvault.store.files import WriterLock
 from ragvault.vault import Vault
 
 __all__ = ["vault"]

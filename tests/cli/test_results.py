@@ -531,7 +531,7 @@ def test_a_name_of_several_lines_is_cited_on_one(tmp_path, monkeypatch, format_)
 
 @pytest.mark.parametrize("is_writing", [True, False])
 def test_an_empty_answer_says_that_the_first_indexing_goes_on(tmp_path, monkeypatch, is_writing):
-    from ragvault.store.lock import WriterLock
+    from ragvault.store.files import WriterLock
 
     monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
     root = tmp_path / "young"
@@ -553,7 +553,7 @@ def test_an_empty_answer_says_that_the_first_indexing_goes_on(tmp_path, monkeypa
 
 @pytest.mark.parametrize("lacks", ["file", "keyword"])
 def test_while_an_index_runs_no_search_asks_for_one(tmp_path, monkeypatch, lacks):
-    from ragvault.store.lock import WriterLock
+    from ragvault.store.files import WriterLock
 
     monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
     root = tmp_path / "young"

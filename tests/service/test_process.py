@@ -22,7 +22,7 @@ from ragvault.service.process import (
     stop_watcher,
     watcher_of,
 )
-from ragvault.store.lock import process_start
+from ragvault.store.files import process_start
 
 SLEEPER = (
     "import sys, time; from pathlib import Path; from ragvault.service.process import WatcherLock\n"

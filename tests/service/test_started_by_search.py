@@ -20,7 +20,7 @@ from ragvault import __version__
 from ragvault.service import LOCK_FILE, RECORD_FILE, START_FILE
 from ragvault.service.process import running_watcher, stop_watcher
 from ragvault.service.protocol import WatcherUnavailable, ask_or_start, ask_watcher, may_start
-from ragvault.store.lock import process_start
+from ragvault.store.files import process_start
 from tests.watch_kit import Home, daemon, ragvault, remove, soon
 
 TYPED = ("starter", "--format", "paths")

@@ -15,12 +15,12 @@ import pytest
 from store_builders import unprivileged
 
 from ragvault.errors import IndexLocked, IndexUnusable
-from ragvault.store.lock import LOCK, OWNER, Owner, WriterLock, lock_owner
+from ragvault.store.files import LOCK, OWNER, Owner, WriterLock, lock_owner
 
 HOLD = """
 import sys
 from pathlib import Path
-from ragvault.store.lock import WriterLock
+from ragvault.store.files import WriterLock
 with WriterLock(Path(sys.argv[1]), "ragvault watch"):
     print("held", flush=True)
     sys.stdin.read()
@@ -144,7 +144,7 @@ def test_a_lock_whose_record_cannot_be_written_is_not_kept(tmp_path, monkeypatch
         raise IndexUnusable(tmp_path, "no space")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ragvault.store.lock.replace_file", fails)
+        patch.setattr("ragvault.store.files.replace_file", fails)
         with pytest.raises(IndexUnusable, match="no space"):
             take(tmp_path)
     take(tmp_path)

@@ -12,7 +12,7 @@ from write_kit import notes, write
 from ragvault.cli.search import answer_search, parse_search
 from ragvault.cli.start import Reply, this_caller
 from ragvault.errors import IndexLocked
-from ragvault.store.lock import BRIEF, WriterLock
+from ragvault.store.files import BRIEF, WriterLock
 from ragvault.update.freshness import MAX_FILES, OutOfTime, UpdateTime
 from ragvault.vault import Vault
 

@@ -16,8 +16,8 @@ from ragvault.config.settings import Vector
 from ragvault.index import vector as vector_module
 from ragvault.index.vector import FILE, FaissVectors
 from ragvault.ports import CacheBroken
-from ragvault.store.caches import vector_cache
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.schema import vector_cache
 from ragvault.store.vectors import ModelVectors
 from ragvault.update.vectors import by_need, update_vectors
 

@@ -12,7 +12,7 @@ from write_kit import Heard, answers, models, notes, opened, write
 from ragvault.cli.vaults import vault_rows
 from ragvault.errors import IndexLocked, IndexUnusable, VaultUnreadable
 from ragvault.store import layout
-from ragvault.store.lock import WriterLock
+from ragvault.store.files import WriterLock
 from ragvault.update import freshness
 from ragvault.vault import Vault
 from tests.keyword_kit import ENGINES
