@@ -220,14 +220,12 @@ def _put(catalogue: Any, spec: Spec) -> int:
         [Section(0, (), 0, len(spec.text), (1, 1))],
         [_chunk(number, piece) for number, piece in enumerate(spec.pieces)],
         [digest(f"{spec.path} {number}") for number in range(len(spec.pieces))],
+        file=File(spec.path, spec.path, 1, 1),
+        digest=digest(spec.path),
+        read_ns=1,
     )
     return catalogue.put(
-        rows,
-        File(spec.path, spec.path, 1, 1),
-        digest(spec.path),
-        Dates(Date(spec.date, "mtime"), spec.created, spec.modified),
-        indexed_ns=1,
-        recipe="r",
+        rows, Dates(Date(spec.date, "mtime"), spec.created, spec.modified), recipe="r"
     )
 
 

@@ -74,9 +74,10 @@ def dates(at: float = 1.0) -> Dates:
 
 
 def put(catalogue, note: Note, *, mtime_ns: int = 1, at: float = 1.0, **changes) -> int:
-    parts = {"dates": dates(at), "indexed_ns": 7, "recipe": "r1", **cut_by_line(note), **changes}
-    rows = note_rows(note, *(parts.pop(name) for name in ("sections", "passages", "hashes")))
-    return catalogue.put(rows, file(note.path, mtime_ns), digest(note.text), **parts)
+    parts = {"dates": dates(at), "recipe": "r1", **cut_by_line(note), **changes}
+    cut = (parts.pop(name) for name in ("sections", "passages", "hashes"))
+    read = {"file": file(note.path, mtime_ns), "digest": digest(note.text), "read_ns": 7}
+    return catalogue.put(note_rows(note, *cut, **read), **parts)
 
 
 def move(catalogue, old: str, new: str) -> int:

@@ -16,7 +16,6 @@ import pytest
 from write_kit import (
     Counting,
     Heard,
-    Models,
     OnStep,
     answers,
     models,
@@ -88,27 +87,6 @@ def passages(vault):
         return len(catalogue.passage_ids())
 
 
-def test_an_index_that_knew_one_language_a_passage_learns_the_others_and_embeds_nothing(
-    vault, models
-):
-    fences = "".join(f"```{name}\nparse_{name}()\n```\n\n" for name in ("haskell", "rust"))
-    write(vault.root, {"code.md": fences, "list.md": "- Run:\n  ```sh\n  make_bread\n  ```\n"})
-    vault.index("full")
-    with closing(sqlite3.connect(vault.folder / "catalogue.sqlite")) as db, db:
-        db.execute("UPDATE passages SET lang = 'haskell' WHERE lang = 'haskell rust'")
-        db.execute("UPDATE passages SET lang = '' WHERE lang = 'sh'")
-        db.execute("UPDATE notes SET recipe = 'of another reader'")
-    seen = {name: len(model.seen) for name, model in models.items()}
-    assert listed(vault, "lang:rust OR lang:bash") == []
-
-    report = vault.index("full")
-
-    assert (report.recut, report.embedded) == (14, 0)
-    assert {name: len(model.seen) for name, model in models.items()} == seen
-    assert listed(vault, "lang:rust") == listed(vault, "lang:hs") == ["code.md"]
-    assert listed(vault, "lang:bash") == ["list.md"]
-
-
 def test_an_index_that_lost_the_headings_of_short_sections_learns_them_and_embeds_nothing(
     vault, models
 ):
@@ -129,10 +107,6 @@ def test_an_index_that_lost_the_headings_of_short_sections_learns_them_and_embed
         (place,), (said,) = catalogue.places(ids), catalogue.passage_texts(ids)
     assert place.subheadings == said.subheadings == ("Kind axolotl", "Kind capybara")
     assert vault.search("capybara").results[0].note == "short.md"
-
-
-def listed(vault, query):
-    return sorted(each.note for each in vault.search(query).results)
 
 
 def test_a_first_run_embeds_every_text_once_in_each_tier(vault, models):
@@ -617,27 +591,6 @@ def test_something_is_lacking_where_anything_is(vault, tmp_path):
         assert not catalogue.has_unembedded("rough@1", "newer@1")
 
 
-def test_a_tier_that_a_run_saw_every_passage_into_is_not_looked_through_again(vault, monkeypatch):
-    asked = []
-    for name in ("unembedded", "has_unembedded"):
-        real = getattr(Catalogue, name)
-
-        def noted(self, *models, real=real, name=name):
-            asked.append((name, *filter(None, models)))
-            return real(self, *models)
-
-        monkeypatch.setattr(Catalogue, name, noted)
-
-    assert vault.index("static").tier == "static"
-    assert asked == [("unembedded", "rough@1")]  # what is to be embedded
-    asked.clear()
-    assert vault.index("keyword").tier == "static"
-    assert asked == [("has_unembedded", "rough@1")]  # what was not looked at
-    asked.clear()
-    assert vault.index("full").tier == "full"
-    assert asked[-1] == ("unembedded", "fine@1")
-
-
 # --- No model ---
 
 
@@ -688,12 +641,6 @@ def test_files_are_read_without_processes_where_those_cannot_be_started(vault, m
     without_processes(monkeypatch)
 
     assert vault.index("keyword").added == 12
-
-
-def test_the_models_of_the_kit_are_told_apart():
-    known = Models()
-    assert known.open(None, "rough@1") is known["rough"]
-    assert known["rough"].name != known["fine"].name
 
 
 # --- The vocabulary ---

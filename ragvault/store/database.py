@@ -141,8 +141,13 @@ class Database:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Everything read inside is of one moment, whatever a writer does meanwhile."""
-        with translated_errors(self.folder), snapshot(self._db):
-            yield
+        with translated_errors(self.folder):
+            if self._db.in_transaction:  # a nested snapshot is part of the outer one
+                yield
+                return
+            with self._db:
+                self._db.execute("BEGIN")
+                yield
 
     @property
     def in_snapshot(self) -> bool:
@@ -309,17 +314,6 @@ def _missing(folder: Path) -> IndexMissing:
 
 
 _savepoints = count()
-
-
-@contextmanager
-def snapshot(db: Connection) -> Iterator[None]:
-    """Everything read inside is of one moment; a nested snapshot is part of the outer one."""
-    if db.in_transaction:
-        yield
-        return
-    with db:
-        db.execute("BEGIN")
-        yield
 
 
 @contextmanager

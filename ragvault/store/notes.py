@@ -11,9 +11,9 @@ removals for the caches. So a crash after any of them loses nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ragvault.ports import NameRow
 from ragvault.store.database import Row, reading, writing
@@ -76,9 +76,16 @@ class StoredNote:
 
 class NoteRows(NamedTuple):
     """A note as its rows, before it has an id. Workers make them: rows are smaller to send than a
-    note with its passages, and the process that stores them need not compress texts."""
+    note with its passages, and the process that stores them need not compress texts.
 
-    path: str
+    `read_ns` is the clock just before the file was read: a later change is not in it. A note's
+    dates depend on its `properties`, and on git.
+    """
+
+    file: File
+    digest: bytes
+    read_ns: int
+    properties: Mapping[str, Any]
     aliases: tuple[str, ...]
     note: Row  # columns NOTE
     body: Row  # columns BODY
@@ -90,13 +97,23 @@ class NoteRows(NamedTuple):
 
 
 def note_rows(
-    note: Note, sections: Sequence[Section], passages: Sequence[Passage], hashes: Sequence[bytes]
+    note: Note,
+    sections: Sequence[Section],
+    passages: Sequence[Passage],
+    hashes: Sequence[bytes],
+    *,
+    file: File,
+    digest: bytes,
+    read_ns: int,
 ) -> NoteRows:
     """The rows of a note. `hashes` are of the texts to embed, one for each passage."""
     tags = {fold_case(tag): tag for tag in reversed(note.tags)}  # of two spellings the first
     pairs = zip(passages, hashes, strict=True)
     return NoteRows(
-        note.path,
+        file,
+        digest,
+        read_ns,
+        note.properties,
         note.aliases,
         note_row(note),
         body_row(note),
@@ -112,35 +129,23 @@ class Notes(Passages, Links):
     """Writes notes with all their parts, and reads what is known of them."""
 
     @writing
-    def put(
-        self,
-        rows: NoteRows,
-        file: File,
-        digest: bytes,
-        dates: Dates,
-        *,
-        indexed_ns: int,
-        recipe: str,
-        was: str | None = None,
-    ) -> int:
+    def put(self, rows: NoteRows, dates: Dates, *, recipe: str, was: str | None = None) -> int:
         """Store a note in place of the one at its path; returns its id.
 
         `was` is the path that the note had before, if it was moved: it keeps its id, and replaces a
-        note that had the new path. `indexed_ns` is the clock before the file was read: a file whose
-        mtime is not older may have changed since. Passages whose text did not change keep their
-        ids.
+        note that had the new path. Passages whose text did not change keep their ids.
         """
-        if rows.path != file.path:
-            raise ValueError(f"note {rows.path} of file {file.path}")
-        revision, here = self._next_revision(), self._id_at(rows.path)
+        path = rows.file.path
+        revision, here = self._next_revision(), self._id_at(path)
         old = here if was is None else self.note_id(was)
         if here is not None and here != old:  # the note that was moved has overwritten it
             self._remove(revision, here)
         columns = f"{STATUS}, digest, recipe, {NOTE}, revision"
-        values = (*_status_row(file, dates, indexed_ns), digest, recipe, *rows.note, revision)
+        status = _status_row(rows.file, dates, rows.read_ns)
+        values = (*status, rows.digest, recipe, *rows.note, revision)
         if old is None:
             old = self._insert("notes", columns, values)
-            self._names_changed(link_keys(rows.path, rows.aliases))
+            self._names_changed(link_keys(path, rows.aliases))
         else:
             self._mark_links(old, rows, recipe)
             self._db.execute(f"UPDATE notes SET {assigned(columns)} WHERE id = ?", (*values, old))
@@ -163,9 +168,11 @@ class Notes(Passages, Links):
         query = "SELECT path, aliases, recipe FROM notes WHERE id = ?"
         path, stored, was = self._db.execute(query, (note_id,)).fetchone()
         aliases = from_json(stored)
-        if (path, aliases, was) != (new.path, new.aliases, recipe):
-            self._names_changed(link_keys(path, aliases) | link_keys(new.path, new.aliases))
-        if path != new.path:  # what a name means depends on the folder of the note with the link
+        if (path, aliases, was) != (new.file.path, new.aliases, recipe):
+            self._names_changed(link_keys(path, aliases) | link_keys(new.file.path, new.aliases))
+        if (
+            path != new.file.path
+        ):  # what a name means depends on the folder of the note with the link
             self._unresolve("note_id", note_id)
         query = "SELECT headings, blocks FROM bodies WHERE note_id = ?"
         if self._db.execute(query, (note_id,)).fetchone() != new.body[3:5]:

@@ -31,10 +31,10 @@ from ragvault.notes.walk import Walked
 from ragvault.ports import Progress
 from ragvault.store.access import move_access
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.notes import NoteRows
 from ragvault.text.printable import printable, valid_unicode
 from ragvault.types import Date, Dates, File, Skipped
 from ragvault.update.freshness import Unusable, recipe, unusable
-from ragvault.update.prepare import ToStore
 
 COMMIT_EVERY = 64  # notes: a commit costs as much as storing ten of them
 
@@ -154,7 +154,7 @@ def _with_others_skipped(catalogue: Catalogue, found: Walked) -> Walked:
 def store(
     catalogue: Catalogue,
     pending: NoteChanges,
-    prepared: Iterable[ToStore | Skipped],
+    prepared: Iterable[NoteRows | Skipped],
     config: Config,
     progress: Progress,
     meanwhile: Callable[[], None] = lambda: None,
@@ -179,7 +179,7 @@ def store(
 def _store_read(
     catalogue: Catalogue,
     pending: NoteChanges,
-    prepared: Iterable[ToStore | Skipped],
+    prepared: Iterable[NoteRows | Skipped],
     progress: Progress,
     meanwhile: Callable[[], None],
 ) -> list[Skipped]:
@@ -194,12 +194,9 @@ def _store_read(
                 if isinstance(found, Skipped):
                     skipped.append(found)
                     continue
-                when, was = (
-                    pending.dates.of(found.file, found.properties),
-                    before.get(found.file.path),
-                )
-                note = found.rows, found.file, found.digest, when
-                catalogue.put(*note, indexed_ns=found.read_ns, recipe=pending.recipe, was=was)
+                dates = pending.dates.of(found.file, found.properties)
+                was = before.get(found.file.path)
+                catalogue.put(found, dates, recipe=pending.recipe, was=was)
                 if was is not None:
                     move_access(catalogue.folder, was, found.file.path)
         done += len(some)

@@ -12,11 +12,11 @@ with a warning. One that ends its worker, or of which no rows can be made, is sk
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ragvault.config.settings import Config
 from ragvault.models.embed import text_key
@@ -49,17 +49,6 @@ class Prepared:
     sections: Sequence[Section]
     passages: Sequence[Passage]
     hashes: Sequence[bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class ToStore:
-    """A prepared file as the catalogue stores it. Its dates depend on `properties`, and on git."""
-
-    file: File
-    read_ns: int
-    digest: bytes
-    properties: Mapping[str, Any]
-    rows: NoteRows
 
 
 def prepare(root: Path, file: File, config: Config) -> Prepared | Skipped:
@@ -105,18 +94,25 @@ def _chunked(note: Note, found: Read, config: Config, read_ns: int) -> Prepared:
 # --- In workers ---
 
 
-def prepare_all(root: Path, files: Sequence[File], config: Config) -> Iterator[ToStore | Skipped]:
+def prepare_all(root: Path, files: Sequence[File], config: Config) -> Iterator[NoteRows | Skipped]:
     """Prepare files in their order."""
-    found = run_jobs([partial(_to_store, root, file, config) for file in files])
+    found = run_jobs([partial(_prepare_rows, root, file, config) for file in files])
     return (_or_skipped(file, each) for file, each in zip(files, found, strict=True))
 
 
-def _to_store(root: Path, file: File, config: Config) -> ToStore | Skipped:
+def _prepare_rows(root: Path, file: File, config: Config) -> NoteRows | Skipped:
     found = prepare(root, file, config)
     if isinstance(found, Skipped):
         return found
-    rows = note_rows(found.note, found.sections, found.passages, found.hashes)
-    return ToStore(found.file, found.read_ns, found.digest, found.note.properties, rows)
+    return note_rows(
+        found.note,
+        found.sections,
+        found.passages,
+        found.hashes,
+        file=found.file,
+        digest=found.digest,
+        read_ns=found.read_ns,
+    )
 
 
 def prepare_for_search(root: Path, file: File, config: Config) -> Prepared | Skipped:

@@ -235,11 +235,9 @@ def cpu_limit(seconds: float) -> Iterator[None]:
 
 def _limit_memory() -> None:
     """A note that needs too much memory gets a MemoryError and not the machine into trouble."""
-    try:
+    with suppress(ImportError, OSError, ValueError):  # Windows has no limits; macOS may refuse
         import resource
-    except ImportError:  # on Windows
-        return
-    with suppress(OSError, ValueError):  # macOS may refuse it
+
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         most = MAX_MEMORY if hard == resource.RLIM_INFINITY else min(MAX_MEMORY, hard)
         resource.setrlimit(resource.RLIMIT_AS, (most, hard))

@@ -10,7 +10,6 @@ from store_builders import cut_by_line, dates, file, link, look_up, move, note, 
 from ragvault.errors import IndexUnusable
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.database import Facts
-from ragvault.store.notes import note_rows
 from ragvault.store.schema import FORMAT, compress
 from ragvault.types import Date, Dates, File, Skipped, Target
 
@@ -59,12 +58,6 @@ def test_a_note_that_is_not_there_is_a_key_error(catalogue):
     for ask in (catalogue.note, catalogue.stored, catalogue.anchors):
         with pytest.raises(KeyError):
             ask("a.md")
-
-
-def test_a_note_of_another_file_is_refused(catalogue):
-    rows = note_rows(note("a.md"), [], [], [])
-    with pytest.raises(ValueError, match=r"note a\.md of file b\.md"):
-        catalogue.put(rows, file("b.md"), b"", dates(), indexed_ns=7, recipe="")
 
 
 def test_chunks_without_their_hashes_are_refused_and_nothing_is_stored(catalogue):

@@ -103,10 +103,11 @@ def test_what_is_put_is_what_is_read(data):
     ]
     given_file = File(given_note.path, data.draw(words), data.draw(numbers), data.draw(numbers))
     hashes = [digest(passage.text) for passage in given_passages]
-    rows = note_rows(given_note, given_sections, given_passages, hashes)
+    read = {"file": given_file, "digest": b"d", "read_ns": 7}
+    rows = note_rows(given_note, given_sections, given_passages, hashes, **read)
 
     with fresh() as catalogue:
-        note_id = catalogue.put(rows, given_file, b"d", dates(), indexed_ns=7, recipe="r")
+        note_id = catalogue.put(rows, dates(), recipe="r")
 
         assert catalogue.note(given_note.path) == given_note
         for section in given_sections:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing, suppress
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +51,10 @@ def words(db):
 def change(db):
     db.execute("INSERT INTO said VALUES ('one')")
     db.execute("INSERT INTO said VALUES ('two')")
+
+
+def snapshot(db):
+    return database.Database(Path(), db).snapshot()
 
 
 MOMENTS = [(nth, after) for nth in range(1, 5) for after in (False, True)]
@@ -106,7 +111,7 @@ def test_a_change_inside_a_change_of_a_batch_goes_or_stays_with_it(db, nth):
 
 
 @pytest.mark.parametrize(("nth", "after"), MOMENTS[:6])
-@pytest.mark.parametrize("kind", [database.snapshot, database.batch])
+@pytest.mark.parametrize("kind", [snapshot, database.batch])
 def test_an_interrupt_anywhere_in_a_snapshot_or_batch_is_told_as_one_and_leaves_it(
     db, kind, nth, after
 ):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -236,19 +235,6 @@ def test_only_the_changed_file_is_read(vault, folder, monkeypatch):
     assert (report.changed, report.unchanged) == (1, 1)
 
 
-def test_a_touched_file_keeps_its_passages(vault, folder):
-    write(vault, {"a.md": "one"})
-    index(vault, folder)
-    before = answers(folder)["passages"]
-    os.utime(vault / "a.md", (LONG_AGO + 9, LONG_AGO + 9))
-
-    report = index(vault, folder)
-
-    assert (report.touched, report.changed) == (1, 0)
-    assert answers(folder)["passages"] == before
-    assert index(vault, folder).touched == 0
-
-
 def test_a_rename_keeps_ids_and_takes_the_links_along(vault, folder):
     write(vault, {"a.md": "text of a note", "b.md": "[[a]] [[c]]"})
     index(vault, folder)
@@ -264,25 +250,6 @@ def test_a_rename_keeps_ids_and_takes_the_links_along(vault, folder):
         meant = [target.path for _, target in catalogue.outgoing("b.md")]
     assert report.moved == 1
     assert meant == [None, "c.md"]
-
-
-def test_editing_one_paragraph_changes_only_its_passages(vault, folder):
-    paragraphs = [
-        f"Paragraph {i}. " + "Bread is flour, water, salt and time. " * 12 for i in range(30)
-    ]
-    write(vault, {"a.md": "\n\n".join(paragraphs)})
-    index(vault, folder)
-    with Catalogue.open(folder) as catalogue:
-        before = {passage.hash for passage in passages(catalogue, "a.md")}
-    paragraphs[15] = paragraphs[15].replace("salt", "sugar")
-    write(vault, {"a.md": "\n\n".join(paragraphs) + "\n"})
-
-    index(vault, folder)
-
-    with Catalogue.open(folder) as catalogue:
-        after = {passage.hash for passage in passages(catalogue, "a.md")}
-    assert 1 <= len(after - before) <= 2
-    assert len(after & before) >= 28
 
 
 def test_with_a_changed_setting_every_note_is_cut_again_once(vault, folder, monkeypatch):
@@ -412,18 +379,3 @@ def test_many_files_are_prepared_in_processes_with_the_same_result(vault, folder
     index(vault, scratch)
 
     assert answers(folder) == answers(scratch)
-
-
-def test_a_new_alias_and_a_new_heading_reach_the_links_of_other_notes(vault, folder):
-    write(vault, {"a.md": "[[nick]] [[b#later]]", "b.md": "text"})
-    index(vault, folder)
-    time.sleep(0.01)
-    (vault / "b.md").write_text("---\naliases: nick\n---\n# Later\n")
-    index(vault, folder)
-
-    with Catalogue.open(folder) as catalogue:
-        first, second = (target for _, target in catalogue.outgoing("a.md"))
-    assert first is not None
-    assert second is not None
-    assert (first.path, first.via) == ("b.md", "alias")
-    assert second.anchor_found
