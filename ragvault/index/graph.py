@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ragvault.config.settings import Graph
 from ragvault.errors import EngineMissing
-from ragvault.text.wikilinks import WIKILINK
+from ragvault.text.markup import WIKILINK
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -16,8 +16,8 @@ from typing import Any
 
 from ragvault.notes.read import plain
 from ragvault.text.dates import utc_offset
+from ragvault.text.markup import WIKILINK
 from ragvault.text.printable import valid_unicode
-from ragvault.text.wikilinks import WIKILINK
 
 MAX_CHARS = 64_000  # longer than this is a file that begins with a rule, not frontmatter
 MAX_VALUES = 10_000  # YAML aliases can name one list a billion times

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ragvault.text.wikilinks import label_wikilinks
+from ragvault.text.markup import label_wikilinks
 from ragvault.types import Block, Held
 
 _CALLOUT = re.compile(r"(?:[ \t]*>)+[ \t]*\[![\w-]+(?:\|[^\]\n]*)?\]")

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from ragvault.text.wikilinks import find_wikilinks, match_wikilink, split_label
+from ragvault.text.markup import find_wikilinks, match_wikilink, split_label
 from ragvault.types import Link, LinkKind
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+:", re.I)

@@ -26,8 +26,8 @@ from ragvault.notes.links import (
     is_attachment,
     is_image,
 )
+from ragvault.text.markup import WIKILINK, page_name
 from ragvault.text.spans import Lines, Span, joined
-from ragvault.text.wikilinks import WIKILINK, page_name
 from ragvault.types import Heading, Layout, Link, Note
 
 # One that opens on a line of its own and is never closed reaches to the end, as in Obsidian.

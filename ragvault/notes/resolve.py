@@ -21,7 +21,7 @@ from itertools import combinations
 from typing import Protocol
 
 from ragvault.notes.links import NOTE_SUFFIX
-from ragvault.text.wikilinks import page_names
+from ragvault.text.markup import page_names
 from ragvault.types import Heading, Link, Target, Via
 
 Anchors = tuple[Sequence[Heading], Mapping[str, int]]

@@ -34,7 +34,7 @@ from ragvault.query.operators import (
     shorten,
     unescape,
 )
-from ragvault.text.wikilinks import match_wikilink
+from ragvault.text.markup import match_wikilink
 
 MAX_LENGTH = 10_000  # characters: a page of text, and more than anybody types
 MAX_DEPTH = 40  # of parentheses: nobody nests deeper, and the stack is limited

@@ -58,8 +58,8 @@ from ragvault.plan import (
 from ragvault.query.operators import Condition, VaultName, shorten
 from ragvault.query.parse import Node, TypedPhrase, TypedWord, check_length, parse_query
 from ragvault.query.restate import plan_sentence
+from ragvault.text.markup import WIKILINK
 from ragvault.text.printable import valid_unicode
-from ragvault.text.wikilinks import WIKILINK
 
 MAX_CONDITIONS = 100  # SQLite takes a limited number of values in one statement
 MAX_ALTERNATIVES = 250  # words and phrases next to OR: each is looked up by itself

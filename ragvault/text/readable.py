@@ -6,8 +6,10 @@
     code               each line between backticks, and no fences
     emphasis, HTML, comments, footnote marks, block ids    without their marks
 
-The text may be any part of a note: it may begin inside a fence or a table. Every character knows
-where in the Markdown it comes from, so a match in the readable text has a true line in the file.
+The parser (markup.py) says what is a paragraph, an item, a row or code; only the marks that it does
+not know are looked for here, in its texts. The text may be any part of a note: it may begin inside
+a fence, a table or a list. Every character knows where in the Markdown it comes from, so a match in
+the readable text has a true line in the file.
 """
 
 from __future__ import annotations
@@ -16,55 +18,47 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from html import unescape
 from typing import Any, Literal, NamedTuple
 
-from ragvault.text.wikilinks import WIKILINK, split_label
+from ragvault.text.markup import WIKILINK, Event, events, split_label
 
 LineKind = Literal["prose", "item", "row", "code", "heading"]
 Order = Literal["target-first", "label-first"]
 ITEM, OPEN, DONE, CELL = "\u2022 ", "\u2610 ", "\u2611 ", " \u00b7 "
-_PIPE = "\ue000"  # stands for an escaped `|` until a row is cut into cells
 
-_URL = r"(?P<url>\b(?:https?|ftp|obsidian|file)://[^\s<>\[\]|`]+)"
-# No two runs in a row match the same characters: the time is linear in the length of the line.
-_FENCE = re.compile(
-    r"^[ \t>]*(?:(?P<item>[-*+]|\d+[.)])[ \t]*)?(?:`{3,}|~{3,}(?!~))(?P<info>[^\n`]*)$", re.M
+# What the parser must not look into is masked, in its length: a wikilink, a tag in a block of HTML
+# that is not shown, and one that ends a line.
+_LINK, _GONE, _END = "\ue001", "\ue002", "\ue003"
+_WIKI = re.compile(rf"(?<!\\)!?{WIKILINK}")
+_HTML = re.compile(r"<!--.*?(?:-->|\Z)|<[^<>]*>?", re.S)
+_BREAK = re.compile(r"</?(?:br|p|div|li|tr|(t[dh])|h[1-6])\b", re.I)
+
+# The marks that the parser does not know, and what a cut has left of others. No two runs in a row
+# match the same characters: the time is linear in the length of the text.
+_IN_PLAIN_TEXT = (
+    rf"(?P<link>{_LINK}{_GONE}*)"
+    rf"|(?P<url>(?<![^\W_])(?:https?|ftp|obsidian|file)://[^\s<>\[\]|`{_LINK}-{_END}]+)"
 )
-_INLINE = re.compile(
-    r"(?P<escape>\\(?!\[\\?\[|\]\\?\])[!-/:-@\[-`{-~])"
-    r"|(?P<code>(?<!`)(?P<ticks>`+)(?!`)(?:[^`\n]"
-    r"|(?!(?P=ticks)(?!`))(?<!`)`+(?!`))+?(?<!`)(?P=ticks)(?!`))"
-    r"|(?P<comment>%%.*?%%|<!--.*?(?:-->|\Z))"
-    r"|(?P<math>\$\$.+?\$\$|\$(?=[^\s$])[^$\n]*?(?<=[^\s\\])\$(?!\d))"
-    rf"|(?P<wiki>!?{WIKILINK})"
-    r"|(?P<definition>^[ ]{0,3}\[[^\]\n^][^\]\n]*\]:[ \t]*\S[^\n]*$)"
-    r"|(?P<link>!?\[(?P<label>(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*)\]"
-    r"(?:\([ \t\n]*(?:<[^<>\n]*>|(?:[^()\s]|\([^()\s]*\))*)"
-    r"(?:[ \t\n]+(?:\"[^\"]*\"|'[^']*'|\([^()]*\)))?[ \t\n]*\)|\[[^\[\]\n]*\]))"
-    r"|(?P<footnote>\[\^[^\]\s]+\]:?)"
-    r"|(?P<field>[\[(](?P<key>[\w -]+)::[ \t]*(?P<value>[^\[\]()\n]*)[\])])"
-    r"|(?P<auto><(?P<address>[a-zA-Z][a-zA-Z0-9+.-]*:[^<>\s]*|[^<>\s@]+@[^<>\s@]+)>)"
-    r"|(?P<html></?[a-zA-Z][^<>]*>)"
-    rf"|{_URL}"
-    r"|(?P<entity>&(?:#\d{1,7}|#x[0-9a-fA-F]{1,6}|[a-zA-Z]{2,31});)"
-    r"|(?P<block>(?<=[ \t])\^[A-Za-z0-9-]+[ \t]*$)"
-    r"|(?P<mark>\*{2,3}(?=\S)|(?<=\S)\*{2,3}|(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])"
-    r"|(?<!\w)_{1,3}(?=\S)|(?<=[^\s_])_{1,3}(?!\w)|~~|(?<![=\w])==(?=[^\s=])|(?<=[^\s=])==(?![=\w]))"
-    r"|(?P<left>\\?\[\\?\[|\\?\]\\?\]|\]\((?:[^()\s]*\))?)",
-    re.M | re.S,
+_PLAIN_MARKS = re.compile(rf"{_IN_PLAIN_TEXT}|(?P<left>\[\[|\]\])")
+_MARKS = re.compile(
+    rf"{_IN_PLAIN_TEXT}"
+    rf"|(?P<end>{_END}+)"
+    rf"|(?P<gone>{_GONE}+|%%.*?%%|\[\^[^\]\s]+\]:?|(?<=[ \t])\^[A-Za-z0-9-]+[ \t]*\Z)"
+    r"|(?P<callout>\A\[!(?P<type>[\w-]+)(?:\|[^\]]*)?\][+-]?)"
+    r"|(?P<reference>\[(?P<label>[^\[\]]*)\]\[[^\[\]]*\])"
+    r"|(?P<field>[\[(](?P<key>[\w -]+)::[ \t]*(?P<value>[^\[\]()]*)[\])])"
+    r"|(?P<left>\[\[|\]\]|%%|\]\((?:[^()\s]*\))?|(?<![*\w])[*_]{1,3}(?=\w)|(?<=[^\W_])[*_]{1,3}(?![*\w])"
+    r"|(?<![=\w])==(?=[^\s=])|(?<=[^\s=])==(?![=\w]))"
 )
-_IN_PLAIN_TEXT = re.compile(rf"(?P<wiki>!?{WIKILINK})|{_URL}|(?P<left>\[\[|\]\])")
 _SITE = re.compile(r"(?:\w+:)?(?://)?(?:www\.)?([^/?#\s]+)")
 _TRAILING = ".,;:!?'\")*_"  # marks after a bare address that belong to the sentence
-_BLOCK_TAG = re.compile(r"</?(?:br|p|div|li|tr|td|th|h[1-6])\b", re.I)
-_QUOTE = re.compile(r"^(?:[ \t]*>)+[ \t]?")
-_CALLOUT = re.compile(r"\[!([\w-]+)(?:\|[^\]]*)?\][+-]?[ \t]*")
-_HEADING = re.compile(r"[ ]{0,3}#{1,6}(?:[ \t]+|$)")
-_CLOSING_MARKS = re.compile(r"(?<![ \t])[ \t]+#+[ \t]*$")
-_BULLET = re.compile(r"[ \t]*(?:[-*+]|(\d{1,9}[.)]))(?:[ \t]+|$)(?:\[([^\]\n])\](?:[ \t]+|$))?")
-_RULE = re.compile(r"[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|=+|-+)$")
-_TABLE_RULE = re.compile(r"[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*(?:\|[ \t]*)?$")
+_BULLET = re.compile(  # of an item that, indented by tabs, may begin on the line before
+    r"\s*(?:[-*+]|(\d{1,9}[.)]))(?:[ \t]+|$)(?:\[([^\]\n])\](?:[ \t]+|$))?", re.M
+)
+
+_INLINE_TAGS = {"Emphasis", "Strong", "Strikethrough", "Link", "Image", "TableCell"}
+_LINE_KINDS: Mapping[str, LineKind] = {"Heading": "heading", "TableHead": "row", "TableRow": "row"}
+_DEEPEST = 40  # columns of indentation for which the list around a part is made up
 
 
 class Line(NamedTuple):
@@ -103,21 +97,13 @@ class Readable:
         return any(line.kind != "heading" for line in self.lines)
 
 
-# What is shown, where it comes from, and whether it stands there as it is shown.
-Piece = tuple[str, int, bool]
-
-
 def readable(text: str, *, code: bool = False, order: Order = "target-first") -> Readable:
     """A part of a note as plain lines. `code` says that most of it is code, with or without fences.
 
     `order` is how the vault's wikilinks are written, as in the setting links.order.
     """
-    writer = _Writer()
-    for inside, start, end in code_parts(text, code):
-        if inside:
-            writer.code(text, start, end)
-        else:
-            writer.prose(*_shown(text, start, end, order, _INLINE))
+    writer = _Writer(text, order, _MARKS)
+    writer.read(_WIKI.sub(_as_link, text), code=code)
     return writer.finished()
 
 
@@ -126,88 +112,266 @@ def plain_lines(text: str, *, order: Order = "target-first", paragraphs: bool = 
 
     Without `paragraphs` each line stays one.
     """
-    writer = _Writer()
-    writer.plain(*_shown(text, 0, len(text), order, _IN_PLAIN_TEXT), paragraphs)
+    writer = _Writer(text, order, _PLAIN_MARKS)
+    at = 0
+    for line in _WIKI.sub(_as_link, text).split("\n"):
+        bullet = _BULLET.match(line)
+        if bullet or not paragraphs or not line.strip():
+            writer.end_line()
+        writer.sign = _sign(bullet) if bullet else writer.sign
+        skipped = bullet.end() if bullet else 0
+        writer.add(line[skipped:], at + skipped)
+        writer.show(" ", at)
+        at += len(line) + 1
+    writer.end_line()
     return writer.finished()
 
 
-def code_parts(text: str, code: bool) -> Iterator[tuple[bool, int, int]]:
-    """The text between fences: whether it is code, and its span.
-
-    `code` says what the text is where no fence tells.
-    """
-    fences = list(_FENCE.finditer(text))
-    inside = code and not fences
-    if len(fences) % 2 and _may_close(fences[0]):
-        # Odd: the part begins or ends inside a block.
-        inside = code or len(fences) > 1
-    at = 0
-    for fence in fences:
-        yield inside, at, fence.start()
-        at, inside = min(fence.end() + 1, len(text)), not inside
-    yield inside, at, len(text)
+# --- A part of a note, and what it was cut out of ---
 
 
-def _may_close(fence: re.Match[str]) -> bool:
-    """Whether a fence may be the end of a block: it names no language and begins no item."""
-    return not fence["item"] and not fence["info"].strip()
+def _part_events(text: str, *, code: bool) -> list[Event]:
+    """What the parser reads in a part of a note, below what it needs to be read rightly."""
+    above, below = _surroundings(text)
+    found = _events_of_part(above, text, below)
+    blocks = [each for each in found if each.name == "CodeBlock" and each.kind == "Start"]
+    fences = [each for each in blocks if each.value != "Indented"]
+    if not fences:
+        indented = sum(each.end - each.start for each in blocks)
+        return _events_of_part("```\n", text) if code and 2 * indented < len(text) else found
+    first = fences[0].start
+    line_start = text.rfind("\n", 0, first) + 1
+    quote, fence = text[line_start:first], text[first] * 3
+    may_close = not fences[0].value["Fenced"].strip() and not quote.strip("> \t")
+    last = text[fences[-1].start :].rstrip().split("\n")
+    closed = len(last) > 1 and last[-1].strip("> \t").startswith(fence)
+    at_end = not closed and fences[-1].end >= len(text.rstrip())
+    # The last one opens a block, so the first one closes another if there are two.
+    if at_end and may_close and (code or len(fences) > 1):
+        return _events_of_part(f"{quote}{fence}\n", text)
+    return found
 
 
-# --- Inside a line: links, emphasis, HTML ---
+def _surroundings(text: str) -> tuple[str, str]:
+    """What a part is cut out of: the head of a table or the items of a list, and a table's rule."""
+    lines = text.strip("\n").split("\n")
+    first, last = lines[0], lines[-1]
+    below = ""
+    if len(lines) > 1 and _is_row(last) and not _is_row(lines[-2]):
+        below = f"\n|{'-|' * last.count('|')}\n"
+    if _is_row(first):
+        above = f"|{'-|' * first.count('|')}\n"  # as a head, and as the rule below it
+        if len(lines) > 1 and _is_rule(lines[1]):
+            above = ""
+        return above if _is_rule(first) else above * 2, below
+    written = first.expandtabs(4)
+    indented = min(len(written) - len(written.lstrip()), _DEEPEST)
+    if indented <= 3:
+        return "", below
+    return "".join(f"{' ' * at}- .\n" for at in range(0, indented - 1, 2)) + "\n", below
 
 
-def _shown(
-    text: str, start: int, end: int, order: Order, marks: re.Pattern[str]
-) -> tuple[str, list[int]]:
-    """The characters of a span that a reader sees, and where each comes from."""
-    shown: list[str] = []
-    origin: list[int] = []
-    for piece, at, verbatim in _pieces(text, start, end, order, marks):
-        shown.append(piece)
-        origin.extend(range(at, at + len(piece)) if verbatim else [at] * len(piece))
-    return "".join(shown), origin
+def _is_row(line: str) -> bool:
+    return line.lstrip().startswith("|")
 
 
-def _pieces(
-    text: str, start: int, end: int, order: Order, marks: re.Pattern[str]
-) -> Iterator[Piece]:
-    """Parts of a text as they are shown."""
-    at = start
-    for found in marks.finditer(text, start, end):
-        yield text[at : found.start()], at, True
-        at = found.end()
-        yield from _token(text, found, order)
-    yield text[at:end], at, True
+def _is_rule(line: str) -> bool:
+    return "-" in line and not line.strip(" \t|:-")
 
 
-def _token(text: str, found: re.Match[str], order: Order) -> Iterator[Piece]:
-    kind, start = found.lastgroup, found.start()  # of nested groups, the outer one
-    if kind == "escape":
-        char = found[0][1]
-        yield (_PIPE if char == "|" else char), start + 1, True
-    elif kind == "code":
-        yield found[0], start, True
-    elif kind == "math":
-        skipped = 2 if found[0].startswith("$$") else 0
-        yield found[0][skipped : len(found[0]) - skipped], start + skipped, True
-    elif kind == "wiki":
-        yield _wikilink_label(found[0], order), start, False
-    elif kind == "link":
-        if not found[0].startswith("!") or found["label"]:
-            yield from _pieces(text, found.start("label"), found.end("label"), order, _INLINE)
-    elif kind == "field":
-        yield f"{found['key'].strip()}: ", start, False
-        yield from _pieces(text, found.start("value"), found.end("value"), order, _INLINE)
-    elif kind == "auto":
-        yield _site(found["address"]), start, False
-    elif kind == "url":
-        bare = found[0].rstrip(_TRAILING)
-        yield _site(bare), start, False
-        yield found[0][len(bare) :], start + len(bare), True
-    elif kind == "html":
-        yield (" " if _BLOCK_TAG.match(found[0]) else ""), start, False
-    elif kind == "entity":
-        yield unescape(found[0]), start, False
+def _events_of_part(above: str, text: str, below: str = "") -> list[Event]:
+    """The events of a text between two others, without those of the others alone."""
+    size, whole = len(above), f"{above}{text}" if not below else f"{above}{text.rstrip()}{below}"
+    found = (
+        Event(kind, name, value, start - size, end - size)
+        for kind, name, value, start, end in events(whole)
+    )
+    return [each for each in found if each.end > 0 and each.start < len(text)]
+
+
+# --- What is shown ---
+
+
+class _Writer:
+    """Writes lines, and for each character where in the source it comes from."""
+
+    def __init__(self, source: str, order: Order, marks: re.Pattern[str]) -> None:
+        self._source, self._order, self._marks = source, order, marks
+        self._text: list[str] = []
+        self._origin: list[int] = []
+        self._lines: list[Line] = []
+        self._size = 0
+        self._shown: list[str] = []  # of the line that is being written
+        self._places: list[int] = []
+        self._raw: list[str] = []  # its end, of which the marks are still to be found
+        self._raw_places: list[int] = []
+        self._callout: tuple[str, int] | None = None  # whose title is being written; type, place
+        self._between = ""  # two cells
+        self.sign = ""  # of the list item that the next line begins
+
+    def read(self, text: str, shift: int = 0, *, code: bool = False) -> None:
+        """Write what the parser reads in a text that is, but for its masks, the source's."""
+        until, level, in_code = 0, 0, False
+        for kind, name, value, first, last in _part_events(text, code=code):
+            start, end = first + shift, last + shift
+            if name and name not in _INLINE_TAGS:
+                self.end_line(_LINE_KINDS.get(name, "prose") if kind == "End" else "prose", level)
+                in_code = name == "CodeBlock" and kind == "Start"
+                self.sign = "" if name in ("Item", "CodeBlock") else self.sign
+                level = int(value["level"][1]) if name == "Heading" and kind == "Start" else 0
+                if kind == "End":
+                    continue
+                if name == "Item" and first >= 0 and (bullet := _BULLET.match(text, first)):
+                    self.sign, until = _sign(bullet), bullet.end() + shift
+                elif name == "HtmlBlock" and start >= until:
+                    self.read(_HTML.sub(_as_tag, text[first:last]), start)
+                    until = end
+            elif start < until:
+                continue  # it is shown already
+            elif kind == "Text" and in_code:
+                self._write_code(start, end)
+            elif kind == "Text" and text[first - 1 : first] == "\\" and value[0] in "*_":
+                self.show(value, start)
+            elif kind == "Text":
+                self.add(value, start, as_written=len(value) == end - start)
+            elif kind in ("Code", "InlineMath"):
+                self.show(self._source[start:end], start)
+            elif kind == "DisplayMath":
+                self.show(self._source[start + 2 : end - 2], start + 2)
+            elif kind in ("SoftBreak", "HardBreak"):
+                self._end_callout()
+                self.show(" ", start)
+            elif kind == "InlineHtml" and _BREAK.match(value):
+                self.show(" ", start)
+            elif name == "TableCell" and kind == "Start":
+                self._end_raw()
+                self._between = CELL if self._shown else ""
+            elif name == "Link" and kind == "Start" and value["link_type"] in ("Autolink", "Email"):
+                self.show(_site(value["dest_url"]), start, as_written=False)
+                until = end
+
+    def add(self, text: str, at: int, *, as_written: bool = True) -> None:
+        """Add to the line a text that may have marks."""
+        self._raw.append(text)
+        self._raw_places += range(at, at + len(text)) if as_written else [at] * len(text)
+
+    def show(self, text: str, at: int, *, as_written: bool = True) -> None:
+        """Add to the line a text as it is."""
+        self._end_raw()
+        self._show(text, range(at, at + len(text)) if as_written else [at] * len(text))
+
+    def end_line(self, kind: LineKind = "prose", level: int = 0) -> None:
+        """End the line, unless it has no text yet."""
+        self._end_raw()
+        self._end_callout()
+        text, places = "".join(self._shown), self._places
+        self._shown, self._places, self._between = [], [], ""
+        if not text.strip():
+            return
+        if self.sign and kind == "prose":
+            text, places = self.sign + text, [places[0]] * len(self.sign) + places
+            kind, self.sign = "item", ""
+        self._write(kind, text, places, level)
+
+    def finished(self) -> Readable:
+        return Readable("".join(self._text), tuple(self._lines), tuple(self._origin))
+
+    def _end_raw(self) -> None:
+        if self._raw:
+            text, places = "".join(self._raw), self._raw_places
+            self._raw, self._raw_places = [], []
+            self._show_marked(text, places)
+
+    def _show_marked(self, text: str, places: Sequence[int]) -> None:
+        """Add to the line a text without its marks."""
+        at = 0
+        for found in self._marks.finditer(text):
+            first, last = found.span()
+            self._show(text[at:first], places[at:first])
+            self._show_mark(found, places)
+            at = last
+        self._show(text[at:], places[at:])
+
+    def _show_mark(self, found: re.Match[str], places: Sequence[int]) -> None:
+        kind, at = found.lastgroup, places[found.start()]
+        if kind == "link":
+            written = self._source[at : at + len(found[0])]
+            self._show_one(_wikilink_label(written, self._order), at)
+        elif kind == "url":
+            site = found[0].rstrip(_TRAILING)
+            self._show_one(_site(site), at)
+            self._show(found[0][len(site) :], places[found.start() + len(site) : found.end()])
+        elif kind == "end":
+            self.end_line()
+        elif kind == "callout":
+            self._callout = (found["type"], at)
+        elif kind in ("reference", "field"):
+            group = "label" if kind == "reference" else "value"
+            if kind == "field":
+                self._show_one(f"{found['key'].strip()}: ", at)
+            self._show_marked(found[group], places[found.start(group) : found.end(group)])
+
+    def _show_one(self, text: str, at: int) -> None:
+        """Add to the line what stands for something else."""
+        self._show(text, [at] * len(text))
+
+    def _show(self, text: str, places: Sequence[int]) -> None:
+        if self._between and text.strip():
+            text, places = self._between + text, [places[0]] * len(self._between) + [*places]
+            self._between = ""
+        if text:
+            self._shown.append(text)
+            self._places += places
+
+    def _end_callout(self) -> None:
+        """End the title of a callout, which is its type where it has no other."""
+        self._end_raw()
+        if self._callout:
+            kind, at = self._callout
+            has_title = any(map(str.strip, self._shown))
+            self._show_one(":" if has_title else f"{kind.replace('-', ' ').capitalize()}:", at)
+            self._callout = None
+
+    def _write_code(self, start: int, end: int) -> None:
+        """Write lines of code, each between backticks."""
+        at = max(start, 0)
+        for line in self._source[at:end].split("\n"):
+            if inner := line.strip():
+                first = at + line.index(inner)
+                self._write("code", f"`{inner}`", [first, *range(first, first + len(inner)), first])
+            at += len(line) + 1
+
+    def _write(self, kind: LineKind, text: str, places: Sequence[int], level: int = 0) -> None:
+        """Write a line without its outer spaces, and with single spaces inside."""
+        begin = self._size + bool(self._lines)
+        for found in re.finditer(r"\S+", text):
+            first, last = found.span()
+            if self._text:
+                self._text.append(" " if self._size > begin else "\n")
+                self._origin.append(places[max(first - 1, 0)])
+            self._text.append(found[0])
+            self._origin += places[first:last]
+            self._size = len(self._origin)
+        self._lines.append(Line(kind, begin, self._size, level))
+
+
+def _as_link(found: re.Match[str]) -> str:
+    return _LINK + _GONE * (len(found[0]) - 1)
+
+
+def _as_tag(found: re.Match[str]) -> str:
+    tag, size = _BREAK.match(found[0]), len(found[0])
+    if tag and tag[1]:
+        return _GONE * (size - 1) + " "
+    return (_END if tag else _GONE) * size
+
+
+def _sign(bullet: re.Match[str]) -> str:
+    """What a list item begins with."""
+    number, mark = bullet.groups()
+    if mark is not None:
+        return OPEN if mark == " " else DONE
+    return f"{number} " if number else ITEM
 
 
 def _wikilink_label(written: str, order: Order) -> str:
@@ -264,166 +428,3 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for each in value:
             yield from _texts(each)
-
-
-# --- Lines ---
-
-
-class _Writer:
-    """Collects lines. Lines of one paragraph are joined."""
-
-    def __init__(self) -> None:
-        self._text: list[str] = []
-        self._origin: list[int] = []
-        self._lines: list[Line] = []
-        self._size = 0
-        self._open = False  # whether the next line of prose continues the last line
-        self._joined = False  # whether the last line of prose has several lines of the file
-        self._in_table = False
-
-    def code(self, text: str, start: int, end: int) -> None:
-        """Lines of code, each between backticks; in a quotation every line begins with its mark."""
-        quoted = all(_QUOTE.match(line) for line in text[start:end].split("\n") if line.strip())
-        at = start
-        for line in text[start:end].split("\n"):
-            inner = (_QUOTE.sub("", line, count=1) if quoted else line).strip()
-            if inner:
-                first = at + line.rindex(inner)
-                self._add("code", f"`{inner}`", [first, *range(first, first + len(inner)), first])
-            at += len(line) + 1
-        self._open = False
-
-    def plain(self, text: str, origin: list[int], paragraphs: bool) -> None:
-        """Paragraphs and list items, whose signs mean nothing else."""
-        at = 0
-        for line in text.split("\n"):
-            places = origin[at : at + len(line)]
-            self._open = self._open and paragraphs
-            if not line.strip():
-                self._open = False
-            elif bullet := _BULLET.match(line):
-                self._item(bullet, line, places)
-            else:
-                self._paragraph(line, places)
-            at += len(line) + 1
-
-    def prose(self, text: str, origin: list[int]) -> None:
-        """Everything else: headings, rows, items and paragraphs."""
-        whole = text.split("\n")
-        lines = [_QUOTE.sub("", line, count=1) for line in whole]
-        at = 0
-        for number, (line, full) in enumerate(zip(lines, whole, strict=True)):
-            row = line.lstrip().startswith("|") or self._is_row(lines, number)
-            at += len(full)
-            self._line(line, origin[at - len(line) : at], row)
-            at += 1
-
-    def _is_row(self, lines: list[str], number: int) -> bool:
-        """Whether a line without a pipe at its start is a row: a rule is near, with pipes."""
-        if "|" not in lines[number]:
-            return False
-        near = lines[max(0, number - 1) : number + 2]
-        below_rows = bool(self._lines) and self._lines[-1].kind == "row" and self._in_table
-        return below_rows or any("|" in line and _TABLE_RULE.match(line) for line in near)
-
-    def _line(self, line: str, origin: list[int], row: bool) -> None:
-        if callout := _CALLOUT.match(line):
-            kind, rest = callout[1], line[callout.end() :]
-            self._open = False
-            title = rest.strip() or kind.replace("-", " ").capitalize()
-            first = origin[:1] or [0]
-            self._add("prose", f"{title}:", first * (len(title) + 1))
-            self._open = True
-            return
-        blank = not line.strip()
-        self._in_table = row or (self._in_table and not blank)
-        if blank:
-            self._open = False
-        elif row:
-            self._row(line, origin)
-        elif _RULE.match(line):
-            self._rule(line)
-        elif heading := _HEADING.match(line):
-            inner = _CLOSING_MARKS.sub("", line[heading.end() :])
-            self._add("heading", inner, origin[heading.end() : heading.end() + len(inner)])
-            if self._lines and self._lines[-1].kind == "heading":
-                self._lines[-1] = self._lines[-1]._replace(level=heading[0].count("#"))
-        elif bullet := _BULLET.match(line):
-            self._item(bullet, line, origin)
-        else:
-            self._paragraph(line, origin)
-
-    def _rule(self, line: str) -> None:
-        """A thematic break, or the underline that makes a heading of the line above it."""
-        last = self._lines[-1] if self._open and not self._joined else None
-        if last and last.kind == "prose" and line.strip()[0] in "=-":
-            self._lines[-1] = last._replace(kind="heading", level=1 if "=" in line else 2)
-        self._open = False
-
-    def _row(self, line: str, origin: list[int]) -> None:
-        self._open = False
-        if _TABLE_RULE.match(line):
-            return
-        text, places, at = "", list[int](), 0
-        for cell in line.split("|"):
-            inner = cell.strip()
-            if inner:
-                first = at + cell.index(inner)
-                between = CELL if text else ""
-                text += between + inner
-                places += [origin[first]] * len(between) + origin[first : first + len(inner)]
-            at += len(cell) + 1
-        self._add("row", text, places)
-
-    def _item(self, bullet: re.Match[str], line: str, origin: list[int]) -> None:
-        number, mark = bullet[1], bullet[2]
-        sign = f"{number} " if number else ITEM
-        if mark is not None:
-            sign = OPEN if mark == " " else DONE
-        inner = line[bullet.end() :]
-        if not inner.strip():
-            self._open = False
-            return
-        first = origin[bullet.end()]
-        self._add("item", sign + inner, [first] * len(sign) + origin[bullet.end() :])
-        self._open, self._joined = True, True
-
-    def _paragraph(self, line: str, origin: list[int]) -> None:
-        if self._open and self._lines and self._lines[-1].kind in ("prose", "item"):
-            last = self._lines.pop()
-            self._text.append(" ")
-            self._origin.append(origin[0])
-            self._size += 1
-            self._put(last.kind, line, origin, last.start)
-            self._joined = True
-        else:
-            self._add("prose", line, origin)
-            self._joined = False
-        self._open = True
-
-    def _add(self, kind: LineKind, text: str, origin: list[int]) -> None:
-        if not text.strip():
-            return
-        if self._lines:
-            self._text.append("\n")
-            self._origin.append(origin[0])
-            self._size += 1
-        self._put(kind, text, origin, self._size)
-        if kind in ("heading", "row", "code"):
-            self._open = False
-
-    def _put(self, kind: LineKind, text: str, origin: list[int], start: int) -> None:
-        """Add text without its outer spaces, and with single spaces inside."""
-        for found in re.finditer(r"\S+", text):
-            if self._size > start and not (self._text and self._text[-1] in (" ", "\n")):
-                self._text.append(" ")
-                self._origin.append(origin[found.start() - 1] if found.start() else origin[0])
-                self._size += 1
-            word = found[0].replace(_PIPE, "|")
-            self._text.append(word)
-            self._origin += origin[found.start() : found.end()]
-            self._size += len(word)
-        self._lines.append(Line(kind, start, self._size))
-
-    def finished(self) -> Readable:
-        return Readable("".join(self._text), tuple(self._lines), tuple(self._origin))

@@ -94,7 +94,7 @@ def test_a_part_of_a_note_may_begin_inside_code_or_a_table():
     assert lines("[[ -f x ]] && y\nz", code=True) == ["`[[ -f x ]] && y`", "`z`"]
     assert lines("| 3 | 4 |\n| 5 | 6 |") == ["3 · 4", "5 · 6"]
     assert lines("a | b\n--- | ---\n1 | 2") == ["a · b", "1 · 2"]
-    assert lines("> ```\n> x\n> ```\n> | a | b |") == ["`x`", "a · b"]
+    assert lines("> ```\n> x\n> ```\n> | a | b |\n> |---|---|") == ["`x`", "a · b"]
 
 
 def test_labels_come_first_where_the_vault_writes_them_so():
