@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from sqlite3 import Connection
@@ -75,14 +75,12 @@ def _opened(folder: Path) -> Iterator[Connection]:
     path = folder / FILE
     try:
         # `rw` also to read: SQLite may have to roll back what a killed process left half written.
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=BUSY_S)
-        try:
+        uri = f"{path.absolute().as_uri()}?mode=rw"
+        with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_S)) as db:
             db.execute("PRAGMA secure_delete = ON")  # deleted content is overwritten
             with db:
                 db.execute(_TABLE)
                 yield db
-        finally:
-            db.close()
     except sqlite3.Error as error:
         raise IndexUnusable(
             folder, f"{FILE}: {error}", fix=f"delete {path}; it only counts what was opened"

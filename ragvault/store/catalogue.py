@@ -214,8 +214,6 @@ class Catalogue(Notes, Vectors):
         while self.cache_folder(new).exists():
             new = new._replace(number=new.number + 1)
         home = self.cache_folder(new)
-        if not home.parent.is_dir():  # something else may be in its place
-            discard(home.parent)
         make_folder(home.parent)
         make_folder(home)
         with ExitStack() as after_failure:

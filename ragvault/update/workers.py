@@ -102,7 +102,7 @@ def _in_worker(
     jobs: Sequence[Callable[[], T]], patience: float, meanwhile: Callable[[], None]
 ) -> list[T | Failure]:
     meanwhile()
-    worker = _take_idle_worker() or _start_worker()
+    worker = _worker()
     if worker is None:
         return list(map(_result, jobs))
     try:
@@ -170,18 +170,14 @@ def end_idle_workers(but: int = 0) -> None:
             idle_workers.pop().end()
 
 
-def _take_idle_worker() -> Worker | None:
-    while idle_workers:
-        with suppress(IndexError):
+def _worker() -> Worker | None:
+    """An idle worker, else a new one; None where processes cannot be started."""
+    with suppress(IndexError):  # there is none, or another thread has taken the last one
+        while True:
             worker = idle_workers.pop()
             if worker.process.is_alive():
                 return worker
             worker.end()
-    return None
-
-
-def _start_worker() -> Worker | None:
-    """A new worker; None where processes cannot be started."""
     try:
         return Worker()
     except (OSError, ImportError, Failure):

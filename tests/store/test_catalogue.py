@@ -233,18 +233,6 @@ def test_a_new_note_is_found_by_the_links_that_named_it_before(catalogue):
     assert [target.status for _, target in catalogue.outgoing("a.md")] == ["resolved"] * 2
 
 
-def test_links_to_a_removed_note_are_looked_up_again(catalogue):
-    put(catalogue, note("a.md", "one", link("b"), link("c")))
-    put(catalogue, note("b.md"))
-    look_up(catalogue)
-    assert [source for source, _, _ in catalogue.incoming("b.md")] == ["a.md"]
-
-    catalogue.remove("b.md")
-
-    assert look_up(catalogue) == 1
-    assert catalogue.outgoing("a.md")[0][1] == Target("unresolved")
-
-
 def test_links_that_could_have_meant_a_removed_note_are_looked_up_again(catalogue):
     for path in ("x/b.md", "yy/b.md"):
         put(catalogue, note(path))
@@ -267,19 +255,6 @@ def test_a_link_waits_when_its_note_is_removed_whatever_rule_led_there(catalogue
     catalogue.remove("b.md")
 
     assert [waiting for waiting, _, _ in catalogue.links_to_resolve()] == [link_id]
-
-
-def test_the_links_of_a_moved_note_are_looked_up_from_its_new_folder(catalogue):
-    for path in ("a.md", "sub/a.md"):
-        put(catalogue, note(path))
-    put(catalogue, note("b.md", "one", link("a")))
-    look_up(catalogue)
-    assert catalogue.outgoing("b.md")[0][1].path == "a.md"
-
-    move(catalogue, "b.md", "sub/b.md")
-    look_up(catalogue)
-
-    assert catalogue.outgoing("sub/b.md")[0][1].path == "sub/a.md"
 
 
 @pytest.mark.parametrize(
@@ -327,36 +302,6 @@ def test_editing_a_note_does_not_look_up_the_links_to_it_again(catalogue):
     look_up(catalogue)
     put(catalogue, note("hub.md", "#H\nother text"))
     assert look_up(catalogue) == 0
-
-
-def test_a_moved_heading_moves_the_links_to_it(catalogue):
-    put(catalogue, note("hub.md", "#H\ntext"))
-    put(catalogue, note("a.md", "one", link("hub", "H"), link("hub", "New")))
-    look_up(catalogue)
-    put(catalogue, note("hub.md", "before\n#H\n#New"))
-    look_up(catalogue)
-
-    assert [target.start for _, target in catalogue.outgoing("a.md")] == [7, 10]
-
-
-def test_a_moved_heading_moves_a_notes_links_into_itself(catalogue):
-    put(catalogue, note("a.md", "#H", link("", "H"), link("", "New")))
-    look_up(catalogue)
-    put(catalogue, note("a.md", "#New\n#H", link("", "H"), link("", "New")))
-    look_up(catalogue)
-
-    assert [target.start for _, target in catalogue.outgoing("a.md")] == [5, 0]
-
-
-def test_an_alias_that_comes_or_goes_is_noticed(catalogue):
-    put(catalogue, note("a.md", "one", link("AC/DC")))
-    put(catalogue, note("b.md", aliases=("ac/dc",)))
-    look_up(catalogue)
-    assert catalogue.outgoing("a.md")[0][1].path == "b.md"
-
-    put(catalogue, note("b.md"))
-    look_up(catalogue)
-    assert catalogue.outgoing("a.md")[0][1].status == "unresolved"
 
 
 def test_answers_that_change_nothing_are_no_revision(catalogue):

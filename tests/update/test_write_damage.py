@@ -159,66 +159,6 @@ def test_damage_is_reported_with_the_name_of_the_index_and_found_by_the_doctor(v
     assert heard.lines[0].startswith(f"{name} index")
 
 
-@pytest.mark.parametrize("name", CACHES)
-def test_a_file_where_a_cache_should_be_makes_room_for_it(vault, models, name):
-    vault.index()
-    before = answers(vault)
-    models.forget()
-    path = cache_of(vault, name)
-    shutil.rmtree(path)
-    path.write_text("no folder")
-    heard = Heard()
-
-    vault.index(progress=heard)
-
-    assert answers(vault) == before
-    assert models.seen == []
-    assert sum("rebuilding" in line for line in heard.lines) == 1
-
-
-def test_a_file_in_place_of_all_caches_makes_room_for_them(vault, models):
-    vault.index()
-    before = answers(vault)
-    models.forget()
-    shutil.rmtree(vault.folder / "caches")
-    (vault.folder / "caches").write_text("no folder")
-
-    vault.index()
-
-    assert answers(vault) == before
-    assert models.seen == []
-
-
-def test_a_folder_where_a_file_should_be_makes_room_for_it(vault, models):
-    vault.index()
-    before = answers(vault)
-    models.forget()
-    for name in CACHES:
-        for path in [path for path in cache_of(vault, name).rglob("*") if path.is_file()]:
-            path.unlink()
-            (path / "within").mkdir(parents=True)
-
-        vault.index()
-
-        assert answers(vault) == before
-    assert models.seen == []
-
-
-@pytest.mark.parametrize("name", CACHES)
-def test_a_cache_that_is_gone_is_rebuilt(vault, models, name):
-    vault.index()
-    before = answers(vault)
-    models.forget()
-    shutil.rmtree(cache_of(vault, name))
-    heard = Heard()
-
-    vault.index(progress=heard)
-
-    assert answers(vault) == before
-    assert models.seen == []
-    assert sum("rebuilding" in line for line in heard.lines) == 1
-
-
 def test_when_all_caches_are_gone_each_is_rebuilt_and_named(vault, models):
     vault.index()
     before = answers(vault)
