@@ -36,8 +36,7 @@ from ragvault.answer.note_lookup import (
 from ragvault.config.settings import Config
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.store.catalogue import Catalogue
-from ragvault.text.sentences import cut_points
-from ragvault.text.spans import Lines
+from ragvault.text.spans import Lines, cut_points
 from ragvault.types import File, Heading, Note, Skipped
 
 MAX_NAME = 1000  # characters of a note's name, a heading or lines; no file name is longer
@@ -279,7 +278,7 @@ def _of_lines(note: Note, typed: str) -> _Part:
 
 def _of_heading(note: Note, typed: str) -> _Part:
     """From a heading to the next one of its level or above."""
-    from ragvault.notes.resolve import Places
+    from ragvault.notes.links import Places
 
     # `A > B` may be one heading; `A#B` never is.
     chains = ([typed], typed.split(" > ")) if "#" not in typed else (typed.split("#"),)

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ragvault.text.readable import Readable
-from ragvault.text.sentences import sentences
-from ragvault.text.spans import Span
+from ragvault.text.spans import Span, sentences
 
 LENGTH = 240  # characters: three lines of a terminal
 LINES = 3

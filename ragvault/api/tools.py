@@ -24,7 +24,7 @@ from ragvault.api.schemas import BY_NAME, checked
 from ragvault.errors import RagvaultError, UsageError, VaultNotFound
 from ragvault.store.layout import KnownVault
 from ragvault.text.printable import harmless, harmless_data, one_line
-from ragvault.text.sentences import cut_points
+from ragvault.text.spans import cut_points
 from ragvault.vault import Vault, absence, known, names_after_in
 
 SCHEME = "ragvault"

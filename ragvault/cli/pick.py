@@ -52,8 +52,7 @@ from prompt_toolkit.utils import get_cwidth
 from ragvault.cli.ask import search_function
 from ragvault.errors import RagvaultError
 from ragvault.plan import Words
-from ragvault.text.analyze import Analyzer
-from ragvault.text.highlight import highlight
+from ragvault.text.analyze import Analyzer, highlight
 from ragvault.text.printable import harmless, printable
 
 if TYPE_CHECKING:

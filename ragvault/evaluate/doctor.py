@@ -44,8 +44,7 @@ from ragvault.evaluate.probes import probes
 from ragvault.evaluate.questions import Question
 from ragvault.evaluate.report import ScoredAnswer, is_reordered
 from ragvault.evaluate.run import BOOSTS, Replay, ablations, parts_off, with_values
-from ragvault.notes.links import Order, find_wiki
-from ragvault.notes.resolve import Resolver
+from ragvault.notes.links import Order, Resolver, find_wiki
 from ragvault.ports import CacheBroken, NoProgress, Progress
 from ragvault.rank.pipeline import outcome_of
 from ragvault.store.catalogue import Catalogue

@@ -21,8 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ragvault.config import settings as config
-from ragvault.notes.markdown import parse_markdown
-from ragvault.notes.plain import file_title
+from ragvault.notes.markdown import file_title, parse_markdown
 from ragvault.notes.read import plain
 from ragvault.text.printable import valid_unicode
 from ragvault.text.spans import Lines, PlacedLines

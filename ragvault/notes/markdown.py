@@ -1,7 +1,7 @@
 """Markdown: the text of a .md file becomes a Note.
 
-    frontmatter -> comments and drawing data are hidden -> layout -> headings, links, tags, block
-    ids, fields
+    frontmatter -> comments and drawing data are hidden -> the parser's events become blocks, end to
+    end, headings, tasks, tables, code and math -> links, tags, block ids, fields
 
 Code, math and comments are blanked out (same length, same lines) before anything is searched for in
 the text, so no rule needs to know about them. Nothing here raises, whatever the text is.
@@ -12,12 +12,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any, Literal, NamedTuple
 
 from ragvault.config import settings as config
 from ragvault.notes import frontmatter
-from ragvault.notes.layout import Parsed, read_layout
 from ragvault.notes.links import (
     NOTE_SUFFIX,
     find_wiki,
@@ -26,9 +27,9 @@ from ragvault.notes.links import (
     is_attachment,
     is_image,
 )
-from ragvault.text.markup import WIKILINK, page_name
+from ragvault.text.markup import WIKILINK, events, label_wikilinks, page_name
 from ragvault.text.spans import Lines, Span, joined
-from ragvault.types import Heading, Layout, Link, Note
+from ragvault.types import Block, Heading, Held, Layout, Link, Note
 
 # One that opens on a line of its own and is never closed reaches to the end, as in Obsidian.
 _COMMENT = re.compile(r"%%.*?%%|^[ \t]*(%%)[ \t]*\n.*\Z", re.S | re.M)
@@ -39,8 +40,6 @@ _TEXT_ELEMENTS = re.compile(r"^#{1,2} Text Elements[ \t]*\n", re.M)
 _DRAWING = re.compile(r"^(?:%%|#{1,2} (?:Drawing|Embedded Files|Element Links))[ \t]*$", re.M)
 Mark = tuple[int, str]  # where, and one of Chunk.has
 
-_TASK = re.compile(r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[[^\]\n]\](?=[ \t])", re.M)
-_BOX = re.compile(r"\[[^\]\n]\][ \t]")  # every task has one; looking at each line takes long
 _IN_HTML = re.compile(r"<(img|table|tr)(?=[\s/>])", re.I)
 
 
@@ -81,9 +80,9 @@ def parse_markdown(
     return _with_fields(note, front, opens=not above.strip())
 
 
-def _read(text: str, hidden: list[Span], body: int) -> tuple[Parsed, list[Span], list[str]]:
+def _read(text: str, hidden: list[Span], body: int) -> tuple[_Parsed, list[Span], list[str]]:
     """The parsed body, its comments, and a warning for one that hides the rest of the note."""
-    parsed = read_layout(blank_out(text, hidden), body)
+    parsed = _Parsed(blank_out(text, hidden), body)
     found: list[re.Match[str]] = []
     if "%%" in text:
         shown = blank_out(text, [*hidden, *parsed.code, *parsed.math])
@@ -92,15 +91,11 @@ def _read(text: str, hidden: list[Span], body: int) -> tuple[Parsed, list[Span],
     if comments:
         # What is commented out must not become a heading. And not with spaces: four of them
         # would make code of what follows on the line.
-        parsed = read_layout(blank_out(blank_out(text, hidden), comments, "\x01"), body)
+        parsed = _Parsed(blank_out(blank_out(text, hidden), comments, "\x01"), body)
     unclosed = [_NEVER_CLOSED.format(Lines(text).of(m.start(1))) for m in found if m[1]]
-    return parsed, sorted([*comments, *_html_comments(text, parsed.html)]), unclosed
-
-
-def _html_comments(text: str, html: Iterable[Span]) -> Iterator[Span]:
-    for start, end in joined(html):
-        for match in _HTML_COMMENT.finditer(text, start, end):
-            yield match.span()
+    for start, end in joined(parsed.html):
+        comments += (match.span() for match in _HTML_COMMENT.finditer(text, start, end))
+    return parsed, sorted(comments), unclosed
 
 
 def blank_out(text: str, spans: Iterable[Span], fill: str = " ") -> str:
@@ -133,7 +128,7 @@ def _drawing_data(text: str, body: int) -> list[Span]:
     return [(body, heading.end()), (end.start() if end else len(text), len(text))]
 
 
-def _links(text: str, seen: str, parsed: Parsed, settings: config.Links) -> list[Link]:
+def _links(text: str, seen: str, parsed: _Parsed, settings: config.Links) -> list[Link]:
     """Every link of the body, attachments too, in the order of the text."""
     found = list(find_wiki(seen, settings.order, original=text))
     for md in parsed.links:
@@ -163,7 +158,7 @@ def _placed(found: Iterable[Link], lines: Lines) -> tuple[Link, ...]:
     return tuple(replace(link, line=lines.of(link.start)) for link in notes)
 
 
-def _headings(parsed: Parsed, lines: Lines) -> tuple[Heading, ...]:
+def _headings(parsed: _Parsed, lines: Lines) -> tuple[Heading, ...]:
     headings: list[Heading] = []
     above: list[tuple[int, str]] = []
     for start, level, text in parsed.headings:
@@ -174,11 +169,15 @@ def _headings(parsed: Parsed, lines: Lines) -> tuple[Heading, ...]:
 
 
 def _tags(front: frontmatter.Front, seen: str) -> tuple[str, ...]:
+    """Tags without repeats; `#Bread` and `#bread` are one, in its first spelling."""
     listed = frontmatter.words_of(front.properties, "tags", "tag", split_on=", \t")
-    return _merged_tags([*filter(None, map(clean_tag, listed)), *find_tags(seen)])
+    kept: dict[str, str] = {}
+    for tag in (*filter(None, map(clean_tag, listed)), *find_tags(seen)):
+        kept.setdefault(tag.casefold(), tag)
+    return tuple(kept.values())
 
 
-def _block_ids(seen: str, parsed: Parsed) -> dict[str, int]:
+def _block_ids(seen: str, parsed: _Parsed) -> dict[str, int]:
     """Block ids and where their block begins; one on a line of its own names the block before."""
     ids: dict[str, int] = {}
     if "^" not in seen:
@@ -227,32 +226,218 @@ def _heading_1(note: Note) -> str:
     return first[0].text if first and first[0].level == 1 else ""
 
 
+def file_title(path: str) -> str:
+    """The file's name without folder and suffix, as a person reads it."""
+    return unicodedata.normalize("NFC", PurePosixPath(path).stem)
+
+
 def stem(path: str) -> str:
     """The file's name without folder and suffix, as a person reads it."""
     name = NOTE_SUFFIX.sub("", path.rpartition("/")[2])
     return unicodedata.normalize("NFC", page_name(name))
 
 
-# --- Marks: where tasks and pictures are, and tables written in HTML ---
+# --- What the parser reads: blocks end to end, and what the rules for inline marks must skip ---
+
+_CALLOUT = re.compile(r"(?:[ \t]*>)+[ \t]*\[![\w-]+(?:\|[^\]\n]*)?\]")
+_BLOCK_ID_AT_END = re.compile(r"[ \t]+\^[A-Za-z0-9-]+[ \t]*$")
+_LANGUAGE = re.compile(r"[\s{.]*([^\s,{}]+)")
+_LINE_LEAD = re.compile(r"[ \t>]*")  # what may be on a line before a nested block
+# The parser knows `[ ]` and `[x]` alone. Indented by tabs, an item may begin on the line before.
+_TASK = re.compile(r"\s*(?:[-*+]|\d+[.)])[ \t]+(?=\[[^\]\n]\][ \t])")
+
+BlockKind = Literal["heading", "prose", "code", "table", "list", "callout"]
+_TOP: Mapping[str, BlockKind] = {
+    "Heading": "heading",
+    "BlockQuote": "callout",  # or prose, where it is a plain quotation
+    "CodeBlock": "code",
+    "List": "list",
+    "Table": "table",
+    "HtmlBlock": "prose",
+    "FootnoteDefinition": "prose",
+}
+_NESTED_CUTS = {"Item", "TableRow", "CodeBlock", "BlockQuote", "List", "HtmlBlock", "Table"}
+_BLOCKS = _TOP.keys() | _NESTED_CUTS
+# Characters of a heading. A paragraph right above `---` is one, however long, and every passage
+# below it carries its headings: a log of 260 kB would become one of 300 MB.
+_HEADING = 300
+
+
+class _MdLink(NamedTuple):
+    """A Markdown link or image, with the destination as written."""
+
+    start: int
+    end: int
+    image: bool
+    destination: str
+    text: str
+
+
+class _Parsed:
+    """A text whose blocks begin at `body`, parsed. Never raises, whatever the text."""
+
+    def __init__(self, text: str, body: int) -> None:
+        self.headings: list[tuple[int, int, str]] = []  # start, level, text
+        self.links: list[_MdLink] = []
+        self.code: list[Span] = []
+        self.math: list[Span] = []
+        self.html: list[Span] = []
+        self.held: list[Held] = []
+        self.marks: list[Mark] = []
+        self._text = text
+        self._found: list[Block] = []
+        self._cuts: list[int] = []  # of the last one
+        self._depth = 0
+        self._words: list[str] | None = None  # of the heading or link being read
+        self._outer: list[tuple[str, list[str] | None]] = []  # the links around it
+        self._read()
+        self.blocks = list(_end_to_end(text, self._found, body))
+
+    def _read(self) -> None:
+        for kind, name, value, start, end in events(self._text):
+            if kind == "Text":
+                self._add(value)
+            elif name == "Paragraph":  # the commonest, and there is no block inside
+                if kind == "Start" and self._depth == 0:
+                    self._found.append(Block("prose", start, end))
+            elif name in ("Link", "Image"):
+                self._link(kind, name, value, start, end)
+            elif name in _BLOCKS:
+                if kind == "Start":
+                    self._open(name, value, start, end)
+                else:
+                    self._close(name, value, start)
+            elif kind in ("SoftBreak", "HardBreak"):
+                self._add(" ")
+            elif kind == "Code":
+                self.code.append((start, end))
+                self._add(value)
+            elif kind in ("InlineMath", "DisplayMath"):
+                self.math.append((start, end))
+                self._add(value)
+            elif kind in ("Html", "InlineHtml"):
+                self.html.append((start, end))
+            elif kind == "Rule" and self._depth == 0:
+                self._found.append(Block("prose", start, end))
+
+    def _add(self, text: str) -> None:
+        if self._words is not None:
+            self._words.append(text)
+
+    def _link(self, kind: str, name: str, value: Any, start: int, end: int) -> None:
+        if kind == "Start":
+            is_address = value["link_type"] in ("Autolink", "Email")
+            self._outer.append(("" if is_address else value["dest_url"], self._words))
+            self._words = []
+            if name == "Image":
+                self.marks.append((start, "image"))
+        else:
+            text = "".join(self._words or ())
+            destination, self._words = self._outer.pop()
+            self.links.append(_MdLink(start, end, name == "Image", destination, text))
+            self._add(text)
+
+    def _open(self, name: str, value: Any, start: int, end: int) -> None:
+        if name == "CodeBlock":
+            lang = fence_language(value.get("Fenced", "")) if isinstance(value, dict) else ""
+            self.code.append((start, end))
+            self.held.append(Held(start, end, "code", lang))
+        elif name == "Table":
+            self.held.append(Held(start, end, "table"))
+        elif name == "Item" and (task := _TASK.match(self._text, start)):
+            self.marks.append((task.end(), "task"))
+        elif name == "Heading":
+            self._words = []
+        if self._depth == 0:
+            level = int(value["level"][1]) if name == "Heading" else 0
+            self._found.append(Block(_TOP.get(name, "prose"), start, end, level))
+        elif name in _NESTED_CUTS:
+            self._cuts.append(start)
+        self._depth += 1
+
+    def _close(self, name: str, value: Any, start: int) -> None:
+        self._depth -= 1
+        if name == "Heading":
+            text, self._words = "".join(self._words or ())[:_HEADING], None
+            self.headings.append((start, int(value[1]) if value else 1, heading_text(text)))
+        if self._depth == 0:
+            self._found[-1] = self._found[-1]._replace(cuts=tuple(self._cuts))
+            self._cuts = []
+
+
+def fence_language(info: str) -> str:
+    """The language an info string names: ```` ```py title="x" ````, `py{1,3}`, `{.py}` are py."""
+    named = _LANGUAGE.match(info)
+    return named[1].lower() if named else ""
+
+
+def heading_text(text: str) -> str:
+    """A heading as people read it: wikilinks as their label, no block id, single spaces."""
+    return " ".join(_BLOCK_ID_AT_END.sub("", label_wikilinks(text)).split())
+
+
+def _end_to_end(text: str, blocks: list[Block], body: int) -> Iterator[Block]:
+    """The blocks without gaps: each reaches to the first line of the next.
+
+    Text that is in no block (reference definitions) belongs to the block before it, or, at the
+    very beginning, to the first.
+    """
+    lines = _LineStarts(text)
+    starts = [lines.of(block.start) for block in blocks]
+    if starts:
+        starts[0] = body
+    elif body < len(text):
+        yield Block("prose", body, len(text))
+    starts.append(len(text))
+    for start, end, block in zip(starts, starts[1:], blocks, strict=False):
+        inner = tuple(_inner_cuts(lines, block.cuts, start, end)) if block.cuts else ()
+        yield Block(_kind(lines, block), start, end, block.level, inner)
+
+
+def _inner_cuts(lines: _LineStarts, cuts: Iterable[int], start: int, end: int) -> Iterator[int]:
+    """The cuts inside [start, end) that are at the beginning of a line."""
+    for cut in sorted({lines.of(cut) for cut in cuts}):
+        if start < cut < end and lines.text[cut - 1] == "\n":
+            yield cut
+
+
+def _kind(lines: _LineStarts, block: Block) -> BlockKind:
+    if block.kind == "callout" and not _CALLOUT.match(lines.text, lines.of(block.start)):
+        return "prose"
+    return block.kind
+
+
+class _LineStarts:
+    """Finds the beginning of the line that a block is on, in a time that no long line can raise."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._lead_ends: dict[int, int] = {}
+
+    def of(self, offset: int) -> int:
+        """The beginning of its line if only indentation is before it, else the offset itself."""
+        if not offset or self.text[offset - 1] == "\n":
+            return offset
+        start = self._starts[bisect_right(self._starts, offset) - 1]
+        if start not in self._lead_ends:
+            self._lead_ends[start] = _LINE_LEAD.match(self.text, start).end()  # type: ignore[union-attr]
+        return start if offset <= self._lead_ends[start] else offset
+
+
+# --- Pictures, and tables written in HTML ---
 # Of HTML only what people write for want of Markdown is known: <img> with a size, <table> with
 # cells of several lines.
 
 
-def _marks(seen: str, parsed: Parsed, found: Iterable[Link]) -> tuple[Mark, ...]:
-    """All of them, in order."""
-    shown = [link for link in found if link.kind == "embed" and is_image(link)]
-    every = {(link.start, "image") for link in shown}
-    if _BOX.search(seen):
-        every |= {(match.start(), "task") for match in _TASK.finditer(seen)}
-    every.update(parsed.marks, _in_html(seen, parsed.html))
-    return tuple(sorted(every))
-
-
-def _in_html(seen: str, html: Iterable[Span]) -> Iterator[Mark]:
-    """Pictures and tables, these at every row: a long one is cut into several passages."""
-    for start, end in joined(html):
+def _marks(seen: str, parsed: _Parsed, found: Iterable[Link]) -> tuple[Mark, ...]:
+    """Where tasks, pictures and rows of HTML are, in order: a long table is several passages."""
+    every = {(link.start, "image") for link in found if link.kind == "embed" and is_image(link)}
+    every.update(parsed.marks)
+    for start, end in joined(parsed.html):
         for match in _IN_HTML.finditer(seen, start, end):
-            yield match.start(), "image" if match[1].lower() == "img" else "table"
+            every.add((match.start(), "image" if match[1].lower() == "img" else "table"))
+    return tuple(sorted(every))
 
 
 # --- Tags: `#word`, `#nested/word`, in any script, and never digits alone ---
@@ -293,11 +478,3 @@ def clean_tag(written: str) -> str:
     """A tag as it is stored: no `#`, no stray slashes; empty if it is no tag (only digits)."""
     tag = unicodedata.normalize("NFC", written.strip().lstrip("#").strip("/"))
     return "" if not tag or tag.isdigit() or re.search(r"\s", tag) else tag
-
-
-def _merged_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Tags without repeats; `#Bread` and `#bread` are one, in its first spelling."""
-    kept: dict[str, str] = {}
-    for tag in tags:
-        kept.setdefault(tag.casefold(), tag)
-    return tuple(kept.values())

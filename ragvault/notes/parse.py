@@ -2,7 +2,7 @@
 
     .md .markdown    markdown.py
     .canvas          canvas.py
-    .txt             plain.py
+    .txt             here: nothing in it is Markdown but `[[links]]`
 
 To add a file type, write a module with a function like `parse_plain`, name its suffixes in PARSERS,
 and add them to the default of walk.extensions, by which the walk, the watcher and the ignore rules
@@ -12,19 +12,21 @@ know what a note is. A file whose suffix is only in that setting is read as Mark
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any, Protocol, TypeVar
 
 from ragvault.config import settings as config
 from ragvault.notes.canvas import parse_canvas
-from ragvault.notes.markdown import blank_out, parse_markdown, stem
-from ragvault.notes.plain import parse_plain
-from ragvault.text.spans import Span, joined
+from ragvault.notes.links import find_wiki, is_attachment
+from ragvault.notes.markdown import blank_out, file_title, parse_markdown, stem
+from ragvault.text.spans import Lines, Span, joined
 from ragvault.types import Block, Held, Layout, Note
 
 T = TypeVar("T")
+_BLANK_LINES = re.compile(r"\n[ \t\f\v]*\n\s*")
 
 
 class Parser(Protocol):
@@ -40,6 +42,40 @@ class Parser(Protocol):
         encoding: str,
         warnings: Sequence[str],
     ) -> Note: ...
+
+
+def parse_plain(
+    path: str,
+    text: str,
+    settings: config.Parse,
+    links: config.Links,
+    *,
+    encoding: str = "utf-8",
+    warnings: Sequence[str] = (),
+) -> Note:
+    """A .txt file. Its title is the file's name: the first line of such a file is seldom one.
+
+    Paragraphs lie between blank lines. `#` makes no heading or tag, `*` no list; `[[links]]` alone
+    mean what they mean in a note, because nobody writes them by accident.
+    """
+    lines = Lines(text)
+    found = (link for link in find_wiki(text, links.order) if not is_attachment(link))
+    return Note(
+        path=path,
+        text=text,
+        encoding=encoding,
+        title=file_title(path),
+        links=tuple(replace(link, line=lines.of(link.start)) for link in found),
+        warnings=tuple(warnings),
+        layout=Layout(tuple(_paragraphs(text))),
+    )
+
+
+def _paragraphs(text: str) -> Iterator[Block]:
+    """Blocks that lie end to end, each with the blank lines after it."""
+    starts = [0, *(match.end() for match in _BLANK_LINES.finditer(text))]
+    for start, end in pairwise(sorted({*starts, len(text)})):
+        yield Block("prose", start, end)
 
 
 PARSERS: Mapping[str, Parser] = {

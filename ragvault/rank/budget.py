@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ragvault.candidate import Candidate, Context, Excerpt, Ranked, Removal
 from ragvault.config.ranking import Budget
-from ragvault.text.sentences import sentence_ends
+from ragvault.text.spans import sentence_ends
 from ragvault.types import DERIVED_TEXT
 
 _LINES = re.compile(r"\n+")

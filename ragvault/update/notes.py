@@ -22,11 +22,19 @@ from typing import Any
 
 from ragvault.config.settings import Config
 from ragvault.errors import RagvaultError, VaultEmptied
-from ragvault.notes.dates import Daily, created_of, date_of, modified_of, read_daily_notes
+from ragvault.notes.dates import (
+    Daily,
+    GitDates,
+    created_of,
+    date_of,
+    git_dates,
+    head,
+    modified_of,
+    read_daily_notes,
+)
 from ragvault.notes.diff import TICK_NS, Changes, diff, status_of
-from ragvault.notes.git_dates import GitDates, git_dates, head
+from ragvault.notes.links import Resolver
 from ragvault.notes.read import BINARY, FAILED, digest
-from ragvault.notes.resolve import Resolver
 from ragvault.notes.walk import Walked
 from ragvault.ports import Progress
 from ragvault.store.access import move_access

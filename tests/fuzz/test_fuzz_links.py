@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ragvault.config import settings as config
+from ragvault.notes.links import Resolver
 from ragvault.notes.parse import parse
-from ragvault.notes.resolve import Resolver
 from ragvault.types import Heading, Link
 from tests.fuzz_kit import awkward_texts, time_limit
 

@@ -36,9 +36,9 @@ import pytest
 from ragvault.config.settings import Config
 from ragvault.notes.chunk import chunk
 from ragvault.notes.dates import date_of, read_daily_notes
+from ragvault.notes.links import Resolver
 from ragvault.notes.parse import parse
 from ragvault.notes.read import Read, read
-from ragvault.notes.resolve import Resolver
 from ragvault.notes.walk import walk
 from ragvault.types import Date, Link, Note, Passage, Skipped
 

@@ -15,8 +15,8 @@ from ragvault.answer.snippet import best_snippet, units_of
 from ragvault.config import settings as config
 from ragvault.index.keyword.fields import code_in
 from ragvault.notes.chunk import chunk
+from ragvault.notes.links import Resolver
 from ragvault.notes.parse import BLANKS, parse
-from ragvault.notes.resolve import Resolver
 from ragvault.text.readable import readable
 from ragvault.types import Passage
 from tests.cost_kit import cpu_seconds

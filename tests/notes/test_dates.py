@@ -13,17 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.notes import git_dates as dating
+from ragvault.notes import dates as dating
 from ragvault.notes.dates import (
     Daily,
     created_of,
     date_of,
+    git_dates,
+    head,
     modified_of,
     moment_of,
     named_date,
     read_daily_notes,
 )
-from ragvault.notes.git_dates import git_dates, head
 from ragvault.types import Date
 
 needs_git = pytest.mark.skipif(not shutil.which("git"), reason="git is not installed")

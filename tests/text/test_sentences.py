@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.text.sentences import sentence_ends, sentences
+from ragvault.text.spans import sentence_ends, sentences
 
 
 def split(text: str) -> list[str]:

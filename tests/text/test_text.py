@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from ragvault.errors import ConfigError
 from ragvault.plan import Not, Or, Phrase, Words
-from ragvault.text.analyze import FORM, Analyzer
+from ragvault.text.analyze import FORM, Analyzer, highlight
 from ragvault.text.fold import fold
-from ragvault.text.highlight import highlight
 
 ENGLISH = Analyzer()
 PLAIN = Analyzer("none")

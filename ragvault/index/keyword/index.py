@@ -62,8 +62,7 @@ from ragvault.plan import (
     leaves,
 )
 from ragvault.ports import CacheBroken
-from ragvault.text.analyze import Analyzer
-from ragvault.text.highlight import highlight
+from ragvault.text.analyze import Analyzer, highlight
 from ragvault.text.spelling import SURE, foreign_words, near
 
 if TYPE_CHECKING:
