@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from ragvault.config.settings import Config
@@ -51,13 +51,14 @@ class Hit(Struct, frozen=True, gc=False):
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class LegRun:
+class LegRun(Struct, frozen=True, kw_only=True):
     """How one leg ran, in seconds since retrieval began, and why it failed, if it did.
 
     `hits` counts what the leg itself found; `candidates` those of them that are in the catalogue.
+    `vault` is for an answer of several vaults.
     """
 
+    vault: str | UnsetType = UNSET
     leg: str
     start: float
     end: float

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ragvault.answer.results import CorpusResponse
+from ragvault.answer.results import VaultAnswer
 from ragvault.answer.verify import Verified, verify
 from ragvault.candidate import Candidate, Context, Ranked
 from ragvault.errors import RagvaultError, UsageError
@@ -48,7 +48,7 @@ MAX_QUERIES = 8  # in one search
 DEPTH = 3  # times the limit: how far down a query may have found a passage that another one found
 
 
-def search(request: SearchRequest, corpus: Corpus) -> CorpusResponse:
+def search(request: SearchRequest, corpus: Corpus) -> VaultAnswer:
     """Answer one query, or several as one.
 
     Raises UsageError for a query with a mistake, VaultUnreadable.
@@ -187,15 +187,16 @@ def respond(
     verified: Verified,
     corpus: Corpus,
     began: float,
-) -> CorpusResponse:
+) -> VaultAnswer:
     """What was found, what each step returned, and what the reader must know."""
     plan = understood.plan
     results = outcome_of("budget", verified.stages).kept
     tiers = {**retrieved.tiers, **verified.tiers(retrieved.tiers)}
     behind = [f"{corpus.behind}; {corpus.remedy}"] if corpus.behind else []
     legs = {run.leg: run.failed for run in retrieved.runs if run.failed}
-    return CorpusResponse(
+    return VaultAnswer(
         plan=plan,
+        config=corpus.config,
         results=results,
         likely=is_likely(outcome_of("limit", verified.stages), corpus.config),
         stages=verified.stages,
@@ -239,7 +240,7 @@ def _partly_full(
 # --- Several queries ---
 
 
-def search_several(request: SearchRequest, corpus: Corpus, began: float) -> CorpusResponse:
+def search_several(request: SearchRequest, corpus: Corpus, began: float) -> VaultAnswer:
     """Answer several queries as one. Their legs search at the same time.
 
     Each query is ranked by itself; the lists are fused, and what is shown is chosen from all.

@@ -326,11 +326,11 @@ class Vault:
         explain: bool,
         require_fresh: bool,
     ) -> Response:
-        from ragvault.answer.public import public_response
+        from ragvault.answer.results import respond
         from ragvault.answer.vaults import search_vaults
 
         answer = search_vaults([self], request, open_corpus, require_fresh=require_fresh)
-        return public_response(answer, explain=explain)
+        return respond(answer, explain=explain)
 
     @contextmanager
     def _kept_corpus(self) -> Iterator[LocalCorpus]:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import FrozenInstanceError
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -81,7 +80,7 @@ def test_a_result_has_the_attributes_that_people_look_for(sample):
 def test_results_are_frozen_have_short_reprs_and_can_be_pickled(sample):
     found = Vault.open(sample).search("steam", limit=2)
 
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         found.results[0].title = "other"
     found.results[0].to_dict()["title"] = "other"
     assert found.results[0].to_dict()["title"] == "Steam"
@@ -187,7 +186,7 @@ def test_the_page_names_every_public_name_and_method():
 
 
 def test_every_attribute_of_a_result_is_on_the_page():
-    for name in Result.__dataclass_fields__.keys() - {"_json"}:
+    for name in Result.__struct_fields__:
         assert f"`{name}`" in PAGE
 
 

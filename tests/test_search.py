@@ -17,7 +17,7 @@ import pytest
 from keyword_kit import ENGINES
 from vector_shelf import DIM, WORDS, brute_force, in_file, vector_of
 
-from ragvault.answer.results import CorpusResponse
+from ragvault.answer.results import VaultAnswer
 from ragvault.config import profiles
 from ragvault.config.settings import Vector
 from ragvault.corpus import LocalCorpus, NoteTexts
@@ -52,11 +52,11 @@ def index(vault: Vault) -> Iterator[LocalCorpus]:
         yield opened
 
 
-def ask(index: LocalCorpus, query: str, limit: int = 10, **how: str) -> CorpusResponse:
+def ask(index: LocalCorpus, query: str, limit: int = 10, **how: str) -> VaultAnswer:
     return search(SearchRequest(query, NOW, limit, **how), index)
 
 
-def paths(response: CorpusResponse) -> list[str]:
+def paths(response: VaultAnswer) -> list[str]:
     return [each.note.path for each in response.results]
 
 
@@ -255,7 +255,7 @@ def test_a_vaults_own_file_switches_recency_off(vault):
     finally:
         (vault.root / ".ragvault.toml").unlink()
 
-    def terms(response: CorpusResponse) -> set[str]:
+    def terms(response: VaultAnswer) -> set[str]:
         return {t.name for each in response.results for s in each.steps for t in s.terms}
 
     assert "recency" in terms(loud)
@@ -476,7 +476,7 @@ def test_a_response_may_be_read_after_its_index_is_closed(vault):
     assert all(isinstance(each.passage.text, str) for each in response.stages[0].ranked)
 
 
-def hits_of(response: CorpusResponse) -> dict[str, int]:
+def hits_of(response: VaultAnswer) -> dict[str, int]:
     return {run.leg: run.hits for run in response.runs if run.leg in ("vector", "keyword")}
 
 

@@ -1,62 +1,73 @@
-"""What programs get from a search: frozen values with the names of the JSON contract.
+"""What programs get from a search: values with the names of the JSON contract.
 
     Response   the answer: results in order, and what to know about them
     Result     one result
 
-Attributes have the names and values of `ragvault search --json`; lists are tuples. `to_dict()`
-returns that JSON as Python objects. Nothing here refers to an open index, so a Response can be
-kept, pickled and passed to other threads.
+The fields of a Response are those of `ragvault search --json`, in its order, and its JSON is its
+encoding; fields that JSON leaves out are None or empty. Nothing here refers to an open index, so a
+Response can be kept, pickled and passed to other threads.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
-if TYPE_CHECKING:
-    from ragvault.answer.results import SearchAnswer
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ragvault.answer.json_output import encode
+from ragvault.candidate import LegRun, SectionPlace, Step
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Result:
+class LegPlace(Struct, frozen=True):
+    """The place of a result in the list of a leg, and its score there; None if it has none."""
+
+    rank: int
+    score: float | None
+
+
+class Result(Struct, frozen=True, omit_defaults=True):
     """One result. `note` is its path in the vault, `path` that of the file; lines count from 1.
 
     `text` is what is shown (by default the section), `passage` the part of it that matched, and
     `snippet` a line or two of that. `score` orders one answer; `confidence` (0 to 1) can be
-    compared between answers, and `band` is its word. `queries` are those that found it, if several
-    were asked. `also` are other sections of its note that matched, with `headings` and `lines`.
+    compared between answers, and `band` is its word. `date` is what lists are ordered by. `queries`
+    are those that found it, if several were asked. `also` are other sections of its note that
+    matched. `steps` explain the score. `path` is not in JSON.
     """
 
     rank: int
     vault: str
     note: str
-    path: Path
     title: str
     headings: tuple[str, ...]
     lines: tuple[int, int]
-    text: str
-    passage: str
-    snippet: str
-    line: int
     score: float
     confidence: float | None
     band: str
     kind: str
     tier: str
     stale: bool
+    text: str
+    passage: str
+    snippet: str
+    line: int
     uri: str
+    date: str | None
     modified: str | None
-    legs: Mapping[str, Mapping[str, Any]]
-    queries: tuple[str, ...]
-    also: tuple[Mapping[str, Any], ...]
-    _json: Mapping[str, Any] = field(compare=False)
+    legs: dict[str, LegPlace]
+    queries: tuple[str, ...] = ()
+    also: tuple[SectionPlace, ...] = ()
+    steps: tuple[Step, ...] | None = None
+    path: Path | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The result as `--json` has it."""
-        return dict(deepcopy(self._json))
+        found: dict[str, Any] = json.loads(encode(replace(self, path=None)))
+        return found
 
     def __repr__(self) -> str:
         sure = "" if self.confidence is None else f" {self.band} {self.confidence:.2f}"
@@ -65,34 +76,108 @@ class Result:
         )
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Response:
+class PlanShown(Struct, frozen=True):
+    """How the query was understood; `parse` says it in words."""
+
+    type: str
+    text: str
+    filters: Any
+    expansions: tuple[str, ...]
+    weights: dict[str, float]
+    parse: str
+
+
+class IndexState(Struct, frozen=True):
+    """How true an index is of its files: `fresh` and `pending` are None if that is not known."""
+
+    revision: int
+    fresh: bool | None
+    pending: int | None
+    tier: str
+
+
+class FailedLeg(Struct, frozen=True):
+    """A leg, or another part of the search, that could not answer."""
+
+    vault: str
+    leg: str
+    why: str
+
+
+class RemovedPassage(Struct, frozen=True):
+    """A passage that a stage removed, and the one that is shown instead, as `note:line`."""
+
+    passage: str
+    reason: str
+    by: str | None
+
+
+class StageTrace(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one stage kept and removed; it names its vault if there are several."""
+
+    vault: str = ""
+    stage: str
+    kept: int
+    removed: tuple[RemovedPassage, ...]
+
+
+class Response(Struct, frozen=True, omit_defaults=True):
     """The answer to a search. It is also a sequence of its results.
 
-    `likely` is false if nothing here is likely to answer: then these are the closest few. `parse`
-    says in words how the query was understood. `fresh` is whether the index covers the files as
-    they are now, `pending` how many it does not; both are None if they were not compared. `failed`
-    has the legs that could not answer, with the reason.
+    `likely` is false if nothing here is likely to answer: then these are the closest few. `plan`
+    and `index` are those of all vaults together, `indexes` those of each if there are several.
+    `queries` are all queries if there are several. `explain` and `legs` are there if asked for.
     """
 
     query: str
-    queries: tuple[str, ...]
     vaults: tuple[str, ...]
+    profile: str
+    took_ms: float
+    plan: PlanShown
+    index: IndexState
     results: tuple[Result, ...]
     likely: bool
-    parse: str
-    tier: str
-    fresh: bool | None
-    pending: int | None
+    legs_failed: tuple[FailedLeg, ...]
     left_out: int
-    failed: Mapping[str, str]
     warnings: tuple[str, ...]
-    took_ms: float
-    _json: Mapping[str, Any] = field(compare=False)
+    queries: tuple[str, ...] | None = None
+    indexes: dict[str, IndexState] | None = None
+    explain: tuple[StageTrace, ...] | None = None
+    legs: tuple[LegRun, ...] | None = None
+
+    @property
+    def parse(self) -> str:
+        """How the query was understood, in words."""
+        return self.plan.parse
+
+    @property
+    def tier(self) -> str:
+        return self.index.tier
+
+    @property
+    def fresh(self) -> bool | None:
+        """Whether the index covers the files as they are now; None if they were not compared."""
+        return self.index.fresh
+
+    @property
+    def pending(self) -> int | None:
+        """How many files the index does not cover as they are now."""
+        return self.index.pending
+
+    @property
+    def failed(self) -> Mapping[str, str]:
+        """The legs that could not answer, with the reason."""
+        return {each.leg: each.why for each in self.legs_failed}
+
+    def to_json(self) -> str:
+        """The answer as `--json` prints it."""
+        results = tuple(replace(each, path=None) for each in self.results)
+        return encode(replace(self, results=results))
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as `--json` has it."""
-        return dict(deepcopy(self._json))
+        found: dict[str, Any] = json.loads(self.to_json())
+        return found
 
     def __iter__(self) -> Iterator[Result]:
         return iter(self.results)
@@ -110,44 +195,3 @@ class Response:
     def __repr__(self) -> str:
         shown = self.query if len(self.query) <= 40 else f"{self.query[:39]}…"
         return f"<Response {shown!r}: {len(self.results)} results in {', '.join(self.vaults)}>"
-
-
-def public_response(answer: SearchAnswer, *, explain: bool = False) -> Response:
-    """An answer as programs get it; with `explain`, `to_dict()` has the steps of every result."""
-    from ragvault.answer.json_output import search_dict
-
-    found = search_dict(answer, explain=explain)
-    pairs = zip(found["results"], answer.results, strict=True)
-    return Response(
-        query=found["query"],
-        queries=tuple(found.get("queries", (found["query"],))),
-        vaults=tuple(found["vaults"]),
-        results=tuple(_result(shown, each.path) for shown, each in pairs),
-        likely=found["likely"],
-        parse=found["plan"]["parse"],
-        tier=found["index"]["tier"],
-        fresh=found["index"]["fresh"],
-        pending=found["index"]["pending"],
-        left_out=found["left_out"],
-        failed={each["leg"]: each["why"] for each in found["legs_failed"]},
-        warnings=tuple(found["warnings"]),
-        took_ms=found["took_ms"],
-        _json=found,
-    )
-
-
-def _result(found: Mapping[str, Any], path: Path) -> Result:
-    first, last = found["lines"]
-    same = (
-        "rank vault note title text passage snippet line score confidence band kind tier stale uri "
-        "modified legs"
-    )
-    return Result(
-        path=path,
-        headings=tuple(found["headings"]),
-        lines=(first, last),
-        queries=tuple(found.get("queries", ())),
-        also=tuple(found.get("also", ())),
-        _json=found,
-        **{name: found[name] for name in same.split()},
-    )

@@ -1,20 +1,23 @@
-"""The answer to one search: everything that JSON, text and other formats print.
+"""The answer to one search, as it is before it is written: what text, JSON and other formats show.
 
-    CorpusResponse   what one vault's search found, and what each step returned (search.py)
-    SearchAnswer     results in order, the vaults they come from, warnings
-    VaultAnswer      what one vault returned, with matches and how fresh its index is
-    SearchResult     one result and its vault
+    VaultAnswer    what was found in one vault, and everything that was done to find it
+    SearchResult   one result and its vault
+    SearchAnswer   results in order, the vaults they come from, warnings
+    respond        the same as values for programs: public.py
 
 Values only: vaults.py has read whatever needs an open index or a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
+
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from ragvault.answer.match import Match
 from ragvault.answer.snippet import Snippet
@@ -23,11 +26,15 @@ from ragvault.candidate import Candidate, LegRun, Ranked
 from ragvault.config.settings import Config, Walk
 from ragvault.plan import QueryPlan
 from ragvault.rank.pipeline import Outcome, outcome_of
-from ragvault.types import Date
+from ragvault.text.dates import iso_utc
+from ragvault.types import TIERS, Date
+
+if TYPE_CHECKING:
+    from ragvault.answer.public import IndexState, PlanShown, Response, Result, StageTrace
 
 
 @dataclass(frozen=True, slots=True)
-class CorpusResponse:
+class VaultAnswer:
     """What was found in one vault, and everything that was done to find it.
 
     `failed` names the legs and parts that failed, with the reason; `warnings` are sentences for
@@ -35,9 +42,13 @@ class CorpusResponse:
     `stale` are passages whose file has changed since it was indexed. `likely` is false if nothing
     here is likely to answer: then `results` has at most the closest five. `plans` has the plan of
     each query if there are several; `plan` is the first.
+
+    The rest is what answer/vaults.py adds. `pending` is None when the vault's files were not
+    compared. `count_tokens` is the tokenizer of the loaded model.
     """
 
     plan: QueryPlan
+    config: Config
     results: tuple[Candidate, ...]
     likely: bool
     stages: tuple[Outcome, ...]
@@ -51,41 +62,30 @@ class CorpusResponse:
     stale: frozenset[int] = frozenset()
     plans: tuple[QueryPlan, ...] = ()
 
-    def plan_of(self, candidate: Candidate) -> QueryPlan:
-        """The plan of the first query that found a candidate."""
-        return self.plans[candidate.queries[0]] if candidate.queries else self.plan
-
-    def queries_of(self, candidate: Candidate) -> tuple[str, ...]:
-        """The queries that found a candidate; empty if there is only one query."""
-        return tuple(self.plans[place].query for place in candidate.queries)
-
-    def stage(self, name: str) -> Ranked:
-        """What the stage of this name returned. Raises KeyError if it did not run."""
-        return outcome_of(name, self.stages)
-
-
-@dataclass(frozen=True, slots=True)
-class VaultAnswer:
-    """What one vault returned. `pending` is None when the vault's files were not compared."""
-
-    vault: str
-    root: Path
-    config: Config
-    response: CorpusResponse
-    pending: int | None
-    partial: str  # which part of the index does not cover all notes; empty if none
-    unfinished: str  # why notes may never have been indexed; empty if the first run finished
-    matches: Mapping[int, Match]  # by the passage's id
-    count_tokens: Callable[[str], int] | None = None
-    disk_names: Mapping[str, str] = field(default_factory=dict)  # path -> its spelling on disk
+    vault: str = ""
+    root: Path = Path()
+    pending: int | None = None
+    partial: str = ""  # which part of the index does not cover all notes; empty if none
+    unfinished: str = ""  # why notes may never have been indexed; empty if the first run finished
     remedy: str = ""  # what an index that is behind needs: see Corpus.remedy
+    matches: Mapping[int, Match] = field(default_factory=dict)  # by the passage's id
+    disk_names: Mapping[str, str] = field(default_factory=dict)  # path -> its spelling on disk
     unmet: tuple[Unmet, ...] = ()  # conditions that no note meets, if nothing was found
     copied: tuple[float, float] | None = None  # when the vault was copied: see Corpus.copied
+    count_tokens: Callable[[str], int] | None = None
 
     @property
     def fresh(self) -> bool | None:
         """Whether the index covers the whole vault as it is now; None if that was not checked."""
         return None if self.pending is None else not self.pending and not self.partial
+
+    def plan_of(self, candidate: Candidate) -> QueryPlan:
+        """The plan of the first query that found a candidate."""
+        return self.plans[candidate.queries[0]] if candidate.queries else self.plan
+
+    def stage(self, name: str) -> Ranked:
+        """What the stage of this name returned. Raises KeyError if it did not run."""
+        return outcome_of(name, self.stages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class SearchResult:
 
     @property
     def stale(self) -> bool:
-        return self.candidate.id in self.answer.response.stale
+        return self.candidate.id in self.answer.stale
 
     @property
     def uri(self) -> str:
@@ -187,7 +187,7 @@ class SearchAnswer:
     @property
     def likely(self) -> bool:
         """Whether something here is likely to answer; if not, these are the closest notes."""
-        return any(answer.response.likely for answer in self.answers)
+        return any(answer.likely for answer in self.answers)
 
     @property
     def several(self) -> bool:
@@ -200,7 +200,7 @@ class SearchAnswer:
         if self.results and self.likely:
             return 0
         # The graph leg does not count: it only adds neighbours of what other legs found.
-        failed = (leg for answer in self.answers for leg in answer.response.failed)
+        failed = (leg for answer in self.answers for leg in answer.failed)
         return 3 if any(leg != "graph" for leg in failed) else 1
 
     def notices(self, watched: Collection[Path] = ()) -> Iterator[str]:
@@ -210,7 +210,7 @@ class SearchAnswer:
         """
         for answer in self.answers:
             label = f"{answer.vault}: " if self.several else ""
-            for part, why in answer.response.failed.items():
+            for part, why in answer.failed.items():
                 what = "not reranked" if part == "rerank" else f"{part} did not answer"
                 yield f"{label}{what}: {why}"
             if answer.pending:
@@ -218,7 +218,7 @@ class SearchAnswer:
                 yield f"{label}{changed_files(answer.pending)}; {remedy}"
         yield from self.warnings
         if not self.results:
-            plan = self.answers[0].response.plan
+            plan = self.answers[0].plan
             what = plan.parse.removesuffix(", newest first")
             yield from self.suggestions or (
                 f"no {what}" if plan.listing else f"no results for {what}",
@@ -232,3 +232,132 @@ def changed_files(number: int) -> str:
     """How many files the index does not reflect, in words."""
     files = "1 file has" if number == 1 else f"{number:,} files have"
     return f"{files} changed since the last index"
+
+
+# --- The same for programs ---
+
+
+def respond(answer: SearchAnswer, *, explain: bool = False) -> Response:
+    """An answer as programs get it; with `explain`, with the steps of every result."""
+    from ragvault.answer.public import FailedLeg, Response
+
+    answers, first = answer.answers, answer.answers[0]
+    failed = [FailedLeg(each.vault, *leg) for each in answers for leg in each.failed.items()]
+    return Response(
+        query=first.plan.query,
+        vaults=tuple(each.vault for each in answers),
+        profile=first.config.search.profile,
+        took_ms=round(sum(each.took_ms for each in answers), 1),
+        plan=_plan(answer),
+        index=_index_of_all(answer),
+        results=tuple(_result(*pair, explain) for pair in enumerate(answer.results, 1)),
+        likely=answer.likely,
+        legs_failed=tuple(failed),
+        left_out=answer.left_out,
+        warnings=(*answer.warnings, *answer.suggestions),
+        queries=tuple(plan.query for plan in first.plans) or None,
+        indexes={each.vault: _index(each) for each in answers} if answer.several else None,
+        explain=tuple(_stages(answer)) if explain else None,
+        legs=tuple(_legs(answer)) if explain else None,
+    )
+
+
+def _result(rank: int, result: SearchResult, explain: bool) -> Result:
+    from ragvault.answer.public import LegPlace, Result
+
+    each, answer = result.candidate, result.answer
+    return Result(
+        rank=rank,
+        vault=answer.vault,
+        note=each.note.path,
+        title=each.note.title,
+        headings=result.headings,
+        lines=each.lines,
+        score=each.score,
+        confidence=each.confidence,
+        band=each.band,
+        kind=each.passage.kind,
+        tier=answer.tiers.get(each.id, "keyword"),
+        stale=result.stale,
+        text=each.text,
+        passage=each.passage.text,
+        snippet=result.snippet.text,
+        line=result.line,
+        uri=result.uri,
+        date=None if result.date is None else iso_utc(result.date.at),
+        modified=iso_utc(each.note.modified),
+        legs={leg: LegPlace(place, each.scores.get(leg)) for leg, place in each.ranks.items()},
+        queries=tuple(answer.plans[place].query for place in each.queries),
+        also=each.also,
+        steps=each.steps if explain else None,
+        path=result.path,
+    )
+
+
+def _plan(answer: SearchAnswer) -> PlanShown:
+    from ragvault.answer.public import PlanShown
+    from ragvault.query.restate import filter_json
+
+    plan = answer.answers[0].plan
+    terms = [expansion.term for each in answer.answers for expansion in each.plan.expansions]
+    return PlanShown(
+        plan.type,
+        plan.text,
+        filter_json(plan.filter),
+        tuple(dict.fromkeys(terms)),
+        dict(plan.weights),
+        plan.parse,
+    )
+
+
+def _index(answer: VaultAnswer) -> IndexState:
+    from ragvault.answer.public import IndexState
+
+    return IndexState(answer.revision, answer.fresh, answer.pending, answer.tier)
+
+
+def _index_of_all(answer: SearchAnswer) -> IndexState:
+    """The newest revision, the lowest tier and the sum of what is pending."""
+    from ragvault.answer.public import IndexState
+
+    each = list(map(_index, answer.answers))
+    counts = [one.pending for one in each if one.pending is not None]
+    compared = len(counts) == len(each)
+    tiers: Sequence[str] = TIERS
+    return IndexState(
+        max(one.revision for one in each),
+        all(one.fresh for one in each) if compared else None,
+        sum(counts) if compared else None,
+        min((one.tier for one in each), key=tiers.index),
+    )
+
+
+def _stages(answer: SearchAnswer) -> Iterator[StageTrace]:
+    """What each stage kept and removed, vault by vault."""
+    from ragvault.answer.public import RemovedPassage, StageTrace
+
+    for each in answer.answers:
+        for outcome in each.stages:
+            removed = (
+                RemovedPassage(
+                    _place(gone.candidate), gone.reason, _place(gone.by) if gone.by else None
+                )
+                for gone in outcome.ranked.removed
+            )
+            yield StageTrace(
+                vault=each.vault if answer.several else "",
+                stage=outcome.stage,
+                kept=len(outcome.ranked),
+                removed=tuple(removed),
+            )
+
+
+def _legs(answer: SearchAnswer) -> Iterator[LegRun]:
+    """When each leg ran, in seconds since retrieval began, and how many hits it had."""
+    for each in answer.answers:
+        vault = each.vault if answer.several else UNSET
+        yield from (replace(run, vault=vault) for run in each.runs)
+
+
+def _place(candidate: Candidate) -> str:
+    return f"{candidate.note.path}:{candidate.lines[0]}"

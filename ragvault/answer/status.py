@@ -8,10 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragvault.answer.json_output import LINK_STATES, encode
 from ragvault.config import folders
 from ragvault.config.settings import Config, Models
 from ragvault.errors import RagvaultError
@@ -81,13 +82,48 @@ class Status:
         """The status as `--json` has it; it does not say whether a watcher runs."""
         import json
 
-        from ragvault.answer.json_output import status_json
-
         found: dict[str, Any] = json.loads(status_json(self, None))
         return found
 
     def __repr__(self) -> str:
         return f"<Status of {self.name}: {self.counts.notes} notes, {self.pending.files} pending>"
+
+
+def status_json(
+    status: Status, watcher: Mapping[str, Any] | None, resident: Mapping[str, Any] | None = None
+) -> str:
+    """The state of an index, with every skipped file, warning and broken link.
+
+    `watcher` watches this vault; `resident` is the process that a search has started.
+    """
+    counts = asdict(status.counts)
+    files = None if status.pending.why else status.pending.files
+    return encode(
+        {
+            "vault": status.name,
+            "root": status.root,
+            "folder": status.folder,
+            **counts,
+            "links": {LINK_STATES.get(state, state): n for state, n in status.counts.links.items()},
+            "keyword_engine": status.engine or None,
+            "tiers": status.tiers,
+            "tier": status.tier,
+            "removed": status.removed,
+            "pending": asdict(status.pending) | {"files": files},
+            "models": {each.use: {"name": each.name, "here": each.here} for each in status.models},
+            "watcher": watcher,
+            "resident": resident,
+            "writer": status.writer or None,
+            "skipped_files": status.skipped,
+            "excluded": status.excluded,
+            "unread": status.unread,
+            "warnings": status.warnings,
+            "dangling": [
+                link._asdict() | {"status": LINK_STATES.get(link.status, link.status)}
+                for link in status.dangling
+            ],
+        }
+    )
 
 
 def status(name: str, root: Path, catalogue: Catalogue, config: Config, tier: Tier) -> Status:

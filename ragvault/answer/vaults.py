@@ -18,18 +18,14 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import cache
+from itertools import chain
 from math import inf
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from ragvault.answer.match import Match, find_matches, quoted
-from ragvault.answer.results import (
-    CorpusResponse,
-    SearchAnswer,
-    SearchResult,
-    VaultAnswer,
-    changed_files,
-)
+from ragvault.answer.results import SearchAnswer, SearchResult, VaultAnswer, changed_files
 from ragvault.answer.suggest import suggestions, unmet_conditions
 from ragvault.candidate import SAYS_NOTHING, Candidate, Context, Ranked
 from ragvault.errors import IndexBehind
@@ -40,9 +36,6 @@ from ragvault.search import search
 from ragvault.text.names import plain_words
 from ragvault.text.readable import readable
 from ragvault.types import SearchRequest
-
-MergedResult = tuple[int, Candidate]  # the position of its response, and the result
-TextOf = Callable[[Sequence[MergedResult]], str]
 
 # Vaults up to this size are compared with their index even without --require-fresh. The comparison
 # walks the vault: 42 ms for 1,000 notes in a folder each, 95 ms for 2,500, 472 ms for 14,593. A
@@ -102,59 +95,20 @@ def search_vaults(
                 raise IndexBehind(vault.root, changed_files(pending) if pending else partial)
             answers.append(_vault_answer(vault, request, corpus, pending, partial))
     if policy != "never" and not _is_called(request.query, answers):
-        likely = any(each.response.likely for each in answers)
+        likely = any(each.likely for each in answers)
         for at, vault in enumerate(vaults):
             # A small vault was walked before; of a large one that takes as long as the search.
             if answers[at].pending is not None or not likely:
                 with open_corpus(vault) as corpus:
                     answers[at] = _with_left_out(answers[at], corpus)
 
-    def text_of(results: Sequence[MergedResult]) -> str:
-        assert written is not None
-        return written(SearchAnswer(_of_vaults(results, answers), tuple(answers)))
-
-    def quote_of(of: int, candidate: Candidate) -> Candidate | None:
-        return _quote(answers[of], candidate)
-
-    merged = merge_responses(
-        answers,
-        request.limit,
-        text_of if written else None,
-        quote_of if quotes else None,
-        all_matches=request.all_matches,
-    )
-    results = _of_vaults(merged.results, answers)
-    meant = () if results else tuple(suggestions([each.unmet for each in answers]))
-    warnings = _labelled(merged.warnings, answers)
-    return SearchAnswer(results, tuple(answers), merged.left_out, warnings, meant)
-
-
-def _labelled(warnings: Iterable[str], answers: Sequence[VaultAnswer]) -> tuple[str, ...]:
-    """The warnings of an answer; one that not all vaults have begins with their names."""
-    lines = []
-    for line in warnings:
-        of = [each.vault for each in answers if line in each.response.warnings]
-        lines.append(f"{', '.join(of)}: {line}" if 0 < len(of) < len(answers) else line)
-    return tuple(lines)
+    return merge(answers, request, written, quotes=quotes)
 
 
 def record_access(vaults: Sequence[SearchableVault], answer: SearchAnswer, now: float) -> None:
     """Count the notes of an answer that is handed to a model, where access.record is on."""
     for vault, own in zip(vaults, answer.answers, strict=True):
         vault.record_access((each.candidate for each in answer.results if each.answer is own), now)
-
-
-def _quote(answer: VaultAnswer, candidate: Candidate) -> Candidate | None:
-    """What is quoted of a result; None if it is only a heading."""
-    quote = quoted(candidate, answer.matches[candidate.id], answer.response.stages)
-    is_listed = answer.response.plan.listing  # then it is there for its name, whatever it says
-    return quote if is_listed or readable(quote.text).has_body else None
-
-
-def _of_vaults(
-    results: Sequence[MergedResult], answers: Sequence[VaultAnswer]
-) -> tuple[SearchResult, ...]:
-    return tuple(SearchResult(answers[at], candidate) for at, candidate in results)
 
 
 def _freshness(
@@ -190,27 +144,26 @@ def _vault_answer(
 ) -> VaultAnswer:
     corpus.refresh()  # not in the snapshot, in which nothing can be opened again
     with corpus.snapshot():
-        response = search(request, corpus)
+        found = search(request, corpus)
         # Before the budget: vaults share one budget, which may keep more of this one.
-        shown = response.stage("limit").kept
-        matches = _matches(shown, response, corpus)
+        shown = found.stage("limit").kept
+        matches = _matches(shown, found, corpus)
         # Paths in the index are NFC; names on disk need not be.
         unusual = {each.note.path for each in shown if not each.note.path.isascii()}
         disk_names = {path: corpus.disk_path(path) for path in unusual}
-        found_nothing = not response.results and response.plan.filter is not None
-        unmet = unmet_conditions(response.plan, corpus.heads()) if found_nothing else []
-    return VaultAnswer(
+        found_nothing = not found.results and found.plan.filter is not None
+        unmet = unmet_conditions(found.plan, corpus.heads()) if found_nothing else []
+    return replace(
+        found,
         vault=vault.name,
         root=vault.root,
-        config=corpus.config,
-        response=response,
         pending=pending,
         partial=partial,
         remedy=corpus.remedy if pending else "",
-        unfinished="" if response.results else corpus.unfinished,
+        unfinished="" if found.results else corpus.unfinished,
         matches=matches,
         copied=corpus.copied(),
-        count_tokens=None if response.plan.listing else corpus.count_tokens(),
+        count_tokens=None if found.plan.listing else corpus.count_tokens(),
         disk_names=disk_names,
         unmet=tuple(unmet),
     )
@@ -219,26 +172,23 @@ def _vault_answer(
 def _is_called(query: str, answers: Sequence[VaultAnswer]) -> bool:
     """Whether the title or the file name of a result has every word of the query."""
     words = {*plain_words(query)}
-    notes = {each.note for answer in answers for each in answer.response.results}
+    notes = {each.note for answer in answers for each in answer.results}
     names = ((each.title, PurePosixPath(each.path).stem) for each in notes)
     return any(words <= {*plain_words(f"{title} {stem}")} for title, stem in names)
 
 
 def _with_left_out(answer: VaultAnswer, corpus: Corpus) -> VaultAnswer:
     """With a warning if a query is the name of a file that is not indexed. Walks the vault."""
-    response = answer.response
-    plans = response.plans or (response.plan,)
+    plans = answer.plans or (answer.plan,)
     lines = filter(None, (corpus.left_out(plan.query) for plan in plans))
-    return replace(answer, response=replace(response, warnings=(*response.warnings, *lines)))
+    return replace(answer, warnings=(*answer.warnings, *lines))
 
 
-def _matches(
-    shown: Sequence[Candidate], response: CorpusResponse, corpus: Corpus
-) -> dict[int, Match]:
+def _matches(shown: Sequence[Candidate], answer: VaultAnswer, corpus: Corpus) -> dict[int, Match]:
     """Where each result matches the first query that found it."""
     found: dict[int, Match] = {}
-    for plan in response.plans or (response.plan,):
-        own = [each for each in shown if response.plan_of(each) is plan]
+    for plan in answer.plans or (answer.plan,):
+        own = [each for each in shown if answer.plan_of(each) is plan]
         found |= find_matches(own, plan, corpus)
     return found
 
@@ -246,122 +196,142 @@ def _matches(
 # --- Merging ---
 
 
-class Merged(NamedTuple):
-    """One list of results, how many limit and budget left out, and warnings for the reader."""
-
-    results: tuple[MergedResult, ...]
-    left_out: int
-    warnings: tuple[str, ...] = ()
-
-
-def merge_responses(
+def merge(
     answers: Sequence[VaultAnswer],
-    limit: int | None,
-    text_of: TextOf | None = None,
-    quote: Callable[[int, Candidate], Candidate | None] | None = None,
+    request: SearchRequest,
+    written: Callable[[SearchAnswer], str] | None = None,
     *,
-    all_matches: bool = False,
-) -> Merged:
+    quotes: bool = False,
+) -> SearchAnswer:
     """The results of all vaults in one order, cut to the limit and the budget of the first.
 
-    If no answer is likely to answer, only the closest few are kept, unless `all_matches`.
-
-    `text_of` gives the text that results will be written as; then citations count as tokens too.
-    `quote` gives what is quoted of a result, None for one to leave out if there are others.
+    If no answer is likely to answer, only the closest few are kept, unless all are asked for.
+    `written` and `quotes` are those of `search_vaults`.
     """
-    responses = [each.response for each in answers]
-    if len(responses) == 1 and text_of is None:
-        (only,) = responses
-        return Merged(tuple((0, each) for each in only.results), left_out(only), only.warnings)
+    if len(answers) == 1 and written is None:
+        (only,) = answers
+        left_out = sum(len(only.stage(name).removed) for name in ("limit", "budget"))
+        return _answer(answers, _of(only, only.results), left_out, only.warnings)
     # As they were before the budget, which applies to all vaults together.
-    listed = len(responses) > 1 and all(response.plan.listing for response in responses)
+    listed = len(answers) > 1 and all(each.plan.listing for each in answers)
     join = by_date if listed else interleaved
-    order = join([response.stage("limit").kept for response in responses])
+    order = join([_of(each, each.stage("limit").kept) for each in answers])
     unlisted = [
-        (of, removal.candidate)
-        for of, response in enumerate(responses)
-        for removal in response.stage("limit").removed
+        SearchResult(each, removal.candidate)
+        for each in answers
+        for removal in each.stage("limit").removed
     ]
-    roots = [each.root.resolve() for each in answers]
-    found = len(without_copies([*order, *unlisted], roots))
-    order = without_copies(order, roots)
+    found = len(without_copies([*order, *unlisted]))
+    order = without_copies(order)
     config = answers[0].config
-    context = Context(settings=config, limit=limit, count_tokens=answers[0].count_tokens)
+    context = Context(settings=config, limit=request.limit, count_tokens=answers[0].count_tokens)
     most = result_count(context) if config.limit.enabled else len(order)
-    if not all_matches and not any(response.likely for response in responses):
+    if not request.all_matches and not any(each.likely for each in answers):
         most = min(most, config.limit.closest)
     first = order[:most]
-    if quote is not None:
-        quotes = ((of, quote(of, each)) for of, each in first)
-        first = [(of, each) for of, each in quotes if each is not None] or first
-    fits = _fitting(first, context, text_of)
-    kept = [(of, each) for (of, _), each in zip(first, fits.kept, strict=False)]
-    warnings = [line for response in responses for line in _warnings(response)]
-    return Merged(
-        tuple(kept),
-        found - len(kept),
-        tuple(dict.fromkeys((*warnings, *fits.warnings))),
-    )
+    if quotes:
+        first = [quote for each in first if (quote := _quote(each))] or first
+    fits = _fitting(first, answers, context, written)
+    kept = [replace(of, candidate=each) for of, each in zip(first, fits.kept, strict=False)]
+    warnings = _labelled(answers, fits.warnings)
+    return _answer(answers, kept, found - len(kept), warnings)
 
 
-def _fitting(results: Sequence[MergedResult], context: Context, text_of: TextOf | None) -> Ranked:
-    candidates = [each for _, each in results]
-    if text_of is None:
+def _of(answer: VaultAnswer, candidates: Iterable[Candidate]) -> list[SearchResult]:
+    return [SearchResult(answer, each) for each in candidates]
+
+
+def _answer(
+    answers: Sequence[VaultAnswer],
+    results: Sequence[SearchResult],
+    left_out: int,
+    warnings: Sequence[str],
+) -> SearchAnswer:
+    meant = () if results else tuple(suggestions([each.unmet for each in answers]))
+    return SearchAnswer(tuple(results), tuple(answers), left_out, tuple(warnings), meant)
+
+
+def _labelled(answers: Sequence[VaultAnswer], of_budget: Sequence[str]) -> list[str]:
+    """The warnings of all answers, without those of their own budgets, and of the common budget.
+
+    One that not all vaults have begins with their names.
+    """
+    vaults: dict[str, list[str]] = {}
+    for answer in answers:
+        own = answer.stage("budget").warnings
+        for line in dict.fromkeys(each for each in answer.warnings if each not in own):
+            vaults.setdefault(line, []).append(answer.vault)
+    every = len(answers)
+    lines = [f"{', '.join(of)}: {line}" if len(of) < every else line for line, of in vaults.items()]
+    return [*lines, *(line for line in of_budget if line not in vaults)]
+
+
+def _quote(result: SearchResult) -> SearchResult | None:
+    """What is quoted of a result; None if it is only a heading."""
+    quote = quoted(result.candidate, result.match, result.answer.stages)
+    is_listed = result.answer.plan.listing  # then it is there for its name, whatever it says
+    if is_listed or readable(quote.text).has_body:
+        return replace(result, candidate=quote)
+    return None
+
+
+def _fitting(
+    results: Sequence[SearchResult],
+    answers: Sequence[VaultAnswer],
+    context: Context,
+    written: Callable[[SearchAnswer], str] | None,
+) -> Ranked:
+    candidates = [each.candidate for each in results]
+    if written is None:
         return budget(candidates, context)
     count = token_counter(context)
 
     def size(some: Sequence[Candidate]) -> int:
         pairs = zip(results, some, strict=False)  # a result that is cut keeps its place
-        return count(text_of([(of, each) for (of, _), each in pairs]))
+        shown = tuple(replace(of, candidate=each) for of, each in pairs)
+        return count(written(SearchAnswer(shown, tuple(answers))))
 
     return fit_budget(candidates, context, size)
 
 
-def interleaved(answers: Sequence[Sequence[Candidate]]) -> list[MergedResult]:
+def interleaved(answers: Sequence[Sequence[SearchResult]]) -> list[SearchResult]:
     """All results by confidence; those whose exact name is the query come first."""
-    order: list[MergedResult] = []
+    order: list[SearchResult] = []
     at = [0] * len(answers)
 
     def place(of: int) -> tuple[bool, float, int]:
-        head = answers[of][at[of]]
+        head = answers[of][at[of]].candidate
         return not head.lifted, -(head.confidence or 0.0), at[of]
 
     while waiting := [of for of, results in enumerate(answers) if at[of] < len(results)]:
         of = min(waiting, key=place)
-        order.append((of, answers[of][at[of]]))
+        order.append(answers[of][at[of]])
         at[of] += 1
     return order
 
 
-def by_date(answers: Sequence[Sequence[Candidate]]) -> list[MergedResult]:
+def by_date(answers: Sequence[Sequence[SearchResult]]) -> list[SearchResult]:
     """All results, newest first, equal dates in their given order.
 
     Exact names come first, and notes that say nothing last.
     """
-    each = [(of, result) for of, results in enumerate(answers) for result in results]
-    return sorted(each, key=lambda pair: _place_by_date(pair[1]))
+    return sorted(chain.from_iterable(answers), key=_place_by_date)
 
 
-def _place_by_date(result: Candidate) -> tuple[bool, bool, float]:
-    at = result.note.date.at if result.note.date else -inf
-    return not result.exact, result.score == SAYS_NOTHING, -at
+def _place_by_date(result: SearchResult) -> tuple[bool, bool, float]:
+    each = result.candidate
+    at = each.note.date.at if each.note.date else -inf
+    return not each.exact, each.score == SAYS_NOTHING, -at
 
 
-def without_copies(results: Iterable[MergedResult], roots: Sequence[Path]) -> list[MergedResult]:
+def without_copies(results: Iterable[SearchResult]) -> list[SearchResult]:
     """The results, a file only from the vault that placed it first: vaults may contain others."""
-    first: dict[str, int] = {}
-
-    def file(of: int, result: Candidate) -> str:
-        return unicodedata.normalize("NFC", f"{roots[of]}/{result.note.path}")
-
-    return [(of, each) for of, each in results if first.setdefault(file(of, each), of) == of]
-
-
-def left_out(response: CorpusResponse) -> int:
-    """How many results limit and budget left out."""
-    return sum(len(response.stage(name).removed) for name in ("limit", "budget"))
-
-
-def _warnings(response: CorpusResponse) -> list[str]:
-    """The warnings of one response, without those of its own budget."""
-    return [line for line in response.warnings if line not in response.stage("budget").warnings]
+    resolved = cache(Path.resolve)
+    first: dict[str, VaultAnswer] = {}
+    kept = []
+    for each in results:
+        root = resolved(each.answer.root)
+        file = unicodedata.normalize("NFC", f"{root}/{each.candidate.note.path}")
+        if first.setdefault(file, each.answer) is each.answer:
+            kept.append(each)
+    return kept

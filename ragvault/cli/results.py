@@ -1,6 +1,6 @@
 """Search results as text, paths, grep lines, Markdown and context. docs/output.md has the formats.
 
-JSON is made in answer/json_output.py. Escape codes for colour and links are written here and
+JSON is that of answer/public.py. Escape codes for colour and links are written here and
 nowhere else: importing Rich takes longer than a whole search that a watcher answers.
 """
 
@@ -12,10 +12,12 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+from ragvault.answer.json_output import encode
 from ragvault.answer.results import (
-    CorpusResponse,
     SearchAnswer,
     SearchResult,
+    VaultAnswer,
+    respond,
     system_may_open,
 )
 from ragvault.answer.snippet import LINES as SNIPPET_LINES
@@ -106,7 +108,7 @@ def as_text(page: Page) -> str:
     if page.explain:
         for each in answer.answers:
             lines += [f"{each.vault}:"] if answer.several else []
-            lines += (wrapped(printable(line), style.width) for line in _trace(each.response))
+            lines += (wrapped(printable(line), style.width) for line in _trace(each))
     return "\n".join(lines).rstrip()
 
 
@@ -264,13 +266,12 @@ def _term(term: Term) -> str:
 
 def _understood(answer: SearchAnswer) -> Iterator[str]:
     """How the query was understood, once if all vaults agree."""
-    responses = [each.response for each in answer.answers]
-    plans = (plan for each in responses for plan in each.plans or (each.plan,))
+    plans = (plan for each in answer.answers for plan in each.plans or (each.plan,))
     parses = dict.fromkeys(plan.parse for plan in plans)
     yield from (printable(f"Understood as: {parse}") for parse in parses)
 
 
-def _trace(response: CorpusResponse) -> Iterator[str]:
+def _trace(response: VaultAnswer) -> Iterator[str]:
     """What each leg found and when, and what each stage kept."""
     for run in response.runs:
         what = run.failed or f"{run.hits} {'hit' if run.hits == 1 else 'hits'}"
@@ -312,7 +313,7 @@ _BOOSTS = {
 
 def why_sentence(rank: int, result: SearchResult) -> str:
     """Why a result has its place."""
-    candidate, response = result.candidate, result.answer.response
+    candidate, response = result.candidate, result.answer
     place = _ORDINALS[rank - 1] if rank <= len(_ORDINALS) else f"{rank}th"
     reasons = list(_why(result))
     if not reasons:
@@ -351,7 +352,7 @@ def _listed(clauses: Sequence[str]) -> str:
     return f"{', '.join(first)}, and {last}" if first else last
 
 
-def _moves(candidate: Candidate, response: CorpusResponse) -> Iterator[str]:
+def _moves(candidate: Candidate, response: VaultAnswer) -> Iterator[str]:
     """How boosts, and the reranker, changed its place."""
     places = {each.stage: each.ranked for each in response.stages}
     steps = {step.stage: step for step in candidate.steps}
@@ -443,15 +444,13 @@ def _citation(page: Page, result: SearchResult) -> str:
 
 
 def _json(page: Page) -> str:
-    from ragvault.answer.json_output import search_json
-
-    return search_json(page.answer, explain=page.explain)
+    return respond(page.answer, explain=page.explain).to_json()
 
 
 def _jsonl(page: Page) -> str:
-    from ragvault.answer.json_output import search_jsonl
-
-    return search_jsonl(page.answer, explain=page.explain)
+    """The objects of `results`, one per line, each with `likely` of the answer."""
+    found = respond(page.answer, explain=page.explain)
+    return "\n".join(encode({**each.to_dict(), "likely": found.likely}) for each in found)
 
 
 FORMATS: Mapping[str, Callable[[Page], str]] = {

@@ -384,7 +384,7 @@ def _notices(typed: SearchArguments, page: Page) -> Iterator[str]:
     yield from answer.notices(_watched(answer, caller))
     if typed.format in FOR_PIPES and answer.results and not page.matches:
         yield "no good match; to list the closest notes, add --all-matches"
-    if not typed.vaults and not answer.answers[0].response.plan.vaults:
+    if not typed.vaults and not answer.answers[0].plan.vaults:
         for name in unsearchable(caller.environ, caller.cwd):
             yield f"{name} skipped: its folder or index is missing"
 

@@ -321,7 +321,7 @@ def status_command(
 
     ragvault status --vault sample_vault -v
     """
-    from ragvault.answer.json_output import status_json
+    from ragvault.answer.status import status_json
     from ragvault.service.process import running_watcher
     from ragvault.vault import Vault, around_here
 

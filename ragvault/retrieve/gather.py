@@ -177,7 +177,7 @@ def gather(
         cosines = partial(_cosines, found.get("vector", LegHits()), retrieved.failed)
         linked = graph_hits(corpus, found, cosines, settings=settings, scope=scopes["graph"])
         found["graph"] = linked
-        retrieved.runs.append(LegRun("graph", start, clock(), len(linked.hits)))
+        retrieved.runs.append(LegRun(leg="graph", start=start, end=clock(), hits=len(linked.hits)))
     own = {name: {hit.passage for hit in leg.hits} for name, leg in found.items()}
     left = max(MIN_SECONDS, began + settings.seconds - clock())
     found = fill(found, settings.fill, settings.fill_legs, retrieved.failed, corpus.pool, left)
@@ -187,7 +187,7 @@ def gather(
         retrieved.warnings += leg.warnings
     ids = {each.id for each in retrieved.candidates}
     retrieved.runs = [
-        replace(
+        msgspec.structs.replace(
             run,
             start=run.start - began,
             end=run.end - began,
@@ -274,19 +274,20 @@ def await_legs(
         except Late:  # noqa: PERF203 - three turns at most
             future.cancel()  # if it has not begun
             why = f"no answer within {seconds[name]:g} s"
-            answers[name] = LegRun(name, began, clock(), failed=why), None
+            answers[name] = LegRun(leg=name, start=began, end=clock(), failed=why), None
     return [answers[leg.name] for leg in legs]
 
 
 def _run_leg(leg: Leg, plan: QueryPlan, limit: int, scope: Scope, clock: Clock) -> LegAnswer:
-    start = clock()
+    start, found, failed = clock(), None, ""
     try:
         found = leg.search(plan, limit, scope)
     except CacheBroken as broken:
-        return LegRun(leg.name, start, clock(), failed=f"{broken}; run: {broken.fix}"), None
+        failed = f"{broken}; run: {broken.fix}"
     except Exception as error:  # a leg that fails must not fail the search
-        return LegRun(leg.name, start, clock(), failed=f"{type(error).__name__}: {error}"), None
-    return LegRun(leg.name, start, clock(), len(found.hits)), found
+        failed = f"{type(error).__name__}: {error}"
+    hits = len(found.hits) if found else 0
+    return LegRun(leg=leg.name, start=start, end=clock(), hits=hits, failed=failed), found
 
 
 def _within(leg: LegHits, window: Scope, corpus: Corpus) -> LegHits:

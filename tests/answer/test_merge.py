@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from rank_kit import DAY, candidate, note
 
+from ragvault.answer.results import SearchResult
 from ragvault.answer.vaults import by_date, interleaved
 from ragvault.candidate import Step, Term
 from ragvault.types import Date
@@ -14,12 +15,13 @@ from ragvault.types import Date
 
 def answer(name: str, *confidence: float | None):
     return [
-        replace(candidate(f"{name}{at}"), confidence=sure) for at, sure in enumerate(confidence)
+        SearchResult(name, replace(candidate(f"{name}{at}"), confidence=sure))
+        for at, sure in enumerate(confidence)
     ]
 
 
 def order(*answers) -> list[str]:
-    return [each.note.path for _, each in interleaved(answers)]
+    return [each.candidate.note.path for each in interleaved(answers)]
 
 
 def test_the_surest_of_the_next_results_comes_first():
@@ -42,12 +44,13 @@ def listed(name: str, *days: int, exact: str = ""):
     """A list by date, of days since 1970."""
     dates = [Date(day * DAY, "name") for day in days]
     return [
-        candidate(of=note(f"{name}{at}", date=date), exact=exact) for at, date in enumerate(dates)
+        SearchResult(name, candidate(of=note(f"{name}{at}", date=date), exact=exact))
+        for at, date in enumerate(dates)
     ]
 
 
 def dated(*answers) -> list[str]:
-    return [each.note.path for _, each in by_date(answers)]
+    return [each.candidate.note.path for each in by_date(answers)]
 
 
 def test_lists_by_date_become_one_list_by_date():
@@ -74,20 +77,21 @@ def test_every_result_is_there_once_and_in_the_order_of_its_vault(drawn):
     given_ = [answer(f"v{at}-", *confidence) for at, confidence in enumerate(drawn)]
     merged = interleaved(given_)
     for at, results in enumerate(given_):
-        assert [each for of, each in merged if of == at] == results
+        assert [each for each in merged if each.answer == f"v{at}-"] == results
 
 
 @given(st.lists(st.lists(st.integers(0, 5), max_size=6), max_size=4))
 def test_a_joined_list_is_by_date_and_leaves_the_order_of_each_vault(drawn):
     given_ = [listed(f"v{at}-", *sorted(days)[::-1]) for at, days in enumerate(drawn)]
     merged = by_date(given_)
-    dates = [each.note.date.at for _, each in merged]
+    dates = [each.candidate.note.date.at for each in merged]
     assert dates == sorted(dates, reverse=True)
     for at, results in enumerate(given_):
-        assert [each for of, each in merged if of == at] == results
+        assert [each for each in merged if each.answer == f"v{at}-"] == results
 
 
 def test_what_was_asked_for_by_its_very_name_comes_first_in_whichever_vault_it_is():
     lifted = [Step("fuse", 0.0, 9.0, (Term("exact", 9.0),))]
-    named = [replace(candidate("named", exact="title"), confidence=0.95, steps=tuple(lifted))]
+    first = replace(candidate("named", exact="title"), confidence=0.95, steps=tuple(lifted))
+    named = [SearchResult("b", first)]
     assert order(answer("a", 0.99, 0.97), named) == ["named.md", "a0.md", "a1.md"]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from msgspec.structs import replace
 from rank_kit import candidate, note
 
 from ragvault.answer.match import Match
-from ragvault.answer.results import CorpusResponse, SearchResult, VaultAnswer
+from ragvault.answer.results import SearchResult, VaultAnswer
 from ragvault.answer.snippet import Snippet
 from ragvault.candidate import Candidate, Ranked, Term
 from ragvault.cli.results import why_sentence
@@ -20,9 +18,10 @@ from ragvault.rank.pipeline import Outcome
 
 def result(each: Candidate, *stages: Outcome, in_title: bool = False) -> SearchResult:
     plan = QueryPlan(query="q", text="q")
-    response = CorpusResponse(plan, (each,), True, stages, (), {}, "full", 1, {}, (), 0.0)
     matches = {each.id: Match(Snippet("", (), 0), 1, (), in_title)}
-    answer = VaultAnswer("v", Path("v"), Config(), response, 0, "", "", matches)
+    answer = VaultAnswer(
+        plan, Config(), (each,), True, stages, (), {}, "full", 1, {}, (), 0.0, matches=matches
+    )
     return SearchResult(answer, each)
 
 

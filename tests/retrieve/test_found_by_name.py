@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ragvault.answer.results import CorpusResponse
+from ragvault.answer.results import VaultAnswer
 from ragvault.corpus import LocalCorpus
 from ragvault.search import search
 from ragvault.text.names import typed_name
@@ -104,7 +104,7 @@ def called(index: LocalCorpus) -> dict[str, set[str]]:
     return found
 
 
-def rows(response: CorpusResponse) -> list[list[str]]:
+def rows(response: VaultAnswer) -> list[list[str]]:
     """The notes of each row, best first: the one that is shown, and its copies."""
     removed = () if response.plan.listing else response.stage("dedup").removed
     copies = [(each.by.id, each.candidate.note.path) for each in removed if each.by]
@@ -114,7 +114,7 @@ def rows(response: CorpusResponse) -> list[list[str]]:
     ]
 
 
-def first_of(response: CorpusResponse) -> list[str]:
+def first_of(response: VaultAnswer) -> list[str]:
     return [row[0] for row in rows(response)]
 
 

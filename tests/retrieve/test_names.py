@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ragvault.answer.results import CorpusResponse
+from ragvault.answer.results import VaultAnswer
 from ragvault.corpus import LocalCorpus
 from ragvault.errors import UsageError
 from ragvault.index.names import NameIndex
@@ -119,11 +119,11 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCorpus]:
         yield opened
 
 
-def ask(index: LocalCorpus, query: str, limit: int = 10) -> CorpusResponse:
+def ask(index: LocalCorpus, query: str, limit: int = 10) -> VaultAnswer:
     return search(SearchRequest(query, NOW, limit), index)
 
 
-def paths(response: CorpusResponse) -> list[str]:
+def paths(response: VaultAnswer) -> list[str]:
     return [each.note.path for each in response.results]
 
 

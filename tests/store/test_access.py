@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragvault.answer.results import CorpusResponse
+from ragvault.answer.results import VaultAnswer
 from ragvault.cli.search import answer_search, parse_search
 from ragvault.cli.start import this_caller
 from ragvault.config import profiles
@@ -34,7 +34,7 @@ def vault(tmp_path: Path) -> Vault:
     return opened
 
 
-def ask(vault: Vault, query: str, *flags: str) -> CorpusResponse:
+def ask(vault: Vault, query: str, *flags: str) -> VaultAnswer:
     loaded = profiles.load(vault.root, flags=[*FAKE, *flags])
     with LocalCorpus(vault.root, vault.catalogue(), Engines(vault.folder, loaded)) as index:
         return search(SearchRequest(query, NOW, 20), index)

@@ -11,7 +11,7 @@ import pytest
 from filter_oracle import NOW, ZONE, Asker
 from filter_vault import Piece, Spec, specs, store
 
-from ragvault.answer.results import CorpusResponse
+from ragvault.answer.results import VaultAnswer
 from ragvault.config import profiles
 from ragvault.config.settings import Query
 from ragvault.corpus import LocalCorpus
@@ -52,7 +52,7 @@ class Vault:
         plan = understand(query, Query(), now=NOW)
         return self.catalogue.filtered_notes(plan.filter, self.matching)
 
-    def found(self, query: str) -> CorpusResponse:
+    def found(self, query: str) -> VaultAnswer:
         """All that a search gives; its conditions on words are met by the passages above."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(self.opened, "_matching", self.matching)
