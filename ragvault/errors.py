@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+ERRORS = "RAGVAULT_ERRORS"  # variable: with "json" the command line writes errors as JSON
 DISTRIBUTION = "ragvault-search"  # for pip; `ragvault` there is a project of somebody else
 
 

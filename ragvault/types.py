@@ -289,6 +289,11 @@ class SearchRequest:
     of each leg; without it, the first results are the same for every `limit`. With `verify`,
     results are compared with their files before they are returned. With `all_matches`, an answer in
     which nothing is likely is not cut to the closest few.
+
+    `vaults` are paths or names; without any, the folder of the caller decides. `settings` are
+    `key=value`, above those of all files. `compare` is whether to compare the files of a vault with
+    its index: "small" only for a small vault. With `require_fresh` an index that is behind is an
+    error. With `explain` every result has the steps of its score.
     """
 
     query: str
@@ -299,3 +304,8 @@ class SearchRequest:
     verify: bool = True
     all_matches: bool = False
     also: tuple[str, ...] = ()
+    vaults: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    compare: Literal["always", "small", "never"] = "small"
+    require_fresh: bool = False
+    explain: bool = False

@@ -115,21 +115,18 @@ def _called(tools: Tools, name: str, arguments: dict[str, Any] | None) -> types.
     """The answer of a tool, or its error as text."""
     try:
         answer = tools.call(name, arguments)
-    except RagvaultError as error:
-        return _failed(error_text(error))
     except Exception as error:  # nothing may end the server
-        why = one_line(f"{type(error).__name__}: {error}")
-        return _failed(f"{name} failed: {why}\nfix: ragvault doctor")
-    content: list[types.ContentBlock] = [types.TextContent(text=answer.text)]
-    return types.CallToolResult(content=content, structured_content=answer.data)
+        content = types.TextContent(text=error_text(error, name))
+        return types.CallToolResult(content=[content], is_error=True)
+    content = types.TextContent(text=answer.text)
+    return types.CallToolResult(content=[content], structured_content=answer.data)
 
 
-def _failed(text: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
-
-
-def error_text(error: RagvaultError) -> str:
+def error_text(error: Exception, name: str = "") -> str:
     """What is wrong, and how to fix it, as the command line says it."""
+    if not isinstance(error, RagvaultError):
+        why = one_line(f"{type(error).__name__}: {error}")
+        return f"{name} failed: {why}\nfix: ragvault doctor"
     what = harmless(str(error))
     return f"{what}\nfix: {one_line(error.fix)}" if error.fix else what
 

@@ -178,7 +178,7 @@ TOOLS = (
 BY_NAME = {tool.name: tool for tool in TOOLS}
 
 
-def checked(tool: Tool, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+def checked_arguments(tool: Tool, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
     """The arguments with defaults filled in. Raises UsageError that says what is wrong."""
     given = {name: value for name, value in (arguments or {}).items() if value is not None}
     for name in given:

@@ -10,21 +10,23 @@ is needed, so that an agent can list the tools at once. Raises RagvaultError wit
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 from ragvault.answer.note_lookup import NoSuchNote, NoteLeftOut
+from ragvault.answer.public import IndexState, Response, Result
 from ragvault.answer.read import NoteText
-from ragvault.api.schemas import BY_NAME, checked
+from ragvault.api.schemas import BY_NAME, checked_arguments
 from ragvault.errors import RagvaultError, UsageError, VaultNotFound
 from ragvault.store.layout import KnownVault
 from ragvault.text.printable import harmless, harmless_data, one_line
 from ragvault.text.spans import cut_points
+from ragvault.types import SearchRequest
 from ragvault.vault import Vault, absence, known, names_after_in
 
 SCHEME = "ragvault"
@@ -53,16 +55,7 @@ PROMPT = (
 R = TypeVar("R")
 
 
-class SearchReply(NamedTuple):
-    """What `ragvault search` would print, and its exit code."""
-
-    out: str
-    err: Sequence[str]
-    code: int
-
-
-# The arguments of `ragvault search`, as they would be typed, to what it prints.
-Search = Callable[[list[str]], SearchReply]
+Search = Callable[[SearchRequest], Response]
 
 
 class ToolAnswer(NamedTuple):
@@ -70,10 +63,6 @@ class ToolAnswer(NamedTuple):
 
     text: str
     data: dict[str, Any] | None = None
-
-
-class SearchFailed(RagvaultError):
-    """A search ended with an error of its own."""
 
 
 class Tools:
@@ -84,23 +73,23 @@ class Tools:
         search: Search,
         names: Sequence[str] = (),
         known_vaults: Callable[[], Sequence[KnownVault]] = known,
+        now: Callable[[], datetime] = datetime.now,
     ) -> None:
-        self._ask, self._names, self._known = search, tuple(names), known_vaults
+        self._ask, self._names, self._known, self._now = search, tuple(names), known_vaults, now
 
     def call(self, name: str, arguments: Mapping[str, Any] | None) -> ToolAnswer:
         """The answer of a tool. Raises RagvaultError."""
         if name not in BY_NAME:
             raise UsageError(f"there is no tool “{name[:50]}”", fix=f"use {', '.join(BY_NAME)}")
-        given = checked(BY_NAME[name], arguments)
+        given = checked_arguments(BY_NAME[name], arguments)
         answer: ToolAnswer = getattr(self, f"_{name}")(**given)
         return answer
 
     def instructions(self) -> str:
         """What a client shows its model first, with the names of the vaults."""
-        try:
+        names: list[str] = []
+        with suppress(RagvaultError):  # the tools say what is wrong
             names = [vault.name for vault in self.vaults()]
-        except RagvaultError:
-            names = []
         for count in range(len(names), -1, -1):
             more = f" and {len(names) - count} more" if count < len(names) else ""
             shown = one_line(", ".join(names[:count])) + more or "none yet (ragvault index FOLDER)"
@@ -139,10 +128,8 @@ class Tools:
         ready, _ = self._ready()
         for vault in ready:
             if note.startswith(f"{vault.name}/"):
-                try:
+                with suppress(NoSuchNote):  # a folder of another vault may have that name
                     return act(Vault.open(vault.root), note.removeprefix(f"{vault.name}/"))
-                except NoSuchNote:
-                    break  # a folder of another vault may have that name
         found: list[tuple[str, R]] = []
         misses: list[NoSuchNote] = []
         for vault in ready:
@@ -178,29 +165,27 @@ class Tools:
         if not asked and not re.search(r"\w", hypothesis or ""):
             raise UsageError("search needs a query", fix="pass query, queries or hypothesis")
         ready, left_out = self._ready(vaults)
-        args = ["--json", "-n", str(limit), *(f"--vault={vault.root}" for vault in ready)]
-        args.append("--sections" if detail == "sections" else "--passages")
-        args += [f"--also={each}" for each in asked[1:]]
-        args += [f"--hypothesis={hypothesis}"] if hypothesis else []
-        args += ["--require-fresh"] if require_fresh else []
-        args += [] if min_confidence is None else [f"--min-confidence={min_confidence}"]
-        found = self._found([*args, "--", *asked[:1]])
-        notices = [*left_out, *found["warnings"], *_failures(found)]
+        unit = "section" if detail == "sections" else "passage"
+        settings = ["parents.enabled=true", f"parents.unit={unit}"]
+        settings += [] if min_confidence is None else [f"limit.min_confidence={min_confidence}"]
+        request = SearchRequest(
+            asked[0] if asked else "",
+            self._now(),
+            limit,
+            hypothesis,
+            also=tuple(asked[1:]),
+            vaults=tuple(str(vault.root) for vault in ready),
+            settings=tuple(settings),
+            compare="always",
+            require_fresh=require_fresh,
+        )
+        found = self._ask(request)
+        failures = (f"{e.vault}: {e.leg} did not answer: {e.why}" for e in found.legs_failed)
+        notices = [*left_out, *found.warnings, *failures]
         return ToolAnswer(search_text(found, budget=budget, detail=detail, notices=notices))
 
     def _search_with_hypothesis(self, hypothesis: str, top_n: int) -> ToolAnswer:
         return self.call("search", {"hypothesis": hypothesis, "limit": top_n})
-
-    def _found(self, args: list[str]) -> dict[str, Any]:
-        reply = self._ask(args)
-        if not reply.out:
-            message, _, fix = "\n".join(reply.err).partition("\n")
-            raise SearchFailed(
-                message.removeprefix("ragvault: ") or "the search failed",
-                fix=fix.strip().removeprefix("fix: "),
-            )
-        found: dict[str, Any] = json.loads(reply.out)
-        return found
 
     # --- One note ---
 
@@ -215,10 +200,9 @@ class Tools:
 
     def resource(self, uri: str) -> str:
         """What `read` answers for the note that ragvault://vault/path#heading names."""
-        try:
+        parts = urlsplit("")
+        with suppress(ValueError):
             parts = urlsplit(uri)
-        except ValueError:
-            parts = urlsplit("")
         if parts.scheme != SCHEME or not parts.netloc or not parts.path.strip("/"):
             raise UsageError(
                 f"“{uri[:200]}” is no address of a note", fix=f"{SCHEME}://VAULT/PATH#HEADING"
@@ -288,7 +272,7 @@ class Tools:
         kind: Any = what or ("notes" if filter else "vaults")
         if kind == "vaults":
             return {"vaults": [_vault_row(vault) for vault in self.vaults()]}
-        ready, left_out = self._ready(names_after_in(filter, datetime.now()) if filter else ())
+        ready, left_out = self._ready(names_after_in(filter, self._now()) if filter else ())
         at, start = _cursor(cursor, len(ready))
         items: list[dict[str, Any]] = []
         following, total = None, 0
@@ -350,11 +334,6 @@ def _within(make: Callable[[int], str], budget: int) -> str:
         if size <= budget or most <= 1:
             return text
         most = max(1, min(most - 1, int(most * budget / size * 0.9)))
-
-
-def _failures(found: Mapping[str, Any]) -> Iterator[str]:
-    for each in found["legs_failed"]:
-        yield f"{each['vault']}: {each['leg']} did not answer: {each['why']}"
 
 
 def _by_name(vaults: Sequence[KnownVault], name: str) -> KnownVault:
@@ -422,10 +401,9 @@ def _about(model: str | None) -> str | None:
     """What the registry says of a model, its language first."""
     from ragvault.models import registry
 
-    try:
+    with suppress(RagvaultError):
         return registry.find_model(model)[0].about if model else None
-    except RagvaultError:
-        return None
+    return None
 
 
 # --- answers as text ---
@@ -443,7 +421,7 @@ def tokens(text: str) -> int:
     return sum(1 for _ in _PIECE.finditer(text))
 
 
-def quoted(text: str) -> str:
+def quote_lines(text: str) -> str:
     """Text of a note, marked as such on every line."""
     return "\n".join(f"> {line}".rstrip() for line in harmless(text).strip("\n").split("\n"))
 
@@ -452,7 +430,7 @@ def cut_to(text: str, most: int) -> str:
     """The text up to the last sentence that fits; empty if not one does."""
     fitting = ""
     for end in cut_points(text):
-        if tokens(quoted(text[:end])) > most:
+        if tokens(quote_lines(text[:end])) > most:
             break
         fitting = text[:end].rstrip()
     return fitting
@@ -461,29 +439,30 @@ def cut_to(text: str, most: int) -> str:
 # --- Search ---
 
 
-def search_text(
-    found: Mapping[str, Any], *, budget: int, detail: str, notices: Sequence[str] = ()
-) -> str:
-    """The answer of a search, as `ragvault search --json` gives it, as text."""
-    results = found["results"]
-    lines = [_summary(found, results), *(f"Note: {one_line(line)}" for line in notices)]
+def search_text(found: Response, *, budget: int, detail: str, notices: Sequence[str] = ()) -> str:
+    """The answer of a search as text."""
+    results = found.results
+    lines = [
+        f"{_likely(found)} {_freshness(found)}",
+        *(f"Note: {one_line(line)}" for line in notices),
+    ]
     if not results:
         return "\n".join(lines)
     lines.append(QUOTED)
     shown, number, room = 0, 0, budget - sum(map(tokens, lines))
     seen: set[str] = set()
     for each in results:
-        entry = _entry(number + 1, each, detail, seen, found.get("queries", ()))
+        entry = _entry(number + 1, each, detail, seen, found.queries or ())
         if entry is None:  # its passage is above already
             shown += 1
             continue
         number += 1
         head, text = entry
-        whole = f"{head}\n{quoted(text)}" if text.strip() else head
+        whole = f"{head}\n{quote_lines(text)}" if text.strip() else head
         if tokens(whole) > room:
             part = cut_to(text, room - tokens(head) - 4) if room > LEAST else ""
             if part:
-                lines += [f"{head}\n{quoted(part)}\n(cut)"]
+                lines += [f"{head}\n{quote_lines(part)}\n(cut)"]
                 shown += 1
             break
         lines.append(whole)
@@ -496,36 +475,33 @@ def search_text(
     return "\n".join(lines)
 
 
-def _summary(found: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> str:
-    return f"{_likely(found, results)} {_freshness(found)}"
-
-
-def _likely(found: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> str:
+def _likely(found: Response) -> str:
+    results = found.results
     if not results:
         return "Nothing found."
-    if all(each["confidence"] is None for each in results):
+    if all(each.confidence is None for each in results):
         return f"{len(results)} notes, by date."
-    if not found["likely"]:
+    if not found.likely:
         return "No good match: the notes probably do not answer this; these are the closest."
-    if all(each["band"] == "unlikely" for each in results):
+    if all(each.band == "unlikely" for each in results):
         return "Only weak matches: the notes may not answer this; check before you rely on it."
     return "An answer is likely."
 
 
-def _freshness(found: Mapping[str, Any]) -> str:
+def _freshness(found: Response) -> str:
     """Whether the index is up to date, and how far it is built, for each vault that differs."""
-    indexes = found.get("indexes") or {found["vaults"][0]: found["index"]}
+    indexes = found.indexes or {found.vaults[0]: found.index}
     behind = [line for name, index in indexes.items() for line in _behind(name, index)]
     return "; ".join(behind) + "." if behind else "The index is up to date."
 
 
-def _behind(name: str, index: Mapping[str, Any]) -> Iterator[str]:
+def _behind(name: str, index: IndexState) -> Iterator[str]:
     parts = []
-    if index["tier"] != "full":
-        parts.append(f"{SO_FAR[index['tier']]} only so far")
-    if index["pending"]:
-        parts.append(f"{index['pending']:,} files not indexed as they are now")
-    elif index["fresh"] is False:
+    if index.tier != "full":
+        parts.append(f"{SO_FAR[index.tier]} only so far")
+    if index.pending:
+        parts.append(f"{index.pending:,} files not indexed as they are now")
+    elif index.fresh is False:
         parts.append("not complete")
     if parts:
         yield f"{one_line(name)}: {', '.join(parts)}"
@@ -533,35 +509,35 @@ def _behind(name: str, index: Mapping[str, Any]) -> Iterator[str]:
 
 def _named(headings: str) -> str:
     """What the note itself calls a place, quoted like its text."""
-    return quoted(f"[{one_line(headings)}]")
+    return quote_lines(f"[{one_line(headings)}]")
 
 
 def _entry(
     number: int,
-    result: Mapping[str, Any],
+    result: Result,
     detail: str,
     seen: set[str],
     queries: Sequence[str],
 ) -> tuple[str, str] | None:
     """The head and the text of a result; None if the same text was shown already."""
-    text = str(result["snippet"] if detail == "lines" else result["text"])
+    text = result.snippet if detail == "lines" else result.text
     key = " ".join(text.split())
     if key and key in seen:
         return None
     seen.add(key)
-    first, last = result["lines"]
+    first, last = result.lines
     if detail == "lines":
-        first = last = result["line"]
-    headings = " > ".join(result["headings"]) or result["title"]
-    facts = [result["band"]] if result["band"] else []
-    facts += ["changed since it was indexed"] if result["stale"] else []
-    if result.get("also"):
-        places = [f"{each['lines'][0]}-{each['lines'][1]}" for each in result["also"]]
+        first = last = result.line
+    headings = " > ".join(result.headings) or result.title
+    facts = [result.band] if result.band else []
+    facts += ["changed since it was indexed"] if result.stale else []
+    if result.also:
+        places = [f"{each.lines[0]}-{each.lines[1]}" for each in result.also]
         facts.append(f"also lines {', '.join(places)}")
-    if result.get("queries"):
-        places = [str(queries.index(each) + 1) for each in result["queries"]]
+    if result.queries:
+        places = [str(queries.index(each) + 1) for each in result.queries]
         facts.append(f"queries {', '.join(places)}")
-    address = f"{result['vault']}/{result['note']}:{first}-{last}"
+    address = f"{result.vault}/{result.note}:{first}-{last}"
     return f"{one_line(' | '.join([f'[{number}] {address}', *facts]))}\n{_named(headings)}", text
 
 
@@ -578,7 +554,7 @@ def note_text(found: NoteText) -> str:
         else "not indexed yet",
     ]
     named = _named(" > ".join(found.headings) or found.title)
-    lines = [one_line(" | ".join(facts)), QUOTED, named, quoted(found.text)]
+    lines = [one_line(" | ".join(facts)), QUOTED, named, quote_lines(found.text)]
     if found.rest:
         lines.append(f"(cut to the budget; the rest: lines {found.rest[0]}-{found.rest[1]})")
     return "\n".join(lines)

@@ -7,7 +7,7 @@
     nearest        the known name that was probably meant
     instead_of     the search that a command with too many words may have been meant as
     asked_for      the same for a command with a name that nothing has
-    picker_options the options of the picker, where a command line asks for no query
+    picker_vaults  the vaults of the picker, where a command line asks for no query
 
 start.py asks here before every search, so this module imports almost nothing.
 """
@@ -93,16 +93,18 @@ def _is_common(word: str) -> bool:
     return word.casefold() in STOP_WORDS
 
 
-def picker_options(args: Sequence[str]) -> list[str] | None:
-    """The options of a search without a query, which is the picker's; None for anything else."""
+def picker_vaults(args: Sequence[str]) -> list[str] | None:
+    """The vaults of a search without a query, which is the picker's; None for anything else."""
     rest = volume_first(args)[1]
-    options = rest[1:] if rest[:1] == ["search"] else rest
-    left = iter(options)
+    left = iter(rest[1:] if rest[:1] == ["search"] else rest)
+    vaults = []
     for each in left:
-        is_whole = each.startswith("--vault=")
-        if not is_whole and (each != "--vault" or next(left, None) is None):
+        option, is_whole, value = each.partition("=")
+        vault = value if is_whole else next(left, None)
+        if option != "--vault" or vault is None:
             return None
-    return options
+        vaults.append(vault)
+    return vaults
 
 
 def search_for(words: Sequence[str]) -> str:

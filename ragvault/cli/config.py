@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -45,7 +46,7 @@ app = typer.Typer(
 
 
 @app.callback()
-def config(ctx: typer.Context) -> None:
+def config_command(ctx: typer.Context) -> None:
     """Manage settings: create a config file, show or check settings.
 
     Alone, it lists the settings that are not at their defaults.
@@ -76,8 +77,8 @@ def init(
     console.out(encode({"file": path, "kept": kept}) if json else str(path))
 
 
-@app.command()
-def show(
+@app.command("show")
+def show_settings(
     vault: Vault = None,
     set_: options.Set = None,
     json: options.Json = False,
@@ -157,10 +158,9 @@ def _tuned(vault: Path | None, flags: Sequence[str] = ()) -> Path | None:
         return None
     profile = load_settings(vault, flags=flags).config.search.profile
     data = data_folder()
-    try:
+    with suppress(ConfigError):  # no index is possible there; settings are shown all the same
         return layout.tuned_file(layout.index_folder(vault, data), profile)
-    except ConfigError:  # no index is possible there; settings are shown all the same
-        return None
+    return None
 
 
 def _about(loaded: Loaded, vault: Path | None) -> dict[str, str]:
@@ -203,12 +203,12 @@ def write_starter(path: Path, *, force: bool = False) -> Path | None:
             return None
         kept = _renamed_old_file(target)
         _write_new(target, starter_text())
-    except FileExistsError as error:
-        raise ConfigError(
-            f"{path} is there already, and was not changed",
-            fix="edit it, or replace it with: ragvault config init --force",
-        ) from error
     except OSError as error:
+        if isinstance(error, FileExistsError):
+            raise ConfigError(
+                f"{path} is there already, and was not changed",
+                fix="edit it, or replace it with: ragvault config init --force",
+            ) from error
         raise ConfigError(
             f"{path} cannot be written: {error.strerror}",
             fix="check the rights of that folder, or name another file in RAGVAULT_CONFIG",

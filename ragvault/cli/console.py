@@ -28,11 +28,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ragvault.answer.json_output import encode
-from ragvault.cli.start import columns
-from ragvault.errors import RagvaultError, UsageError
+from ragvault.cli.start import terminal_columns
+from ragvault.errors import ERRORS, RagvaultError, UsageError
 from ragvault.ports import NoProgress, Progress
 from ragvault.text.printable import harmless, printable, wrapped
 
+NOT_DELETED = "refusing to delete without confirmation (not a terminal)"
 # 0 with --quiet, 2 with --verbose. A thread that answers another process has its own value.
 _volume: ContextVar[int] = ContextVar("volume", default=1)
 
@@ -72,7 +73,7 @@ def out(text: str) -> None:
 
 def show(text: str) -> None:
     if text:
-        typer.echo(wrapped(harmless(text), columns(sys.stdout)))
+        typer.echo(wrapped(harmless(text), terminal_columns(sys.stdout)))
 
 
 def result(value: Any, text: str, *, json: bool) -> None:
@@ -91,20 +92,13 @@ def detail(text: str) -> None:
 
 
 def _complain(line: str) -> None:
-    typer.echo(wrapped(line, columns(sys.stderr)), err=True)
+    typer.echo(wrapped(line, terminal_columns(sys.stderr)), err=True)
 
 
-def confirm(question: str, *, fix: str) -> bool:
-    """Ask before something is deleted. Raises UsageError if nobody can answer."""
+def confirm(question: str, *, fix: str, refusal: str = NOT_DELETED) -> bool:
+    """Ask before something is deleted or changed. Raises UsageError if nobody can answer."""
     if not sys.stdin or not sys.stdin.isatty():
-        raise UsageError("refusing to delete without confirmation (not a terminal)", fix=fix)
-    return typer.confirm(harmless(question), err=True)
-
-
-def agree(question: str, *, fix: str) -> bool:
-    """Ask before something is changed. Raises UsageError if nobody can answer."""
-    if not sys.stdin or not sys.stdin.isatty():
-        raise UsageError("cannot ask for confirmation: not a terminal", fix=fix)
+        raise UsageError(refusal, fix=fix)
     return typer.confirm(harmless(question), err=True)
 
 
@@ -114,6 +108,10 @@ def error(error: RagvaultError, search: str = "") -> None:
     `search` is the search that may have been meant.
     """
     _traceback()
+    if os.environ.get(ERRORS) == "json":
+        found = {"error": str(error), "fix": error.fix, "code": error.exit_code}
+        typer.echo(encode(found), err=True)
+        return
     for line in error_lines(error, search):
         _complain(line)
 

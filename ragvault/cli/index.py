@@ -15,7 +15,7 @@ import typer
 from ragvault.answer.json_output import encode
 from ragvault.cli import console, options
 from ragvault.cli.console import progress
-from ragvault.cli.start import waiting
+from ragvault.cli.start import report_if_slow
 
 if TYPE_CHECKING:
     from ragvault.answer.results import SearchAnswer, SearchResult
@@ -273,15 +273,20 @@ def _watch_log() -> Iterator[WatchLog]:
         log.close_file()
 
 
-def _answer(
-    args: list[str], around: Mapping[str, Any], state: SearchState
-) -> Mapping[str, Any] | None:
-    """Answer a search typed in another process; None: that process answers by itself."""
-    from ragvault.cli.search import answer_search, parse_search
+def _answer(asked: Mapping[str, Any], state: SearchState) -> Mapping[str, Any] | None:
+    """Answer another process: its `request`, or the words that were typed there, as `args`.
+
+    None: that process answers by itself.
+    """
+    from ragvault.cli.search import answer_search, encoded_response, parse_search
     from ragvault.cli.start import Caller
 
-    caller = Caller(**around)
-    typed = parse_search(args, caller) if _has_our_folders(caller.environ) else None
+    caller = Caller(**asked["around"])
+    if not _has_our_folders(caller.environ):
+        return None
+    if "request" in asked:
+        return encoded_response(asked["request"], caller, state.indexes)
+    typed = parse_search(asked["args"])
     if typed is None:
         return None
 
@@ -333,7 +338,7 @@ def _start_watcher(vaults: Sequence[Vault], json: bool) -> None:
     from ragvault.service.process import start_watcher
     from ragvault.service.watcher import watch_log_path
 
-    with waiting("starting the watcher", quiet=console.is_quiet()):
+    with report_if_slow("starting the watcher", quiet=console.is_quiet()):
         found = start_watcher([vault.root for vault in vaults])
     console.out(encode(_card(found)) if json else f"watching: {found.describe()}")
     console.report(f"log: {watch_log_path()}")

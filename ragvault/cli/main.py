@@ -5,7 +5,7 @@ in commands.py: its name and the first line of its help. A file with one @app.co
 plain command, a file with several becomes a group (`ragvault config show`). Small commands about
 one thing share a file, which SHARED_FILES names (`ragvault read`, in note.py). The file is imported
 only when its command is called, so `ragvault --help` never waits for what a command needs. Shared
-options are in options.py; all text that a command prints is formatted in render/.
+options are in options.py; what commands print is formatted in console.py, reports.py, results.py.
 
 A command returns when it is done, raises typer.Exit(1) if it found nothing, and raises a
 RagvaultError if it failed. Only `main` catches those and prints an error.
@@ -33,7 +33,7 @@ from ragvault.cli.commands import (
     asked_for,
     check_command,
     instead_of,
-    picker_options,
+    picker_vaults,
     volume_first,
     with_command,
 )
@@ -112,21 +112,25 @@ def main(args: Sequence[str]) -> int:
         code = _call(args)
         if sys.stdout:  # None if it was closed: `>&-`
             sys.stdout.flush()
-    except BrokenPipeError:
-        return reader_left()
     except (KeyboardInterrupt, typer.Abort):
         return 130
-    except RagvaultError as error:
-        unknown = isinstance(error, UsageError | VaultNotFound)
-        console.error(error, search=asked_for(args) if unknown else "")
-        return error.exit_code
     except Exception as error:
-        if isinstance(error, PermissionError) or _is_about_a_file(error):
-            console.error(_unusable(error))
-        else:
-            console.unexpected(error)
-        return 4
+        return failed(error, args)
     return code
+
+
+def failed(error: Exception, args: Sequence[str] = ()) -> int:
+    """Write what went wrong, and return the exit code."""
+    if isinstance(error, BrokenPipeError):
+        return reader_left()
+    if isinstance(error, PermissionError) or _is_about_a_file(error):
+        error = _unusable(error)
+    if not isinstance(error, RagvaultError):
+        console.unexpected(error)
+        return 4
+    unknown = isinstance(error, UsageError | VaultNotFound)
+    console.error(error, search=asked_for(args) if unknown else "")
+    return error.exit_code
 
 
 def _is_about_a_file(error: Exception) -> TypeGuard[OSError]:
@@ -149,11 +153,11 @@ def _vault_without_option(misuse: Any, args: Sequence[str]) -> str:
 
 
 def _call(args: Sequence[str]) -> int:
-    options = picker_options(args)
-    if options is not None and _can_draw():
-        from ragvault.cli.pick import run
+    vaults = picker_vaults(args)
+    if vaults is not None and _can_draw():
+        from ragvault.cli.pick import run_picker
 
-        return run(options=options)
+        return run_picker(vaults=vaults)
     if volume_first(args)[1] == OPERATORS_HELP:
         console.show(operators_help())
         return 0
@@ -175,10 +179,10 @@ def operators_help() -> str:
     """How a query is written: what is typed, and below or beside it what it means."""
     from textwrap import wrap
 
-    from ragvault.cli.start import WIDTH, columns
+    from ragvault.cli.start import WIDTH, terminal_columns
     from ragvault.query.operators import SYNTAX
 
-    width = columns(sys.stdout) or WIDTH
+    width = terminal_columns(sys.stdout) or WIDTH
     lines, below = [], " " * (TYPED + 4)
     for row in SYNTAX.strip().splitlines():
         typed, is_row, means = row.partition(" | ")

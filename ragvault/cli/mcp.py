@@ -11,16 +11,13 @@ from collections.abc import Mapping, Sequence
 from difflib import unified_diff
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from ragvault.cli import console, options
 from ragvault.errors import EngineMissing, UsageError, with_extra
 from ragvault.store.files import make_folder, replace_file
-
-if TYPE_CHECKING:
-    from ragvault.api.tools import Search
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -76,8 +73,12 @@ def mcp(
         return
     server = _server()
     from ragvault.api.tools import Tools
+    from ragvault.cli.search import search_function
+    from ragvault.cli.start import this_caller
 
-    tools = Tools(search_for_tools(resident=resident), vaults or ())
+    tools = Tools(
+        search_function(resident=resident), vaults or (), now=lambda: this_caller().local_time()
+    )
     if vaults:
         tools.vaults()  # a wrong name is reported at once
     if not http:
@@ -144,10 +145,15 @@ def install(
         return
     console.report(f"{found.path}:")
     console.out(found.diff())
-    if not yes and not console.agree("Write this?", fix="add --yes, or use --print"):
+    if not yes and not _agreed():
         raise typer.Exit(1)
     write(found)
     console.report(f"done; restart {client} to use it")
+
+
+def _agreed() -> bool:
+    refusal = "cannot ask for confirmation: not a terminal"
+    return console.confirm("Write this?", fix="add --yes, or use --print", refusal=refusal)
 
 
 # --- the settings file of a client: only our own entry changes, and only in plain JSON ---
@@ -216,12 +222,11 @@ def change(
     path = settings_file(client, environ)
     try:
         before = path.read_text("utf-8") if path.exists() else None
-    except (OSError, ValueError) as error:
-        raise _unusable(path, str(error)) from None
-    try:
         settings = json.loads(before) if before and before.strip() else {}
-    except ValueError as error:
-        raise _unusable(path, f"it is not plain JSON ({error})") from None
+    except (OSError, ValueError) as error:
+        is_text = isinstance(error, json.JSONDecodeError)
+        why = f"it is not plain JSON ({error})" if is_text else str(error)
+        raise _unusable(path, why) from None
     if not isinstance(settings, dict) or not isinstance(settings.get(SERVERS, {}), dict):
         raise _unusable(path, f"{SERVERS} in it is not an object")
     typed = {"type": "stdio"} if client == "claude-code" else {}
@@ -255,16 +260,7 @@ def write(found: Change) -> None:
     target.chmod(mode)
 
 
-# --- how a search is answered ---
-
-
-def search_for_tools(*, resident: bool) -> Search:
-    """Searches in the resident process, or in this one if there is none."""
-    from ragvault.api.tools import SearchReply
-    from ragvault.cli.ask import search_function
-
-    answer = search_function(resident=resident)
-    return lambda args: SearchReply(*answer(args))
+# --- HTTP ---
 
 
 def http_token() -> tuple[str, str]:

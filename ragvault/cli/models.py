@@ -10,7 +10,7 @@ import typer
 from ragvault.answer.json_output import encode
 from ragvault.cli import console, options, reports
 from ragvault.cli.console import progress
-from ragvault.cli.start import waiting
+from ragvault.cli.start import report_if_slow
 from ragvault.config import folders
 from ragvault.config.load import load_settings
 from ragvault.errors import ModelUnavailable, ModelUnusable
@@ -87,8 +87,8 @@ def pull_models(
         console.out(encode({"models": pulled}))
 
 
-@app.command()
-def verify(
+@app.command("verify")
+def verify_models(
     name: Annotated[
         str | None,
         typer.Argument(
@@ -109,7 +109,7 @@ def verify(
     found = [(each, _installed(each, models_dir)) for each in known]
     if name and found[0][1] is None:
         raise ModelUnavailable(name, [(str(models_dir), "it is not installed")])
-    with waiting("verifying every file", quiet=console.is_quiet()):
+    with report_if_slow("verifying every file", quiet=console.is_quiet()):
         faults = {each: registry.faults(build, models_dir) for each, build in found if build}
     if json:
         rows = [{"name": each, "faults": wrong} for each, wrong in faults.items()]

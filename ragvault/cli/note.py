@@ -13,7 +13,7 @@ import typer
 
 from ragvault.answer.json_output import encode
 from ragvault.cli import console, options
-from ragvault.cli.start import waiting
+from ragvault.cli.start import report_if_slow
 from ragvault.errors import RagvaultError, UsageError
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def related_command(
     from ragvault.vault import vault_with
 
     opened = vault_with(note, vault)
-    with waiting("looking for related notes", quiet=console.is_quiet()):
+    with report_if_slow("looking for related notes", quiet=console.is_quiet()):
         found = opened.related(note, limit)
     console.result(found, reports.related_text(found, opened.root), json=json)
     for warning in found.warnings:

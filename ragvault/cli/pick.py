@@ -4,24 +4,23 @@
     Picker     the state: what is typed, what was found, which result is selected
     Searcher   a thread that searches for what was typed last, so that typing never waits
 
-    run        the picker of the program: it asks the resident process
+    run_picker the picker of the program: it asks the resident process
 
 The picker itself knows nothing of indexes: it gets a function that searches, one that opens a
-result and one that lists values for filters. Results are those of `ragvault search --json`.
+result and one that lists values for filters.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import accumulate, takewhile
 from textwrap import TextWrapper
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prompt_toolkit.application import Application, run_in_terminal
 from prompt_toolkit.buffer import Buffer
@@ -49,7 +48,8 @@ from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import get_cwidth
 
-from ragvault.cli.ask import search_function
+from ragvault.cli.search import search_function
+from ragvault.cli.start import this_caller
 from ragvault.errors import RagvaultError
 from ragvault.plan import Words
 from ragvault.text.analyze import Analyzer, highlight
@@ -57,6 +57,7 @@ from ragvault.text.printable import harmless, printable
 
 if TYPE_CHECKING:
     from ragvault.answer.contents import Kind
+    from ragvault.answer.public import Response, Result
 
 LIMIT = 30  # results
 NEWEST = "since:1970"  # what is searched for while nothing is typed: notes by date, newest first
@@ -88,12 +89,10 @@ STYLE = Style.from_dict(
     }
 )
 
-Result = Mapping[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The answer to one query: results as in the JSON contract, and a line for the user."""
+    """The answer to one query: results, and a line for the user."""
 
     query: str = ""
     results: Sequence[Result] = ()
@@ -103,7 +102,7 @@ class Found:
 
 
 Search = Callable[[str], Found]
-OpenResult = Callable[[Result], None]
+OpenResult = Callable[["Result"], None]
 FilterValues = Callable[[str], Iterable[str]]  # of a filter such as `tag:`
 
 
@@ -135,10 +134,8 @@ class Searcher:
         while (query := self._wait()) is not None:
             try:
                 found = self._search(query)
-            except PermissionError as error:
-                found = Found(query, error=error)
             except Exception as error:  # whatever it is, the next query is searched for
-                found = Found(query, notice=f"the search failed: {type(error).__name__}")
+                found = _not_found(query, error)
             self._report(found)
 
     def _wait(self) -> str | None:
@@ -147,6 +144,14 @@ class Searcher:
                 self._changed.wait()
             query, self._next = self._next, None
             return None if self._ended else query
+
+
+def _not_found(query: str, error: Exception) -> Found:
+    if isinstance(error, PermissionError):
+        return Found(query, error=error)
+    if isinstance(error, RagvaultError):
+        return Found(query, notice=f"{error}. {error.fix}")
+    return Found(query, notice=f"the search failed: {type(error).__name__}")
 
 
 class Picker:
@@ -219,7 +224,7 @@ class Picker:
         """Copy the link of the selected result with OSC 52, which also works over SSH."""
         if (result := self.selected) is None:
             return
-        text = base64.b64encode(str(result["uri"]).encode()).decode()
+        text = base64.b64encode(result.uri.encode()).decode()
         output.write_raw(f"\x1b]52;c;{text}\x07")
         output.flush()
         self.message = "copied the link, if your terminal allows it"
@@ -246,13 +251,13 @@ class Picker:
 
     def list_text(self) -> StyleAndTextTuples:
         lines: StyleAndTextTuples = []
-        several = len({result["vault"] for result in self.found.results}) > 1
+        several = len({result.vault for result in self.found.results}) > 1
         for at, result in enumerate(self.found.results):
-            vault = f"{result['vault']}: " if several else ""
+            vault = f"{result.vault}: " if several else ""
             style = "class:selected " if at == self.at else ""
             title = shortened(printable(label(result)), self.width - 2)
-            band = f"  {result['band']}" if result["band"] else ""
-            place = f"{vault}{result['note']}:{result['line']}"
+            band = f"  {result.band}" if result.band else ""
+            place = f"{vault}{result.note}:{result.line}"
             lines += [
                 (f"{style}class:title", f" {title} \n"),
                 ("class:place", f"   {shortened(printable(place), self.width - 3 - len(band))}"),
@@ -268,8 +273,8 @@ class Picker:
         result = self.selected
         if result is None:
             return [("class:faint", "" if self.buffer.text else " Type to search your notes.")]
-        lines = preview_lines(harmless(str(result["text"])), self.found.words, self.width)
-        wanted = max(0, int(result["line"]) - int(result["lines"][0]) - 2)  # two lines before
+        lines = preview_lines(harmless(result.text), self.found.words, self.width)
+        wanted = max(0, result.line - result.lines[0] - 2)  # two lines before
         first = next((at for at, (number, _) in enumerate(lines) if number >= wanted), 0)
         top = max(0, min(first + self.scrolled, len(lines) - 1))
         self.scrolled = top - first
@@ -291,8 +296,8 @@ class Picker:
 
 def label(result: Result) -> str:
     """The title and the headings below it, without a heading that repeats the title."""
-    title = str(result["title"] or result["note"])
-    headings = [str(each) for each in result["headings"]]
+    title = result.title or result.note
+    headings = list(result.headings)
     return " > ".join([title, *(headings[1:] if headings[:1] == [title] else headings)])
 
 
@@ -494,29 +499,30 @@ def _keys(picker: Picker) -> KeyBindings:
 # --- In the program ---
 
 
-def run(query: str = "", options: Sequence[str] = ()) -> int:
-    """The picker over the vaults that `ragvault search OPTIONS` would search."""
+def run_picker(query: str = "", vaults: Sequence[str] = ()) -> int:
+    """The picker over the vaults that `ragvault search --vault …` would search."""
+    from ragvault.types import SearchRequest
+
     answer = search_function()
 
     def search(query: str) -> Found:
-        try:
-            # --quiet: a walk of a large vault would take longer than the search, with every key.
-            asked = [*options, "--json", "--quiet", "--limit", str(LIMIT), "--", query or NEWEST]
-            reply = answer(asked)
-        except RagvaultError as error:
-            return Found(query, notice=str(error))
-        if not reply.out:
-            return Found(query, notice=" ".join(line.strip() for line in reply.err))
-        found = json.loads(reply.out)
-        return Found(query, found["results"], _notice(found), found["plan"]["text"])
+        request = SearchRequest(
+            query or NEWEST,
+            this_caller().local_time(),
+            LIMIT,
+            vaults=tuple(vaults),
+            compare="never",  # of a large vault that takes longer than the search, with every key
+        )
+        found = answer(request)
+        return Found(query, found.results, _notice(found), found.plan.text)
 
     return pick(search, open_result, filter_values, query=query)
 
 
-def _notice(found: Mapping[str, Any]) -> str:
-    if not found["results"]:
+def _notice(found: Response) -> str:
+    if not found.results:
         return "nothing found"
-    return "" if found.get("likely", True) else "No good match. These are the closest notes."
+    return "" if found.likely else "No good match. These are the closest notes."
 
 
 def open_result(result: Result) -> None:
@@ -524,8 +530,8 @@ def open_result(result: Result) -> None:
     from ragvault.cli.note import open_place
     from ragvault.vault import Vault
 
-    vault = Vault.open(result["vault"])
-    open_place(vault, vault.place(f"{result['note']}:{result['line']}"))
+    vault = Vault.open(result.vault)
+    open_place(vault, vault.place(f"{result.note}:{result.line}"))
 
 
 def filter_values(name: str) -> list[str]:
@@ -537,8 +543,7 @@ def filter_values(name: str) -> list[str]:
     kinds: dict[str, Kind] = {"tag": "tags", "path": "folders", "linkto": "notes"}
     if name not in kinds:
         return []
-    try:
+    with suppress(RagvaultError):  # several vaults and no default: there is no one list
         items = Vault.open(None).list(kinds[name]).items
-    except RagvaultError:  # several vaults and no default: there is no one list
-        return []
-    return [getattr(item, "name", "") or getattr(item, "title", "") for item in items]
+        return [getattr(item, "name", "") or getattr(item, "title", "") for item in items]
+    return []

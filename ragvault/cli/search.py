@@ -3,6 +3,8 @@
     arguments        the command line as a SearchArguments, and nothing else
     answer_search    SearchArguments + Caller -> Reply; reads nothing from its own process
     parse_search     for a watcher: the arguments of a search that was typed in another process
+    answer_request   SearchRequest + Caller -> SearchAnswer: the search itself, for every door
+    search_function  SearchRequest -> Response, for programs that run for long: picker, MCP
 
 The words of a query need no quotes, and may begin with dashes, as options do:
 
@@ -19,7 +21,8 @@ is an option; after `--` nothing is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -31,17 +34,20 @@ from typer.core import TyperCommand
 
 from ragvault.cli import console, options
 from ragvault.cli.commands import OWN_OPTIONS, nearest, search_for
-from ragvault.cli.start import Caller, Reply, this_caller, waiting, write_reply
+from ragvault.cli.start import Caller, Reply, report_if_slow, this_caller, write_reply
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.text.printable import printable, wrapped
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ragvault.answer.public import Response
     from ragvault.answer.results import SearchAnswer
-    from ragvault.answer.vaults import ComparePolicy, OpenCorpus
+    from ragvault.answer.vaults import OpenCorpus
     from ragvault.cli.results import Page
     from ragvault.corpus import LocalCorpus
+    from ragvault.service.watcher import ResidentIndexes
+    from ragvault.types import SearchRequest
     from ragvault.vault import Vault
 
 app = typer.Typer()
@@ -52,6 +58,7 @@ ONE_WORD = ("tag", "lang", "has")  # operators whose values have no spaces
 FOR_MODELS = ("context", "markdown")
 # Formats in which every line counts as a match: they list nothing that is not likely to answer.
 FOR_PIPES = ("paths", "grep")
+THREADS = 3  # searches at a time without a resident process
 HYPOTHESIS_WORDS = 100  # that are searched as keywords where there is no query
 PROMPT = 2  # lines of the screen: what was typed, and the next prompt
 
@@ -85,6 +92,25 @@ class SearchArguments:
     require_fresh: bool = False
     quiet: bool = False
     verbose: bool = False
+
+    def request(self, caller: Caller) -> SearchRequest:
+        """What is searched for. JSON says whether an index is out of date; text and --quiet only
+        where that is cheap."""
+        from ragvault.types import SearchRequest
+
+        return SearchRequest(
+            self.query,
+            caller.local_time(),
+            self.limit,
+            self.hypothesis,
+            all_matches=self.all_matches,
+            also=self.also,
+            vaults=self.vaults,
+            settings=self.flags,
+            compare="never" if self.quiet else "always" if self.format == "json" else "small",
+            require_fresh=self.require_fresh,
+            explain=self.explain,
+        )
 
 
 class QueryCommand(TyperCommand):
@@ -242,7 +268,7 @@ def arguments(
         *(set_ or ()),
     ]
     return SearchArguments(
-        query=joined(query) if query else _words_of(hypothesis),
+        query=query_of(query) if query else _words_of(hypothesis),
         also=tuple(also or ()),
         vaults=tuple(vaults or ()),
         flags=tuple(flags),
@@ -256,14 +282,6 @@ def arguments(
         quiet=quiet,
         verbose=verbose,
     )
-
-
-def _words_of(hypothesis: str | None) -> str:
-    """The words of a likely answer as a query: nothing in it is an operator."""
-    words = re.findall(r"\w+", hypothesis or "")
-    if not words:
-        raise UsageError("missing argument 'QUERY'", fix="ragvault search --help")
-    return " ".join(words[:HYPOTHESIS_WORDS]).casefold()
 
 
 _UNITS = {True: "passage", False: "section"}
@@ -295,7 +313,7 @@ def _format(named: Format, json: bool, nul: bool) -> str:
 @app.command(cls=QueryCommand)
 @wraps(arguments)
 def search_command(**typed: Any) -> None:
-    with waiting("searching", quiet=console.is_quiet()):
+    with report_if_slow("searching", quiet=console.is_quiet()):
         reply = _answer(_with_volume(arguments(**typed)), this_caller())
     write_reply(reply)
     if reply.code:
@@ -324,37 +342,16 @@ def _answer(
     open_index: OpenCorpus[Vault, LocalCorpus] | None = None,
     remember: Callable[[SearchAnswer], None] = lambda _: None,
 ) -> Reply:
-    from ragvault.answer.vaults import record_access, search_vaults
+    from ragvault.answer.vaults import record_access
     from ragvault.cli.results import Page, formatted, nul_paths
-    from ragvault.types import SearchRequest
-    from ragvault.vault import open_once, vaults_to_search
 
     def written(answer: SearchAnswer) -> str:
         return formatted(Page(answer, caller), typed.format)
 
-    now = caller.local_time()
-    vaults = vaults_to_search(
-        typed.query,
-        typed.vaults,
-        now=now,
-        hypothesis=typed.hypothesis,
-        flags=typed.flags,
-        environ=caller.environ,
-        cwd=caller.cwd,
-    )
-    answer = search_vaults(
-        vaults,
-        SearchRequest(
-            typed.query,
-            now,
-            typed.limit,
-            typed.hypothesis,
-            all_matches=typed.all_matches,
-            also=typed.also,
-        ),
-        open_index or open_once(),
-        compare=_compare(typed),
-        require_fresh=typed.require_fresh,
+    vaults, answer = answer_request(
+        typed.request(caller),
+        caller,
+        open_index,
         written=written if typed.format in FOR_MODELS else None,
         quotes=typed.format == "context",
     )
@@ -399,25 +396,17 @@ def _watched(answer: SearchAnswer, caller: Caller) -> list[Path]:
     return [root for root in changed if watcher_of(root, caller.environ)]
 
 
-def _compare(typed: SearchArguments) -> ComparePolicy:
-    """JSON says whether an index is out of date; text and --quiet only where that is cheap."""
-    if typed.quiet:
-        return "never"
-    return "always" if typed.format == "json" else "small"
-
-
-def parse_search(args: Sequence[str], caller: Caller) -> SearchArguments | None:
+def parse_search(args: Sequence[str]) -> SearchArguments | None:
     """What `ragvault ARGS` searches for; None if the caller's own process must answer.
 
     It must answer everything but a search, help and mistakes.
     """
     if not args or args[0] != "search":
         return None
-    try:
+    with suppress(Exception):
         # In a copy of the context: the volume of this process stays as it is.
         return copy_context().run(_parsed, args[1:])
-    except Exception:
-        return None
+    return None
 
 
 def _parsed(args: Sequence[str]) -> SearchArguments | None:
@@ -441,10 +430,128 @@ def _parser() -> Any:
     return command
 
 
+# --- the search itself ---
+
+
+def answer_request(
+    request: SearchRequest,
+    caller: Caller,
+    open_index: OpenCorpus[Vault, LocalCorpus] | None = None,
+    *,
+    written: Callable[[SearchAnswer], str] | None = None,
+    quotes: bool = False,
+) -> tuple[Sequence[Vault], SearchAnswer]:
+    """The vaults that were searched, and what they answered. Raises RagvaultError.
+
+    For `written` and `quotes` see search_vaults.
+    """
+    from ragvault.answer.vaults import search_vaults
+    from ragvault.vault import open_once, vaults_to_search
+
+    if not request.query:
+        request = replace(request, query=_words_of(request.hypothesis))
+    vaults = vaults_to_search(
+        request.query,
+        request.vaults,
+        now=request.now,
+        hypothesis=request.hypothesis,
+        flags=request.settings,
+        environ=caller.environ,
+        cwd=caller.cwd,
+    )
+    answer = search_vaults(
+        vaults,
+        request,
+        open_index or open_once(),
+        compare=request.compare,
+        require_fresh=request.require_fresh,
+        written=written,
+        quotes=quotes,
+    )
+    return vaults, answer
+
+
+def _words_of(hypothesis: str | None) -> str:
+    """The words of a likely answer as a query: nothing in it is an operator."""
+    words = re.findall(r"\w+", hypothesis or "")
+    if not words:
+        raise UsageError("missing argument 'QUERY'", fix="ragvault search --help")
+    return " ".join(words[:HYPOTHESIS_WORDS]).casefold()
+
+
+def search_function(*, resident: bool = True) -> Callable[[SearchRequest], Response]:
+    """A function that answers requests of this process, in any of its threads.
+
+    The resident process answers, so that all programs share one model. If there is none and none
+    may be started, indexes and models stay open here. Raises RagvaultError.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    from msgspec import to_builtins
+
+    from ragvault.service.protocol import WatcherUnavailable, ask_or_start
+
+    # An index belongs to one thread: a few of them keep theirs.
+    threads = ThreadPoolExecutor(THREADS, thread_name_prefix="answer")
+
+    @cache
+    def indexes() -> ResidentIndexes:
+        from ragvault.models.load import ModelPool
+        from ragvault.service.watcher import ResidentIndexes
+
+        return ResidentIndexes(ModelPool())
+
+    def here(request: SearchRequest) -> Response:
+        from ragvault.answer.results import respond
+
+        indexes().close_outdated()
+        _, answer = answer_request(request, this_caller(), indexes())
+        return respond(answer, explain=request.explain)
+
+    def search(request: SearchRequest) -> Response:
+        if resident:
+            with suppress(WatcherUnavailable):
+                asked = {"request": to_builtins(request), "around": this_caller()._asdict()}
+                return decoded_response(ask_or_start({"op": "search", **asked}))
+        return threads.submit(here, request).result()
+
+    return search
+
+
+def encoded_response(
+    request: Mapping[str, Any], caller: Caller, open_index: OpenCorpus[Vault, LocalCorpus]
+) -> dict[str, Any]:
+    """The answer to the request of another process, errors included, as a message."""
+    from msgspec import convert
+
+    from ragvault.answer.results import respond
+    from ragvault.types import SearchRequest
+
+    asked = replace(convert(request, SearchRequest), now=caller.local_time())  # with its time zone
+    try:
+        _, answer = answer_request(asked, caller, open_index)
+    except RagvaultError as error:
+        return {"error": str(error), "fix": error.fix, "code": error.exit_code}
+    return {"response": respond(answer, explain=asked.explain).to_dict()}
+
+
+def decoded_response(message: Mapping[str, Any]) -> Response:
+    """The answer in a message. Raises the RagvaultError that is in it."""
+    from msgspec import convert
+
+    from ragvault.answer.public import Response
+
+    if "error" in message:
+        error = RagvaultError(message["error"], fix=message["fix"])
+        error.exit_code = message["code"]
+        raise error
+    return convert(message["response"], Response)
+
+
 # --- the words of a query ---
 
 
-def joined(words: Sequence[str]) -> str:
+def query_of(words: Sequence[str]) -> str:
     """Several arguments as one query. The quotes of a value, which the shell removed, come back:
     since:"last week" arrives as one argument, `since:last week`.
     """

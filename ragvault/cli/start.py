@@ -109,7 +109,7 @@ def answered_by_watcher(args: Sequence[str]) -> int | None:
 
     try:
         caller = this_caller()._asdict()
-        with waiting("searching", quiet=bool({"-q", "--quiet"} & set(args))):
+        with report_if_slow("searching", quiet=bool({"-q", "--quiet"} & set(args))):
             answer = ask_or_start({"op": "search", "args": args, "around": caller})
         reply = checked_reply(answer)
         if reply is None:
@@ -152,15 +152,10 @@ def _write(reply: Reply) -> int:
     """Write what `ragvault search` would have written, and return its exit code."""
     try:
         write_reply(reply)
-    except BrokenPipeError:
-        from ragvault.cli.main import reader_left
+    except OSError as error:  # a full disk, or a reader that left
+        from ragvault.cli.main import failed
 
-        return reader_left()
-    except OSError as error:  # a full disk
-        from ragvault.cli import console
-
-        console.unexpected(error)
-        return 4
+        return failed(error)
     return reply.code
 
 
@@ -215,8 +210,8 @@ def this_caller() -> Caller:
         now=now,
         zone=time.localtime(now).tm_gmtoff,
         terminal=terminal,
-        columns=columns(sys.stdout) if terminal else WIDTH,
-        lines=lines(sys.stdout) if terminal else 0,
+        columns=terminal_columns(sys.stdout) if terminal else WIDTH,
+        lines=terminal_lines(sys.stdout) if terminal else 0,
         session=session(),
     )
 
@@ -245,22 +240,21 @@ def _relevant(environ: Mapping[str, str]) -> list[tuple[str, str]]:
     ]
 
 
-def columns(stream: Any) -> int:
+def terminal_columns(stream: Any) -> int:
     """How wide the terminal of a stream is; 0 for a stream that is none."""
     return _screen(stream, "COLUMNS", 0) or WIDTH if stream and stream.isatty() else 0
 
 
-def lines(stream: Any) -> int:
+def terminal_lines(stream: Any) -> int:
     """How many lines the terminal of a stream has; 0 if it does not say."""
     return _screen(stream, "LINES", 1)
 
 
 def _screen(stream: Any, variable: str, at: int) -> int:
     """A variable of the environment, else what the terminal says: its columns and its lines."""
-    try:
-        return int(os.environ.get(variable, ""))
-    except ValueError:
-        pass
+    given = os.environ.get(variable, "")
+    if given.isdecimal():
+        return int(given)
     try:
         return os.get_terminal_size(stream.fileno())[at]
     except (OSError, ValueError):
@@ -304,7 +298,7 @@ def write_reply(reply: Reply) -> None:
             buffer.write(encoded(reply.out, sys.stdout.encoding))
             buffer.flush()
     if reply.err and sys.stderr:
-        text, width = "\n".join(reply.err), columns(sys.stderr)
+        text, width = "\n".join(reply.err), terminal_columns(sys.stderr)
         if width:
             from ragvault.text.printable import wrapped
 
@@ -327,7 +321,7 @@ PATIENCE = 1.0  # seconds
 
 
 @contextmanager
-def waiting(text: str, *, quiet: bool = False) -> Iterator[None]:
+def report_if_slow(text: str, *, quiet: bool = False) -> Iterator[None]:
     """Show what is being waited for, from the first second until it ends."""
     if quiet or not sys.stderr or not sys.stderr.isatty():
         yield

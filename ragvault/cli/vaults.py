@@ -9,6 +9,7 @@ vaults   the vaults that are known: list them, remove one, set the default
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -19,7 +20,7 @@ import typer
 from ragvault.answer.json_output import encode
 from ragvault.cli import console, options, reports
 from ragvault.cli.console import progress, size
-from ragvault.cli.start import waiting
+from ragvault.cli.start import report_if_slow
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.text.printable import printable
 from ragvault.update.freshness import folder_error, is_gone
@@ -196,13 +197,12 @@ def _row(vault: KnownVault, is_default: bool, compare: bool) -> VaultRow:
     )
     if row.state == "not indexed":
         return row
-    try:
+    with suppress(RagvaultError):  # the folder is gone, or the index is damaged: doctor says why
         opened = Vault.open(vault.root)
         with opened.catalogue() as catalogue, catalogue.snapshot():
             row = replace(row, notes=catalogue.note_count(), tier=covering_tier(catalogue))
         return replace(row, pending=opened.status().pending) if compare else row
-    except RagvaultError:  # the folder is gone, or the index is damaged: doctor says why
-        return row
+    return row
 
 
 def _known() -> list[KnownVault]:
@@ -279,7 +279,7 @@ def list_command(
 
     ragvault list notes rye tag:recipe --json
     """
-    from ragvault.cli.search import joined
+    from ragvault.cli.search import query_of
     from ragvault.cli.start import this_caller
     from ragvault.vault import Vault
 
@@ -291,11 +291,11 @@ def list_command(
         return
     what: Any = kind.value
     found = opened.list(
-        what, joined(words or []), limit=limit, cursor=cursor, now=caller.local_time()
+        what, query_of(words or []), limit=limit, cursor=cursor, now=caller.local_time()
     )
     console.result(found.to_dict(), reports.contents_text(found), json=json)
     if not found.items:
-        fit = f" match “{joined(words)}”" if words else ""
+        fit = f" match “{query_of(words)}”" if words else ""
         console.report(f"no {kind.value}{fit}")
         raise typer.Exit(1)
     if found.next:
@@ -329,7 +329,7 @@ def status_command(
         _status_of_all(around, json=json)
         return
     opened = Vault.open(vault)
-    with waiting("comparing the index with the files", quiet=console.is_quiet()):
+    with report_if_slow("comparing the index with the files", quiet=console.is_quiet()):
         found, process = opened.status(), running_watcher()
     watcher = process if process and process.watches(opened.root) else None
     resident = process if process and process.resident else None
@@ -342,7 +342,7 @@ def status_command(
 
 def _status_of_all(vaults: Sequence[KnownVault], *, json: bool) -> None:
 
-    with waiting("comparing the indexes with the files", quiet=console.is_quiet()):
+    with report_if_slow("comparing the indexes with the files", quiet=console.is_quiet()):
         rows = vault_rows(vaults, compare=True)
     console.result({"vaults": rows}, reports.vaults_text(rows), json=json)
     console.report("for more about one: ragvault status --vault NAME")

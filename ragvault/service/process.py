@@ -24,14 +24,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from ragvault import __version__
 from ragvault.config import folders
 from ragvault.config.folders import runtime_folder
-from ragvault.errors import RagvaultError
+from ragvault.errors import ERRORS, RagvaultError
 from ragvault.service import LOCK_FILE, PROTOCOL, RECORD_FILE, START_FILE
 from ragvault.service.protocol import CODE, WatcherUnavailable, ask_watcher, watcher_connection
 from ragvault.store.files import file_lock, make_folder, process_start, replace_file
@@ -336,13 +336,13 @@ def _start(command: Sequence[str], environ: Mapping[str, str] | None = None) -> 
             stdout=subprocess.DEVNULL,
             stderr=stderr,
             start_new_session=True,
-            env=folders.settled(environ),
+            env={**folders.settled(environ), ERRORS: "json"},
             cwd=Path.home() if Path.home().is_dir() else Path("/"),
         )
         watcher = _wait_until_ready(process, environ)
         if watcher is None:
             stderr.seek(0)
-            raise _not_started(stderr.read().decode(errors="replace"), process)
+            raise _not_started(stderr.read(), process)
     # It outlives us. If we live longer, somebody must take note of its end.
     threading.Thread(target=process.wait, name="reap", daemon=True).start()
     return watcher
@@ -360,18 +360,15 @@ def _wait_until_ready(
     return None
 
 
-def _not_started(stderr: str, process: subprocess.Popen[bytes]) -> WatcherError:
+def _not_started(stderr: bytes, process: subprocess.Popen[bytes]) -> WatcherError:
     """An error with the message, fix and exit code of the process that failed."""
     if process.poll() is None:
         process.terminate()
         process.wait()
         return WatcherError("the watcher did not start in time", fix=_SHOWS_WHY)
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    message = next((line for line in lines if line.startswith("ragvault:")), "")
-    fix = next((line for line in lines if line.startswith("fix:")), "")
-    error = WatcherError(
-        message.removeprefix("ragvault: ") or f"the watcher ended with code {process.returncode}",
-        fix=fix.removeprefix("fix: ") or _SHOWS_WHY,
-    )
-    error.exit_code = process.returncode if process.returncode in (2, 3, 4) else 4
+    found: dict[str, Any] = {"error": f"the watcher ended with code {process.returncode}"}
+    with suppress(ValueError):  # it was killed, or ended otherwise without a word
+        found = json.loads((stderr.splitlines() or [b""])[-1])
+    error = WatcherError(found["error"], fix=found.get("fix") or _SHOWS_WHY)
+    error.exit_code = found.get("code", 4)
     return error

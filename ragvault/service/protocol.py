@@ -60,7 +60,7 @@ class WatcherMissing(WatcherUnavailable):
     """None runs, it has just ended, or it is another release: another one may be started."""
 
 
-class PeerRefused(Exception):
+class PeerRefused(WatcherUnavailable):
     """The other end cannot be trusted; `ragvault search -v` shows the reason."""
 
 
@@ -90,12 +90,9 @@ def watcher_connection(folder: str, request: Mapping[str, object]) -> Iterator[d
 
 def _connect(folder: str) -> tuple[socket.socket, str]:
     address, token = _address_and_token(folder)
-    try:
-        if address == "unix":
-            return connect_unix(folder, ACCEPT_SECONDS), ""
-        return connect_loopback(address, token, ACCEPT_SECONDS)
-    except PeerRefused as refused:
-        raise WatcherUnavailable(str(refused)) from None
+    if address == "unix":
+        return connect_unix(folder, ACCEPT_SECONDS), ""
+    return connect_loopback(address, token, ACCEPT_SECONDS)
 
 
 def _address_and_token(folder: str) -> tuple[str, str]:
@@ -146,11 +143,8 @@ def encode_message(value: object, most: int = MAX_REPLY) -> bytes:
 
 
 def decode_message(data: bytes) -> dict[str, Any]:
-    """The value of a message, given without its length. Raises ValueError."""
-    try:
-        value = json.loads(data)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+    """The value of a message, given without its length. Raises ValueError and RecursionError."""
+    value = json.loads(data)
     if not isinstance(value, dict):
         raise ValueError("not a message")
     return value
@@ -184,6 +178,16 @@ def _receive_exactly(connection: socket.socket, count: int, end: float) -> bytes
         parts.append(part)
         count -= len(part)
     return b"".join(parts)
+
+
+@contextlib.contextmanager
+def closed_after_error(opened: Any) -> Iterator[None]:
+    """Closes it if the block ends with an error."""
+    try:
+        yield
+    except BaseException:
+        opened.close()
+        raise
 
 
 # --- Unix sockets ---
@@ -222,7 +226,7 @@ def short_socket_name(folder: str) -> Iterator[str]:
 def bind_unix(folder: str) -> socket.socket:
     """A listening socket that only its owner can reach; replaces one left by a killed watcher."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
+    with closed_after_error(listener):
         with short_socket_name(folder) as name:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name)  # noqa: PTH108
@@ -233,16 +237,13 @@ def bind_unix(folder: str) -> socket.socket:
                 os.umask(before)
             os.chmod(name, 0o600)  # noqa: PTH101
         listener.listen(1024)
-    except BaseException:
-        listener.close()
-        raise
     return listener
 
 
 def connect_unix(folder: str, seconds: float) -> socket.socket:
     """A connection to a watcher of this user. Raises PeerRefused and OSError."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
+    with closed_after_error(connection):
         connection.settimeout(seconds)
         with short_socket_name(folder) as name:
             status = os.lstat(name)
@@ -252,9 +253,6 @@ def connect_unix(folder: str, seconds: float) -> socket.socket:
                 raise PeerRefused("its socket belongs to another user")
             connection.connect(name)
         check_peer(connection)
-    except BaseException:
-        connection.close()
-        raise
     return connection
 
 
@@ -290,16 +288,13 @@ def connect_loopback(address: str, token: str, seconds: float) -> tuple[socket.s
     if not 0 < int(port) < 1 << 16:
         raise PeerRefused("its address has no such port")
     connection = socket.create_connection((host, int(port)), timeout=seconds)
-    try:
+    with closed_after_error(connection):
         nonce = os.urandom(16).hex()
         connection.sendall(encode_message({"nonce": nonce}))
         message = receive_message(connection)
         if not is_token_proof(str(message.get("proof")), token, "watcher", nonce):
             raise PeerRefused("it does not know the token")
         return connection, token_proof(token, "client", str(message.get("nonce")))
-    except BaseException:
-        connection.close()
-        raise
 
 
 def token_proof(token: str, role: str, nonce: str) -> str:
@@ -365,8 +360,6 @@ def may_start(environ: Mapping[str, str]) -> bool:
     from ragvault.config.load import load_settings
     from ragvault.errors import ConfigError
 
-    try:
-        config = load_settings(environ=environ).config
-    except ConfigError:
-        return False  # the search itself reports it
-    return config.service.resident != "off"
+    with contextlib.suppress(ConfigError):  # the search itself reports it
+        return load_settings(environ=environ).config.service.resident != "off"
+    return False

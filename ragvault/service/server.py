@@ -1,6 +1,7 @@
 """The server: answers searches and other requests over the socket.
 
-    search    {"args": […], "around": {…}}   -> what to print, as the injected function returns it
+    search    {"request": {…}, "around": {…}}  -> a response, as the injected function returns it
+              {"args": […], "around": {…}}   -> what to print, for the words of a command line
     pause     {"root": "…"}                  -> the watcher does not write there until we hang up
     status    {}                             -> the state of the watcher
     last_results {"session": …}              -> what the last search of that session found
@@ -38,8 +39,8 @@ IDLE_SECONDS = 30.0  # without work, after which a worker checks its open indexe
 
 R = TypeVar("R")
 Job = Callable[[], None]
-# Arguments and surroundings of a search to what is printed; None: the client answers by itself.
-Answer = Callable[[list[str], Mapping[str, Any]], Mapping[str, Any] | None]
+# What a client asks, to the message it gets; None: the client answers by itself.
+Answer = Callable[[Mapping[str, Any]], Mapping[str, Any] | None]
 Pause = Callable[[Path], AbstractContextManager[None]]
 
 
@@ -136,12 +137,11 @@ class Server:
         # drain() then waits until the client has read everything, so no answer piles up here.
         writer.transport.set_write_buffer_limits(0)
         try:
-            try:
-                request = await asyncio.wait_for(self._request(reader, writer), REQUEST_SECONDS)
-            except (ValueError, RecursionError) as malformed:
-                await _decline(writer, f"it cannot read the request ({malformed})")
-                return
+            request = await asyncio.wait_for(self._request(reader, writer), REQUEST_SECONDS)
             await self._dispatch(request, reader, writer)
+        except (ValueError, RecursionError) as error:  # of the request or the answer: too long, say
+            with contextlib.suppress(OSError, asyncio.TimeoutError):
+                await _decline(writer, f"it leaves this search to you ({error})")
         except (OSError, EOFError, protocol.PeerRefused, asyncio.TimeoutError):
             writer.transport.abort()  # the client is gone, does not read, or is not one we answer
         except asyncio.CancelledError:
@@ -176,9 +176,9 @@ class Server:
             await _decline(writer, f"this is ragvault {__version__}")
             return
         await _send(writer, {"state": "accepted"})
-        operation, args, around = (request.get(name) for name in ("op", "args", "around"))
-        if operation == "search" and isinstance(args, list) and isinstance(around, dict):
-            await self._serve_search(args, around, writer)
+        operation = request.get("op")
+        if operation == "search":
+            await self._serve_search(request, writer)
         elif operation == "pause" and isinstance(request.get("root"), str):
             await self._serve_pause(Path(request["root"]), reader, writer)
         elif operation == "status":
@@ -192,13 +192,11 @@ class Server:
         else:
             await _decline(writer, f"it has no operation {operation}")
 
-    async def _serve_search(
-        self, args: list[str], around: dict[str, Any], writer: asyncio.StreamWriter
-    ) -> None:
+    async def _serve_search(self, request: Mapping[str, Any], writer: asyncio.StreamWriter) -> None:
         self._waiting += 1
         try:
             reply = await self._with_heartbeat(
-                self._loop.run_in_executor(self._workers, self._safe_answer, args, around), writer
+                self._loop.run_in_executor(self._workers, self._safe_answer, request), writer
             )
         finally:
             self._waiting -= 1
@@ -206,14 +204,11 @@ class Server:
         if reply is None:
             await _decline(writer, "it leaves this search to you")
             return
-        try:
-            await _send(writer, {**reply, "state": "done"})
-        except ValueError as too_long:
-            await _decline(writer, f"it leaves this search to you ({too_long})")
+        await _send(writer, {**reply, "state": "done"})
 
-    def _safe_answer(self, args: list[str], around: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def _safe_answer(self, request: Mapping[str, Any]) -> Mapping[str, Any] | None:
         try:
-            reply = self._answer(args, around)
+            reply = self._answer(request)
         except BaseException as error:  # SystemExit would end the socket's thread
             self._failed(error)
             return None  # the client will meet the same error, and can show it
@@ -334,10 +329,8 @@ class WorkerThreads(Executor):
                 return None
             self._free.append(jobs)
         while True:
-            try:
+            with contextlib.suppress(Empty):
                 return jobs.get(timeout=self._every)
-            except Empty:
-                pass
             try:
                 self._idle()
             except Exception as error:

@@ -28,7 +28,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from unicodedata import normalize
 
@@ -474,10 +474,9 @@ def network_mount(folder: Path, table: Path = MOUNT_TABLE) -> str:
     """The type of network file system that a folder is on or contains; empty if none is known."""
     if str(folder).startswith("\\\\"):
         return "a Windows share"
-    try:
+    lines: list[str] = []
+    with suppress(OSError):  # other systems than Linux have none
         lines = table.read_text("utf-8", "surrogateescape").splitlines()
-    except OSError:
-        return ""
     mounts, folder = _mounts(lines), folder.resolve()
     above = [point for point in mounts if folder.is_relative_to(point)]
     nearest = sorted(above, key=lambda point: len(point.parts))[-1:]

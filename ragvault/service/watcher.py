@@ -36,6 +36,7 @@ from ragvault.corpus import LocalCorpus
 from ragvault.models.load import ModelPool
 from ragvault.ports import NoProgress
 from ragvault.service.process import WatcherError, WatcherLock, describe_unexpected
+from ragvault.service.protocol import closed_after_error
 from ragvault.service.server import Server
 from ragvault.store.files import make_file, make_folder
 from ragvault.vault import Vault
@@ -54,8 +55,8 @@ class SearchState(NamedTuple):
     last: LastResults
 
 
-# Arguments and surroundings of a search to what is printed; None: the client answers by itself.
-AnswerSearch = Callable[[list[str], Mapping[str, Any], SearchState], Mapping[str, Any] | None]
+# What a client asks, to the message it gets; None: the client answers by itself.
+AnswerSearch = Callable[[Mapping[str, Any], SearchState], Mapping[str, Any] | None]
 
 
 def run_watcher(
@@ -86,7 +87,7 @@ def run_watcher(
 
         server = Server(
             lock.folder,
-            answer=lambda args, around: answer_search(args, around, state),
+            answer=lambda request: answer_search(request, state),
             idle=state.indexes.close_outdated,
             pause=lambda root: watcher.pause(root),
             status=lambda: _status(watcher, server),
@@ -315,11 +316,8 @@ class ResidentIndexes:
             resident = None
         if resident is None:
             resident = self._open(vault)
-        try:
+        with closed_after_error(resident.opened):  # after any, the next search starts afresh
             yield resident.opened
-        except BaseException:
-            resident.opened.close()  # after any error the next search starts afresh
-            raise
         indexes[key] = resident
         while len(indexes) > OPEN_INDEXES:
             indexes.popitem(last=False)[1].opened.close()
@@ -343,11 +341,8 @@ class ResidentIndexes:
 
     def _open(self, vault: Vault) -> _Resident:
         opened = vault.corpus(kit=self._kit)
-        try:
+        with closed_after_error(opened):  # it may be deleted this very moment
             return _Resident(opened, opened.stamp())
-        except BaseException:  # it was deleted this very moment
-            opened.close()
-            raise
 
     def _of_this_thread(self) -> OrderedDict[tuple[Path, bytes], _Resident]:
         if not hasattr(self._local, "indexes"):

@@ -52,7 +52,7 @@ def vault(indexed, monkeypatch):
 
 def ask(root: Path, query: str, *how: str) -> Reply:
     around = this_caller()
-    typed = parse_search(["search", query, "--vault", str(root), *how], around)
+    typed = parse_search(["search", query, "--vault", str(root), *how])
     return answer_search(typed, around)
 
 

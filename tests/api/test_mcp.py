@@ -23,8 +23,9 @@ from vault_kit import FAKE, indexed_sample, sample
 
 from ragvault import __version__
 from ragvault.api.mcp import server
-from ragvault.api.tools import SearchReply, Tools
-from ragvault.cli.mcp import search_for_tools
+from ragvault.api.tools import Tools
+from ragvault.cli.search import search_function
+from ragvault.errors import RagvaultError
 from ragvault.service.process import running_watcher, stop_watcher
 from tests.watch_kit import Home, remove
 
@@ -102,11 +103,11 @@ def talk(target, mode: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_in_memory(sample, mode):
-    check(talk(server(Tools(search_for_tools(resident=False))), mode), mode)
+    check(talk(server(Tools(search_function(resident=False))), mode), mode)
 
 
 def test_all_tools_together_are_described_in_9000_characters(sample):
-    found = talk(server(Tools(search_for_tools(resident=False))), "auto")
+    found = talk(server(Tools(search_function(resident=False))), "auto")
     described = [
         tool.model_dump_json(by_alias=True, exclude_none=True) for tool in found["tools"].values()
     ]
@@ -131,7 +132,7 @@ def test_tools_are_listed_before_anything_is_opened(sample, monkeypatch):
 
 def test_an_error_of_a_resource_or_prompt_has_its_fix(sample):
     async def run():
-        async with Client(server(Tools(search_for_tools(resident=False)))) as client:
+        async with Client(server(Tools(search_function(resident=False)))) as client:
             errors = []
             for act in (
                 client.read_resource("ragvault://vault/../../etc/passwd"),
@@ -146,15 +147,10 @@ def test_an_error_of_a_resource_or_prompt_has_its_fix(sample):
 
 
 def test_a_tool_that_breaks_is_an_answer_and_the_next_call_works(sample):
-    replies = iter(
-        [ZeroDivisionError("boom"), SearchReply("", ("ragvault: bad", "     fix: x"), 4)]
-    )
+    replies = iter([ZeroDivisionError("boom"), RagvaultError("bad", fix="x")])
 
-    def search(args):
-        reply = next(replies)
-        if isinstance(reply, Exception):
-            raise reply
-        return reply
+    def search(request):
+        raise next(replies)
 
     async def run():
         async with Client(server(Tools(search))) as client:
@@ -169,9 +165,9 @@ def test_a_tool_that_breaks_is_an_answer_and_the_next_call_works(sample):
 def test_a_long_call_does_not_hold_up_the_others(sample):
     go = threading.Event()
 
-    def search(args):
+    def search(request):
         go.wait(60)
-        return SearchReply("", ("ragvault: slow", "     fix: x"), 4)
+        raise RagvaultError("slow", fix="x")
 
     async def run():
         async with Client(server(Tools(search))) as client, anyio.create_task_group() as tasks:
@@ -335,8 +331,8 @@ def test_agents_share_the_resident_process_load_no_model_and_survive_its_death(h
     program = (
         "import sys\n"
         "from ragvault.api.tools import Tools\n"
-        "from ragvault.cli.mcp import search_for_tools\n"
-        "print(Tools(search_for_tools(resident=True)).call('search', {'query': 'steam'}).text)\n"
+        "from ragvault.cli.search import search_function\n"
+        "print(Tools(search_function(resident=True)).call('search', {'query': 'steam'}).text)\n"
         "print({'onnxruntime', 'faiss', 'tokenizers', 'ragvault.models.fake'} & set(sys.modules))\n"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -345,13 +341,20 @@ def test_agents_share_the_resident_process_load_no_model_and_survive_its_death(h
     first = running_watcher(home.env)
     assert first is not None
 
-    tools = Tools(search_for_tools(resident=True))
+    tools = Tools(search_function(resident=True))
     with ThreadPoolExecutor(20) as clients:
         answers = list(
             clients.map(lambda n: tools.call("search", {"query": f"steam {n}"}).text, range(20))
         )
     assert all("[1] notes/" in answer for answer in answers)
     assert running_watcher(home.env).pid == first.pid
+
+    refusals = []
+    for resident in (True, False):
+        with pytest.raises(RagvaultError) as refused:
+            Tools(search_function(resident=resident)).call("search", {"query": "steam in:nowhere"})
+        refusals.append((str(refused.value), refused.value.fix, refused.value.exit_code))
+    assert refusals[0] == refusals[1]
 
     os.kill(first.pid, signal.SIGKILL)
     assert "[1] notes/" in tools.call("search", {"query": "steam"}).text

@@ -13,30 +13,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vault_kit import SECRET, indexed_sample, ragvault, sample, trap, vault
 
+from ragvault.answer.public import IndexState, PlanShown, Response, Result
 from ragvault.api.schemas import BY_NAME, TOOLS
 from ragvault.api.tools import (
     MAX_INSTRUCTIONS,
     QUOTED,
-    SearchReply,
     Tools,
     cut_to,
-    quoted,
+    quote_lines,
     search_text,
     tokens,
 )
-from ragvault.cli.mcp import search_for_tools
+from ragvault.cli.search import search_function
 from ragvault.errors import RagvaultError
 from ragvault.store.layout import KnownVault
 from ragvault.vault import Vault
 
 __all__ = ["indexed_sample", "sample", "trap", "vault"]
 
+NO_SEARCH = None  # for tools that do not search
 ADDRESS = re.compile(r"^\[\d+\] vault/(.+\.md):(\d+)-(\d+) \| \w+.*\n> \[(.+)\]$", re.M)
 
 
 @pytest.fixture(scope="module")
 def search():
-    return search_for_tools(resident=False)
+    return search_function(resident=False)
 
 
 @pytest.fixture
@@ -157,31 +158,35 @@ LINES = st.text(st.sampled_from("a1é漢. >\n\u202e\x1b[]|:-"), max_size=300)
 
 
 @given(LINES)
-def test_every_line_of_a_note_is_quoted(said):
-    assert all(line.startswith(">") for line in quoted(said).split("\n"))
-    assert "\x1b" not in quoted(said)
+def test_every_line_of_a_note_is_quote_lines(said):
+    assert all(line.startswith(">") for line in quote_lines(said).split("\n"))
+    assert "\x1b" not in quote_lines(said)
 
 
 @given(LINES, st.integers(0, 50))
 def test_a_cut_is_a_beginning_that_fits(said, most):
     part = cut_to(said, most)
     assert said.startswith(part)
-    assert not part or tokens(quoted(part)) <= most
+    assert not part or tokens(quote_lines(part)) <= most
 
 
 def result(number, said):
-    return {
-        "rank": number, "vault": "v", "note": f"{number}.md", "title": "T", "headings": ["T"],
-        "lines": [1, 2], "line": 1, "confidence": 0.9, "band": "good", "stale": False,
-        "text": said, "snippet": said[:50],
-    }  # fmt: skip
+    return Result(
+        rank=number, vault="v", note=f"{number}.md", title="T", headings=("T",),
+        lines=(1, 2), line=1, score=0.9, confidence=0.9, band="good", kind="prose", tier="full",
+        stale=False, text=said, passage=said, snippet=said[:50], uri="", date=None, modified=None,
+        legs={},
+    )  # fmt: skip
 
 
 @given(st.lists(LINES, max_size=30), st.integers(50, 8000))
 def test_no_answer_is_larger_than_its_budget(said, budget):
-    index = {"tier": "full", "fresh": True, "pending": 0}
-    results = [result(number, each) for number, each in enumerate(said, 1)]
-    found = {"vaults": ["v"], "index": index, "results": results, "left_out": 0, "likely": True}
+    results = tuple(result(number, each) for number, each in enumerate(said, 1))
+    found = Response(
+        query="q", vaults=("v",), profile="default", took_ms=1.0,
+        plan=PlanShown("plain", "q", {}, (), {}, "q"), index=IndexState(1, True, 0, "full"),
+        results=results, likely=True, legs_failed=(), left_out=0, warnings=(),
+    )  # fmt: skip
     shown = search_text(found, budget=budget, detail="passages")
     assert tokens(shown) <= budget + 30
 
@@ -202,7 +207,7 @@ def test_a_note_is_read_by_the_address_that_search_prints(tools):
 def test_a_note_that_is_read_fits_its_budget(indexed_sample, budget):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAGVAULT_HOME", str(indexed_sample / "home"))
-        found = Tools(lambda args: SearchReply("", (), 1)).call(
+        found = Tools(NO_SEARCH).call(
             "read", {"note": "Deutsch/Roggenmischbrot.md", "budget": budget}
         )
     assert tokens(found.text) <= max(budget, 90)  # one line about it is always there
@@ -331,7 +336,7 @@ def test_a_server_for_one_vault_shows_no_other(two, search):
 @given(st.lists(st.text(min_size=1, max_size=60), max_size=40, unique=True))
 def test_instructions_name_the_vaults_and_stay_short(names):
     known = [KnownVault(name, Path("/x"), Path("/y"), "") for name in names]
-    said = Tools(lambda args: SearchReply("", (), 1), (), lambda: known).instructions()
+    said = Tools(NO_SEARCH, (), lambda: known).instructions()
     assert len(said) <= MAX_INSTRUCTIONS
     assert "\n" not in said
 
@@ -402,7 +407,7 @@ def test_an_address_that_is_no_note_is_refused(tools, uri):
 
 def test_a_resource_is_a_note_or_a_section_of_it(tools, sample):
     whole = tools.resource("ragvault://vault/Technique/Steam.md")
-    assert whole.endswith(quoted((sample / "Technique" / "Steam.md").read_text("utf-8")))
+    assert whole.endswith(quote_lines((sample / "Technique" / "Steam.md").read_text("utf-8")))
     umlauts = quote("Deutsch/Brötchen am Sonntag.md")
     assert tools.resource(f"ragvault://vault/{umlauts}")
     part = tools.resource("ragvault://vault/Technique/Steam.md#Letting%20it%20out")
@@ -442,7 +447,7 @@ def test_nothing_outside_the_vault_is_read_by_any_name_or_address(trap, parts, j
     named = joint.join(part.replace("<outside>", str(trap / "outside")) for part in parts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAGVAULT_HOME", str(trap / "home"))
-        tools = Tools(lambda args: SearchReply("", (), 1))
+        tools = Tools(NO_SEARCH)
         try:
             if as_uri:
                 found = tools.resource(f"ragvault://vault/{named}")

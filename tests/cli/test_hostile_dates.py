@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from datetime import datetime
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -13,8 +14,8 @@ from hypothesis import strategies as st
 from vault_kit import FAKE, ragvault
 
 from ragvault.api.tools import Tools
-from ragvault.cli.mcp import search_for_tools
 from ragvault.cli.pick import label
+from ragvault.cli.search import search_function
 from ragvault.text.dates import EARLIEST, LATEST, in_calendar, iso_utc
 
 OUTSIDE = (
@@ -78,12 +79,12 @@ def _assert_all_are_shown(root, paths):
         assert {each["note"] for each in found} == paths
         for each in found:
             assert all(each[of] is None or datetime.fromisoformat(each[of]) for of in _DATES)
-            assert label(each)
+            assert label(SimpleNamespace(**each))
     assert ragvault("search", "bread", *every).out
     listed = ragvault("list", "notes", "--vault", root, "--json").json["items"]
     assert {each["note"] for each in listed} == paths
     assert ragvault("list", "notes", "--vault", root).code == 0
-    tools = Tools(search_for_tools(resident=False))
+    tools = Tools(search_function(resident=False))
     text = tools.call("search", {"query": "bread", "vaults": ["vault"], "limit": 20}).text
     assert "plain.md" in text
     assert tools.call("list", {"what": "notes"}).data

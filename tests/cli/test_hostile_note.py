@@ -15,7 +15,7 @@ from vault_kit import FAKE, ragvault
 
 from ragvault.api.mcp import _called
 from ragvault.api.tools import Tools
-from ragvault.cli.mcp import search_for_tools
+from ragvault.cli.search import search_function
 
 ACTING = "\x1b[2J\x1b]0;pwned\x07\x9b2J\u202e\u2028\u2029\x0b\x0c\x85"
 ACTS = re.compile(
@@ -113,7 +113,7 @@ CALLS = (
 
 @pytest.mark.parametrize(("tool", "arguments"), CALLS, ids=str)
 def test_no_tool_answers_with_a_character_that_acts(hostile, tool, arguments):
-    answer = _called(Tools(search_for_tools(resident=False)), tool, arguments)
+    answer = _called(Tools(search_function(resident=False)), tool, arguments)
 
     said = [*texts(answer.structured_content), *(each.text for each in answer.content)]
     assert said
@@ -122,7 +122,7 @@ def test_no_tool_answers_with_a_character_that_acts(hostile, tool, arguments):
 
 
 def test_a_resource_is_quoted_and_has_no_character_that_acts(hostile):
-    tools = Tools(search_for_tools(resident=False))
+    tools = Tools(search_function(resident=False))
     vault = tools.vaults()[0].name
     text = tools.resource(f"ragvault://{quote(vault, safe='')}/{quote(NAME)}.md")
 

@@ -43,7 +43,7 @@ NOW = datetime(2026, 11, 1, tzinfo=timezone.utc)
 def result(title="Steam", note="Technique/Steam.md", text="Wet heat.\nSteam rises.\n", **more):
     given = {"title": title, "note": note, "headings": [title], "line": 2, "lines": [1, 2]}
     given |= {"text": text, "uri": f"obsidian://open?file={note}", "vault": "v", "band": ""}
-    return given | more
+    return SimpleNamespace(**given | more)
 
 
 def shown(parts):
@@ -104,7 +104,7 @@ def test_an_answer_to_what_is_no_longer_typed_is_dropped():
     made._received(Found("st", [result()]))
     assert made.found.results == ()
     made._received(Found("steam", [result()]))
-    assert made.selected["title"] == "Steam"
+    assert made.selected.title == "Steam"
 
 
 def test_an_answer_that_comes_while_the_screen_is_drawn_is_shown_after_that():
@@ -117,7 +117,7 @@ def test_an_answer_that_comes_while_the_screen_is_drawn_is_shown_after_that():
     assert made.found.results == ()
     for act, *values in later:
         act(*values)
-    assert made.selected["title"] == "Steam"
+    assert made.selected.title == "Steam"
 
 
 def test_the_preview_marks_the_words_that_were_searched_for_in_all_their_forms():

@@ -55,7 +55,7 @@ def around(place: Path, **how: object) -> Caller:
 
 def ask(place: Path, *args: str, **how: object) -> Reply:
     where = around(place, **how)
-    return answer_search(parse_search(["search", *args], where), where)
+    return answer_search(parse_search(["search", *args]), where)
 
 
 def on_terminal(place: Path, *args: str, **more: str) -> str:
@@ -398,7 +398,7 @@ def test_what_a_citation_takes_is_said_to_be_left_out(place):
     ],
 )
 def test_a_flag_of_a_stage_switches_it_on_under_every_profile(profile, flags, settings):
-    typed = parse_search(["search", "gluten", "--profile", profile, *flags], this_caller())
+    typed = parse_search(["search", "gluten", "--profile", profile, *flags])
     config = profiles.load(flags=typed.flags, environ={}).config
 
     for stage, values in settings.items():
@@ -411,7 +411,7 @@ def test_a_flag_of_a_stage_switches_it_on_under_every_profile(profile, flags, se
 
 @pytest.mark.parametrize("profile", profiles.names())
 def test_without_such_a_flag_the_profile_chooses(profile):
-    typed = parse_search(["search", "gluten", "--profile", profile], this_caller())
+    typed = parse_search(["search", "gluten", "--profile", profile])
     chosen, own = profiles.load(flags=typed.flags, environ={}).config, profiles.config(profile)
 
     assert (chosen.parents, chosen.diversify) == (own.parents, own.diversify)

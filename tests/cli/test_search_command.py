@@ -55,7 +55,7 @@ def test_an_index_kept_open_gives_the_bytes_of_the_command(vault, format_, query
     args = [query, *where, "--format", format_, "--explain"]
     around = this_caller()
     with vault.corpus() as kept:
-        typed_there = parse_search(["search", *args], around)
+        typed_there = parse_search(["search", *args])
         replies = [
             answer_search(typed_there, around, lambda _: nullcontext(kept)) for _ in range(2)
         ]
@@ -70,7 +70,7 @@ def test_an_index_kept_open_gives_the_bytes_of_the_command(vault, format_, query
 def test_an_error_is_the_same_lines_and_code(vault, monkeypatch, args):
     monkeypatch.chdir(vault.root)
     around = this_caller()
-    reply = answer_search(parse_search(["search", *args], around), around)
+    reply = answer_search(parse_search(["search", *args]), around)
     assert reply == typed(*args)
     assert reply.code == 2
     assert reply.err
@@ -91,7 +91,7 @@ def test_an_error_is_the_same_lines_and_code(vault, monkeypatch, args):
     ids=" ".join,
 )
 def test_what_is_not_a_plain_search_is_left_to_the_process_it_was_typed_in(capfd, args):
-    assert parse_search(args, this_caller()) is None
+    assert parse_search(args) is None
     assert capfd.readouterr() == ("", "")
 
 
@@ -114,7 +114,7 @@ DASHED = [
     "how", [("{}",), ("-n", "5", "{}"), ("{}", "-n5", "-q"), ("-qv", "--", "{}")], ids=" ".join
 )
 def test_a_query_may_begin_with_a_minus(query, how):
-    ask = parse_search(["search", *(arg.format(query) for arg in how)], this_caller())
+    ask = parse_search(["search", *(arg.format(query) for arg in how)])
     assert ask.query == query
     assert ask.limit == (5 if "-n" in "".join(how) else None)
 
@@ -139,14 +139,14 @@ def test_a_query_may_begin_with_a_minus(query, how):
 @pytest.mark.parametrize("query", ["rye", "-rye bread"])
 def test_options_are_options_on_either_side_of_a_query(args, wanted, query):
     for line in ([*args, query], [query, *args]):
-        ask = parse_search(["search", *line], this_caller())
+        ask = parse_search(["search", *line])
         assert ask.query == query
         assert {name: getattr(ask, name) for name in wanted} == wanted
 
 
 @pytest.mark.parametrize("args", [["-h"], ["-qh"], ["-n=5", "rye"], ["--jsno", "rye"], ["-n"]])
 def test_what_could_be_an_option_is_one(args):
-    assert parse_search(["search", *args], this_caller()) is None
+    assert parse_search(["search", *args]) is None
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_what_could_be_an_option_is_one(args):
 @pytest.mark.parametrize("how", [(), ("-n", "5"), ("--explain",)], ids=" ".join)
 def test_the_words_of_a_query_need_no_quotes(args, query, how):
     for line in ([*args, *how], [*how, *args]):
-        assert parse_search(["search", *line], this_caller()).query == query
+        assert parse_search(["search", *line]).query == query
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_the_words_of_a_query_need_no_quotes(args, query, how):
 def test_a_likely_answer_is_searched_without_a_query_whatever_is_in_it(vault, text):
     where = ("--vault", str(vault.root), "--format", "paths")
     assert typed("--hypothesis", text, *where).out.splitlines()
-    assert parse_search(["search", "--hypothesis", text], this_caller()).hypothesis == text
+    assert parse_search(["search", "--hypothesis", text]).hypothesis == text
 
 
 def test_a_minus_first_leaves_out_what_it_names(vault):
@@ -189,7 +189,7 @@ def test_a_minus_first_leaves_out_what_it_names(vault):
 
 
 def test_parsing_for_another_leaves_this_process_as_loud_as_it_was():
-    assert parse_search(["search", "rye", "-q"], this_caller()).quiet
+    assert parse_search(["search", "rye", "-q"]).quiet
     assert not console.is_quiet()
 
 
@@ -197,7 +197,7 @@ def test_the_folder_and_the_variables_are_those_of_the_one_who_asks(vault, tmp_p
     here = this_caller()
     inside = Caller(str(vault.root / "Science"), here.environ, here.now, here.zone)
     other = inside._replace(environ={"RAGVAULT_HOME": str(tmp_path)})
-    ask = parse_search(["search", "gluten", "--json"], inside)
+    ask = parse_search(["search", "gluten", "--json"])
     assert json.loads(answer_search(ask, inside).out)["vaults"] == [vault.name]
     assert answer_search(ask, other).code == 2
 
@@ -287,7 +287,7 @@ def test_a_zone_is_the_askers_whichever_process_answers(dated, at):
     asking = this_caller()
     at("Asia/Tokyo")
     args = ["search", "modified:2023-12-31", "--vault", str(dated.root), "--json"]
-    ask = parse_search(args, asking)
+    ask = parse_search(args)
 
     assert len(json.loads(answer_search(ask, asking).out)["results"]) == 4
 

@@ -132,7 +132,7 @@ def server(request, tmp_path_factory):
         TemporaryDirectory() as folder,
         Server(
             Path(folder),
-            answer=lambda args, around: {"out": "", "code": 0},
+            answer=lambda request: {"out": "", "code": 0},
             pause=lambda root: nullcontext(),
             status=lambda: {"pid": os.getpid()},
             failed=failures.append,

@@ -12,7 +12,7 @@ from model_kit import FILES, hub_source, make_model
 from ragvault.cli import console
 from ragvault.cli.console import BarProgress, LineProgress, Pace, duration, progress
 from ragvault.cli.main import main
-from ragvault.cli.start import waiting
+from ragvault.cli.start import report_if_slow
 from ragvault.models import registry
 from ragvault.ports import NoProgress
 
@@ -191,13 +191,13 @@ def test_ctrl_c_says_what_was_kept(capsys):
 
 def test_waiting_is_shown_on_a_terminal_and_wiped(monkeypatch, capsys):
     monkeypatch.setattr("ragvault.cli.start.PATIENCE", 0.0)
-    with waiting("searching"):
+    with report_if_slow("searching"):
         pass
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     shown = threading.Event()
     write = sys.stderr.write
     monkeypatch.setattr(sys.stderr, "write", lambda text: (write(text), shown.set())[0])
-    with waiting("searching"):
+    with report_if_slow("searching"):
         assert shown.wait(30)
     assert capsys.readouterr().err == "searching …\r\x1b[2K"

@@ -16,7 +16,7 @@ from ragvault.vault import Vault
 
 def ask(root: Path, *args: str) -> Reply:
     where = this_caller()._replace(cwd=str(root))
-    return answer_search(parse_search(["search", *args], where), where)
+    return answer_search(parse_search(["search", *args]), where)
 
 
 @pytest.fixture(scope="module")

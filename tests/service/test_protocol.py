@@ -111,7 +111,7 @@ def lock(environ: dict[str, str]) -> Iterator[WatcherLock]:
         WatcherLock(environ) as found,
         Server(
             found.folder,
-            answer=lambda args, around: {"out": " ".join(args), "err": [], "code": 0},
+            answer=lambda request: {"out": " ".join(request["args"]), "err": [], "code": 0},
             pause=lambda root: (_ for _ in ()).throw(AssertionError),
             status=lambda: {"vaults": []},
             failed=lambda error: None,
@@ -159,7 +159,7 @@ def test_an_error_while_answering_is_left_to_the_asking_process(environ):
         WatcherLock(environ) as found,
         Server(
             found.folder,
-            answer=lambda args, around: 1 / 0,  # type: ignore[arg-type, return-value]
+            answer=lambda request: 1 / 0,  # type: ignore[arg-type, return-value]
             pause=lambda root: (_ for _ in ()).throw(AssertionError),
             status=dict,
             failed=said.append,
@@ -176,8 +176,8 @@ def test_not_even_the_end_of_a_program_ends_the_socket(environ):
     """A library that calls sys.exit while it answers would take the thread of all sockets along."""
     said: list[BaseException] = []
 
-    def answer(args: list[str], around: object) -> dict[str, object]:
-        if args == ["exit"]:
+    def answer(request):
+        if request["args"] == ["exit"]:
             raise SystemExit(3)
         return {"out": "here", "err": [], "code": 0}
 
@@ -302,7 +302,7 @@ def long_winded(environ):
         WatcherLock(environ) as found,
         Server(
             found.folder,
-            answer=lambda args, around: {"out": "x" * int(args[-1]), "err": [], "code": 0},
+            answer=lambda request: {"out": "x" * int(request["args"][-1]), "err": [], "code": 0},
             pause=lambda root: (_ for _ in ()).throw(AssertionError),
             status=dict,
             failed=lambda error: pytest.fail(str(error)),
@@ -320,7 +320,7 @@ def test_a_request_that_is_too_long_is_declined_before_it_is_read(long_winded):
         assert protocol.receive_message(connection)["state"] == "declined"
 
 
-@pytest.mark.parametrize("request_", [b"[1]", b"{", b"[" * 100_000, b'{"op": "search"}'])
+@pytest.mark.parametrize("request_", [b"[1]", b"{", b"[" * 100_000, b'{"op": "seek"}'])
 def test_a_request_of_no_sense_is_declined(long_winded, request_):
     lock, _ = long_winded
     with protocol.connect_unix(str(lock.folder), 10.0) as connection:

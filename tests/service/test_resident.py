@@ -64,7 +64,7 @@ def timeless(output: str) -> str:
 def test_the_watcher_gives_the_bytes_of_a_process_that_answers_by_itself(warm, format_, args):
     typed = ("why is my loaf dense?", "-n", "3", "--format", format_, *args)
     told, around = warm.asked(*typed), warm.around()
-    alone = answer_search(parse_search(["search", *typed], around), around)
+    alone = answer_search(parse_search(["search", *typed]), around)
 
     assert timeless(str(told["out"])) == timeless(alone.out)
     assert tuple(told["err"]) == alone.err

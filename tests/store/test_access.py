@@ -42,7 +42,7 @@ def ask(vault: Vault, query: str, *flags: str) -> VaultAnswer:
 
 def type_(vault: Vault, *args: str) -> None:
     around = this_caller()
-    ask = parse_search(["search", *args, "--vault", str(vault.root), "-q"], around)
+    ask = parse_search(["search", *args, "--vault", str(vault.root), "-q"])
     assert answer_search(ask, around).code == 0
 
 
@@ -121,7 +121,7 @@ def test_only_what_is_handed_over_is_counted_and_only_where_it_is_wanted(vault, 
 def test_a_vault_may_not_ask_to_record(vault):
     (vault.root / ".ragvault.toml").write_text("[access]\nrecord = true\n")
     around = this_caller()
-    typed = parse_search(["search", "gluten", "--vault", str(vault.root)], around)
+    typed = parse_search(["search", "gluten", "--vault", str(vault.root)])
     reply = answer_search(typed, around)
     assert reply.code == 2
     assert "access" in reply.err[0]

@@ -29,7 +29,7 @@ def root(tmp_path, monkeypatch) -> Path:
 def search(root: Path, query: str, *how: str) -> Reply:
     caller = this_caller()
     args = ["search", query, "--vault", str(root), "--format", "paths", *how]
-    return answer_search(parse_search(args, caller), caller)
+    return answer_search(parse_search(args), caller)
 
 
 def revision(root: Path) -> int:
