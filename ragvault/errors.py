@@ -65,9 +65,13 @@ class ConfigError(RagvaultError):
 
 
 class VaultNotFound(RagvaultError):
-    """There is no such folder, and no known vault of that name."""
+    """There is no such folder, and no known vault of that name; `near` was probably meant."""
 
     exit_code = 2
+
+    def __init__(self, message: str, *, fix: str, near: str = "") -> None:
+        super().__init__(message, fix=f"did you mean {near}?" if near else fix)
+        self.near = near
 
 
 class IndexMissing(RagvaultError):
@@ -186,8 +190,8 @@ class ModelUnknown(RagvaultError):
 
     exit_code = 2
 
-    def __init__(self, name: str, *, nearest: str = "") -> None:
-        meant = f"did you mean {nearest}? " if nearest else ""
+    def __init__(self, name: str, *, near: Sequence[str] = ()) -> None:
+        meant = f"did you mean {near[0]}? " if near else ""
         super().__init__(
             f"no model is called {name}",
             fix=f"{meant}to list all models: ragvault models list",

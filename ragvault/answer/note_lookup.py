@@ -19,7 +19,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from shlex import quote
@@ -32,6 +31,7 @@ from ragvault.notes.ignore import OBSIDIAN, RAGIGNORE, ignore_line
 from ragvault.notes.read import EXCLUDED
 from ragvault.text.fold import plain_name
 from ragvault.text.names import plain_words, typed_name
+from ragvault.text.spelling import nearest
 
 if TYPE_CHECKING:
     from ragvault.config.settings import Walk
@@ -233,7 +233,7 @@ def nearest_notes(
         for note in sorted(notes, key=lambda note: note.path, reverse=True)
         for name in (*_all_names(note), *_file_names(note.path))
     }
-    near = get_close_matches(_spaced(wanted), spelt, 4 * count, similarity)
+    near = nearest(_spaced(wanted), spelt, 4 * count, similarity)
     return list(dict.fromkeys(spelt[name] for name in near))[:count]
 
 

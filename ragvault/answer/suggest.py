@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import PurePosixPath
 
 from ragvault.answer.contents import Counted, properties, property_values, tags
 from ragvault.plan import LinkedBy, LinksTo, MatchesWords, Phrase, Property, QueryPlan, Tagged
 from ragvault.plan import leaves as leaves_of
 from ragvault.text.fold import fold_case
+from ragvault.text.spelling import nearest
 from ragvault.types import Head
 
 
@@ -104,4 +104,4 @@ def _is_there(name: str, known: Iterable[Counted]) -> bool:
 
 def _nearest(name: str, known: Sequence[Counted]) -> tuple[Counted, ...]:
     spelt = {fold_case(each.name): each for each in reversed(known)}
-    return tuple(spelt[near] for near in get_close_matches(fold_case(name), spelt, n=1))
+    return tuple(spelt[near] for near in nearest(name, spelt))

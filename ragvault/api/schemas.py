@@ -8,10 +8,10 @@ is refused with a sentence that a model can act on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from ragvault.errors import UsageError
+from ragvault.text.spelling import nearest
 
 MAX_QUERY = 10_000  # characters, as in a search that is typed
 MAX_NAME = 1000
@@ -183,7 +183,7 @@ def checked_arguments(tool: Tool, arguments: Mapping[str, Any] | None) -> dict[s
     given = {name: value for name, value in (arguments or {}).items() if value is not None}
     for name in given:
         if name not in tool.properties:
-            near = get_close_matches(name, tool.properties, 1)
+            near = nearest(name, tool.properties)
             known = ", ".join(tool.properties) or "none"
             raise UsageError(
                 f"{tool.name} has no argument “{name[:50]}”",

@@ -4,7 +4,6 @@
     SHARED_FILES   which file has a command that has none of its own
     with_command   a bare query becomes a search: `ragvault raft leader`
     check_command  refuses a word that is nearly a command
-    nearest        the known name that was probably meant
     instead_of     the search that a command with too many words may have been meant as
     asked_for      the same for a command with a name that nothing has
     picker_vaults  the vaults of the picker, where a command line asks for no query
@@ -14,7 +13,7 @@ start.py asks here before every search, so this module imports almost nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ragvault.errors import UsageError
 
@@ -52,8 +51,6 @@ OTHER_NAMES = {"find": "search", "ls": "list"}  # what people try first
 OWN_OPTIONS = ("-h", "--help", "--version", "--install-completion", "--show-completion")
 OPERATORS_HELP = ["help", "operators"]  # how a query is written
 VOLUME = ("-q", "--quiet", "-v", "--verbose")  # also allowed before the command
-EDITS = 2  # typing errors in a name; one in a name of up to SHORT letters
-SHORT = 4
 
 
 def with_command(args: Sequence[str]) -> list[str]:
@@ -79,18 +76,15 @@ def check_command(args: Sequence[str]) -> None:
         return
     if len(rest) == 1 and len(first) == 2 and first[0] == "-" and first[1].isalpha():
         raise UsageError(f"there is no option {first}", fix="ragvault --help")
-    if (meant := nearest(first, COMMANDS)) and not _is_common(first):
+    from ragvault.text.fold import STOP_WORDS  # `ragvault search …` needs neither
+    from ragvault.text.spelling import misspelt
+
+    # A word that begins many questions is no typing error: which, the, is.
+    if (meant := misspelt(first, COMMANDS)) and first.casefold() not in STOP_WORDS:
         raise UsageError(
             f"there is no command {first}",
             fix=f"did you mean ragvault {meant}? To search for it: {search_for(rest)}",
         )
-
-
-def _is_common(word: str) -> bool:
-    """Whether a word begins many questions, and is no typing error: which, the, is."""
-    from ragvault.text.fold import STOP_WORDS  # only a word that is nearly a command needs it
-
-    return word.casefold() in STOP_WORDS
 
 
 def picker_vaults(args: Sequence[str]) -> list[str] | None:
@@ -134,34 +128,6 @@ def asked_for(args: Sequence[str]) -> str:
     text = " ".join(words)
     is_plain = text == text.lower() and all(map(str.isalpha, text.replace("'", "").split()))
     return instead_of(args) if name in TAKE_NAMES and is_plain else ""
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """The known name with the fewest typing errors; empty if all have too many."""
-    typed = word.lstrip("-").casefold()
-    found = []
-    for name in known:
-        plain = name.lstrip("-")
-        if len(plain) <= SHORT and plain[0] != typed[:1]:  # bread is not meant as read
-            continue
-        allowed = 1 if len(plain) <= SHORT else EDITS
-        if abs(len(plain) - len(typed)) <= allowed and (edits := _edits(typed, plain)) <= allowed:
-            found.append((edits, name))
-    return min(found)[1] if found else ""
-
-
-def _edits(word: str, other: str) -> int:
-    """Letters to add, drop, change or swap with their neighbour."""
-    last: list[int] = []
-    row = list(range(len(other) + 1))
-    for at, letter in enumerate(word, 1):
-        last, before, row = row, last, [at]
-        for to, wanted in enumerate(other, 1):
-            cost = min(last[to] + 1, row[-1] + 1, last[to - 1] + (letter != wanted))
-            if at > 1 and to > 1 and (letter, word[at - 2]) == (other[to - 2], wanted):
-                cost = min(cost, before[to - 2] + 1)
-            row.append(cost)
-    return row[-1]
 
 
 def volume_first(args: Sequence[str]) -> tuple[list[str], list[str]]:

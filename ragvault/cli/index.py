@@ -127,10 +127,7 @@ def _opened(vault: str | None, flags: Sequence[str]) -> Vault:
     try:
         return Vault.open(vault, flags=flags)
     except VaultNotFound as unknown:  # its fix may name --vault, which `index` does not have
-        meant = unknown.fix.startswith("did you mean")
-        raise VaultNotFound(
-            str(unknown), fix=unknown.fix if meant else "ragvault index FOLDER"
-        ) from None
+        raise VaultNotFound(str(unknown), fix="ragvault index FOLDER", near=unknown.near) from None
 
 
 def _indexed(vault: Vault, how: Mapping[str, Any], until: float, json: bool) -> Report:

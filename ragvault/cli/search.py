@@ -33,10 +33,11 @@ import typer
 from typer.core import TyperCommand
 
 from ragvault.cli import console, options
-from ragvault.cli.commands import OWN_OPTIONS, nearest, search_for
+from ragvault.cli.commands import OWN_OPTIONS, search_for
 from ragvault.cli.start import Caller, Reply, report_if_slow, this_caller, write_reply
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.text.printable import printable, wrapped
+from ragvault.text.spelling import misspelt
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -596,7 +597,7 @@ def _is_option(arg: str, takes_value: dict[str, bool]) -> bool:
     if arg.startswith("--"):
         name = arg.partition("=")[0]
         known = [each for each in (*takes_value, *OWN_OPTIONS) if each.startswith("--")]
-        if name not in takes_value and (meant := nearest(name, known)):
+        if name not in takes_value and (meant := misspelt(name, known)):
             raise UsageError(
                 f"there is no option {name}",
                 fix=f"did you mean {meant}? To search for it: {search_for([arg])}",

@@ -112,10 +112,9 @@ def _text(name: str) -> str:
 def _known(name: str) -> str:
     if name in names():
         return name
-    # Imported here: only a mistake needs it.
-    from difflib import get_close_matches
+    from ragvault.text.spelling import nearest  # only a mistake needs it
 
-    near = get_close_matches(name, names(), n=1)
+    near = nearest(name, names())
     meant = f"did you mean {near[0]}? " if near else ""
     raise ConfigError(
         f"search.profile = {toml.literal(name)}: there is no profile of that name",

@@ -162,17 +162,15 @@ def tables(root: type[Table] | None = None) -> dict[KeyPath, type[Table]]:
     return found
 
 
-def nearest(path: KeyPath, known: Iterable[KeyPath]) -> KeyPath | None:
+def _meant(path: KeyPath, known: Iterable[KeyPath]) -> KeyPath | None:
     """The known path that was probably meant: near in spelling, or right in another table."""
-    # Imported here: only a mistake needs it.
-    from difflib import get_close_matches
+    from ragvault.text.spelling import nearest  # only a mistake needs it
 
     dotted = {".".join(each): each for each in known}
     alike = [each for each in dotted.values() if each[-1:] == path[-1:]]
     if len(alike) == 1:
         return alike[0]
-    match = get_close_matches(".".join(path).lower(), dotted, n=1, cutoff=0.7)
-    return dotted[match[0]] if match else None
+    return next((dotted[near] for near in nearest(".".join(path), dotted, least=0.7)), None)
 
 
 def wanted(type_: Any) -> str:
@@ -276,7 +274,7 @@ def unknown(source: Source, path: KeyPath, value: Any) -> ConfigError:
         what, known = f"table [{toml.key(*path)}]", list(tables())[1:]
     else:
         what, known = f"setting {toml.key(*path)}", list(settings())
-    meant = nearest(path, known)
+    meant = _meant(path, known)
     return ConfigError(
         f"{source.place(path)}: there is no {what}",
         fix=f"did you mean {_spelt(source.kind, meant)}?" if meant else _choice(path[:-1]),

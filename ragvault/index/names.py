@@ -20,7 +20,7 @@ import numpy as np
 from ragvault.ports import NameKind, NameRow, NoteName
 from ragvault.text.fold import plain_name
 from ragvault.text.names import NameFolder, initials, name_forms, plain_words
-from ragvault.text.spelling import name_slips, near_words
+from ragvault.text.spelling import LONG_IN_NAME, near_words, slips
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -129,13 +129,13 @@ class NameIndex:
 
     def near(self, word: str) -> dict[str, tuple[str, int]]:
         """Keys of names that are spelt almost like a word, each with its word and the slips."""
-        allowed = name_slips(word)
+        allowed = slips(word, LONG_IN_NAME)
         if not allowed:
             return {}
         first = [each for letter in {word[0], word[1]} for each in self._begins(letter)]
         return {
-            self._forms[other]: (other, slips)
-            for other, slips in sorted(
+            self._forms[other]: (other, slipped)
+            for other, slipped in sorted(
                 near_words(word, first, allowed), key=lambda each: (-each[1], each[0])
             )
         }

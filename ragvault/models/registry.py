@@ -143,23 +143,15 @@ def find_model(name: str) -> tuple[Model, list[Build]]:
     short, _, wanted = name.partition("@")
     model = known_models().get(short)
     if model is None:
-        raise ModelUnknown(name, nearest=_nearest_name(short, known_models()))
+        from ragvault.text.spelling import nearest  # only a mistake needs it
+
+        raise ModelUnknown(name, near=nearest(short, known_models(), least=0.5))
     builds = model.builds()
     if wanted:
         builds = [build for build in builds if build.full_name == name]
     if not builds:
-        raise ModelUnknown(name, nearest=short)
+        raise ModelUnknown(name, near=[short])
     return model, builds
-
-
-def _nearest_name(name: str, known: Iterable[str]) -> str:
-    """The known name that the user probably meant, or an empty string."""
-    # Imported here: only a typo needs it.
-    from difflib import get_close_matches
-
-    spelt = {each.lower(): each for each in known}
-    match = get_close_matches(name.lower(), spelt, n=1, cutoff=0.5)
-    return spelt[match[0]] if match else ""
 
 
 def _fingerprint(parts: Iterable[str]) -> str:

@@ -49,6 +49,7 @@ from ragvault.plan import (
     Words,
 )
 from ragvault.query.dates import NUMBERS, DateRange, moment, read_date_range
+from ragvault.text.spelling import nearest
 
 DATE_FORMS = 'a date is 2024, 2024-03, 2024-03-01, today, yesterday, "last week" or "3 days ago"'
 DATE_QUOTES = 'put a date of several words in quotes: since:"last week", modified:"3 days ago"'
@@ -156,10 +157,7 @@ def _has(value: OperatorValue) -> Condition:
     for part in PARTS:
         if value.text.lower() == part:
             return Condition(HasPart(part))
-    # Imported here: only a mistake needs it.
-    from difflib import get_close_matches
-
-    meant = get_close_matches(value.text.lower(), PARTS, n=1, cutoff=0.6)
+    meant = nearest(value.text, PARTS)
     *most, last = (f"has:{part}" for part in PARTS)
     raise UsageError(
         f"unknown filter has:{shorten(value.text)}",

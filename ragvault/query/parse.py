@@ -16,7 +16,7 @@ A query has a limited length and depth, so that each can be answered in reasonab
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -35,6 +35,7 @@ from ragvault.query.operators import (
     unescape,
 )
 from ragvault.text.markup import match_wikilink
+from ragvault.text.spelling import misspelt
 
 MAX_LENGTH = 10_000  # characters: a page of text, and more than anybody types
 MAX_DEPTH = 40  # of parentheses: nobody nests deeper, and the stack is limited
@@ -219,7 +220,7 @@ class Lexer:
             return
         if (known := FOREIGN.get(name.lower())) is not None:
             self.warnings.append(f"{name}: was searched as text; {known}")
-        elif len(name) > 2 and (meant := _nearest_name(name, OPERATORS)):
+        elif len(name) > 2 and (meant := misspelt(name, OPERATORS, long=7)):
             self.warnings.append(f"{name}: was searched as text; did you mean {meant}:?")
         elif (value := _unknown_value(name, self.query[value_at:])) is not None:
             self._unknown.setdefault(name, value)
@@ -299,14 +300,6 @@ def _unknown_operators(values: dict[str, str]) -> str:
     are = "is not an operator and was" if len(names) == 1 else "are not operators and were"
     fix = f"for a property, write [{shorten(name)}:{shorten(value)}]"
     return f"{', '.join(names[:WARNED_NAMES])}{more} {are} searched as text; {fix}"
-
-
-def _nearest_name(name: str, known: Iterable[str]) -> str:
-    """The known name with one typing error (two in a long name); empty if there is none."""
-    from ragvault.text.spelling import near_words
-
-    alike = near_words(name.lower(), list(known), 1 if len(name) < 7 else 2)
-    return min(alike, key=lambda each: (each[1], each[0]), default=("", 0))[0]
 
 
 # --- The tree ---

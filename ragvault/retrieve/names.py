@@ -39,6 +39,7 @@ from ragvault.plan import QueryPlan
 from ragvault.ports import Corpus, NameLookup, NoteName
 from ragvault.text.fold import STOP_WORDS, plain_name
 from ragvault.text.names import NameFolder, joined, plain_words, typed_name, without_frame
+from ragvault.text.spelling import SURE
 
 MAX_LENGTH = 300  # characters: no name is longer
 MAX_WORDS = 24  # of a query that may name something
@@ -51,7 +52,6 @@ RARITY_OF_STOP_WORDS = 0.03
 OTHER_ORDER = 0.95  # what a name is worth if the query has other words or another order
 HEADING = 0.5  # what a heading is worth
 INITIALS = 0.9  # what a name is worth by its initials
-SLIPS = (1.0, 0.9, 0.8)  # what a corrected word is worth, by its slips
 # A word that is in the vault is corrected only to one that is in so many times more passages.
 COMMONER = 5
 WORD = re.compile(r"\w+")
@@ -170,7 +170,7 @@ def _matches(word: str, names: NameLookup, rarity: Rarity) -> dict[str, float]:
     known = rarity.share(word)
     for key, (other, slips) in names.near(word).items() if word not in STOP_WORDS else ():
         if key not in found and (not known or rarity.share(other) >= COMMONER * known):
-            found[key] = SLIPS[slips]
+            found[key] = SURE[slips]
     return found
 
 

@@ -164,9 +164,7 @@ def find_vault(where: str | Path | None, data: Path, here: Path) -> Path:
         return path
     if is_there:
         raise VaultNotFound(f"{where} is a file", fix="name the folder that holds your notes")
-    raise VaultNotFound(
-        f"no folder and no vault is called {where}", fix=_suggestion(vaults, str(where))
-    )
+    raise _not_found(f"no folder and no vault is called {where}", vaults, str(where))
 
 
 def known_vault(where: str, data: Path, here: Path) -> KnownVault:
@@ -174,7 +172,7 @@ def known_vault(where: str, data: Path, here: Path) -> KnownVault:
     vaults = known_vaults(data)
     if found := _known(vaults, (here / _expanded(where)).resolve(), where):
         return found
-    raise VaultNotFound(f"no vault is called {where}", fix=_suggestion(vaults, where))
+    raise _not_found(f"no vault is called {where}", vaults, where)
 
 
 def _known(vaults: Sequence[KnownVault], path: Path, name: str) -> KnownVault | None:
@@ -234,11 +232,10 @@ def _expanded(where: str | Path) -> str:
     return os.path.expanduser(where)  # noqa: PTH111
 
 
-def _suggestion(vaults: Sequence[KnownVault], name: str) -> str:
-    """The vault that was probably meant, or the known ones."""
-    from difflib import get_close_matches  # only a mistake needs it
+def _not_found(message: str, vaults: Sequence[KnownVault], name: str) -> VaultNotFound:
+    """The error with the vault that was probably meant, or the known ones."""
+    from ragvault.text.spelling import nearest  # only a mistake needs it
 
-    names = {vault.name.casefold(): vault.name for vault in vaults}
-    if near := get_close_matches(name.casefold(), names, n=1):
-        return f"did you mean {names[near[0]]}?"
-    return f"use one of: {', '.join(names.values())}" if names else ADD_A_VAULT
+    names = [vault.name for vault in vaults]
+    fix = f"use one of: {', '.join(names)}" if names else ADD_A_VAULT
+    return VaultNotFound(message, fix=fix, near=next(iter(nearest(name, names)), ""))

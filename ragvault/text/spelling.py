@@ -1,4 +1,8 @@
-"""Spelling: the words of a vault that are spelt almost like a word of the query.
+"""Spelling: what was probably meant.
+
+    near        the words of a vault that are spelt almost like a word of the query
+    nearest     "did you mean": the names most like what was typed
+    misspelt    the name that a word is, but for a typing error
 
 Near is one slip for words of four to seven letters and two for longer ones, where a slip is a
 letter missing, added, changed or swapped with its neighbour. Digits and words of three letters
@@ -16,11 +20,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from string import ascii_lowercase
 
-from ragvault.text.fold import STOP_WORDS, fold
+from ragvault.text.fold import STOP_WORDS, fold, fold_case
 
 SHORTEST = 4
 LONG = 8  # from here on two slips are allowed
-LONG_IN_NAME = 6  # the same for a word of a name
+LONG_IN_NAME = 6  # the same for a word of a note's name
 # The nearest word is a slip itself if a word in so many times more passages is one slip from it.
 COMMONER = 10
 SURE = (1.0, 0.9, 0.8)  # how sure a correction is, by its slips
@@ -46,17 +50,8 @@ def foreign_words() -> frozenset[str]:
     return frozenset(found | set(_MORE.split())) - STOP_WORDS
 
 
-def slips(word: str, most: int) -> int:
-    """How many slips are forgiven in a word."""
-    return min(most, _slips(word, LONG))
-
-
-def name_slips(word: str) -> int:
-    """How many slips are forgiven in a word that is compared with names."""
-    return _slips(word, LONG_IN_NAME)
-
-
-def _slips(word: str, long: int) -> int:
+def slips(word: str, long: int = LONG) -> int:
+    """How many slips are forgiven in a word; two from so many letters on."""
     if len(word) < SHORTEST or not word.isalpha() or word in foreign_words():
         return 0
     return 2 if len(word) >= long else 1
@@ -82,7 +77,7 @@ def near(
     begin with the second (a letter too many, or two swapped); then those of which the first letter
     was left out. Another first letter is not tried.
     """
-    allowed = slips(word, most)
+    allowed = min(most, slips(word))
     found: dict[str, int] = {}
     counts: dict[str, int] = {}
     left_out = [letter + word[:2] for letter in ascii_lowercase]
@@ -97,11 +92,9 @@ def near(
     living = _telling(word, living)
     if fits is not None:
         living = [each for each in living if fits(each)] or living
-    nearest = _nearest(
-        [[w for w in living if found[w] == n] for n in range(1, allowed + 1)], counts
-    )
-    stems = list(dict.fromkeys(map(stem, nearest)))[:limit]
-    return tuple((each, found[each]) for each in nearest if stem(each) in stems)
+    best = _fewest([[w for w in living if found[w] == n] for n in range(1, allowed + 1)], counts)
+    stems = list(dict.fromkeys(map(stem, best)))[:limit]
+    return tuple((each, found[each]) for each in best if stem(each) in stems)
 
 
 def _telling(word: str, others: list[str]) -> list[str]:
@@ -110,7 +103,7 @@ def _telling(word: str, others: list[str]) -> list[str]:
     return swapped or [w for w in others if w not in STOP_WORDS] or others
 
 
-def _nearest(groups: Iterable[Sequence[str]], counts: Mapping[str, int]) -> Sequence[str]:
+def _fewest(groups: Iterable[Sequence[str]], counts: Mapping[str, int]) -> Sequence[str]:
     """The words with the fewest slips, unless the best of them is a slip of a commoner one."""
     best: Sequence[str] = ()
     for group in filter(None, groups):
@@ -127,3 +120,42 @@ def near_words(word: str, others: Sequence[str], allowed: int) -> list[tuple[str
 
     found = extract(word, others, scorer=OSA.distance, score_cutoff=allowed, limit=None)
     return [(other, int(slipped)) for other, slipped, _ in found]
+
+
+# --- Did you mean ---
+
+
+def nearest(typed: str, known: Iterable[str], count: int = 1, least: float = 0.6) -> list[str]:
+    """The known names most like what was typed, best first; case does not matter.
+
+    `least` is the share of letters that both have in the same order.
+    """
+    from rapidfuzz.distance import Indel  # imported for a mistake only
+    from rapidfuzz.process import extract
+
+    found = extract(
+        typed,
+        list(known),
+        scorer=Indel.normalized_similarity,
+        processor=fold_case,
+        score_cutoff=least,
+        limit=count,
+    )
+    return [name for name, *_ in found]
+
+
+def misspelt(word: str, known: Iterable[str], long: int = SHORTEST + 1) -> str:
+    """The known name that a word is but for one slip, in a `long` name two; empty if there is none.
+
+    Leading dashes say nothing. A short name has the same first letter: bread is not meant as read.
+    """
+    typed = word.lstrip("-").casefold()
+    alike: list[tuple[int, str]] = []
+    for name in known:
+        plain = name.lstrip("-")
+        allowed = 1 if len(plain) < long else 2
+        if len(plain) <= SHORTEST and plain[0] != typed[:1]:
+            continue
+        if len(set(plain) ^ set(typed)) <= 2 * allowed:  # seldom: else rapidfuzz is not imported
+            alike += [(slipped, name) for _, slipped in near_words(typed, [plain], allowed)]
+    return min(alike, default=(0, ""))[1]

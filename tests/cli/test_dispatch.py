@@ -16,11 +16,11 @@ from ragvault.cli.commands import (
     asked_for,
     check_command,
     instead_of,
-    nearest,
     with_command,
 )
 from ragvault.cli.start import _search_first
 from ragvault.errors import UsageError
+from ragvault.text.spelling import misspelt
 
 __all__ = ["indexed_sample", "sample"]
 
@@ -130,4 +130,4 @@ def test_ordinary_short_words_are_searched(word):
     [("serch", "search"), ("idnex", "index"), ("lsit", "list"), ("evl", "eval"), ("xyzzy", "")],
 )
 def test_the_nearest_command(word, name):
-    assert nearest(word, COMMANDS) == name
+    assert misspelt(word, COMMANDS) == name

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ragvault.config.settings import Boosts
 from ragvault.plan import Or, Phrase, Words
-from ragvault.text.spelling import name_slips, near, near_words
+from ragvault.text.spelling import LONG_IN_NAME, near, near_words, slips
 from tests.keyword_kit import ENGINES, Shelf, note, passage
 
 
@@ -140,7 +140,7 @@ def test_common_words_of_other_languages_are_never_corrected(language):
         ]
         begins = lambda start, others=others: [o for o in others if o.startswith(start)]  # noqa: E731
         assert near(word, begins, lambda _: 1, most=2, limit=3) == (), word
-        assert name_slips(word) == 0
+        assert slips(word, LONG_IN_NAME) == 0
 
 
 def test_a_question_in_another_language_than_the_notes_is_not_corrected(shelf):

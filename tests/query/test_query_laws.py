@@ -15,7 +15,6 @@ from ragvault.plan import leaves
 from ragvault.query.operators import OPERATORS
 from ragvault.query.restate import filter_json
 from ragvault.query.understand import understand
-from ragvault.text.spelling import near_words
 
 NOW = datetime(2024, 3, 13, 15, 0, tzinfo=timezone.utc)
 SIGNS = ["(", ")", '"', "-", "[", "]", ":", " OR ", " AND ", " ", "`", "[[", "]]", "..", ">", "*"]
@@ -105,19 +104,6 @@ def test_odd_queries_are_answered(query):
 
     assert plan is not None
     assert plan.text == query.strip()
-
-
-words = st.text("abc", max_size=5)
-
-
-@given(words, words, words)
-def test_edit_distance_is_a_distance(a, b, c):
-    def edit_distance(word, other):
-        return dict(near_words(word, [other], 9))[other]
-
-    assert edit_distance(a, b) == edit_distance(b, a)
-    assert (edit_distance(a, b) == 0) == (a == b)
-    assert edit_distance(a, b) <= max(len(a), len(b))
 
 
 @pytest.mark.parametrize(
