@@ -435,6 +435,10 @@ class NameLookup(Protocol):
         """The languages of the vault, the first of them for stems."""
         ...
 
+    def key(self, word: str) -> str:
+        """The key that a word of a name has."""
+        ...
+
     def keys(self, word: str) -> Mapping[str, float]:
         """The keys of names that a word matches, and how well: 1 is the same word."""
         ...
@@ -447,12 +451,8 @@ class NameLookup(Protocol):
         """Names that have one of these keys: first those that have most of them and little else."""
         ...
 
-    def called(self, name: str) -> Sequence[NoteName]:
-        """Names without any word, such as `???`, that are this one but for case and spaces."""
-        ...
-
-    def files(self, name: str) -> Sequence[int]:
-        """Notes by the whole name or the path of their file: `Kyoto.md`, `Places/Kyoto`."""
+    def maybe_called(self, name: str, limit: int) -> Sequence[NameRow]:
+        """Some notes, among them all of this name: by its words, its signs, or its file."""
         ...
 
 

@@ -395,13 +395,13 @@ class Vault:
             return self._place(catalogue, named)
 
     def _place(self, catalogue: Catalogue, named: str) -> NotePlace:
-        from ragvault.answer.note_lookup import find_note, heading_of, line_of
+        from ragvault.answer.note_lookup import find_place
         from ragvault.answer.results import NotePlace
         from ragvault.text.fold import plain_name
 
-        path = find_note(self.root, catalogue, named)
+        path, typed = find_place(self.root, catalogue.names(), named)
         file = self.root / catalogue.stored(path).file.disk
-        heading, line = plain_name(heading_of(named)), line_of(named)
+        heading, line = plain_name(typed.last_heading), typed.first_line
         headings = catalogue.note(path).headings if heading and not line else ()
         under = [each.line for each in headings if plain_name(each.text) == heading]
         return NotePlace(self.name, self.root, path, file, line or (under or [1])[0])
@@ -580,12 +580,11 @@ def vault_with(note: str, where: str | None = None) -> Vault:
     for vault in vaults:
         if isinstance(miss := vault.miss(note, why=True), NoteLeftOut):
             raise miss
-    fixes = [miss.fix for miss in misses.values() if miss]
-    near = next((fix for fix in fixes if fix.startswith("did you mean")), "")
     raise NoSuchNote(
         note,
+        next((miss.near for miss in misses.values() if miss and miss.near), ()),
         message=f"no note called “{note}” in {names}",
-        fix=near or "ragvault list notes --vault NAME",
+        fix="ragvault list notes --vault NAME",
     )
 
 

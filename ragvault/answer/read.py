@@ -16,23 +16,17 @@ spelled, leads out of the vault or to an ignored file. Loads no model.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from math import ceil
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
-from unicodedata import normalize
 
 from ragvault.answer.json_output import Encodable
-from ragvault.answer.note_lookup import (
-    NoSuchNote,
-    find_note,
-    listed,
-    nearest_notes,
-    search_instead,
-)
+from ragvault.answer.note_lookup import NoSuchNote, find_place, no_such_note, of_file
 from ragvault.config.settings import Config
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.store.catalogue import Catalogue
@@ -44,7 +38,6 @@ FAR = 0.4  # similarity of names: an agent can choose from a poor list, and not 
 MAX_HEADINGS = 30  # that an error lists
 PATIENCE = 30.0  # seconds: several times the CPU time that parsing may take, for a busy machine
 _LINES = re.compile(r"(?P<first>\d{1,9})(?P<to>-(?P<last>\d{1,9})?)?")
-_PLACE = re.compile(r"(?P<note>.+?):(?P<lines>\d{1,9}(?:-\d{0,9})?)", re.S)
 
 
 class NoteUnreadable(RagvaultError):
@@ -102,12 +95,12 @@ def read(
             raise UsageError(
                 f"no name has {len(value):,} characters", fix="give the name or path of a note"
             )
-    file, place = _find(root, catalogue, config, named)
-    part = _Place(heading or place.heading, lines or place.lines)
-    if part.heading and part.lines:
+    file, named_heading, named_lines = _find(root, catalogue, config, named)
+    heading, lines = heading or named_heading, lines or named_lines
+    if heading and lines:
         raise UsageError("a heading and lines were given", fix="leave one of them out")
     note = _parsed(root, file, config)
-    span = _part(note, part)
+    span = _part(note, heading, lines)
     at = Lines(note.text)
     fits = partial(_fits, note.text, at, budget, config.budget.chars_per_token, numbered)
     shown = span if fits(span) else _cut(note, span, fits)
@@ -133,63 +126,19 @@ def read(
 # --- Which note ---
 
 
-class _Place(NamedTuple):
-    """A part of a note as it was asked for; at most one of the two is given."""
+def _find(root: Path, catalogue: Catalogue, config: Config, named: str) -> tuple[File, str, str]:
+    """The file that is meant, with the heading and the lines that its name has.
 
-    heading: str | None = None
-    lines: str | None = None
-
-
-def _find(root: Path, catalogue: Catalogue, config: Config, named: str) -> tuple[File, _Place]:
-    """The file that is meant. A note that is not indexed yet is found by a walk."""
+    A note that is not indexed yet is found by a walk.
+    """
     with suppress(NoSuchNote):
-        path, place = _named(named, partial(find_note, root, catalogue), catalogue.files())
-        return catalogue.stored(path).file, place
+        path, typed = find_place(root, catalogue.names(), named)
+        return catalogue.stored(path).file, typed.heading, typed.lines
     files = _walked(root, config)
     with suppress(NoSuchNote):
-        path, place = _named(named, partial(_new_note, files), files)
-        return files[path], place
-    notes = catalogue.heads()
-    near = nearest_notes(notes, named, 3, FAR)
-    fix = f"did you mean {_listed(near)}?" if near else search_instead(named)
-    raise NoSuchNote(named, fix=fix)
-
-
-def _named(named: str, find: Callable[[str], str], known: Collection[str]) -> tuple[str, _Place]:
-    """The note, and the part that its name has. Raises UsageError if there is none, or several."""
-    if named in known:  # a file name may contain # and :
-        return named, _Place()
-    for name, place in _with_part(named):
-        with suppress(NoSuchNote):
-            return find(name), place
-    return find(named), _Place()
-
-
-def _with_part(named: str) -> Iterator[tuple[str, _Place]]:
-    """A name without its heading or its lines, and the part they mean."""
-    name = named.strip()
-    if name.startswith("[[") and name.endswith("]]"):
-        name = name[2:-2].partition("|")[0]
-    note, _, heading = name.partition("#")
-    if note and heading:
-        yield note, _Place(heading=heading)
-    if found := _PLACE.fullmatch(name):
-        yield found["note"], _Place(lines=found["lines"])
-
-
-def _new_note(files: Mapping[str, File], named: str) -> str:
-    """A note by its path or its file name. Raises UsageError."""
-    name = normalize("NFC", named)
-    same = [path for path in files if name in (path, *_short_names(path))]
-    if not same:
-        raise NoSuchNote(named)
-    if len(same) > 1 and name not in same:
-        raise UsageError(f"{named} could be {listed(same)}", fix="give the path of one of them")
-    return name if name in same else same[0]
-
-
-def _short_names(path: str) -> tuple[str, str]:
-    return PurePosixPath(path).name, PurePosixPath(path).stem
+        path, typed = find_place(root, list(map(of_file, count(), files)), named)
+        return files[path], typed.heading, typed.lines
+    raise no_such_note(catalogue.names(), named, named, 3, FAR)
 
 
 def _walked(root: Path, config: Config) -> dict[str, File]:
@@ -199,10 +148,6 @@ def _walked(root: Path, config: Config) -> dict[str, File]:
         return {file.path: file for file in walk(root, config.walk).files}
     except RagvaultError:  # the vault is not there: the index is all that is known
         return {}
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 # --- Its text ---
@@ -246,12 +191,12 @@ def read_and_parse(root: Path, file: File, config: Config) -> Note | Skipped:
 # --- Which part ---
 
 
-def _part(note: Note, place: _Place) -> _Part:
-    if place.lines:
-        return _of_lines(note, place.lines)
-    if not place.heading:
+def _part(note: Note, heading: str, lines: str) -> _Part:
+    if lines:
+        return _of_lines(note, lines)
+    if not heading:
         return _Part(0, len(note.text))
-    wanted = place.heading.strip()
+    wanted = heading.strip()
     block = wanted.removeprefix("#")
     return _of_block(note, block) if block.startswith("^") else _of_heading(note, wanted)
 

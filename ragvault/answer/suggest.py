@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from ragvault.answer.contents import Counted, properties, property_values, tags
 from ragvault.plan import LinkedBy, LinksTo, MatchesWords, Phrase, Property, QueryPlan, Tagged
 from ragvault.plan import leaves as leaves_of
 from ragvault.text.fold import fold_case
+from ragvault.text.names import nearest_notes, notes_called
 from ragvault.text.spelling import nearest
 from ragvault.types import Head
 
@@ -87,14 +87,9 @@ def _property(leaf: Property, notes: Sequence[Head]) -> Iterator[Unmet]:
 
 
 def _note(name: str, notes: Sequence[Head]) -> Iterator[Unmet]:
-    names = {
-        each: Counted(each, 0)
-        for note in notes
-        for each in (PurePosixPath(note.path).stem, note.title, *note.aliases)
-    }
-    paths = {fold_case(note.path) for note in notes}
-    if not _is_there(name, names.values()) and not any(fold_case(name) in path for path in paths):
-        yield Unmet(f"No note called “{name}”.", _nearest(name, list(names.values())))
+    if not notes_called(notes, [name]):
+        near = tuple(Counted(each, 0) for each in nearest_notes(notes, name).values())
+        yield Unmet(f"No note called “{name}”.", near)
 
 
 def _is_there(name: str, known: Iterable[Counted]) -> bool:

@@ -142,7 +142,7 @@ class Tools:
             raise UsageError(f"several vaults have a note “{note}”", fix=f"name one: {where}")
         if not found:
             told = [each for each in misses if isinstance(each, NoteLeftOut)]
-            raise max(told or misses, key=lambda missing: missing.fix.count(".md"))
+            raise max(told or misses, key=lambda missing: len(missing.near))
         return found[0][1]
 
     # --- Search ---

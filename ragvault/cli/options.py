@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from unicodedata import category
 
 import typer
 
 from ragvault.cli import console
-
-if TYPE_CHECKING:
-    from ragvault.types import Head
 
 
 def _quiet(wanted: bool) -> bool:
@@ -51,19 +47,16 @@ def vault_names(incomplete: str) -> list[str]:
 def note_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """Completion: paths, file names, titles and aliases of notes that begin with the text."""
     from ragvault.errors import RagvaultError
+    from ragvault.text.names import names_of
     from ragvault.vault import Vault
 
     with suppress(RagvaultError, OSError):
         with Vault.open(ctx.params.get("vault")).catalogue() as catalogue:
-            notes = catalogue.heads()
-        paths = _offered(sorted(note.path for note in notes), incomplete)
-        return paths or _offered(sorted(set(_names_of(notes))), incomplete)
+            notes = catalogue.names()
+        paths = _offered((note.path for note in notes), incomplete)
+        names = {name for note in notes for name in names_of(note)}
+        return paths or _offered(sorted(names), incomplete)
     return []
-
-
-def _names_of(notes: Iterable[Head]) -> Iterator[str]:
-    for note in notes:
-        yield from (PurePosixPath(note.path).stem, note.title, *note.aliases)
 
 
 def profile_names(incomplete: str) -> list[str]:

@@ -97,22 +97,31 @@ class NameIndex:
             self._arrays[key] = np.unique(np.array(self._postings[key], np.int64))
         return self._arrays[key]
 
-    def called(self, name: str) -> list[NoteName]:
-        return self._wordless.get(plain_name(name), [])
-
-    def files(self, name: str) -> list[int]:
-        return self._files.get(plain_name(name), [])
+    def maybe_called(self, name: str, limit: int) -> list[NameRow]:
+        words = plain_words(name)
+        keys = {key: 1.0 for word in words for key in self.keys(word)}
+        some = self.like(keys, limit) if words else self._wordless.get(plain_name(name), [])
+        rows = {each.note: self._rows[each.note] for each in some}
+        if {".", "/"} & {*name}:
+            rows |= {row.id: row for row in self._files.get(_file_of(name), ())}
+        return list(rows.values())
 
     @cached_property
-    def _files(self) -> Mapping[str, list[int]]:
-        found: defaultdict[str, list[int]] = defaultdict(list)
+    def _rows(self) -> Mapping[int, NameRow]:
+        return {row.id: row for row in self.rows}
+
+    @cached_property
+    def _files(self) -> Mapping[str, list[NameRow]]:
+        """The notes by the names of their files, with the suffix and without."""
+        found: defaultdict[str, list[NameRow]] = defaultdict(list)
         for row in self.rows:
-            places = {row.path, row.path.rpartition("/")[2]}
-            if "/" in row.path:  # without one it is a name like any other
-                places.add(row.path.rpartition(".")[0])
-            for place in set(map(plain_name, places)):
-                found[place].append(row.id)
+            file = _file_of(row.path)
+            for name in {file, file.rpartition(".")[0]}:
+                found[name].append(row)
         return found
+
+    def key(self, word: str) -> str:
+        return self.folder.keys(word).own
 
     def keys(self, word: str) -> dict[str, float]:
         """The keys of names that a word matches, and how well: 1 is the same word."""
@@ -144,6 +153,10 @@ class NameIndex:
         words = self._sorted_words
         end = letters[:-1] + chr(ord(letters[-1]) + 1)
         return words[bisect_left(words, letters) : bisect_left(words, end)]
+
+
+def _file_of(path: str) -> str:
+    return plain_name(path).rpartition("/")[2]
 
 
 def _names_of(

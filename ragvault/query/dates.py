@@ -134,7 +134,8 @@ def _near_day(match: re.Match[str], now: datetime) -> DateRange:
 
 def _weekday(match: re.Match[str], now: datetime) -> DateRange:
     """The latest one, today included; with "last", the latest before today."""
-    back = (now.weekday() - _weekday_number(match[2])) % 7
+    wanted = next(at for at, name in enumerate(WEEKDAYS) if name.startswith(match[2]))
+    back = (now.weekday() - wanted) % 7
     return _day(now - timedelta(days=back or (7 if match[1] else 0)))
 
 
@@ -158,10 +159,6 @@ def _month_and_day(match: re.Match[str], now: datetime) -> DateRange:
     raise ValueError(day)
 
 
-def _weekday_number(prefix: str) -> int:
-    return next(i for i, name in enumerate(WEEKDAYS) if name.startswith(prefix))
-
-
 def _this_or_last(match: re.Match[str], now: datetime) -> DateRange:
     back, unit = ("this", "last").index(match[1]), match[2]
     if unit == "day":
@@ -183,11 +180,8 @@ def _ago(match: re.Match[str], now: datetime) -> DateRange:
 
 def _past(match: re.Match[str], now: datetime) -> DateRange:
     """From that long ago to the end of today."""
-    return DateRange(_back(now, int(match[1] or 1), match[2]), _day(now).last)
-
-
-def _short(match: re.Match[str], now: datetime) -> DateRange:
-    return DateRange(_back(now, int(match[1]), UNITS[match[2]]), _day(now).last)
+    unit = UNITS.get(match[2], match[2])
+    return DateRange(_back(now, int(match[1] or 1), unit), _day(now).last)
 
 
 def _back(now: datetime, count: int, unit: str) -> datetime:
@@ -223,6 +217,6 @@ _FORMS: tuple[tuple[re.Pattern[str], _Make], ...] = tuple(
         (r"(this|last) (day|week|month|quarter|year)", _this_or_last),
         (rf"(\d{{1,6}}) {_UNIT} ago", _ago),
         (rf"(?:past|last) (?:(\d{{1,6}}) )?{_UNIT}", _past),
-        (r"(\d{1,6})([hdwmy])", _short),
+        (r"(\d{1,6})([hdwmy])", _past),
     )
 )

@@ -49,6 +49,7 @@ from ragvault.plan import (
     Words,
 )
 from ragvault.query.dates import NUMBERS, DateRange, moment, read_date_range
+from ragvault.text.names import link_parts
 from ragvault.text.spelling import nearest
 
 DATE_FORMS = 'a date is 2024, 2024-03, 2024-03-01, today, yesterday, "last week" or "3 days ago"'
@@ -154,9 +155,8 @@ def _lang(value: OperatorValue) -> Condition:
 
 
 def _has(value: OperatorValue) -> Condition:
-    for part in PARTS:
-        if value.text.lower() == part:
-            return Condition(HasPart(part))
+    if part := next((each for each in PARTS if each == value.text.lower()), None):
+        return Condition(HasPart(part))
     meant = nearest(value.text, PARTS)
     *most, last = (f"has:{part}" for part in PARTS)
     raise UsageError(
@@ -166,27 +166,22 @@ def _has(value: OperatorValue) -> Condition:
 
 
 def _linkto(value: OperatorValue) -> Condition:
-    note, *anchor = _note_and_headings(value)
-    return Condition(LinksTo(note, tuple(anchor)))
+    note, heading = _note(value)
+    anchor = (part.strip() for part in re.split("#+", heading))
+    return Condition(LinksTo(note, tuple(filter(None, anchor))))
 
 
 def _linkedby(value: OperatorValue) -> Condition:
-    return Condition(LinkedBy(_note_and_headings(value)[0]))
+    return Condition(LinkedBy(_note(value)[0]))
 
 
-def _note_and_headings(value: OperatorValue) -> list[str]:
-    """The name of a note and the headings after it, also as in a link: [[Note#H|label]]."""
-    inside = re.sub(r"^!?\[\[|\]\]$", "", value.text)
-    if inside != value.text:
-        parts = re.split("#+", inside.partition("|")[0])
-    else:  # a title may contain the sign: C#, Issue #5
-        parts = re.split(r"(?<=[^\s#])#(?=[^\s#])", inside)
-    note, *anchor = (part.strip() for part in parts)
+def _note(value: OperatorValue) -> tuple[str, str]:
+    note, heading = link_parts(value.text)
     if not note:
         raise UsageError(
             f"“{shorten(value.text)}” does not name a note", fix='for example: link:"My note"'
         )
-    return [note, *filter(None, anchor)]
+    return note, heading
 
 
 def _content(value: OperatorValue) -> Condition:
@@ -221,8 +216,16 @@ def _dated(field: DateField, value: OperatorValue) -> Condition:
     sign, text = (match[1] or "", match[2]) if match else ("", value.text)
     if ".." in text and not sign:
         return _between(field, text, value.now)
-    found = _date_range(text, value.now)
-    first, last = moment(found.first, value.now), moment(found.last, value.now)
+    return _compared(field, sign, text, value.now)
+
+
+def _bounded(sign: str, value: OperatorValue) -> Condition:
+    return _compared("date", sign, value.text, value.now)
+
+
+def _compared(field: DateField, sign: str, text: str, now: datetime) -> Condition:
+    found = _date_range(text, now)
+    first, last = moment(found.first, now), moment(found.last, now)
     since = {"": first, "=": first, ">=": first, ">": last}.get(sign)
     until = {"": last, "=": last, "<": first, "<=": last}.get(sign)
     return Condition(Dated(field, since, until))
@@ -241,16 +244,6 @@ def _between(field: DateField, text: str, now: datetime) -> Condition:
         )
     since = moment(first.first, now) if first else None
     return Condition(Dated(field, since, moment(last.last, now) if last else None))
-
-
-def _since(value: OperatorValue) -> Condition:
-    found = _date_range(value.text, value.now)
-    return Condition(Dated("date", moment(found.first, value.now)))
-
-
-def _before(value: OperatorValue) -> Condition:
-    found = _date_range(value.text, value.now)
-    return Condition(Dated("date", None, moment(found.first, value.now)))
 
 
 def _date_range(text: str, now: datetime) -> DateRange:
@@ -281,8 +274,8 @@ OPERATORS: Mapping[str, Operator] = {
     "created": Operator(partial(_dated, "created"), "created:2024-03"),
     "modified": Operator(partial(_dated, "modified"), 'modified:"last week"'),
     "date": Operator(partial(_dated, "date"), "date:2024-01..2024-03"),
-    "since": Operator(_since, "since:2024-03-01"),
-    "before": Operator(_before, "before:yesterday"),
+    "since": Operator(partial(_bounded, ">="), "since:2024-03-01"),
+    "before": Operator(partial(_bounded, "<"), "before:yesterday"),
     "content": Operator(_content, "content:flour"),
     "code": Operator(_code, "code:getUserById"),
     "task": Operator(partial(_task, "any"), "task:call"),

@@ -22,7 +22,7 @@ from datetime import datetime
 from typing import Literal
 
 from ragvault.errors import UsageError
-from ragvault.plan import And, Not, Or
+from ragvault.plan import And, Not, Or, Phrase, Words
 from ragvault.query.operators import (
     FOREIGN,
     OPERATORS,
@@ -306,22 +306,20 @@ def _unknown_operators(values: dict[str, str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class TypedWord:
-    """One word of free text. `raw` keeps the backticks or brackets that `text` is without."""
+class TypedText:
+    """A word, or a phrase in quotes. `raw` keeps backticks and brackets that `text` is without."""
 
     text: str
     raw: str
+    quoted: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class TypedPhrase:
-    """A phrase in quotes."""
-
-    text: str
+    @property
+    def query(self) -> Words | Phrase:
+        return Phrase(self.text) if self.quoted else Words(self.text)
 
 
 # And are parts side by side, Or parts with OR between them, Not a part behind a minus.
-Node = TypedWord | TypedPhrase | Condition | VaultName | And["Node"] | Or["Node"] | Not["Node"]
+Node = TypedText | Condition | VaultName | And["Node"] | Or["Node"] | Not["Node"]
 
 
 def parse_query(query: str, now: datetime) -> tuple[Node, list[str]]:
@@ -357,7 +355,7 @@ class _Parser:
 
     def _query(self) -> Node:
         parts = [self._part()]
-        while self._next() is not None and self._is("or"):
+        while (token := self._next()) is not None and token.kind == "or":
             self._at += 1
             parts.append(self._part())
         return parts[0] if len(parts) == 1 else Or(tuple(parts))
@@ -393,11 +391,12 @@ class _Parser:
             return self._named(token)
         if self._operator:
             return self._built(self._operator, token.text or "", token.kind == "phrase")
+        text = token.text or ""
         if token.kind == "phrase":
-            return TypedPhrase(token.text or "")
+            return TypedText(text, text, quoted=True)
         if token.raw == "NOT":
             self._warn_not()
-        return TypedWord(token.text or "", token.raw)
+        return TypedText(text, token.raw)
 
     def _warn_not(self) -> None:
         """Warn about NOT before something, unless both are in capitals: NOT NULL."""
@@ -411,7 +410,7 @@ class _Parser:
 
     def _negated(self) -> Node:
         if (token := self._next()) is None or token.kind == "close":
-            return TypedWord("-", "-")
+            return TypedText("-", "-")
         self._go_deeper()
         part = self._item()
         self._depth -= 1
@@ -457,10 +456,6 @@ class _Parser:
 
     def _next(self) -> Token | None:
         return self._tokens[self._at] if self._at < len(self._tokens) else None
-
-    def _is(self, kind: str) -> bool:
-        token = self._next()
-        return token is not None and token.kind == kind
 
 
 def _in_capitals(token: Token) -> bool:

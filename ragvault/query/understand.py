@@ -56,7 +56,7 @@ from ragvault.plan import (
     leaves,
 )
 from ragvault.query.operators import Condition, VaultName, shorten
-from ragvault.query.parse import Node, TypedPhrase, TypedWord, check_length, parse_query
+from ragvault.query.parse import Node, TypedText, check_length, parse_query
 from ragvault.query.restate import plan_sentence
 from ragvault.text.markup import WIKILINK
 from ragvault.text.printable import valid_unicode
@@ -138,8 +138,10 @@ def understand(
     parts = _QueryParts(tree, phrases_required=settings.phrases == "must")
     _check(parts, hypothesis)
     plan = _plan(query, parts, settings, hypothesis or "")
-    all_warnings = (*warnings, *parts.warnings, *_without_words(plan))
-    return replace(plan, parse=plan_sentence(plan), warnings=tuple(dict.fromkeys(all_warnings)))
+    warnings += parts.warnings
+    if plan.text and not _has_words(plan.text):
+        warnings.append("the query contains no word, so only vectors can find something")
+    return replace(plan, parse=plan_sentence(plan), warnings=tuple(dict.fromkeys(warnings)))
 
 
 def _plan(query: str, parts: _QueryParts, settings: Query, hypothesis: str) -> QueryPlan:
@@ -179,12 +181,6 @@ def _check(parts: _QueryParts, hypothesis: str | None) -> None:
             f"the query has more than {MAX_ALTERNATIVES} words or phrases next to OR",
             fix="leave some out, or write the words without OR",
         )
-
-
-def _without_words(plan: QueryPlan) -> list[str]:
-    if plan.text and not _has_words(plan.text):
-        return ["the query contains no word, so only vectors can find something"]
-    return []
 
 
 class _QueryParts:
@@ -227,12 +223,12 @@ class _QueryParts:
         elif isinstance(node, Condition):
             self.filters.append(node.filter)
             self._search_for(node)
-        elif isinstance(node, TypedPhrase):
+        elif node.quoted:
             self._phrase(node)
         else:
             self._free_text(node.text, node.raw)
 
-    def _phrase(self, phrase: TypedPhrase) -> None:
+    def _phrase(self, phrase: TypedText) -> None:
         if not _has_words(phrase.text):
             if phrase.text.strip():
                 text = shorten(phrase.text)
@@ -259,7 +255,7 @@ class _QueryParts:
             return
         found = list(_searchable(node))
         query = _keyword_query(node)
-        phrases = any(isinstance(each, TypedPhrase) for each in found)
+        phrases = any(isinstance(each, TypedText) and each.quoted for each in found)
         if query is not None and not (self._phrases_required and phrases):
             for each in found:
                 self._add_text(each)
@@ -270,25 +266,21 @@ class _QueryParts:
         if (required := _required_filter(node)) is not None:
             self.filters.append(required)
 
-    def _search_for(self, node: TypedWord | TypedPhrase | Condition) -> None:
+    def _search_for(self, node: TypedText | Condition) -> None:
         """Search for a word, a phrase, or the words that an operator names."""
-        if isinstance(node, Condition):
-            query = node.query
-        else:
-            query = Phrase(node.text) if isinstance(node, TypedPhrase) else Words(node.text)
-        if query is not None:
+        if node.query is not None:
             self._add_text(node)
-            self._scored.append(query)
+            self._scored.append(node.query)
 
     def _free_text(self, text: str, raw: str) -> None:
         self.text.append(text)
         self.raw.append(raw)
         self._words.append(text)
 
-    def _add_text(self, node: TypedWord | TypedPhrase | Condition) -> None:
+    def _add_text(self, node: TypedText | Condition) -> None:
         self.text.append(node.text)
-        self.raw.append(node.raw if isinstance(node, TypedWord) else node.text)
-        if isinstance(node, TypedPhrase):
+        self.raw.append(node.raw if isinstance(node, TypedText) else node.text)
+        if isinstance(node, TypedText) and node.quoted:
             self.phrases.append(node.text)
 
 
@@ -337,10 +329,9 @@ def _side_by_side_filter(node: And[Node]) -> Filter | None:
 
 def _keyword_query(node: Node) -> KeywordQuery | None:
     """The keyword query for a part that is only text; otherwise None."""
-    if isinstance(node, TypedWord):
-        return Words(node.text, every=True) if _has_words(node.text) else None
-    if isinstance(node, TypedPhrase):
-        return Phrase(node.text) if _has_words(node.text) else None
+    if isinstance(node, TypedText):
+        query = node.query if node.quoted else Words(node.text, every=True)
+        return query if _has_words(node.text) else None
     if isinstance(node, And):
         return _side_by_side_query(node)
     if isinstance(node, Or):
@@ -352,10 +343,16 @@ def _keyword_query(node: Node) -> KeywordQuery | None:
 
 def _side_by_side_query(node: And[Node]) -> KeywordQuery | None:
     parts = [part for part in node.parts if not _is_wordless(part)]
-    words = [part.text for part in parts if isinstance(part, TypedWord)]
-    others = [_keyword_query(part) for part in parts if not isinstance(part, TypedWord)]
-    known = [part for part in others if part is not None]
-    if not parts or len(known) < len(others):
+    words: list[str] = []
+    known: list[KeywordQuery] = []
+    for part in parts:
+        if isinstance(part, TypedText) and not part.quoted:
+            words.append(part.text)
+        elif (query := _keyword_query(part)) is not None:
+            known.append(query)
+        else:
+            return None
+    if not parts:
         return None
     together: list[KeywordQuery] = [Words(" ".join(words), every=True)] if words else []
     return _joined([*together, *known], And)
@@ -371,9 +368,9 @@ def _only_vaults(node: Node) -> list[str]:
     return [name for part in parts for name in part] if parts and all(parts) else []
 
 
-def _searchable(node: Node) -> Iterator[TypedWord | TypedPhrase | Condition]:
+def _searchable(node: Node) -> Iterator[TypedText | Condition]:
     """The parts that name text to search for, left to right, without what is excluded."""
-    if isinstance(node, (TypedWord, TypedPhrase, Condition)):
+    if isinstance(node, (TypedText, Condition)):
         yield node
     elif isinstance(node, (And, Or)):
         for part in node.parts:
@@ -382,7 +379,7 @@ def _searchable(node: Node) -> Iterator[TypedWord | TypedPhrase | Condition]:
 
 def _is_wordless(node: Node) -> bool:
     """Whether this is free text without a word in it."""
-    if isinstance(node, (TypedWord, TypedPhrase)):
+    if isinstance(node, TypedText):
         return not _has_words(node.text)
     return isinstance(node, (And, Or)) and all(map(_is_wordless, node.parts))
 

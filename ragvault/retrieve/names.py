@@ -38,12 +38,13 @@ from ragvault.candidate import Exact, PassageFacts
 from ragvault.plan import QueryPlan
 from ragvault.ports import Corpus, NameLookup, NoteName
 from ragvault.text.fold import STOP_WORDS, plain_name
-from ragvault.text.names import NameFolder, joined, plain_words, typed_name, without_frame
+from ragvault.text.names import notes_called, plain_words, without_frame
 from ragvault.text.spelling import SURE
 
 MAX_LENGTH = 300  # characters: no name is longer
 MAX_WORDS = 24  # of a query that may name something
 LOOKED_AT = 60  # names whose evidence is computed
+JOINED = 4  # neighbouring words that may be written as one: html select element
 TELLING = 0.5  # the rarity of shared words that is half of what there can be
 OF_QUERY, OF_NAME = 1.5, 0.5  # exponents of the two shares
 SHARED = 0.5  # exponent of the number of notes that have the same name, or part of one
@@ -68,14 +69,15 @@ class NameQuery:
     def __init__(self, words: Sequence[str], names: NameLookup, rarity: Rarity) -> None:
         self.words = tuple(words)
         self.weights = [rarity(word) for word in words]
-        self._rarity, self._folder = rarity, _folder(names.languages)
-        self._order = tuple(self._folder.keys(word).own for word in words)
+        self._rarity, self._names = rarity, names
+        self._order = tuple(map(names.key, words))
         self._matches = [_matches(word, names, rarity) for word in words]
         # Words that may be written as one: `cheat sheet` is Cheatsheet.
         self._joined = [
             (range(at, at + size), keys)
-            for at, size, word in joined(words)
-            if (keys := names.keys(word))
+            for size in range(2, JOINED + 1)
+            for at in range(len(words) - size + 1)
+            if (keys := names.keys("".join(words[at : at + size])))
         ]
 
     def keys(self) -> dict[str, float]:
@@ -139,7 +141,7 @@ class NameQuery:
 
     def _in_common(self, words: Sequence[str]) -> tuple[list[float], list[float]]:
         """The same for the words of a heading, which is compared by stem alone."""
-        keys = [self._folder.keys(word).own for word in words]
+        keys = list(map(self._names.key, words))
         known, asked = set(keys), set(self._order)
         return [float(key in known) for key in self._order], [float(key in asked) for key in keys]
 
@@ -150,9 +152,6 @@ class Evidence(NamedTuple):
     value: float
     share_of_name: float
     covered: tuple[bool, ...]
-
-
-_folder = lru_cache(maxsize=8)(NameFolder)
 
 
 @lru_cache(maxsize=4096)
@@ -272,28 +271,12 @@ def exact_notes(query: str, corpus: Corpus) -> dict[int, Exact]:
     """
     if not 0 < len(query) <= MAX_LENGTH:
         return {}
-    names, typed = corpus.names(), _as_names(query)
-    possible = _possible(query, names)
-    files = {note for name in typed if {".", "/"} & {*name} for note in names.files(name)}
-    for fold in (plain_name,) if _EXCLUDES.search(query) else (plain_name, typed_name):
-        wanted = frozenset(map(fold, typed)) - {""}
-        called: dict[Exact, set[int]] = {"title": set(files), "alias": set()}
-        for each in possible:
-            if not wanted.isdisjoint(map(fold, each.texts)):
-                called["alias" if each.kind == "alias" else "title"].add(each.note)
-        for kind, notes in called.items():
-            if notes:
-                return dict.fromkeys(sorted(notes), kind)
-    return {}
-
-
-def _possible(query: str, names: NameLookup) -> Sequence[NoteName]:
-    """Names that may be the query: those with its words, or without any if it has none."""
-    words = plain_words(query)
-    if not words:
-        return [name for text in _as_names(query) for name in names.called(text)]
-    keys = {key: 1.0 for word in words for key in names.keys(word)}
-    return names.like(keys, LOOKED_AT)
+    typed, names = _as_names(query), corpus.names()
+    possible = {each.id: each for name in typed for each in names.maybe_called(name, LOOKED_AT)}
+    signs = _EXCLUDES.search(query) is not None
+    called = notes_called(possible.values(), typed, signs=signs)
+    kind: Exact = "alias" if {*called.values()} == {"alias"} else "title"
+    return {note: kind for note in sorted(called) if kind == "alias" or called[note] != "alias"}
 
 
 @lru_cache(maxsize=64)

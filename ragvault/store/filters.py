@@ -35,11 +35,13 @@ from ragvault.plan import (
     Value,
     of_notes,
 )
+from ragvault.ports import NameRow
 from ragvault.store.links import EXTENSIONS, link_key
 from ragvault.store.passages import to_spans
 from ragvault.store.schema import INT64, decompress, from_json
 from ragvault.text.dates import EARLIEST
-from ragvault.text.fold import fold_case
+from ragvault.text.fold import fold_case, plain_name
+from ragvault.text.names import called_by, typed_name
 from ragvault.text.spans import cut
 
 # Finds all passages that contain words or code, in a keyword index.
@@ -135,10 +137,11 @@ def _links_to(leaf: LinksTo) -> Sql:
     """By links that were looked up, and by broken links with this name."""
     there = " AND anchor_is(anchor, ?)" if leaf.anchor else ""
     place = ("#".join(leaf.anchor),) if leaf.anchor else ()
-    values = (leaf.note, *place, link_key(leaf.note), leaf.note, *place)
+    note = _note_called(leaf.note)
+    values = (*note.values, *place, link_key(leaf.note), leaf.note, *place)
     return Sql(
         "n.id IN (SELECT note_id FROM links WHERE note_id != target_note_id AND target_note_id IN"
-        f" (SELECT id FROM notes WHERE is_named(path, title, aliases, ?)){there}"
+        f" {note.text}{there}"
         " UNION SELECT note_id FROM links WHERE target_key = ? AND status = 'unresolved'"
         f" AND target_is(target, ?){there})",
         values,
@@ -146,11 +149,19 @@ def _links_to(leaf: LinksTo) -> Sql:
 
 
 def _linked_by(leaf: LinkedBy) -> Sql:
+    note = _note_called(leaf.note)
     return Sql(
         "n.id IN (SELECT target_note_id FROM links WHERE note_id != target_note_id AND note_id IN"
-        " (SELECT id FROM notes WHERE is_named(path, title, aliases, ?)))",
-        (leaf.note,),
+        f" {note.text})",
+        note.values,
     )
+
+
+def _note_called(name: str) -> Sql:
+    """The notes of a name: as it is typed, else as `notes_called` compares names."""
+    same = "SELECT id FROM notes WHERE is_named(path, title, aliases, ?, 1)"
+    alike = "SELECT id FROM notes WHERE is_named(path, title, aliases, ?, 0)"
+    return Sql(f"({same} UNION ALL {alike} AND NOT EXISTS ({same}))", (name, name, name))
 
 
 def _property(leaf: Property) -> Sql:
@@ -307,7 +318,7 @@ def register_functions(db: Connection) -> None:
         ("file_holds", 2, file_holds),
         ("alias_holds", 2, alias_holds),
         ("tag_is", 2, tag_is),
-        ("is_named", 4, is_named),
+        ("is_named", 5, is_named),
         ("target_is", 2, target_is),
         ("anchor_is", 2, anchor_is),
         ("number_in", 1, number_in),
@@ -374,12 +385,11 @@ def tag_is(key: str, pattern: str) -> bool:
     return any(_matches(each, _pieces(pattern)) for each in above)
 
 
-def is_named(path: str, title: str, aliases: str, wanted: str) -> bool:
-    """Whether a note has this path, end of path, title or alias."""
-    name = fold_case(wanted).strip("/")
-    if _ends_in(fold_case(path), name) or fold_case(title) == name:
-        return True
-    return aliases != "[]" and any(fold_case(alias) == name for alias in from_json(aliases))
+def is_named(path: str, title: str, aliases: str, wanted: str, signs: int) -> bool:
+    """Whether a note has this path, end of path, title or alias; `signs`: they count."""
+    fold = plain_name if signs else typed_name
+    note = NameRow(0, path, title, from_json(aliases) if aliases != "[]" else ())
+    return called_by(note, {fold(wanted).strip("/")}, fold) is not None
 
 
 def target_is(target: str, wanted: str) -> bool:

@@ -1,4 +1,15 @@
-"""Names: a name and a query become words that can be compared.
+"""Names: which note is meant, and the words by which names are compared.
+
+A note is called by the name of its file, its title and its aliases. Every door asks here which note
+a name means: a search, `read`, `links`, `related`, `open`, `forget`, the filters `link:` and
+`linkedby:`, completion, and "did you mean".
+
+    typed_forms   a name as typed: `[[Steam#Doing it]]`, `Steam > Doing it`, `Steam.md:12`
+    notes_called  the notes that have this very name
+    notes_with    those of which a name has this part
+    nearest_notes those with the most similar names
+
+Names and queries also become words:
 
     Chesterton’s Fence, chestertons fence     chesterton, fenc
     The Mythical Man-Month, man month         the, mythic, man, month
@@ -17,12 +28,21 @@ Folding twice changes nothing: a folded name folds to itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragvault.text.analyze import UNSPACED
 from ragvault.text.fold import fold, plain_name, stemmer
+from ragvault.text.spelling import nearest
+
+if TYPE_CHECKING:
+    from ragvault.ports import NameKind, NameRow
+    from ragvault.types import Head
+
+    NamedNote = NameRow | Head
 
 # A word, or a run of a script that writes no spaces between words.
 _WORD = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+")
@@ -36,7 +56,6 @@ _OPENING = re.compile(r"[(\[（]")
 _ABBREVIATION = re.compile(r"[^\W\d_][\w&.-]{1,9}s?")
 _PARTS = re.compile(r"[\s\-‐‑–]+")
 MIN_INITIALS, MAX_INITIALS = 3, 8  # two letters are the initials of too much
-JOINED = 4  # neighbouring words that may be written as one: html select element
 
 
 def plain_words(text: str) -> tuple[str, ...]:
@@ -76,6 +95,129 @@ def typed_name(name: str) -> str:
 
 _QUOTES = re.compile('["“”„«»‹›]')
 _DASHES = re.compile("[-‐‑‒–—_]")
+
+
+# --- Which note is meant ---
+
+
+class TypedName(NamedTuple):
+    """The name of a note as it was typed, and the part of the note that was typed with it."""
+
+    note: str
+    heading: str = ""  # with those above it, `A > B` or `A#B`; or a ^block
+    lines: str = ""  # 12, 12- or 12-20
+
+    @property
+    def last_heading(self) -> str:
+        return _BELOW.split(self.heading.replace("#", " > "))[-1].strip()
+
+    @property
+    def first_line(self) -> int:
+        """Counted from 1; 0 if no lines were typed."""
+        return int(self.lines.partition("-")[0] or 0)
+
+
+_LINES = re.compile(r"(.+?):(\d{1,9}(?:-\d{0,9})?)", re.DOTALL)
+_LINK = re.compile(r"!?\[\[(.+?)(?:\|.*)?\]\]")
+_HEADING = re.compile(r"(?<=[^\s#])#(?=[^\s#])")  # a title may have the sign: C#, Issue #5
+_BELOW = re.compile(r"\s+>\s+")  # as results write it: Steam > Doing it
+
+
+def typed_forms(typed: str) -> list[TypedName]:
+    """What may be meant: the whole text as a name, then without lines, link brackets, heading."""
+    forms = [TypedName(unicodedata.normalize("NFC", typed))]
+    name, lines = forms[0].note, ""
+    if found := _LINES.fullmatch(name.strip()):
+        name, lines = found.groups()
+        forms.append(TypedName(name, "", lines))
+    if link := _LINK.fullmatch(name.strip()):
+        forms.append(TypedName(link[1], "", lines))
+    note, heading = link_parts(name)
+    if not heading:
+        note, *below = _BELOW.split(note, 1)
+        heading = "".join(below)
+    if note and heading:
+        forms.append(TypedName(note, heading, lines))
+    return forms
+
+
+def link_parts(text: str) -> tuple[str, str]:
+    """The note and the heading that a link names, in its brackets or not: [[Note#Heading|label]]"""
+    link = _LINK.fullmatch(text.strip())
+    note, *heading = link[1].split("#", 1) if link else _HEADING.split(text, 1)
+    return note.strip(), "".join(heading).strip()
+
+
+def names_of(note: NamedNote) -> tuple[str, ...]:
+    """How a note is called: by the name of its file, its title and its aliases."""
+    file = note.path.rpartition("/")[2]
+    return (file.rpartition(".")[0] or file, note.title, *note.aliases)
+
+
+def called_by(
+    note: NamedNote, names: Collection[str], fold: Callable[[str], str]
+) -> NameKind | None:
+    """How a note has one of these names, which are folded; None if it has none of them.
+
+    The name of a file may have its suffix and the folders above it.
+    """
+    path = f"/{fold(note.path)}"
+    bare = path.rpartition(".")[0]  # of a dot in a folder, nothing is called so
+    if any(path.endswith(f"/{each}") or bare.endswith(f"/{each}") for each in names):
+        return "file"
+    if fold(note.title) in names:
+        return "title"
+    return "alias" if any(fold(each) in names for each in note.aliases) else None
+
+
+def notes_called(
+    notes: Iterable[NamedNote], names: Iterable[str], *, signs: bool = False
+) -> dict[int, NameKind]:
+    """The notes that have one of these names, by their ids.
+
+    Only if no note has this very name, in any case, are apostrophes, hyphens and accents left
+    aside; with `signs` they always count.
+    """
+    known, typed = list(notes), list(names)
+    for folded in (plain_name,) if signs else (plain_name, typed_name):
+        wanted = {folded(each).removeprefix("/") for each in typed} - {""}
+        found = {each.id: by for each in known if (by := called_by(each, wanted, folded))}
+        if found:
+            return found
+    return {}
+
+
+def notes_with(notes: Iterable[NamedNote], part: str) -> list[int]:
+    """The notes of which the path, the title or an alias has this part."""
+    wanted = plain_name(part)
+    return [
+        each.id
+        for each in notes
+        if wanted
+        and any(wanted in plain_name(name) for name in (each.path, each.title, *each.aliases))
+    ]
+
+
+def nearest_notes(
+    notes: Iterable[NamedNote], typed: str, count: int = 1, least: float = 0.6
+) -> dict[str, str]:
+    """The paths of the notes with the most similar names, each with that name.
+
+    “Daily Notes” is daily-notes.md.
+    """
+    spelt: dict[str, tuple[str, str]] = {}
+    for note in notes:
+        path = note.path
+        for name in (*names_of(note), path, path.rpartition(".")[0], path.rpartition("/")[2]):
+            spelt.setdefault(_spaced(name), (path, name))
+    found: dict[str, str] = {}
+    for near in nearest(_spaced(typed), spelt, 4 * count, least):
+        found.setdefault(*spelt[near])
+    return dict(islice(found.items(), count))
+
+
+def _spaced(name: str) -> str:
+    return plain_name(name.replace("-", " ").replace("_", " "))
 
 
 # --- Keys: words that mean the same have one in common ---
@@ -322,14 +464,3 @@ def vault_languages(shares: Callable[[str], float], stemming: str) -> tuple[str,
         found[other] = None
     first = [stemming] if stemming in found else []
     return tuple(dict.fromkeys([*first, *found]))
-
-
-def joined(words: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-    """Neighbouring words written as one: their first place, their number, and that word."""
-    for size in range(2, JOINED + 1):
-        for at in range(len(words) - size + 1):
-            yield at, size, "".join(words[at : at + size])
-
-
-def unique(words: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(words))

@@ -91,7 +91,7 @@ def forget(root: Path, catalogue: Catalogue, engines: Engines, named: str | None
     """
     removed, notes = catalogue.removal_count(), list[str]()
     try:
-        notes = find_notes(root, catalogue, named) if named is not None else []
+        notes = find_notes(root, catalogue.names(), named)[0] if named is not None else []
     except NoSuchNote:
         if not removed:  # it may have been removed already
             raise

@@ -242,6 +242,38 @@ def test_related_loads_no_model(sample, monkeypatch):
     assert "ragvault.models.fake" not in sys.modules
 
 
+@pytest.mark.parametrize(
+    ("typed", "note"),
+    [
+        ("Crème brûlée", "deep/er/Crème brûlée.md"),
+        ("creme-brulee", "deep/er/Crème brûlée.md"),
+        ("er/creme brulee", "deep/er/Crème brûlée.md"),
+        ("Cooks pudding", "a.md"),
+        ("dessert", "a.md"),
+    ],
+)
+def test_a_name_means_the_same_note_at_every_door(tmp_path, monkeypatch, typed, note):
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
+    files = {
+        "deep/er/Crème brûlée.md": "Sugar, see [[a]].\n",
+        "a.md": "---\ntitle: Cook’s pudding\naliases: [Dessert]\n---\n[[Crème brûlée]]\n",
+        "b.md": "Of a creme brulee and a dessert, a cooks pudding.\n",
+    }
+    for path, text in files.items():
+        (tmp_path / "v" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "v" / path).write_text(text)
+    vault = Vault.open(tmp_path / "v")
+    vault.index("keyword")
+    (other,) = files.keys() - {note, "b.md"}
+
+    assert vault.search(typed).results[0].note == note
+    assert [each.note for each in vault.search(f'link:"{typed}"').results] == [other]
+    assert [each.note for each in vault.search(f'linkedby:"{typed}"').results] == [other]
+    assert vault.place(typed).note == vault.read(typed).note == vault.links(typed).note == note
+    assert vault.related(typed).note == note
+    assert vault.forget(typed).notes == (note,)
+
+
 NAMED_AS_A_FOLDER = {
     "Projects.md": "The note of all projects, see [[Sub]].\n",
     "Projects/Sub.md": "One project.\n",
@@ -281,7 +313,7 @@ def test_every_command_takes_the_note_of_a_name_before_the_folder(
     named = named.format(here=vault.root)
 
     with vault.catalogue() as catalogue:  # where `open` looks
-        assert find_notes(vault.root, catalogue, named) == [path]
+        assert find_notes(vault.root, catalogue.names(), named)[0] == [path]
     assert vault.read(named).note == path
     assert vault.links(named).note == path
     assert vault.related(named).note == path

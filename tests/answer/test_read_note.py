@@ -85,7 +85,8 @@ def test_a_part_is_what_it_says_with_its_lines(opened, part, first, last):
 
 
 @pytest.mark.parametrize(
-    "named", ["note#Linux", "[[note#Linux]]", "[[note#Setup#Linux|label]]", "note.md:10-20"]
+    "named",
+    ["note#Linux", "note > Linux", "[[note#Linux]]", "[[note#Setup#Linux|label]]", "note.md:10-20"],
 )
 def test_a_note_may_be_named_with_its_part(opened, named):
     assert opened.read(named).text.rstrip().startswith("## Linux")

@@ -1,4 +1,4 @@
-"""Names and queries become the same words, however they are typed."""
+"""Which note a name means; and names and queries become the same words, however they are typed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragvault.ports import NameRow
 from ragvault.text.names import (
     NameFolder,
     initials,
-    joined,
     name_forms,
+    nearest_notes,
+    notes_called,
+    notes_with,
     plain_words,
+    typed_forms,
     typed_name,
     vault_languages,
     without_frame,
@@ -156,5 +160,72 @@ def test_the_languages_of_a_vault_are_those_of_its_commonest_words():
     assert vault_languages(lambda _: 0.0, "none") == ("english",)
 
 
-def test_neighbouring_words_may_be_written_as_one():
-    assert (1, 2, "cheatsheet") in list(joined(("nvim", "cheat", "sheet")))
+NOTES = [
+    NameRow(1, "Technique/Steam.md", "Vapour in the oven", ("Dampf",)),
+    NameRow(2, "Café.md", "Café", ()),
+    NameRow(3, "daily-notes.md", "Steam", ("C#",)),
+    NameRow(4, "Cafe bills.md", "Bills", ()),
+]
+
+
+@pytest.mark.parametrize(
+    ("typed", "called"),
+    [
+        ("Technique/Steam.md", {1: "file"}),
+        ("technique/steam", {1: "file"}),
+        ("steam", {1: "file", 3: "title"}),
+        ("VAPOUR  in the oven", {1: "title"}),
+        ("dampf", {1: "alias"}),
+        ("café", {2: "file"}),
+        ("cafe", {2: "file"}),
+        ("Daily Notes", {3: "file"}),
+        ("c#", {3: "alias"}),
+        ("eam", {}),
+        ("technique/", {}),
+        ("", {}),
+        ("/", {}),
+    ],
+)
+def test_a_note_is_called_by_its_file_its_title_and_its_aliases(typed, called):
+    assert notes_called(NOTES, [typed]) == called
+
+
+def test_signs_may_count():
+    assert notes_called(NOTES, ["cafe"], signs=True) == {}
+    assert notes_called(NOTES, ["CAFÉ"], signs=True) == {2: "file"}
+
+
+def test_a_part_of_a_name_and_the_nearest_name():
+    assert notes_with(NOTES, "caf") == [2, 4]
+    assert notes_with(NOTES, "") == []
+    assert nearest_notes(NOTES, "Tehcnique/Steam") == {"Technique/Steam.md": "Technique/Steam"}
+    assert nearest_notes(NOTES, "Daily_Note") == {"daily-notes.md": "daily-notes"}
+    assert nearest_notes(NOTES, "qqqqq") == {}
+
+
+@pytest.mark.parametrize(
+    ("typed", "forms"),
+    [
+        ("Steam", []),
+        ("Steam.md:12", [("Steam.md", "", "12")]),
+        ("Steam.md:12-20", [("Steam.md", "", "12-20")]),
+        ("[[Steam]]", [("Steam", "", "")]),
+        ("[[Steam#Doing it|there]]", [("Steam#Doing it", "", ""), ("Steam", "Doing it", "")]),
+        ("Steam#A#B", [("Steam", "A#B", "")]),
+        ("Steam > A > B", [("Steam", "A > B", "")]),
+        ("Steam#^id", [("Steam", "^id", "")]),
+        ("C#", []),
+        ("Issue #5", []),
+        ("#tag", []),
+        ("[[#Here]]", [("#Here", "", "")]),
+    ],
+)
+def test_a_name_is_read_as_it_is_typed_and_without_what_is_no_part_of_it(typed, forms):
+    assert list(map(tuple, typed_forms(typed))) == [(typed, "", ""), *forms]
+
+
+def test_the_innermost_heading_and_the_first_line_of_a_typed_name():
+    assert typed_forms("Steam > A > B")[-1].last_heading == "B"
+    assert typed_forms("Steam#A#B")[-1].last_heading == "B"
+    assert typed_forms("Steam.md:12-20")[-1].first_line == 12
+    assert typed_forms("Steam")[-1].first_line == 0
