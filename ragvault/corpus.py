@@ -37,11 +37,8 @@ from ragvault.index.tiers import Tiers
 from ragvault.plan import (
     Filter,
     KeywordAnswer,
-    KeywordNote,
-    KeywordPassage,
     KeywordQuery,
     MatchesWords,
-    QueryTerm,
     Words,
 )
 from ragvault.ports import (
@@ -180,7 +177,6 @@ class LocalCorpus:
         self._facts: dict[int, NoteFacts] = {}
         self._names: dict[int, frozenset[str]] = {}
         self._places: dict[int, PassagePlace] = {}
-        self._note_words: dict[int, KeywordNote] = {}
         self._texts = NoteTexts(self.catalogue.bodies)
         self._link_lists = cache(self.catalogue.link_lists)
         self._successors = cache(self.catalogue.successors)
@@ -484,23 +480,6 @@ class LocalCorpus:
             forms.update(form for form in WORD.findall(text) if fold(form) == word)
         return max(forms, key=lambda form: (forms[form], form), default=word)
 
-    def coverage(
-        self, terms: Sequence[QueryTerm], passages: Sequence[PassageFacts]
-    ) -> dict[int, float]:
-        from ragvault.index.keyword.fields import note_words
-        from ragvault.index.keyword.terms import Coverage
-
-        new = {passage.note.id for passage in passages} - self._note_words.keys()
-        if new:
-            heads = self.catalogue.heads(sorted(new))
-            self._note_words |= {head.id: note_words(head.id, head) for head in heads}
-        share = Coverage(terms, self._words.analyzers).of
-        return {
-            passage.id: share(_passage_words(passage), self._note_words[passage.note.id])
-            for passage in passages
-            if passage.note.id in self._note_words
-        }
-
     def word_share(self, word: str) -> float:
         return 0.0 if self.keyword is None else self.keyword.share(word)
 
@@ -753,11 +732,6 @@ def _uses_accesses(config: Config) -> bool:
     weighted = config.fuse.method == "weighted" and config.fuse.weighted.access
     listed = "access" in config.retrieve.lists
     return bool(listed or weighted or config.retrieve.window or config.boost.access.enabled)
-
-
-def _passage_words(passage: PassageFacts) -> KeywordPassage:
-    fields = {"headers": passage.headings, "body": (passage.text,)}
-    return KeywordPassage(passage.id, passage.note.id, fields)
 
 
 # --- Ids: those of passages are the catalogue's, the others are made here ---

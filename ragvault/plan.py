@@ -16,7 +16,7 @@ A filter decides passage by passage: `-tag:x` excludes every passage of the note
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
@@ -150,7 +150,8 @@ class KeywordHit(NamedTuple):
     """A passage that the keyword index found.
 
     `score` is `note_score`, from the fields of the note, plus `passage_score`, from the fields of
-    the passage. `title_score` is the title's part of `note_score`.
+    the passage. `title_score` is the title's part of `note_score`. `coverage` is the share of the
+    query's words that the passage and its note contain, each word counting by its rarity: 0..1.
     """
 
     passage: int
@@ -159,24 +160,7 @@ class KeywordHit(NamedTuple):
     note_score: float
     passage_score: float
     title_score: float = 0.0
-
-
-class QueryTerm(NamedTuple):
-    """A term of the query, and its weight there: the rarer, the more.
-
-    `term` is in the analyzer's form, `field` is the one to look in (empty: any). Terms with the
-    same `word` are spellings of it: a passage needs only one, and they have one weight.
-    """
-
-    term: str
-    field: str
-    weight: float
-    word: str
-
-
-def weight_of(terms: Iterable[QueryTerm]) -> float:
-    """The weights of the words that these terms are for, added up."""
-    return sum({(term.word, term.field): term.weight for term in terms}.values())
+    coverage: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,14 +168,14 @@ class KeywordAnswer:
     """The hits of a keyword index, best first, and what their scores are compared with.
 
     `bounds` is the highest score that this query could get from each field. `complete` is False if
-    the time limit was too short to find everything. A passage's coverage of the query is counted
-    by `terms` (Coverage in index/keyword/terms.py).
+    the time limit was too short to find everything. `rarity` is how rare the words of the query
+    are, added up: each its idf.
     """
 
     hits: tuple[KeywordHit, ...] = ()
     bounds: Mapping[str, float] = field(default_factory=dict)
     complete: bool = True
-    terms: tuple[QueryTerm, ...] = ()
+    rarity: float = 0.0
 
     @property
     def bound(self) -> float:

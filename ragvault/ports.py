@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         KeywordNote,
         KeywordPassage,
         KeywordQuery,
-        QueryTerm,
     )
     from ragvault.text.analyze import Analyzer
     from ragvault.types import Head
@@ -651,12 +650,6 @@ class Corpus(Protocol):
 
     def written(self, word: str) -> str:
         """A folded word as most of the notes that have it write it."""
-        ...
-
-    def coverage(
-        self, terms: Sequence[QueryTerm], passages: Sequence[PassageFacts]
-    ) -> dict[int, float]:
-        """The share of the query's terms that each passage and its note contain, 0..1."""
         ...
 
     def word_share(self, word: str) -> float:

@@ -10,7 +10,6 @@ from ragvault.config.settings import Keyword
 from ragvault.index.keyword import open_index, open_writer
 from ragvault.index.keyword.fields import CODE, NOTE_FIELDS
 from ragvault.index.keyword.index import Index
-from ragvault.index.keyword.terms import Coverage
 from ragvault.plan import (
     And,
     KeywordAnswer,
@@ -103,12 +102,7 @@ class Shelf:
 
     def coverage(self, query: KeywordQuery) -> dict[int, float]:
         """How much of a query each hit covers."""
-        answer = self.ask(query)
-        covers = Coverage(answer.terms, self.index.analyzers)
-        return {
-            hit.passage: covers.of(self.passages[hit.passage], self.notes[hit.note])
-            for hit in answer.hits
-        }
+        return {hit.passage: hit.coverage for hit in self.ask(query).hits}
 
 
 class Oracle:

@@ -26,7 +26,7 @@ import msgspec
 from ragvault.candidate import SAYS_NOTHING, Candidate, Exact, Hit, LegRun, PassageFacts
 from ragvault.config.ranking import Limit
 from ragvault.config.settings import Retrieve
-from ragvault.plan import LEGS, QueryPlan, QueryTerm, weight_of
+from ragvault.plan import LEGS, QueryPlan
 from ragvault.ports import CacheBroken, Corpus, Scope
 from ragvault.retrieve.legs import Leg, LegHits, graph_hits, legs_of, ranked_by
 from ragvault.retrieve.names import Named, exact_notes, holds_phrases, rarest
@@ -403,13 +403,10 @@ def _candidates(
     worded = [passage for passage in ranks if "passage" in evidence[passage]]
     texts = list(ranks) if plan.phrases else worded + _nearest_first(scores, count)
     passages = corpus.passages(sorted(ranks), texts)
-    terms = found.get("keyword", LegHits()).terms
-    if terms is not None:
-        known = [passages[passage] for passage in worded if passage in passages]
-        rarity = _rarity(terms, corpus.passage_count())
-        for passage, share in corpus.coverage(terms, known).items():
-            evidence[passage]["coverage"] = share
-            evidence[passage]["telling"] = share * rarity / (share * rarity + HALF_TELLING)
+    rarity = found.get("keyword", LegHits()).rarity / rarest(corpus.passage_count())
+    for passage in worded:
+        telling = evidence[passage]["coverage"] * rarity
+        evidence[passage]["telling"] = telling / (telling + HALF_TELLING)
     for id_, facts in passages.items():
         if facts.kind == "properties" and "vector" in evidence[id_]:
             evidence[id_]["vector"] *= OF_PROPERTIES
@@ -427,11 +424,6 @@ def _candidates(
         )
         for id_, facts in sorted(passages.items())
     ]
-
-
-def _rarity(terms: Sequence[QueryTerm], passages: int) -> float:
-    """How rare the words of a query are, added up: near 1 for each word of a single passage."""
-    return weight_of(terms) / rarest(passages)
 
 
 def _add_names(

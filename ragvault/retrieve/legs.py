@@ -22,13 +22,7 @@ from numpy.typing import NDArray
 
 from ragvault.candidate import Hit, cosine_evidence
 from ragvault.config.settings import Retrieve
-from ragvault.plan import (
-    KeywordAnswer,
-    KeywordHit,
-    QueryPlan,
-    QueryTerm,
-    Words,
-)
+from ragvault.plan import KeywordAnswer, KeywordHit, QueryPlan, Words
 from ragvault.ports import Corpus, Neighbour, QueryVectors, RankedPassages, Scope
 from ragvault.retrieve.names import Named
 
@@ -52,7 +46,7 @@ class LegHits:
     filled: tuple[Hit, ...] = ()
     score: Callable[[Sequence[int]], LegHits] | None = None
     warnings: tuple[str, ...] = ()
-    terms: tuple[QueryTerm, ...] | None = None  # by which the coverage of a passage is counted
+    rarity: float = 0.0  # of the query's words, added up
 
 
 class Leg(Protocol):
@@ -227,7 +221,7 @@ class KeywordLeg:
             found.evidence,
             score=lambda passages: _keyword_hits(self._corpus.keyword_scores(query, passages)),
             warnings=_keyword_warnings(answer),
-            terms=answer.terms,
+            rarity=answer.rarity,
         )
 
 
@@ -270,6 +264,7 @@ def _keyword_evidence(
         "passage": min(hit.passage_score / passage, 1.0),
         "note": min(hit.note_score / note, 1.0) if note > 0 else 0.0,
         "title": min(hit.title_score / title, 1.0) if title > 0 else 0.0,
+        "coverage": hit.coverage,
     }
 
 
@@ -363,7 +358,8 @@ def _seeds(found: Mapping[str, LegHits], corpus: Corpus, count: int) -> dict[int
 
 
 def _hit_evidence(name: str, hit: Hit, leg: LegHits, unrelated: float) -> float:
-    """How good one hit is, 0 to 1, before all legs are known."""
+    """How good one hit is, 0 to 1, before all legs are known. Coverage alone is not telling."""
     if name == "vector":
         return cosine_evidence(hit.score, unrelated)
-    return max(leg.evidence.get(hit.passage, {}).values(), default=0.0)
+    known = leg.evidence.get(hit.passage, {})
+    return max((value for part, value in known.items() if part != "coverage"), default=0.0)

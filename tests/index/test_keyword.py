@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from ragvault.config.settings import Boosts
 from ragvault.errors import UsageError
 from ragvault.index.keyword.fields import code_in, note_words, passage_words
-from ragvault.index.keyword.terms import Coverage
-from ragvault.plan import And, KeywordNote, Not, Or, Phrase, QueryTerm, Words
+from ragvault.plan import And, KeywordNote, Not, Or, Phrase, Words
 from ragvault.text.analyze import Analyzer
 from ragvault.types import Note, Passage
 from tests.keyword_kit import ENGINES, Oracle, Shelf, note, passage
@@ -121,6 +120,17 @@ def test_coverage_weighs_words_by_their_rarity(shelf):
 
 def test_a_word_that_is_nowhere_is_not_covered(bakery):
     assert bakery.coverage(Words("oven 9999"))[1] < 0.6
+
+
+def test_coverage_counts_the_words_of_the_note_once_with_those_of_the_passage(shelf):
+    shelf.put(note(1, "Rye bread", tags="baking"), note(2, "Wine"))
+    shelf.put(passage(1, 1, "breads of rye"), passage(2, 1, "an oven"), passage(3, 2, "rye baked"))
+    shelf.put(passage(4, 2, "an oven", "Baking", "rye()"))
+    covered = shelf.coverage(Words("rye bread baking"))
+    assert covered[1] == covered[2] == pytest.approx(1.0)
+    assert 0 < covered[4] < covered[3] < 1
+    some = shelf.index.score_of(Words("rye bread baking"), [4, 2]).hits
+    assert {hit.passage: hit.coverage for hit in some} == {2: covered[2], 4: covered[4]}
 
 
 def test_given_passages_get_their_true_scores(bakery):
@@ -550,16 +560,3 @@ def test_code_holds_code_only_and_is_not_among_words(coded):
 )
 def test_code_is_fences_and_inline_code(text, block, code):
     assert code_in(text, block) == code
-
-
-@given(st.lists(st.text("abcdegilnostyé-'C+", min_size=1, max_size=9), min_size=1, max_size=9))
-@example(["dying", "lying", "skies", "die", "lie", "sky"])
-def test_coverage_looks_at_every_word_that_may_hold_a_term(words):
-    for word in words:
-        terms = tuple(QueryTerm(term, "", 1.0, term) for term in ENGLISH.terms(word))
-        covers = Coverage(terms, {"": ENGLISH})
-        share = covers.of(passage(1, 1, " ".join(words)), note(1))
-        assert share == pytest.approx(1.0 if terms else 0.0)
-        held = {t for t in ENGLISH.terms("dying skies flying") if t in {c.term for c in terms}}
-        alone = covers.of(passage(2, 1, "dying skies flying"), note(1))
-        assert alone == pytest.approx(len(held) / max(len(terms), 1))

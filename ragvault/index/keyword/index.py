@@ -56,7 +56,6 @@ from ragvault.plan import (
     KeywordQuery,
     Not,
     Or,
-    QueryTerm,
     Spelling,
     Words,
     leaves,
@@ -122,8 +121,8 @@ class Engine(Protocol):
         """At least the best `limit` documents with one of the terms; `only` these ids."""
         ...
 
-    def matching(self, kind: str, leaf: Leaf, deadline: Deadline) -> Ids:
-        """All documents that match one of the leaf's ways in one of its fields, by id."""
+    def matching(self, kind: str, leaf: Leaf, deadline: Deadline, only: Ids | None = None) -> Ids:
+        """All documents, or `only` of these, that match one of the leaf's ways, by id."""
         ...
 
     def passages(self, notes: Ids | None = None) -> tuple[Ids, Ids]:
@@ -201,6 +200,7 @@ class _EngineQuery(NamedTuple):
     """A query in the engine's own fields and terms, with their boosts.
 
     `match` is None if one term is enough. `bounds` is the highest score that each field can give.
+    `words` are the words that coverage counts: where each is looked up, and how rare it is.
     """
 
     match: Match | None
@@ -208,7 +208,11 @@ class _EngineQuery(NamedTuple):
     note: tuple[Boosted, ...]  # without the title
     passage: tuple[Boosted, ...]
     bounds: Mapping[str, float]
-    terms: tuple[QueryTerm, ...]
+    words: tuple[tuple[Leaf, float], ...]
+
+    @property
+    def rarity(self) -> float:
+        return sum(rarity for _, rarity in self.words)
 
 
 P = ParamSpec("P")
@@ -271,8 +275,7 @@ class Index:
         if limit < 1:
             return KeywordAnswer()
         best = self._best(wanted, limit, per_note, allowed, deadline)
-        hits = _hits(best.at(_order(best, limit, per_note)))
-        return KeywordAnswer(hits, wanted.bounds, deadline.complete, wanted.terms)
+        return self._answer(best.at(_order(best, limit, per_note)), wanted, deadline)
 
     @_reads
     def score_of(
@@ -288,8 +291,7 @@ class Index:
         if wanted.match is not None:
             ids = np.intersect1d(ids, self._matching(wanted.match, deadline))
         found = self._found(ids, wanted, deadline)
-        hits = _hits(found.at(_order(found, len(ids), 0)))
-        return KeywordAnswer(hits, wanted.bounds, deadline.complete, wanted.terms)
+        return self._answer(found.at(_order(found, len(ids), 0)), wanted, deadline)
 
     @_reads
     def matching(self, query: KeywordQuery, seconds: float | None = None) -> Ids | None:
@@ -464,31 +466,27 @@ class Index:
             tuple(note),
             tuple(passage),
             _bounds(highest),
-            self._query_terms(wanted.terms),
+            self._words(wanted.terms),
         )
 
-    def _query_terms(self, terms: Sequence[ScoredTerm]) -> tuple[QueryTerm, ...]:
-        """The terms that count; the spellings of one word have the weight of the rarest."""
-        found = list(filter(None, map(self._query_term, terms)))
-        most: dict[tuple[str, str], float] = {}
-        for each in found:
-            of = each.word, each.field
-            most[of] = max(each.weight, most.get(of, 0.0))
-        return tuple(each._replace(weight=most[each.word, each.field]) for each in found)
+    def _words(self, terms: Sequence[ScoredTerm]) -> tuple[tuple[Leaf, float], ...]:
+        """What coverage counts. One of the spellings of a word is enough, the rarest weighs."""
+        places: defaultdict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+        rarity: defaultdict[tuple[str, str], float] = defaultdict(float)
+        for term in terms:
+            own = self._terms(term)
+            if not term.counts or (term.optional and not any(self._frequency(*e) for e in own)):
+                continue
+            word = term.corrects or term.term, term.field
+            places[word] += own
+            rarity[word] = max(rarity[word], term.weight * self._rarity(term, own))
+        return tuple((Leaf(tuple(places[word])), rarity[word]) for word in places)
 
-    def _query_term(self, term: ScoredTerm) -> QueryTerm | None:
-        """A term with its weight in the query: its rarity in the field that has most words."""
-        if not term.counts:
-            return None
-        name = term.field or MAIN
-        main = [(each, text) for each, text in self._terms(term) if _field(each) == name]
-        count = max((self._frequency(*each) for each in main), default=0)
-        if term.optional and not any(self._frequency(*each) for each in self._terms(term)):
-            return None
-        every = self._having.get(kind_of(name), 0)
-        return QueryTerm(
-            term.term, term.field, term.weight * _idf(count, every), term.corrects or term.term
-        )
+    def _rarity(self, term: ScoredTerm, places: Sequence[tuple[str, str]]) -> float:
+        """Of a term, in the field that has most words."""
+        main = term.field or MAIN
+        counts = (self._frequency(*each) for each in places if _field(each[0]) == main)
+        return _idf(max(counts, default=0), self._having.get(kind_of(main), 0))
 
     # --- Matching ---
 
@@ -522,6 +520,24 @@ class Index:
                 if name in self._having
             )
         )
+
+    def _answer(self, found: _Scores, query: _EngineQuery, deadline: Deadline) -> KeywordAnswer:
+        scores = (found.ids, found.notes, found.total, found.of_note, found.own, found.of_title)
+        columns = (each.tolist() for each in (*scores, self._coverage(found, query, deadline)))
+        hits = tuple(map(KeywordHit, *columns))
+        return KeywordAnswer(hits, query.bounds, deadline.complete, query.rarity)
+
+    def _coverage(
+        self, found: _Scores, query: _EngineQuery, deadline: Deadline
+    ) -> NDArray[np.float64]:
+        """The share of the query that each passage and its note contain."""
+        covered = np.zeros(len(found.ids))
+        passages, notes = np.unique(found.ids), np.unique(found.notes)
+        for leaf, rarity in query.words:
+            own = self._engine.matching(PASSAGE, _of_kind(leaf, PASSAGE), deadline, passages)
+            of_note = self._engine.matching(NOTE, _of_kind(leaf, NOTE), deadline, notes)
+            covered[among(found.ids, own) | among(found.notes, of_note)] += rarity
+        return np.minimum(covered / (query.rarity or 1.0), 1.0)
 
     def _matching_leaf(self, leaf: Leaf, deadline: Deadline) -> Ids:
         if deadline.over():
@@ -657,8 +673,3 @@ def _order(found: _Scores, limit: int, per_note: int) -> Ids:
                 kept.append(row)
         order = np.array(kept, np.int64)
     return order[:limit].astype(np.int64)
-
-
-def _hits(found: _Scores) -> tuple[KeywordHit, ...]:
-    columns = (found.ids, found.notes, found.total, found.of_note, found.own, found.of_title)
-    return tuple(KeywordHit(*row) for row in zip(*(each.tolist() for each in columns), strict=True))

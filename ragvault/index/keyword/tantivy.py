@@ -201,7 +201,7 @@ class TantivyEngine:
         scores = np.fromiter((score for score, _ in hits), np.float64, len(hits))
         return Scored(ids, scores, is_all=len(hits) < limit)
 
-    def matching(self, kind: str, leaf: Leaf, deadline: Deadline) -> Ids:
+    def matching(self, kind: str, leaf: Leaf, deadline: Deadline, only: Ids | None = None) -> Ids:
         wanted = [self._term(*term) for term in leaf.terms]
         for name, forms, parts in leaf.phrases:
             row = (
@@ -214,6 +214,8 @@ class TantivyEngine:
         if not wanted:
             return NO_IDS
         query = Query.boolean_query([(Occur.Should, each) for each in wanted[:TERMS]])
+        if only is not None:
+            query = Query.boolean_query([(Occur.Must, query), (Occur.Must, self._ids(kind, only))])
         return np.unique(self._all(query, kind)[0])
 
     def passages(self, notes: Ids | None = None) -> tuple[Ids, Ids]:

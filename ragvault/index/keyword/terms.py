@@ -13,8 +13,7 @@ one of them is enough.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
@@ -22,18 +21,13 @@ from ragvault.errors import UsageError
 from ragvault.index.keyword.fields import CODE, FIELDS, PART, STEM
 from ragvault.plan import (
     And,
-    KeywordNote,
-    KeywordPassage,
     KeywordQuery,
     Not,
     Or,
     Phrase,
-    QueryTerm,
     Words,
     leaves,
-    weight_of,
 )
-from ragvault.text.analyze import STEM as STEMMED
 from ragvault.text.analyze import Analyzer, Lookup, Word
 from ragvault.text.spelling import SHORTEST
 
@@ -277,59 +271,3 @@ def _check_fields(query: KeywordQuery) -> None:
                 f"there is no field {leaf.field}",
                 fix=f"the fields are: {', '.join(sorted(FIELDS))}",
             )
-
-
-# --- Coverage ---
-
-
-class Coverage:
-    """Counts coverage for the candidates of one query; it reads the fields of a note only once."""
-
-    def __init__(self, terms: Sequence[QueryTerm], analyzers: Mapping[str, Analyzer]) -> None:
-        self._terms, self._analyzers = terms, analyzers
-        self._whole = weight_of(terms) or 1.0
-        self._wanted = {term.term for term in terms}
-        self._fields = {term.field for term in terms}
-        # A word begins like its stem, except short ones (dying, die): so few words are analyzed.
-        bare = {term.removeprefix(STEMMED) for term in self._wanted}
-        starts = {term[: 3 if len(term) > 3 else 1] for term in bare}
-        self._may_hold = re.compile("|".join(map(re.escape, starts)), re.IGNORECASE).search
-        self._of_notes: dict[int, dict[str, set[str]]] = {}
-        self._runs: dict[str, tuple[set[str], dict[str, frozenset[str]]]] = {}
-
-    def of(self, passage: KeywordPassage, note: KeywordNote) -> float:
-        """The share of the query that a passage and its note contain, from 0 to 1."""
-        if note.id not in self._of_notes:
-            self._of_notes[note.id] = self._held(note.fields)
-        own, of_note = self._held(passage.fields), self._of_notes[note.id]
-        found = weight_of(
-            term
-            for term in self._terms
-            if term.term in own.get(term.field, ()) or term.term in of_note.get(term.field, ())
-        )
-        return min(found / self._whole, 1.0)
-
-    def _held(self, fields: Mapping[str, tuple[str, ...]]) -> dict[str, set[str]]:
-        """The terms of the query in each field; under the empty name those in any but code."""
-        held: dict[str, set[str]] = {}
-        for name, texts in fields.items():
-            if name not in self._fields and ("" not in self._fields or name == CODE):
-                continue
-            analyzer = self._analyzers.get(name) or self._analyzers[""]
-            terms = self._terms_in(texts, analyzer)
-            held[name] = terms
-            if name != CODE:
-                held[""] = held.get("", set()) | terms
-        return held
-
-    def _terms_in(self, texts: Sequence[str], analyzer: Analyzer) -> set[str]:
-        """The terms of the query in some texts. A word is analyzed only when it is new."""
-        seen, holding = self._runs.setdefault(analyzer.name, (set(), {}))
-        runs = {run for text in texts for run in analyzer.runs(text)}
-        for run in runs - seen:
-            if run.isascii() and not self._may_hold(run):
-                continue
-            if held := analyzer.run_terms(run) & self._wanted:
-                holding[run] = held
-        seen |= runs
-        return {term for run in runs & holding.keys() for term in holding[run]}

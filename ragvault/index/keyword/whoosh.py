@@ -226,7 +226,7 @@ class WhooshEngine:
         scores = np.fromiter((score for _, score in found), np.float64, len(found))
         return Scored(self._id_of[numbers], scores)
 
-    def matching(self, kind: str, leaf: Leaf, deadline: Deadline) -> Ids:
+    def matching(self, kind: str, leaf: Leaf, deadline: Deadline, only: Ids | None = None) -> Ids:
         wanted = [query.Term(*term) for term in leaf.terms if self._knows(term[0])]
         for name, forms, parts in leaf.phrases:
             row = query.Phrase(name, list(forms)) if len(forms) > 1 else query.Term(name, forms[0])
@@ -241,7 +241,8 @@ class WhooshEngine:
                 if number % LOOK_EVERY == 0 and deadline.over():
                     break
                 docs.append(doc)
-        return np.unique(self._id_of[np.array(docs, np.int64)])
+        found = np.unique(self._id_of[np.array(docs, np.int64)])
+        return found if only is None else found[among(found, only)]
 
     def passages(self, notes: Ids | None = None) -> tuple[Ids, Ids]:
         rows = slice(None) if notes is None else among(self._notes, notes)
