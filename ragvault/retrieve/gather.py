@@ -401,7 +401,7 @@ def _candidates(
         for passage in ranks.keys() & leg.evidence.keys():
             evidence[passage].update(leg.evidence[passage])
     worded = [passage for passage in ranks if "passage" in evidence[passage]]
-    texts = list(ranks) if plan.phrases else worded + _nearest_first(scores, count)
+    texts = list(ranks) if plan.phrases else _nearest_first(scores, count)
     passages = corpus.passages(sorted(ranks), texts)
     rarity = found.get("keyword", LegHits()).rarity / rarest(corpus.passage_count())
     for passage in worded:

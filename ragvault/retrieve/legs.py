@@ -341,10 +341,11 @@ def _seeds(found: Mapping[str, LegHits], corpus: Corpus, count: int) -> dict[int
     """The notes of the best hits: by best rank in any leg, then by how many legs found them."""
     ranks: dict[int, list[int]] = {}
     evidence: dict[int, float] = {}
+    unrelated = corpus.unrelated_cosine
     for name, leg in found.items():
         for hit in leg.hits:
             ranks.setdefault(hit.passage, []).append(hit.rank)
-            own = _hit_evidence(name, hit, leg, corpus.unrelated_cosine)
+            own = _hit_evidence(name, hit, leg, unrelated)
             evidence[hit.passage] = max(own, evidence.get(hit.passage, 0.0))
     order = sorted(ranks, key=lambda passage: (min(ranks[passage]), -len(ranks[passage]), passage))
     seeds: dict[int, Seed] = {}

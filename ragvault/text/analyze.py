@@ -545,9 +545,10 @@ def _word_spans(text: str, leaf: Words, analyzer: Analyzer, stops: bool) -> list
     wanted |= {analyzer.term_of(each.word) for each in leaf.spellings}
     # The whole comes first: where it is meant, its parts need no marks of their own.
     return [
-        (start + span.start, start + span.end)
-        for start, _, word in analyzer.words(text)
-        for span in word.spans
+        (run.start() + span.start, run.start() + span.end)
+        for run in run_pattern(text).finditer(text)
+        if wanted & analyzer.run_terms(run.group())
+        for span in analyzer.word(run.group()).spans
         if wanted & span.terms
     ]
 

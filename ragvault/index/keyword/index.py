@@ -409,12 +409,14 @@ class Index:
 
     def _is_there(self, term: HasTerm) -> bool:
         """Whether a document that was not removed has a term."""
-        known = [each for each in self._terms(term) if self._frequency(*each)]
         deadline = Deadline(self._settings.seconds)
-        return any(
-            len(self._engine.matching(kind_of(_field(name)), Leaf(((name, text),)), deadline))
-            for name, text in known
-        )
+        for name, text in self._terms(term):
+            if self._frequency(name, text):
+                kind, one = kind_of(_field(name)), [(name, text, 1.0)]
+                found = self._engine.scores(kind, one, limit=1, only=None, deadline=deadline)
+                if len(found.ids):
+                    return True
+        return False
 
     def _terms(self, term: ScoredTerm | HasTerm) -> list[tuple[str, str]]:
         """The engine's fields and terms to look a term up in."""

@@ -5,10 +5,6 @@
 
 This is the same for every engine: it knows the analyzers and no engine. Stop words are dropped if
 other words are left, because they match most passages and mean little. Phrases keep them.
-
-`Coverage` counts how much of a query the texts of a passage and of its note contain. Each term
-weighs as much as it is rare. A word that is found nowhere is replaced by its near spellings, and
-one of them is enough.
 """
 
 from __future__ import annotations
