@@ -44,11 +44,12 @@ from ragvault.evaluate.probes import probes
 from ragvault.evaluate.questions import Question
 from ragvault.evaluate.report import ScoredAnswer, is_reordered
 from ragvault.evaluate.run import BOOSTS, Replay, ablations, parts_off, with_values
-from ragvault.notes.links import Order, Resolver, find_wiki
+from ragvault.notes.links import Resolver, find_wiki
 from ragvault.ports import CacheBroken, NoProgress, Progress
 from ragvault.rank.pipeline import outcome_of
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.schema import KEYWORD
+from ragvault.text.markup import Order
 from ragvault.vault import Vault, absence, around_here
 
 if TYPE_CHECKING:

@@ -70,7 +70,8 @@ def parse_canvas(
 ) -> Note:
     """Everything that is written on a canvas, as a Note."""
     try:
-        canvas = json.loads(text) if text.strip() else {}
+        # A number of a thousand digits is infinite, and no place.
+        canvas = json.loads(text, parse_int=float) if text.strip() else {}
     except (ValueError, RecursionError) as error:
         return _unread(path, encoding, warnings, f"it is not valid JSON ({error})")
     if not isinstance(canvas, dict):
@@ -198,9 +199,4 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> float:
-    usable = isinstance(value, int | float) and not isinstance(value, bool)
-    try:
-        number = float(value) if usable else 0.0
-    except OverflowError:
-        return 0.0
-    return number if math.isfinite(number) else 0.0
+    return value if isinstance(value, float) and math.isfinite(value) else 0.0

@@ -106,9 +106,11 @@ class _Cutter:
         soft = s.parent_max * 9 // 10  # leaves room for the heading
         code = s.parent_max * _CODE_STAYS_WHOLE
         found = _units(self.note.layout.blocks, self.visible, soft=soft, hard=soft, code=code)
-        for ordinal, (start, end) in enumerate(_spans(found, _section_rule(s))):
+        for ordinal, (i, j) in enumerate(_grouped(found, _section_rule(s))):
+            start, end = found[i].start, found[j - 1].end
             headings = _common(self._paths(start, end))
-            yield Section(ordinal, headings, start, end, self._lines(start, end))
+            lines = self.lines.span(*self._letters(start, end))
+            yield Section(ordinal, headings, start, end, lines)
 
     def passages(self, section: Section) -> Iterator[Passage]:
         s = self.settings
@@ -117,7 +119,8 @@ class _Cutter:
             blocks, self.visible, soft=s.child_target, hard=s.child_max, code=s.child_max
         )
         before = ""
-        for start, end in _spans(found, self.rule):
+        for i, j in _grouped(found, self.rule):
+            start, end = found[i].start, found[j - 1].end
             own = cut(self.note.text, start, end, self.note.excluded)
             overlap = _tail(before, s.overlap)
             yield self._passage(section, start, end, overlap + own, len(overlap), blocks)
@@ -163,9 +166,6 @@ class _Cutter:
         first, last = self.visible.letters(start, end) or (start, end)
         return first, last - 1
 
-    def _lines(self, start: int, end: int) -> tuple[int, int]:
-        return self.lines.span(*self._letters(start, end))
-
     def _paths(self, start: int, end: int) -> list[tuple[str, ...]]:
         """The heading paths of a span, in order; () for text before the first heading."""
         first, last = self._letters(start, end)
@@ -208,11 +208,6 @@ def _passage_rule(settings: config.Chunk) -> _GroupRule:
         target=settings.child_target,
         crossing=0.3,
     )
-
-
-def _spans(found: Sequence[_Unit], rule: _GroupRule) -> Iterator[tuple[int, int]]:
-    for i, j in _grouped(found, rule):
-        yield found[i].start, found[j - 1].end
 
 
 def _kind(blocks: Sequence[Block], start: int, end: int) -> Kind:
@@ -468,7 +463,12 @@ def _grouped(units: Sequence[_Unit], rule: _GroupRule) -> list[tuple[int, int]]:
         closed = j == len(units) or headings[j]
         price, start = _cheapest(firsts, headings, best, unit.last, closed, rule)
         came_from.append(start)
-    return _walk_back(came_from)
+    groups = []
+    j = len(units)
+    while j > 0:
+        groups.append((came_from[j], j))
+        j = came_from[j]
+    return groups[::-1]
 
 
 def _cheapest(
@@ -507,12 +507,3 @@ def _cheapest(
                     stop = min(stop, target + target * sqrt(found))
         inside += headings[i]
     return found, start
-
-
-def _walk_back(came_from: Sequence[int]) -> list[tuple[int, int]]:
-    groups = []
-    j = len(came_from) - 1
-    while j > 0:
-        groups.append((came_from[j], j))
-        j = came_from[j]
-    return groups[::-1]

@@ -60,11 +60,11 @@ def _values(source: str) -> dict[str, Any]:
 
     try:
         loaded = _Reader(source).read()
-    except yaml.MarkedYAMLError as error:
-        mark, said = error.problem_mark, str(error.problem or error.context)
-        raise ValueError(_at_line(source, mark.line, said) if mark else said) from error
     except yaml.YAMLError as error:
-        raise ValueError(str(error).splitlines()[0]) from error
+        mark = getattr(error, "problem_mark", None)
+        said = getattr(error, "problem", None) or getattr(error, "context", None) or str(error)
+        said = said.splitlines()[0]
+        raise ValueError(_at_line(source, mark.line, said) if mark else said) from error
     if loaded is None:
         return {}
     if not isinstance(loaded, dict):
@@ -286,11 +286,4 @@ def _typed(value: str) -> Any:
         return float(value) if "." in value else int(value)
     if value.lower() in ("true", "false"):
         return value.lower() == "true"
-    if _FIELD_DATE.fullmatch(value):
-        try:
-            return (
-                dt.datetime.fromisoformat(value) if "T" in value else dt.date.fromisoformat(value)
-            )
-        except ValueError:
-            return value
-    return value
+    return _timestamp(value) if _FIELD_DATE.fullmatch(value) else value

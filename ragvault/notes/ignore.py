@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import count, groupby
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from unicodedata import normalize
 from warnings import catch_warnings, simplefilter
 
@@ -50,7 +50,7 @@ POSIX_CLASSES = {
 }
 
 
-class Line(NamedTuple):
+class Rule(NamedTuple):
     """One line of an ignore file, read."""
 
     ignored: bool
@@ -63,29 +63,23 @@ class Rules:
     """The lines of one ignore file; the last one that matches decides."""
 
     def __init__(self, lines: Iterable[str]) -> None:
-        self._lines = tuple(lines)
         groups = count()  # one name for each group of the joined expression
-        read = [line for text in self._lines if (line := read_line(text, groups))]
+        read = [line for text in lines if (line := read_line(text, groups))]
         # Adjacent lines of one kind become one expression; the order of lines stays.
         self._steps: list[tuple[bool, bool, bool, Callable[[str], object]]] = [
             (*kind, _joined(line.regex for line in same))
             for kind, same in groupby(reversed(read), key=lambda line: line[:3])
         ]
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Rules) and self._lines == other._lines
-
-    def __hash__(self) -> int:
-        return hash(self._lines)
-
     def decide(self, path: str, name: str, folder: bool) -> bool | None:
+        """True: the entry is ignored. False: included again. None: no line matches."""
         for ignored, folders_only, by_name, matches in self._steps:
             if (folder or not folders_only) and matches(name if by_name else path):
                 return ignored
         return None
 
 
-def read_line(text: str, groups: Iterator[int]) -> Line | None:
+def read_line(text: str, groups: Iterator[int]) -> Rule | None:
     """A line of gitignore grammar, or None where it says nothing (blank, a comment)."""
     glob = _without_trailing_spaces(normalize("NFC", text.rstrip("\r\n")))
     if not glob or glob.startswith("#"):
@@ -99,10 +93,10 @@ def read_line(text: str, groups: Iterator[int]) -> Line | None:
     by_name = "/" not in glob
     tokens = tokenise(glob[1:] if glob.startswith("/") else glob)
     if tokens is None:
-        return Line(ignored, folders_only, by_name, NEVER)
+        return Rule(ignored, folders_only, by_name, NEVER)
     if by_name:
         tokens = [STAR if token == DEEP else token for token in tokens]
-    return Line(ignored, folders_only, by_name, _path_regex(tokens, groups))
+    return Rule(ignored, folders_only, by_name, _path_regex(tokens, groups))
 
 
 def _without_trailing_spaces(glob: str) -> str:
@@ -263,22 +257,15 @@ class ObsidianFilters:
     """
 
     def __init__(self, wanted: Iterable[str]) -> None:
-        self._wanted = tuple(wanted)
         prefixes: list[str] = []
         self._regexes: list[re.Pattern[str]] = []
         self.refused: list[str] = []  # as written
-        for text in filter(None, (text.strip() for text in self._wanted)):
+        for text in filter(None, (text.strip() for text in wanted)):
             if len(text) > 2 and text.startswith("/") and text.endswith("/"):
                 self._add_regex(text)
             else:
                 prefixes.append(normalize("NFC", text).lower())
         self._prefixes = tuple(prefixes)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ObsidianFilters) and self._wanted == other._wanted
-
-    def __hash__(self) -> int:
-        return hash(self._wanted)
 
     def _add_regex(self, text: str) -> None:
         # `.*` at either end changes nothing for a search, and would cost a repeat.
@@ -328,14 +315,6 @@ GITIGNORE, RAGIGNORE = ".gitignore", ".ragignore"
 EXCLUDE, OBSIDIAN = "walk.exclude", "Obsidian's settings"
 
 
-class Verdict(Protocol):
-    """Rules that can decide about an entry of the vault."""
-
-    def decide(self, path: str, name: str, folder: bool) -> bool | None:
-        """True: ignored. False: included again. None: no rule matches."""
-        ...
-
-
 class Layer(NamedTuple):
     """Rules, and how many characters of a path lie above the folder that contains them.
 
@@ -343,7 +322,7 @@ class Layer(NamedTuple):
     """
 
     above: int
-    rules: Verdict
+    rules: Rules | ObsidianFilters
     source: str
 
 
@@ -354,9 +333,6 @@ class Layers(NamedTuple):
     git: tuple[Layer, ...]
     base: tuple[Layer, ...]
     order: tuple[Layer, ...]
-
-    def ignore(self, path: str, name: str, *, folder: bool) -> bool:
-        return bool(self.ignored_by(path, name, folder=folder))
 
     def ignored_by(self, path: str, name: str, *, folder: bool) -> str:
         """Where it is written that an entry is ignored; empty if it is not."""

@@ -23,10 +23,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import combinations
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 from urllib.parse import unquote
 
-from ragvault.text.markup import find_wikilinks, match_wikilink, page_names, split_label
+from ragvault.text.markup import Order, find_wikilinks, match_wikilink, page_names, split_label
 from ragvault.types import Heading, Link, LinkKind, Target, Via
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+:", re.I)
@@ -48,8 +48,6 @@ _IMAGE_SUFFIX = re.compile(rf"\.(?:{_IMAGES})$", re.I)
 # `[[Node.js]]` is a note: only what applications treat as attachments is one.
 _ATTACHMENT = re.compile(rf"\.(?:{_IMAGES}|{_FILES})$", re.I)
 _ANY_SUFFIX = re.compile(r"\.[a-z][a-z0-9]{0,9}$", re.I)
-
-Order = Literal["target-first", "label-first"]
 
 
 def find_wiki(

@@ -28,7 +28,7 @@ from ragvault.notes.links import (
     is_image,
 )
 from ragvault.text.markup import WIKILINK, events, label_wikilinks, page_name
-from ragvault.text.spans import Lines, Span, joined
+from ragvault.text.spans import Lines, Span, merged
 from ragvault.types import Block, Heading, Held, Layout, Link, Note
 
 # One that opens on a line of its own and is never closed reaches to the end, as in Obsidian.
@@ -70,7 +70,7 @@ def parse_markdown(
         tags=_tags(front, seen),
         blocks=_block_ids(seen, parsed),
         links=_placed([*_in_front(text, front, links), *found], lines),
-        excluded=tuple(joined(drawing if settings.comments else [*drawing, *comments])),
+        excluded=tuple(merged(drawing if settings.comments else [*drawing, *comments])),
         warnings=(*warnings, *front.warnings, *unclosed),
         layout=Layout(
             tuple(parsed.blocks), tuple(sorted(parsed.held)), _marks(seen, parsed, found)
@@ -93,14 +93,14 @@ def _read(text: str, hidden: list[Span], body: int) -> tuple[_Parsed, list[Span]
         # would make code of what follows on the line.
         parsed = _Parsed(blank_out(blank_out(text, hidden), comments, "\x01"), body)
     unclosed = [_NEVER_CLOSED.format(Lines(text).of(m.start(1))) for m in found if m[1]]
-    for start, end in joined(parsed.html):
+    for start, end in merged(parsed.html):
         comments += (match.span() for match in _HTML_COMMENT.finditer(text, start, end))
     return parsed, sorted(comments), unclosed
 
 
 def blank_out(text: str, spans: Iterable[Span], fill: str = " ") -> str:
     """The text with these stretches replaced by a filler; newlines stay, so lines stay."""
-    ordered = list(joined(spans))
+    ordered = list(merged(spans))
     if not ordered:
         return text
     parts, at = [], 0
@@ -434,7 +434,7 @@ def _marks(seen: str, parsed: _Parsed, found: Iterable[Link]) -> tuple[Mark, ...
     """Where tasks, pictures and rows of HTML are, in order: a long table is several passages."""
     every = {(link.start, "image") for link in found if link.kind == "embed" and is_image(link)}
     every.update(parsed.marks)
-    for start, end in joined(parsed.html):
+    for start, end in merged(parsed.html):
         for match in _IN_HTML.finditer(seen, start, end):
             every.add((match.start(), "image" if match[1].lower() == "img" else "table"))
     return tuple(sorted(every))

@@ -12,36 +12,21 @@ know what a note is. A file whose suffix is only in that setting is read as Mark
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ragvault.config import settings as config
 from ragvault.notes.canvas import parse_canvas
 from ragvault.notes.links import find_wiki, is_attachment
 from ragvault.notes.markdown import blank_out, file_title, parse_markdown, stem
-from ragvault.text.spans import Lines, Span, joined
+from ragvault.text.spans import Lines, Span, merged
 from ragvault.types import Block, Held, Layout, Note
 
 T = TypeVar("T")
 _BLANK_LINES = re.compile(r"\n[ \t\f\v]*\n\s*")
-
-
-class Parser(Protocol):
-    """Turns the text of one file type into a Note. Never raises, whatever the text is."""
-
-    def __call__(
-        self,
-        path: str,
-        text: str,
-        settings: config.Parse,
-        links: config.Links,
-        *,
-        encoding: str,
-        warnings: Sequence[str],
-    ) -> Note: ...
 
 
 def parse_plain(
@@ -78,7 +63,8 @@ def _paragraphs(text: str) -> Iterator[Block]:
         yield Block("prose", start, end)
 
 
-PARSERS: Mapping[str, Parser] = {
+# Each takes what `parse` takes, and never raises, whatever the text is.
+PARSERS: Mapping[str, Callable[..., Note]] = {
     ".md": parse_markdown,
     ".markdown": parse_markdown,
     ".canvas": parse_canvas,
@@ -191,4 +177,4 @@ def _with_blanks(note: Note) -> tuple[Span, ...]:
     shown = blank_out(note.text, note.excluded)
     half = BLANKS // 2
     runs = [(run.start() + half, run.end() - half) for run in _BLANKS.finditer(shown, note.body)]
-    return tuple(joined([*note.excluded, *runs])) if runs else note.excluded
+    return tuple(merged([*note.excluded, *runs])) if runs else note.excluded

@@ -272,8 +272,5 @@ def narrow_encoding(data: bytes) -> str:
     damaged = data.decode("utf-8", "replace").count("\ufffd")
     if whole >= damaged:
         return "utf-8"
-    try:
-        data.decode("cp1252")
-    except UnicodeDecodeError:  # five bytes mean nothing there: it is some other encoding
-        return "utf-8"
-    return "cp1252"
+    # Five bytes mean nothing in Windows-1252: with one of them it is some other encoding.
+    return "cp1252" if len(data.decode("cp1252", "ignore")) == len(data) else "utf-8"

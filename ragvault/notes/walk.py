@@ -36,7 +36,7 @@ from ragvault.notes.ignore import (
     ignore_files,
     with_file,
 )
-from ragvault.text.printable import printable
+from ragvault.text.printable import printable, valid_unicode
 from ragvault.types import File, Skipped
 
 # Documents that are not read unless walk.extensions names them, and those that are not text at all.
@@ -187,12 +187,13 @@ def sort_out(state: WalkState, folder: Folder, entries: list[os.DirEntry[str]]) 
                 else:
                     note(state, path, folder.disk + disk, entry)
             elif entry.is_symlink():
-                if not layers.ignore(path, name, folder=True):
+                if not layers.ignored_by(path, name, folder=True):
                     link(state, path, entry, is_note=False)
             elif name.endswith(".icloud"):
                 stub(state, layers, folder.path, name)
-            elif name.lower().endswith(DOCUMENTS) and not layers.ignore(path, name, folder=False):
-                state.unread["." + name.rpartition(".")[2].lower()] += 1
+            elif name.lower().endswith(DOCUMENTS):
+                if not layers.ignored_by(path, name, folder=False):
+                    state.unread["." + name.rpartition(".")[2].lower()] += 1
         except OSError as error:
             lose(state, path, error)
 
@@ -296,14 +297,10 @@ def lose(state: WalkState, path: str, error: OSError) -> None:
 
 
 def has_valid_name(state: WalkState, path: str) -> bool:
-    if path.isascii():
+    if path.isascii() or valid_unicode(path) == path:
         return True
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        state.skip(path, read.NAME, "its name is not valid UTF-8; rename it to index it")
-        return False
-    return True
+    state.skip(path, read.NAME, "its name is not valid UTF-8; rename it to index it")
+    return False
 
 
 def with_own(state: WalkState, folder: Folder, layers: Layers, name: str) -> Layers:

@@ -5,7 +5,7 @@ its headings (status set back to NULL), or when its name is in `dirty` (a note o
 went or moved). `waiting` lists the notes that have a NULL: an index over links would take twenty
 times the space. The marks are written together with the note and cleared together with the targets,
 so that the next run finds what a crash left undone. What a name means is decided elsewhere
-(notes/resolve.py).
+(notes/links.py).
 
 Statistics (backlinks, communities, lists of links) are stored, so that a search needs no graph. The
 write path calculates them from `link_rows`; only those that changed are written.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 
 class Event(NamedTuple):
@@ -72,6 +72,8 @@ def _characters(raw: bytes) -> Callable[[int], int]:
 
 
 # --- Wikilinks ---
+
+Order = Literal["target-first", "label-first"]  # the setting links.order
 
 WIKILINK = r"\[\[(?:[^\[\]\n]|\](?!\])|\[(?!\[))+\]\]"  # to build larger expressions from
 _PARTS = re.compile(r"(?P<embed>!?)\[\[(?P<inside>(?:[^\[\]\n]|\](?!\])|\[(?!\[))+)\]\]")

@@ -20,10 +20,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal, NamedTuple
 
-from ragvault.text.markup import WIKILINK, Event, events, split_label
+from ragvault.text.markup import WIKILINK, Event, Order, events, split_label
 
 LineKind = Literal["prose", "item", "row", "code", "heading"]
-Order = Literal["target-first", "label-first"]
 ITEM, OPEN, DONE, CELL = "\u2022 ", "\u2610 ", "\u2611 ", " \u00b7 "
 
 # What the parser must not look into is masked, in its length: a wikilink, a tag in a block of HTML

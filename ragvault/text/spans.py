@@ -45,7 +45,7 @@ def back(start: int, count: int, excluded: Sequence[Span]) -> int:
     return max(at - count, 0)
 
 
-def joined(spans: Iterable[Span]) -> Iterator[Span]:
+def merged(spans: Iterable[Span]) -> Iterator[Span]:
     """Spans in order, none empty, those that touch as one: HTML blocks come line by line."""
     at, until = 0, 0
     for start, end in sorted(spans):
