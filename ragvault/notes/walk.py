@@ -191,9 +191,10 @@ def sort_out(state: WalkState, folder: Folder, entries: list[os.DirEntry[str]]) 
                     link(state, path, entry, is_note=False)
             elif name.endswith(".icloud"):
                 stub(state, layers, folder.path, name)
-            elif name.lower().endswith(DOCUMENTS):
-                if not layers.ignored_by(path, name, folder=False):
-                    state.unread["." + name.rpartition(".")[2].lower()] += 1
+            elif name.lower().endswith(DOCUMENTS) and not layers.ignored_by(
+                path, name, folder=False
+            ):
+                state.unread["." + name.rpartition(".")[2].lower()] += 1
         except OSError as error:
             lose(state, path, error)
 
