@@ -178,10 +178,17 @@ def test_plain_text_of_any_kind_is_all_of_it_prose(text):
     assert (note.headings, note.tags, note.properties, note.excluded) == ((), (), {}, ())
 
 
-@given(st.text(st.sampled_from("-*1.) \t>[]x\na"), max_size=30))
-def test_no_task_is_missed_by_the_look_for_a_box(text):
-    found = [mark for mark in markdown._marks(text, markdown.Parsed(), []) if mark[1] == "task"]
-    assert found == [(match.start(), "task") for match in markdown._TASK.finditer(text)]
+@pytest.mark.parametrize(
+    ("text", "tasks"),
+    [
+        ("- [ ] a\n* [x] b\n2. [/] c\n", 3),
+        ("- a\n\t- [-] nested\n> 1) [ ] quoted\n", 2),
+        ("- [x](a.md)\n- [x]\n[ ] no item\n", 0),
+        ("```\n- [ ] code\n```\n", 0),
+    ],
+)
+def test_a_task_is_an_item_with_a_box_whatever_is_in_it(text, tasks):
+    assert [mark for _, mark in read(text).layout.marks].count("task") == tasks
 
 
 @pytest.mark.parametrize("spaces", range(5))
