@@ -57,7 +57,7 @@ def exported(corpus: Corpus, folder: Path) -> tuple[list[str], list[float]]:
         rows = catalogue.passage_vectors(catalogue.tier_model("full"), ids)
         passages = {each.id: each for each in catalogue.passage_texts(ids.tolist())}
         paths = {catalogue.note_id(path): path for path in catalogue.files()}
-        embedder = index.embedders["full"]
+        embedder = index.embedder()
         asked = [each.query for each in corpus.questions]
         queries, times = _embedded(embedder, asked)
     chosen = [passages[int(id_)] for id_ in ids]

@@ -127,7 +127,7 @@ def _embedding(index: LocalCorpus, asked: Sequence[str]) -> Iterator[float]:
         return
     for query in asked:
         began = time.perf_counter()
-        index.embedders[index.tier].embed([query], "query")
+        index.embed_query(query, "query")
         yield 1000 * (time.perf_counter() - began)
 
 

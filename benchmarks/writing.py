@@ -301,7 +301,7 @@ def _stand_in(stops: bool) -> None:
         def stop(*_: object) -> None:
             raise KeyboardInterrupt
 
-        ingest._Caches._drop_superseded_static = stop
+        ingest._Caches._drop_static = stop
 
 
 def _bare(vault: Any) -> dict[str, float]:

@@ -31,9 +31,8 @@ from ragvault.candidate import (
     PassageText,
 )
 from ragvault.config.settings import Config
-from ragvault.engines import Embedders, Engines
+from ragvault.engines import Engines
 from ragvault.errors import EngineMissing, IndexMissing, RagvaultError
-from ragvault.index.tiers import Tiers
 from ragvault.plan import (
     Filter,
     KeywordAnswer,
@@ -44,13 +43,13 @@ from ragvault.plan import (
 from ragvault.ports import (
     CacheBroken,
     CountsTokens,
+    Embedder,
     KeywordIndex,
     NearTerms,
     Neighbour,
     NoteList,
     NoteOnDisk,
     NoteSection,
-    QueryVectors,
     RankedPassages,
     Reranker,
     Role,
@@ -82,7 +81,6 @@ if TYPE_CHECKING:
 LEG_THREADS = 12
 # Of the default model, for an index that was made before this was measured.
 UNRELATED = 0.45
-TIERS = ("full", "static")  # the best first
 MAX_PLACES = 20_000  # passages whose facts stay in memory between searches: some 10 MB
 MAX_CHARACTERS = 4_000_000  # of note texts that stay in memory: about a thousand notes
 WORD = re.compile(r"[^\W\d_]+")
@@ -115,8 +113,9 @@ class LocalCorpus:
         self.keyword: KeywordIndex | None = None
         self._keyword_cache: Cache | None = None
         self._open_keyword()
-        self._vectors: dict[str, VectorIndex] = {}
-        self._open_tiers()
+        self._vectors: VectorIndex | None = None
+        self._embedder: Embedder | None = None
+        self._open_vectors()
         self._read_state: tuple[int, Accesses] | None = None
         self._drop_outdated()
 
@@ -126,7 +125,7 @@ class LocalCorpus:
         if self.catalogue.in_snapshot:  # the files that it names may have been deleted since
             return
         self._refresh_keyword()
-        self._refresh_tiers()
+        self._refresh_vectors()
         if _uses_accesses(self.config):
             self._read_accesses()
 
@@ -139,7 +138,7 @@ class LocalCorpus:
     def close(self) -> None:
         self._closed = True
         self.pool.shutdown(wait=False, cancel_futures=True)
-        for index in (self.keyword, self.tiers if self._vectors else None):
+        for index in (self.keyword, self._vectors):
             if index is not None:
                 index.close()
         self.catalogue.close()
@@ -153,14 +152,8 @@ class LocalCorpus:
             file = (self.catalogue.folder / CATALOGUE).stat()
         except FileNotFoundError:
             raise IndexMissing(self.root) from None
-        dims = self.catalogue.model_dims()
-        models = (self.catalogue.tier_model(tier) for tier in TIERS)
-        return (
-            file.st_dev,
-            file.st_ino,
-            self.catalogue.identity,
-            *((m, dims.get(m)) for m in models),
-        )
+        answering = self.engines.answering(self.catalogue)
+        return file.st_dev, file.st_ino, self.catalogue.identity, answering
 
     def __enter__(self) -> LocalCorpus:
         return self
@@ -219,43 +212,35 @@ class LocalCorpus:
             self.keyword.close()
         self._open_keyword()
 
-    def _refresh_tiers(self) -> None:
+    def _refresh_vectors(self) -> None:
         """A run may have finished a better tier, and deleted the one that it replaces."""
-        with suppress(CacheBroken):  # opened again, it answers or is named as missing
-            with self.catalogue.snapshot():  # all tiers at one moment
-                self.tiers.refresh()
-                models = self._models()
-            if models == self._opened_models and len(self._vectors) == len(models):
+        if self._vectors is not None and self.engines.answering(self.catalogue) == self._answering:
+            with suppress(CacheBroken):  # opened again, it answers or is named as missing
+                self._vectors.refresh()
                 return
-        self._open_tiers()
+        self._open_vectors()
 
-    def _models(self) -> dict[str, tuple[str, int]]:
-        """The model of each tier, and the dimension of its vectors."""
-        dims = self.catalogue.model_dims()
-        found = ((tier, self.catalogue.tier_model(tier)) for tier in TIERS)
-        return {tier: (model, dims[model]) for tier, model in found if model in dims}
-
-    def _open_tiers(self) -> None:
+    def _open_vectors(self) -> None:
+        """The vectors of the tier that answers."""
+        if self._vectors is not None:
+            self._vectors.close()
+        self._vectors = self._embedder = None
         while True:
             self.missing = {k: why for k, why in self.missing.items() if not k.startswith("vector")}
-            for outdated in self._vectors.values():
-                outdated.close()
             with self.catalogue.snapshot():
                 caches = self.catalogue.caches()
-                self._opened_models = self._models()
-                self._vectors = dict(self._open_vectors())
+                self._answering = self.engines.answering(self.catalogue)
+                if self._answering is None:
+                    return
+                tier, model, dim = self._answering
+                try:
+                    self._vectors = self.engines.vectors(model, dim, self.catalogue)
+                    return
+                except (CacheBroken, EngineMissing) as broken:
+                    self.missing[f"vector ({tier})"] = f"{broken}; run: {broken.fix}"
             # Damage, or has a rebuild deleted these files after the catalogue named them?
-            if len(self._vectors) == len(self._opened_models) or caches == self.catalogue.caches():
-                break
-        self.tiers = Tiers(self._vectors)
-        self.embedders = Embedders(self.engines, {n: v.model for n, v in self._vectors.items()})
-
-    def _open_vectors(self) -> Iterator[tuple[str, VectorIndex]]:
-        for tier, (model, dim) in self._opened_models.items():
-            try:
-                yield tier, self.engines.vectors(model, dim, self.catalogue)
-            except (CacheBroken, EngineMissing) as broken:  # noqa: PERF203 - two turns at most
-                self.missing[f"vector ({tier})"] = f"{broken}; run: {broken.fix}"
+            if caches == self.catalogue.caches():
+                return
 
     # --- The state of the index ---
 
@@ -269,22 +254,13 @@ class LocalCorpus:
 
     @property
     def tier(self) -> str:
-        """The best tier that covers every passage: keyword, static or full."""
-        counts = self.tiers.counts() if self._vectors else {}
-        if counts.get("full") and not counts.get("static"):
-            return "full"
-        return "static" if any(counts.values()) else "keyword"
-
-    @property
-    def full_share(self) -> float:
-        counts = self.tiers.counts() if self._vectors else {}
-        return counts.get("full", 0) / max(1, sum(counts.values()))
+        """The tier that answers: keyword, static or full."""
+        return self._answering[0] if self._answering and self._vectors else "keyword"
 
     @property
     def unrelated_cosine(self) -> float:
-        best = next(iter(self._vectors.values()), None)
-        known = None if best is None else self.catalogue.facts.unrelated.get(best.model)
-        return UNRELATED if known is None else known
+        model = self._answering[1] if self._answering else ""
+        return self.catalogue.facts.unrelated.get(model, UNRELATED)
 
     @property
     def behind(self) -> str:
@@ -316,7 +292,7 @@ class LocalCorpus:
 
     @property
     def searchable(self) -> frozenset[str]:
-        parts = {"vector": self._vectors, "keyword": self.keyword is not None}
+        parts = {"vector": self._vectors is not None, "keyword": self.keyword is not None}
         return frozenset(part for part, there in parts.items() if there)
 
     def note_count(self) -> int:
@@ -398,41 +374,55 @@ class LocalCorpus:
 
     @property
     def model_is_loaded(self) -> bool:
-        return self.embedders.loaded
+        return self._embedder is not None
 
-    def embed_query(self, text: str, role: Role) -> QueryVectors:
-        wanted = [tier for tier, count in self.tiers.counts().items() if count]
-        return {tier: self.embedders[tier].embed([text], role)[0] for tier in wanted}
+    def embed_query(self, text: str, role: Role) -> NDArray[np.float32]:
+        vector: NDArray[np.float32] = self.embedder().embed([text], role)[0]
+        return vector
 
-    def nearest(self, vectors: QueryVectors, limit: int, scope: Scope) -> dict[str, RankedPassages]:
-        return self.tiers.search(vectors, limit=limit, allowed=scope)
+    def embedder(self) -> Embedder:
+        """The model of the tier that answers, loaded when the first query needs it."""
+        if self._embedder is None:
+            _, model, _ = self._answering or ("", "", 0)
+            # Offline: a search downloads nothing. A model that is gone is reported as missing.
+            self._embedder = self.engines.embedder(model, offline=True)
+        return self._embedder
 
-    def cosines(
-        self, vectors: QueryVectors, passages: Sequence[int]
-    ) -> dict[str, NDArray[np.float64]]:
-        return self.tiers.scores_of(vectors, passages)
+    def nearest(self, vector: NDArray[np.float32], limit: int, scope: Scope) -> RankedPassages:
+        return self._searched.search(vector, limit=limit, allowed=scope)
 
-    def tiers_of(self, passages: Sequence[PassageFacts]) -> dict[int, str]:
-        """The tier of each passage."""
+    def cosines(self, vector: NDArray[np.float32], passages: Sequence[int]) -> NDArray[np.float64]:
+        return self._searched.scores_of(vector, passages)
+
+    @property
+    def _searched(self) -> VectorIndex:
+        if self._vectors is None:
+            raise CacheBroken("there are no vectors yet")
+        return self._vectors
+
+    def tiers_of(self, passages: Sequence[int]) -> dict[int, str]:
+        """The tier of each passage: the one that answers, or keyword without a vector."""
         import numpy as np
 
         from ragvault.index.ids import among
 
-        tiers = dict.fromkeys((each.id for each in passages), "keyword")
-        ids = np.array(list(tiers), np.int64)
-        for tier, members in self.tiers.members().items():
-            tiers.update(dict.fromkeys(ids[among(ids, members)].tolist(), tier))
+        tiers = dict.fromkeys(passages, "keyword")
+        if self._vectors is not None:
+            ids = np.array(list(tiers), np.int64)
+            embedded = ids[among(ids, self._vectors.ids())].tolist()
+            tiers.update(dict.fromkeys(embedded, self.tier))
         return tiers
 
     def vectors(self, passages: Sequence[int]) -> Mapping[int, NDArray[np.float32]]:
         return LazyVectors(self._vectors_of, passages)
 
     def _vectors_of(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Vectors of the best model that has any, a row each; NaN where there is none."""
+        """The vectors of passages, a row each; NaN where there is none."""
         import numpy as np
 
-        best = next(iter(self._vectors.values()), None)
-        return np.full((len(ids), 1), np.nan, np.float32) if best is None else best.vectors_of(ids)
+        if self._vectors is None:
+            return np.full((len(ids), 1), np.nan, np.float32)
+        return self._vectors.vectors_of(ids)
 
     # --- By word ---
 
@@ -461,14 +451,12 @@ class LocalCorpus:
         """
         if self.names().keys(text):
             return True
-        wanted = "vector" in self.config.retrieve.legs and "vector" in self.searchable
-        for tier in self.embedders if wanted else ():
-            with suppress(RagvaultError):  # without its model; the leg says so
-                model = self.embedders[tier]
-                if isinstance(model, CountsTokens):
-                    return any(
-                        model.count_tokens(each) == 1 for each in {text, text.removesuffix("s")}
-                    )
+        if "vector" not in self.config.retrieve.legs or self._vectors is None:
+            return False
+        with suppress(RagvaultError):  # without its model; the leg says so
+            model = self.embedder()
+            if isinstance(model, CountsTokens):
+                return any(model.count_tokens(each) == 1 for each in {text, text.removesuffix("s")})
         return False
 
     def written(self, word: str) -> str:
@@ -721,10 +709,7 @@ class LocalCorpus:
         return self._reranker
 
     def count_tokens(self) -> Callable[[str], int] | None:
-        for embedder in self.embedders.opened():
-            if isinstance(embedder, CountsTokens):
-                return embedder.count_tokens
-        return None
+        return self._embedder.count_tokens if isinstance(self._embedder, CountsTokens) else None
 
 
 def _uses_accesses(config: Config) -> bool:

@@ -9,7 +9,6 @@ engines and models together.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -115,27 +114,31 @@ class Engines:
         self._rebuilt.add(name)
         return True
 
-    def models(self, catalogue: Catalogue) -> list[str]:
-        """The models whose vectors answer, the best first."""
-        found = (catalogue.tier_model("full"), catalogue.tier_model("static"))
-        return list(dict.fromkeys(filter(None, found)))
+    def answering(self, catalogue: Catalogue) -> tuple[Tier, str, int] | None:
+        """The tier whose vectors answer, their model and their dimension; None without vectors.
+
+        Static until every passage has a full vector, then full for good.
+        """
+        dims = catalogue.model_dims()
+        tiers: tuple[Tier, ...] = ("full", "static")
+        models = ((tier, catalogue.tier_model(tier)) for tier in tiers)
+        return next(((tier, model, dims[model]) for tier, model in models if model in dims), None)
 
     def drop_unused(self, catalogue: Catalogue) -> None:
-        """Delete caches that answer nothing: of another engine, of a model that was replaced or
-        whose vectors have all been outdone.
+        """Delete caches that answer nothing: of another engine, of a model that was replaced.
 
         What somebody has open stays readable for them.
         """
-        dims = catalogue.model_dims()
-        answering = {vector_cache(model) for model in self.models(catalogue) if model in dims}
+        found = self.answering(catalogue)
+        answering = vector_cache(found[1]) if found else ""
         for cache in catalogue.caches().values():
-            if cache.engine == "faiss" and cache.name not in answering:
+            if cache.engine == "faiss" and cache.name != answering:
                 catalogue.drop_cache(cache.name)
         catalogue.sweep_caches()
 
     def choice(self, catalogue: Catalogue) -> ModelChoice:
         """Which transformer a vault uses, and which one answers until then."""
-        stored = catalogue.tier_model("full") or None
+        stored = catalogue.full_model or None
         configured = self.config.models.embedder
         return choose_model(stored=stored, configured=configured, explicit=self._explicit)
 
@@ -169,32 +172,3 @@ class Engines:
         settings = self.config.models
         how = load_options(settings, self.progress, offline=True)
         return self.kit.reranker(settings.reranker, settings, how)
-
-
-class Embedders(Mapping[str, Embedder]):
-    """The model of each tier of a vault, loaded when the first query needs it."""
-
-    def __init__(self, engines: Engines, models: Mapping[str, str]) -> None:
-        self._engines, self._models = engines, models
-        self._open: dict[str, Embedder] = {}
-
-    @property
-    def loaded(self) -> bool:
-        """Whether any model is loaded."""
-        return bool(self._open)
-
-    def opened(self) -> list[Embedder]:
-        """Those that are loaded, the best tier first."""
-        return [self._open[tier] for tier in self._models if tier in self._open]
-
-    def __getitem__(self, tier: str) -> Embedder:
-        if tier not in self._open:
-            # Offline: a search downloads nothing. A model that is gone is reported as missing.
-            self._open[tier] = self._engines.embedder(self._models[tier], offline=True)
-        return self._open[tier]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._models)
-
-    def __len__(self) -> int:
-        return len(self._models)

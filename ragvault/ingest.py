@@ -17,7 +17,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from itertools import count
 from math import inf
 from pathlib import Path
 
@@ -40,16 +39,13 @@ from ragvault.update.notes import Report, compare, remember_run, resolve_links, 
 from ragvault.update.prepare import prepare_all
 from ragvault.update.upkeep import compact_if_due
 from ragvault.update.vectors import (
+    begin_model,
     embed_all,
     measure_unrelated,
-    refresh_all_vectors,
+    refresh_answering,
     refresh_vectors,
     use_model,
 )
-
-# Pages of full vectors after which superseded static ones are dropped: both tiers of a whole vault
-# at once would make the index half as large again.
-PAGES = 8
 
 
 def ingest(
@@ -94,10 +90,10 @@ def ingest(
         run.update_static(more_follows=tier == "full" and models.embedder != models.static)
         run.update_vocabulary()
     run.update_graph(regroup)
-    if tier == "full":
+    if tier == "full" or (tier == "static" and catalogue.tier_model("full")):
         run.update_full(until)
     else:
-        run.refresh_better_tiers()
+        run.refresh_answering()
 
     progress.checkpoint()
     report.tier = run.reached_tier()
@@ -158,20 +154,18 @@ class _Caches:
                 self.progress.info("Ready: keyword search.")
 
     def update_static(self, *, more_follows: bool) -> None:
-        """Quick vectors of the static model, for passages without a full vector."""
+        """Quick vectors of the static model, until the full ones answer."""
         self.progress.checkpoint()
-        full = self.catalogue.tier_model("full")
         with self.or_warn():
             embedder = self.engines.embedder(self.engines.config.models.static)
-            step = "embedding (static)"
-            total = embed_all(self.catalogue, embedder, self.progress, step, better=full)
-            better = full if full != embedder.name else ""
-            refresh_vectors(embedder.name, self.catalogue, self.engines, better)
+            if not self.catalogue.tier_model("full"):
+                step = "embedding (static)"
+                self.report.embedded = embed_all(self.catalogue, embedder, self.progress, step)
+                refresh_vectors(embedder.name, self.catalogue, self.engines)
             use_model(self.catalogue, "static", embedder.name)
             measure_unrelated(self.catalogue, embedder)
             self.reached = "static"
-            self.report.embedded = total
-            if total:
+            if self.report.embedded:
                 follows = " Full quality follows." if more_follows else ""
                 self.progress.info(f"Ready: keyword + quick semantic search.{follows}")
 
@@ -200,21 +194,20 @@ class _Caches:
     def update_full(self, until: float) -> None:
         """Vectors of the transformer, as many as can be embedded until then.
 
-        A newly chosen model is used when it has embedded all.
+        They answer when every passage has one, and so do those of a newly chosen model.
         """
         self.progress.checkpoint()
         choice = self.engines.choice(self.catalogue)
         with self.or_warn():
             embedder = self.engines.embedder(choice.embeds)
-            if choice.answers is None:
-                use_model(self.catalogue, "full", embedder.name)
+            if not self.catalogue.tier_model("full"):
+                begin_model(self.catalogue, embedder.name)
             total = embed_all(
                 self.catalogue,
                 embedder,
                 self.progress,
                 slab=self.engines.slab,
                 first_needed=True,
-                after_page=self._after_full_page(embedder.name),
                 until=until,
             )
             if time.monotonic() >= until:
@@ -225,36 +218,25 @@ class _Caches:
                 use_model(self.catalogue, "full", embedder.name)
                 measure_unrelated(self.catalogue, embedder)
                 self.reached = "full"
-            self._drop_superseded_static()
+                self._drop_static()
             # Every passage that got a static vector in this run has got a full one as well.
             embedded = total - self.report.unembedded
             self.report.embedded = max(self.report.embedded, embedded)
             if embedded and self.reached == "full":
                 self.progress.info("Ready: keyword + full semantic search.")
 
-    def _after_full_page(self, model: str) -> Callable[[], None]:
-        """After each page its vectors can be searched; now and then static ones are dropped."""
-        pages = count(1)
-
-        def after_page() -> None:
-            refresh_vectors(model, self.catalogue, self.engines)
-            if next(pages) % PAGES == 0:
-                self._drop_superseded_static()
-
-        return after_page
-
-    def _drop_superseded_static(self) -> None:
-        """Drop the static vectors of passages that have a full one."""
+    def _drop_static(self) -> None:
+        """Drop the static vectors: every passage has a full one."""
         static, full = self.catalogue.tier_model("static"), self.catalogue.tier_model("full")
         if static and static != full and self.catalogue.model_dims().get(static):
-            refresh_vectors(static, self.catalogue, self.engines, full)
             self.catalogue.drop_superseded_vectors(static, full)
+            refresh_vectors(static, self.catalogue, self.engines)
 
-    def refresh_better_tiers(self) -> None:
-        """Keep vectors of a better tier than this run has; lost files are rebuilt from the
+    def refresh_answering(self) -> None:
+        """Keep vectors of a better tier than this run has; a lost file is rebuilt from the
         catalogue, which embeds nothing."""
         with self.or_warn():
-            refresh_all_vectors(self.catalogue, self.engines)
+            refresh_answering(self.catalogue, self.engines)
 
     def reached_tier(self) -> Tier:
         """The best tier that every passage is in, or in a better one.
@@ -264,6 +246,8 @@ class _Caches:
         full, static = self.catalogue.tier_model("full"), self.catalogue.tier_model("static")
         if self.reached == "full" or (full and not self.catalogue.has_unembedded(full)):
             return "full"
-        if self.reached == "static" or (static and not self.catalogue.has_unembedded(static, full)):
+        if full:  # some passages wait for theirs
+            return "keyword"
+        if self.reached == "static" or (static and not self.catalogue.has_unembedded(static)):
             return "static"
         return "keyword"

@@ -395,7 +395,6 @@ class VectorIndex(Protocol):
 
 # The passages that a filter leaves, in a form that only the corpus knows; None is all of them.
 Scope = Any
-QueryVectors = Mapping[str, "NDArray[np.float32]"]  # tier -> the query, embedded by its model
 RankedPassages = tuple["NDArray[np.int64]", "NDArray[np.float64]"]  # ids and cosines, best first
 NoteSection = tuple[int, "int | None"]  # a note and one of its sections; None is the whole note
 
@@ -521,12 +520,7 @@ class Corpus(Protocol):
 
     @property
     def tier(self) -> str:
-        """The best tier that covers every passage: keyword, static or full."""
-        ...
-
-    @property
-    def full_share(self) -> float:
-        """The share of the passages with a vector that have a full one, from 0 to 1."""
+        """The tier that answers: keyword, static or full."""
         ...
 
     @property
@@ -607,24 +601,20 @@ class Corpus(Protocol):
         """Whether a query was embedded before; the first one waits for its model."""
         ...
 
-    def embed_query(self, text: str, role: Role) -> QueryVectors:
-        """The vector of a text for each tier that has passages."""
+    def embed_query(self, text: str, role: Role) -> NDArray[np.float32]:
+        """The vector of a text, by the model of the tier that answers."""
         ...
 
-    def nearest(
-        self, vectors: QueryVectors, limit: int, scope: Scope
-    ) -> Mapping[str, RankedPassages]:
-        """The nearest passages of each tier, the best tier first; no passage is in two of them."""
+    def nearest(self, vector: NDArray[np.float32], limit: int, scope: Scope) -> RankedPassages:
+        """The nearest passages of the scope, by the vectors of the tier that answers."""
         ...
 
-    def cosines(
-        self, vectors: QueryVectors, passages: Sequence[int]
-    ) -> Mapping[str, NDArray[np.float64]]:
-        """The cosine of each passage in its own tier, NaN in the others."""
+    def cosines(self, vector: NDArray[np.float32], passages: Sequence[int]) -> NDArray[np.float64]:
+        """The cosine of each passage; NaN for one without a vector."""
         ...
 
-    def tiers_of(self, passages: Sequence[PassageFacts]) -> dict[int, str]:
-        """The tier of each passage, by its id."""
+    def tiers_of(self, passages: Sequence[int]) -> dict[int, str]:
+        """The tier of each passage: the one that answers, or keyword without a vector."""
         ...
 
     # By word

@@ -15,7 +15,7 @@ and snippets are cut, by answer/vaults.py.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -191,17 +191,18 @@ def respond(
     """What was found, what each step returned, and what the reader must know."""
     plan = understood.plan
     results = outcome_of("budget", verified.stages).kept
-    tiers = {**retrieved.tiers, **verified.tiers(retrieved.tiers)}
+    shown = outcome_of("limit", verified.stages)
+    tiers = corpus.tiers_of([verified.was(each.id) for each in shown])
     behind = [f"{corpus.behind}; {corpus.remedy}"] if corpus.behind else []
     legs = {run.leg: run.failed for run in retrieved.runs if run.failed}
     return VaultAnswer(
         plan=plan,
         config=corpus.config,
         results=results,
-        likely=is_likely(outcome_of("limit", verified.stages), corpus.config),
+        likely=is_likely(shown, corpus.config),
         stages=verified.stages,
         runs=tuple(retrieved.runs),
-        tiers=tiers,
+        tiers={each.id: tiers[verified.was(each.id)] for each in shown},
         tier=corpus.tier,
         revision=corpus.revision,
         failed={
@@ -213,7 +214,6 @@ def respond(
         },
         warnings=(
             *behind,
-            *(() if plan.listing else _partly_full(results, tiers, corpus)),
             *plan.warnings,
             *retrieved.warnings,
             *(line for outcome in verified.stages for line in outcome.ranked.warnings),
@@ -221,20 +221,6 @@ def respond(
         took_ms=(time.perf_counter() - began) * 1000,
         stale=verified.stale,
     )
-
-
-NEARLY_FULL = 0.95  # of the passages have full vectors: the others are edits of today
-
-
-def _partly_full(
-    results: Sequence[Candidate], tiers: Mapping[int, str], corpus: Corpus
-) -> Iterator[str]:
-    """A sentence where results depend on how far the full tier has come: some of them have only
-    quick vectors, in a vault of which others have full ones."""
-    share = corpus.full_share
-    if 0 < share < NEARLY_FULL and any(tiers.get(each.id) == "static" for each in results):
-        far = f"{share:.0%} of this vault has full vectors so far"
-        yield f"{far}; the other notes are ranked by quick ones"
 
 
 # --- Several queries ---
@@ -309,7 +295,6 @@ def _all_retrieved(parts: Sequence[Retrieved]) -> Retrieved:
     return Retrieved(
         list(candidates.values()),
         [run for part in parts for run in part.runs],
-        {passage: tier for part in parts for passage, tier in part.tiers.items()},
         list(dict.fromkeys(line for part in parts for line in part.warnings)),
         {leg: why for part in parts for leg, why in part.failed.items()},
     )

@@ -37,7 +37,6 @@ from ragvault.errors import (
 )
 from ragvault.index import graph
 from ragvault.index.keyword.whoosh import WhooshWriter
-from ragvault.index.tiers import Tiers
 from ragvault.models.embed import TOPICS
 from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import HasPart, Words
@@ -72,14 +71,8 @@ def vault(tmp_path):
 def tier_sizes(vault):
     engines = Engines(vault.folder, vault.settings)
     with vault.catalogue() as catalogue:
-        dims = catalogue.model_dims()
-        models = {tier: catalogue.tier_model(tier) for tier in ("full", "static")}
-        indexes = {
-            tier: engines.vectors(model, dims[model], catalogue)
-            for tier, model in models.items()
-            if model in dims
-        }
-        return Tiers(indexes).counts()
+        tier, model, dim = engines.answering(catalogue)
+        return {tier: len(engines.vectors(model, dim, catalogue))}
 
 
 def passages(vault):
@@ -180,7 +173,7 @@ def test_what_has_a_good_vector_has_no_rough_one(vault):
         assert catalogue.counts().vectors == {"fine@1": passages(vault)}
 
 
-def test_a_half_finished_upgrade_finds_the_rest_by_its_rough_vectors(vault, models, monkeypatch):
+def test_a_half_finished_upgrade_is_searched_by_its_rough_vectors(vault, models, monkeypatch):
     monkeypatch.setattr("ragvault.update.vectors.PAGE", 10)
 
     def stop(what, done, total):
@@ -189,9 +182,9 @@ def test_a_half_finished_upgrade_finds_the_rest_by_its_rough_vectors(vault, mode
 
     with pytest.raises(KeyboardInterrupt):
         vault.index(progress=OnStep(stop))
-    sizes = tier_sizes(vault)
-    assert 0 < sizes["full"] < passages(vault)
-    assert sizes["static"] + sizes["full"] == passages(vault)
+    assert tier_sizes(vault) == {"static": passages(vault)}
+    assert 0 < vault.status().tiers["full"] < passages(vault)
+    assert vault.search("bread and flour").tier == "static"
     stored = set(models["fine"].seen)
     models.forget()
 
@@ -199,6 +192,19 @@ def test_a_half_finished_upgrade_finds_the_rest_by_its_rough_vectors(vault, mode
 
     assert stored.isdisjoint(models["fine"].seen)
     assert models["rough"].seen == []
+    assert vault.search("bread and flour").tier == "full"
+
+
+def test_once_all_have_full_vectors_what_is_new_gets_one_at_once(vault, models):
+    vault.index("full")
+    models.forget()
+    write(vault.root, {"new.md": "# New\n\nA zeppelin over the lake.\n"})
+
+    assert vault.index("static").tier == "full"
+
+    assert models["rough"].seen == []
+    assert len(models["fine"].seen) == 1
+    assert tier_sizes(vault) == {"full": passages(vault)}
 
 
 def test_full_vectors_come_first_to_notes_changed_lately_and_to_notes_that_are_linked(
@@ -225,40 +231,19 @@ def test_a_run_with_a_time_limit_finishes_the_rest_and_is_continued_by_the_next(
 
     assert first.tier == "static"
     assert 0 < first.unembedded < first.passages
-    assert tier_sizes(vault)["full"] == first.passages - first.unembedded
+    assert vault.status().tiers["full"] == first.passages - first.unembedded
+    assert tier_sizes(vault) == {"static": first.passages}
     assert "have full vectors" in index_report("vault", first)
-    (line,) = vault.search("bread and flour").warnings
-    assert line.startswith(f"{1 - first.unembedded / first.passages:.0%} of this vault has full")
-
     runs, report = 0, first
     while report.unembedded:
         report, before, runs = vault.index(time_limit=1e-9), report, runs + 1
         assert report.unembedded < before.unembedded
     assert (runs > 1, report.tier) == (True, "full")
-    assert vault.search("bread and flour").warnings == ()
     seen = models["fine"].seen
     assert len(seen) == len(set(seen)) == passages(vault) + len(TOPICS)
     at_once = opened(vault.root, tmp_path / "at once")
     at_once.index()
     assert answers(vault) == answers(at_once)
-
-
-def test_rough_vectors_make_room_while_good_ones_come(vault, monkeypatch):
-    monkeypatch.setattr("ragvault.update.vectors.PAGE", 4)
-    monkeypatch.setattr("ragvault.ingest.PAGES", 1)
-
-    def stop(what, done, total):
-        if what == "embedding" and done >= 8:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        vault.index(progress=OnStep(stop))
-    sizes = tier_sizes(vault)
-    assert sizes["full"] >= 4
-    assert sizes["static"] + sizes["full"] == passages(vault)
-    with vault.catalogue() as catalogue:
-        stored = catalogue.counts().vectors
-    assert sizes["static"] <= stored["rough@1"] < passages(vault)
 
 
 @pytest.mark.parametrize("tier", ["keyword", "static", "full"])

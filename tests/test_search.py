@@ -23,7 +23,6 @@ from ragvault.config.settings import Vector
 from ragvault.corpus import LocalCorpus, NoteTexts
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError, UsageError
-from ragvault.index.tiers import Tiers
 from ragvault.plan import QueryPlan
 from ragvault.ports import CacheBroken, VectorIndex
 from ragvault.query.understand import understand
@@ -203,7 +202,7 @@ def test_a_leg_that_is_late_is_named_and_the_search_goes_on(vault, monkeypatch):
     real = KeywordLeg.search
     monkeypatch.setattr(KeywordLeg, "search", lambda *a: time.sleep(2.5) or real(*a))
     with with_settings(vault, "retrieve.seconds=1") as index:
-        assert index.embedders["full"].embed(["loaded"], "query").size
+        assert index.embed_query("loaded", "query").size
         response = ask(index, "gluten")
     assert "no answer within 1 s" in response.failed["keyword"]
     assert response.results
@@ -343,7 +342,7 @@ def test_an_expansion_that_lacks_its_model_is_named_and_the_search_goes_on(vault
 
     with with_settings(vault, "query.expand.method=similarity") as index:
         assert index.vocabulary().terms
-        index.embedders["full"]
+        index.embed_query("loaded", "query")
         monkeypatch.setattr(index.engines, "embedder", gone)
         response = ask(index, "sour dough starters")
     assert response.failed["expand"] == "no such model; ragvault models pull"
@@ -387,13 +386,13 @@ class OneTier:
     """A corpus with the vectors of one model, for which every query has the same vector."""
 
     def __init__(self, vectors: VectorIndex, query: np.ndarray) -> None:
-        self.tiers, self.query = Tiers({"full": vectors}), query
+        self.vectors, self.query = vectors, query
 
-    def embed_query(self, text: str, role: str) -> dict[str, np.ndarray]:
-        return {"full": self.query}
+    def embed_query(self, text: str, role: str) -> np.ndarray:
+        return self.query
 
-    def nearest(self, vectors: dict[str, np.ndarray], limit: int, scope: np.ndarray) -> dict:
-        return self.tiers.search(vectors, limit=limit, allowed=scope)
+    def nearest(self, vector: np.ndarray, limit: int, scope: np.ndarray) -> tuple:
+        return self.vectors.search(vector, limit=limit, allowed=scope)
 
 
 @pytest.mark.parametrize("leg", ["vector", "keyword", "code", "graph"])

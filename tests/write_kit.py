@@ -171,11 +171,9 @@ def answers(vault: Vault, exact: bool = True) -> dict[str, object]:
                 scored = [(round(hit.score, 6) * exact, places[hit.passage]) for hit in hits]
                 found[f"{field} {query}"] = sorted(scored)
         index.close()
-        dims = catalogue.model_dims()
-        for model in engines.models(catalogue):
-            if model not in dims:
-                continue
-            vectors = engines.vectors(model, dims[model], catalogue)
+        if answering := engines.answering(catalogue):
+            _, model, dim = answering
+            vectors = engines.vectors(model, dim, catalogue)
             for query in QUERIES:
                 asked = FakeEmbedder().embed([query], "query")[0]
                 ids, scores = vectors.search(asked, limit=9999)

@@ -159,25 +159,23 @@ def _by_community(catalogue: Catalogue, own: int) -> dict[int, Reason]:
 def _by_vector(
     catalogue: Catalogue, engines: Engines, own: int
 ) -> tuple[dict[int, Reason], tuple[str, ...]]:
-    """The nearest notes by the vectors of the best model that has embedded this note."""
+    """The nearest notes by the vectors of the tier that answers."""
     from ragvault.errors import EngineMissing
     from ragvault.ports import CacheBroken
 
-    ids, dims = catalogue.passage_ids_of(own), catalogue.model_dims()
-    for model in engines.models(catalogue):
-        mean = _mean(catalogue, model, ids) if model in dims else None
-        if mean is None:
-            continue
-        try:
-            vectors = engines.vectors(model, dims[model], catalogue)
-        except (CacheBroken, EngineMissing) as broken:
-            return {}, (f"vectors were not used: {broken}; run: {broken.fix}",)
-        try:
-            nearest, cosines = vectors.search(mean, limit=PASSAGES, allowed=_others(vectors, ids))
-            return _nearest_notes(catalogue, nearest.tolist(), cosines.tolist()), ()
-        finally:
-            vectors.close()
-    return {}, (f"vectors were not used: this note has none; run: {_fix(catalogue)}",)
+    ids, answering = catalogue.passage_ids_of(own), engines.answering(catalogue)
+    mean = _mean(catalogue, answering[1], ids) if answering else None
+    if answering is None or mean is None:
+        return {}, (f"vectors were not used: this note has none; run: {_fix(catalogue)}",)
+    try:
+        vectors = engines.vectors(*answering[1:], catalogue)
+    except (CacheBroken, EngineMissing) as broken:
+        return {}, (f"vectors were not used: {broken}; run: {broken.fix}",)
+    try:
+        nearest, cosines = vectors.search(mean, limit=PASSAGES, allowed=_others(vectors, ids))
+        return _nearest_notes(catalogue, nearest.tolist(), cosines.tolist()), ()
+    finally:
+        vectors.close()
 
 
 def _fix(catalogue: Catalogue) -> str:

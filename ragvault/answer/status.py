@@ -180,7 +180,7 @@ def by_tier(catalogue: Catalogue, total: int, unworded: AbstractSet[int]) -> dic
 
     `keyword`: without any vector; `none`: not in the keyword index either.
     """
-    full, static = catalogue.tier_model("full"), catalogue.tier_model("static")
+    full, static = catalogue.full_model, catalogue.tier_model("static")
     unread = len(catalogue.unembedded(full)) if full else total
     lacking = (
         catalogue.unembedded(full, static) if full or static else catalogue.passage_ids().tolist()
@@ -194,10 +194,10 @@ def by_tier(catalogue: Catalogue, total: int, unworded: AbstractSet[int]) -> dic
     }
 
 
-def covering_tier(catalogue: Catalogue) -> str:
-    """The best tier that covers every passage: keyword, static or full."""
-    tiers = by_tier(catalogue, len(catalogue.passage_ids()), frozenset())
-    return "keyword" if tiers["keyword"] else "static" if tiers["static"] else "full"
+def covering_tier(catalogue: Catalogue) -> Tier:
+    """The tier that answers: keyword, static or full."""
+    tiers: tuple[Tier, ...] = ("full", "static")
+    return next((tier for tier in tiers if catalogue.tier_model(tier)), "keyword")
 
 
 def pending(
@@ -229,7 +229,7 @@ def pending(
 def index_models(catalogue: Catalogue, settings: Models) -> list[ModelState]:
     """The models the index uses, or would use, and whether they are installed."""
     named = {
-        "full": catalogue.tier_model("full") or settings.embedder,
+        "full": catalogue.full_model or settings.embedder,
         "static": catalogue.tier_model("static") or settings.static,
         "reranker": settings.reranker,
     }

@@ -49,17 +49,17 @@ WORD = re.compile(r"\w+")
 class Verified:
     """What each stage returned once all results are true of the files.
 
-    `stale` are passages that differ from the index; `ids` the new ids of passages that were read
-    again, by the ids they had.
+    `stale` are passages that differ from the index; `ids` the ids in the index of passages that
+    were read again.
     """
 
     stages: tuple[Outcome, ...]
     stale: frozenset[int] = frozenset()
     ids: Mapping[int, int] = field(default_factory=dict)
 
-    def tiers(self, tiers: Mapping[int, str]) -> dict[int, str]:
-        """The tiers of passages that were read again: those of the passages they were."""
-        return {now: tiers[was] for was, now in self.ids.items() if was in tiers}
+    def was(self, passage: int) -> int:
+        """The id that a passage has in the index: that of a passage that was read again."""
+        return self.ids.get(passage, passage)
 
 
 def verify(
@@ -154,7 +154,7 @@ class _Review:
             return None
         if not same or self.filtered:
             self.stale.add(passage.id)
-        self.ids[each.id] = passage.id
+        self.ids[passage.id] = each.id
         now = replace(each, passage=passage, shown=None, merged=(), cut=False)
         self._taken[passage.id] = now
         return now

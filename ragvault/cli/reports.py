@@ -44,8 +44,8 @@ def index_report(name: str, report: Report, extensions: Sequence[str] = ()) -> s
     if report.unembedded:
         done = report.passages - report.unembedded
         lines.append(
-            f"The time is up: {done:,} of {counted(report.passages, 'passage')} have full vectors, "
-            "the others quick ones. To continue, run the same command again."
+            f"The time is up: {done:,} of {counted(report.passages, 'passage')} have full vectors. "
+            "Quick ones answer until all have them. To continue, run the same command again."
         )
     if report.skipped:
         reasons = Counter(skip.reason for skip in report.skipped)

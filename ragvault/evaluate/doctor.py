@@ -416,31 +416,20 @@ def _check_vector_indexes(catalogue: Catalogue, engines: Engines) -> Iterator[Fi
     import numpy as np
 
     part = "vector index"
-    dims, models = catalogue.model_dims(), engines.models(catalogue)
-    if not models:
+    answering = engines.answering(catalogue)
+    if answering is None:
         yield Finding(part, "note", "there is none: this vault is searched by keyword only", INDEX)
-    for place, model in enumerate(models):
-        if model not in dims:
-            continue
-        try:
-            with closing(engines.vectors(model, dims[model], catalogue)) as index:
-                own = index.ids()
-        except (CacheBroken, EngineMissing) as broken:
-            yield Finding(part, "broken", f"{model}: {broken}", broken.fix)
-            continue
-        if place:  # passages that a better model has embedded are not searched here
-            own = np.intersect1d(own, np.array(catalogue.unembedded(*models[:place]), np.int64))
-        yield _compare_passages(part, own, _embedded(catalogue, models, place), f"{model}: ")
-
-
-def _embedded(catalogue: Catalogue, models: list[str], place: int) -> NDArray[np.int64]:
-    """The passages in a model's index: those it has embedded and no better model has."""
-    import numpy as np
-
-    lacking = np.array(catalogue.unembedded(models[place]), np.int64)
-    mine = np.setdiff1d(catalogue.passage_ids(), lacking)
-    better = catalogue.unembedded(*models[:place]) if place else mine
-    return np.intersect1d(mine, np.array(better, np.int64))
+        return
+    _, model, dim = answering
+    try:
+        with closing(engines.vectors(model, dim, catalogue)) as index:
+            own = index.ids()
+    except (CacheBroken, EngineMissing) as broken:
+        yield Finding(part, "broken", f"{model}: {broken}", broken.fix)
+        return
+    lacking = np.array(catalogue.unembedded(model), np.int64)
+    embedded = np.setdiff1d(catalogue.passage_ids(), lacking)
+    yield _compare_passages(part, own, embedded, f"{model}: ")
 
 
 def _compare_passages(

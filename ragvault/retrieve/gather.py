@@ -55,7 +55,6 @@ class Retrieved:
 
     candidates: list[Candidate] = field(default_factory=list)
     runs: list[LegRun] = field(default_factory=list)
-    tiers: dict[int, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)  # legs that answered in part, and why
     exact: dict[int, Exact] = field(default_factory=dict)  # the notes whose name is the query
@@ -105,7 +104,6 @@ def _add_exact(found: Retrieved, plan: QueryPlan, corpus: Corpus) -> None:
     """Add the notes whose name is the query if the filter left them out."""
     known = {each.note.id for each in found.candidates}
     new = corpus.first_passages([note for note in found.exact if note not in known])
-    found.tiers.update(corpus.tiers_of(new))
     found.candidates += [
         Candidate(each, {"name": 1}, {"name": 1.0}, {"name": 1.0}, found.exact[each.note.id])
         for each in new
@@ -137,8 +135,7 @@ def list_by_date(plan: QueryPlan, limit: int, corpus: Corpus) -> Retrieved:
         for rank, (each, nothing) in enumerate(notes.passages, 1)
     ]
     warnings = [f"the newest {limit} of {notes.total} notes"] if limit < notes.total else []
-    tiers = corpus.tiers_of([each.passage for each in candidates])
-    return Retrieved(candidates, tiers=tiers, warnings=warnings)
+    return Retrieved(candidates, warnings=warnings)
 
 
 def gather(
@@ -183,7 +180,6 @@ def gather(
     found = fill(found, settings.fill, settings.fill_legs, retrieved.failed, corpus.pool, left)
     retrieved.candidates = _candidates(plan, found, corpus, ceil(READ_SHARE * settings.vector))
     for leg in found.values():
-        retrieved.tiers.update(leg.tiers)
         retrieved.warnings += leg.warnings
     ids = {each.id for each in retrieved.candidates}
     retrieved.runs = [
@@ -334,7 +330,6 @@ def fill(
             hits=_ranked((*leg.hits, *more.hits)) if how == "rank" else leg.hits,
             filled=more.hits,
             evidence={**more.evidence, **leg.evidence},
-            tiers={**more.tiers, **leg.tiers},
         )
     return filled
 

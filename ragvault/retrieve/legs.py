@@ -1,7 +1,7 @@
 """Legs: the ways of finding passages, none knowing the others.
 
     name      notes that are called what the query says: retrieve/names.py
-    vector    the plan's text, embedded, among the vectors of all tiers
+    vector    the plan's text, embedded, among the vectors of the tier that answers
     keyword   its words and phrases, by BM25
     code      its identifiers, in blocks of code
     graph     notes that links join to the best hits of the other legs
@@ -15,33 +15,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import NamedTuple, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from math import isnan
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ragvault.candidate import Hit, cosine_evidence
 from ragvault.config.settings import Retrieve
 from ragvault.plan import KeywordAnswer, KeywordHit, QueryPlan, Words
-from ragvault.ports import Corpus, Neighbour, QueryVectors, RankedPassages, Scope
+from ragvault.ports import Corpus, Neighbour, Scope
 from ragvault.retrieve.names import Named
 
-Scale = Callable[[float], float]  # a cosine of one tier, in the unit of the best tier
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
 class LegHits:
     """What one leg found.
 
-    `evidence` is what the leg knows of a hit beside its score, each part 0..1; `tiers` the tier of
-    each passage. `score` gives the leg's true scores of other passages, if it can. `filled` are
-    such scores, of passages that this leg missed. `named` says what the query names: each passage
-    of such a note is a hit, and one of them is in `hits`.
+    `evidence` is what the leg knows of a hit beside its score, each part 0..1. `score` gives the
+    leg's true scores of other passages, if it can. `filled` are such scores, of passages that this
+    leg missed. `named` says what the query names: each passage of such a note is a hit, and one of
+    them is in `hits`.
     """
 
     hits: tuple[Hit, ...] = ()
     evidence: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
-    tiers: Mapping[int, str] = field(default_factory=dict)
     named: Named | None = None
     filled: tuple[Hit, ...] = ()
     score: Callable[[Sequence[int]], LegHits] | None = None
@@ -122,7 +121,7 @@ def ranked_by(scores: Mapping[int, float]) -> list[tuple[int, int, float]]:
 
 
 class VectorLeg:
-    """Searches every tier that has passages, each with the model of its vectors."""
+    """Searches the vectors of the tier that answers."""
 
     name = "vector"
     in_caller = False
@@ -133,69 +132,16 @@ class VectorLeg:
     def search(self, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
         if not plan.embed:
             return LegHits()
-        vectors = self._corpus.embed_query(plan.embed, "passage" if plan.hypothesis else "query")
-        found = self._corpus.nearest(vectors, limit, scope)
-        if not found:
-            return LegHits()
-        # If no tier has a hit, the best one still scores what other legs find.
-        lists = {tier: listed for tier, listed in found.items() if len(listed[0])}
-        lists = lists or dict(list(found.items())[:1])
-        hits, scales = merge_tiers(lists)
-        return LegHits(
-            tuple(hits[:limit]),
-            tiers={int(passage): tier for tier, (ids, _) in lists.items() for passage in ids},
-            score=lambda passages: self._score(vectors, scales, passages),
-        )
+        vector = self._corpus.embed_query(plan.embed, "passage" if plan.hypothesis else "query")
+        ids, cosines = self._corpus.nearest(vector, limit, scope)
+        pairs = zip(ids.tolist(), cosines.tolist(), strict=True)
+        hits = tuple(Hit(id_, rank, cosine) for rank, (id_, cosine) in enumerate(pairs, 1))
+        return LegHits(hits, score=lambda passages: self._score(vector, passages))
 
-    def _score(
-        self, vectors: QueryVectors, scales: Mapping[str, Scale], passages: Sequence[int]
-    ) -> LegHits:
-        """True cosines, in the unit of the best tier that found anything."""
-        hits: list[Hit] = []
-        tiers: dict[int, str] = {}
-        for tier, cosines in self._corpus.cosines(vectors, passages).items():
-            known = np.flatnonzero(~np.isnan(cosines)).tolist() if tier in scales else []
-            hits += [Hit(passages[at], 0, scales[tier](float(cosines[at]))) for at in known]
-            tiers.update((passages[at], tier) for at in known)
-        return LegHits(tuple(hits), tiers=tiers)
-
-
-def merge_tiers(lists: Mapping[str, RankedPassages]) -> tuple[list[Hit], dict[str, Scale]]:
-    """One list of those of all tiers, the best tier first, and the scale of each tier.
-
-    The cosines of two models have different units. So the n-th hit of one tier counts as good as
-    the n-th hit of the other, and comes after it. A passage in no list is placed on the straight
-    line through the ends of both lists.
-    """
-    (tier, (first, cosines)), *others = lists.items()
-    hits = _hits(first, cosines)
-    scales: dict[str, Scale] = {tier: lambda cosine: cosine}
-    for name, (ids, theirs) in others:
-        scales[name] = _scale(theirs, cosines)
-        hits = _interleaved(hits, ids)
-    return hits, scales
-
-
-def _scale(theirs: NDArray[np.float64], ours: NDArray[np.float64]) -> Scale:
-    """Their cosine of a passage that is not in their list, in our unit: never above our last."""
-    spread = float(theirs[0] - theirs[-1])
-    slope = float(ours[0] - ours[-1]) / spread if spread > 0 else 0.0
-    last, end = float(theirs[-1]), float(ours[-1])
-    return lambda cosine: max(0.0, end - slope * max(0.0, last - cosine))
-
-
-def _hits(ids: NDArray[np.int64], scores: NDArray[np.float64]) -> list[Hit]:
-    pairs = zip(ids, scores, strict=True)
-    return [Hit(int(passage), rank, float(score)) for rank, (passage, score) in enumerate(pairs, 1)]
-
-
-def _interleaved(hits: Sequence[Hit], ids: NDArray[np.int64]) -> list[Hit]:
-    like = [hits[min(place, len(hits) - 1)].score for place in range(len(ids))]
-    both = [(hit.rank, 0, hit.passage, hit.score) for hit in hits]
-    both += [(rank, 1, int(passage), like[rank - 1]) for rank, passage in enumerate(ids, 1)]
-    return [
-        Hit(passage, rank, score) for rank, (_, _, passage, score) in enumerate(sorted(both), 1)
-    ]
+    def _score(self, vector: NDArray[np.float32], passages: Sequence[int]) -> LegHits:
+        cosines = self._corpus.cosines(vector, passages).tolist()
+        pairs = zip(passages, cosines, strict=True)
+        return LegHits(tuple(Hit(id_, 0, cosine) for id_, cosine in pairs if not isnan(cosine)))
 
 
 # --- Words ---

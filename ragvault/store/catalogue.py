@@ -114,8 +114,16 @@ class Catalogue(Notes, Vectors):
         return dict(self._db.execute(query))
 
     def tier_model(self, tier: str) -> str:
-        """The model whose vectors are searched in a tier (full or static); empty for none."""
+        """The model in use in a tier (full or static); empty for none.
+
+        A full model is in use once every passage had its vector, and then answers for good.
+        """
         return self.facts.models.get(tier, "")
+
+    @property
+    def full_model(self) -> str:
+        """The model of the full vectors, also while the first are being embedded."""
+        return self.tier_model("full") or self.facts.embedding
 
     # History.
 

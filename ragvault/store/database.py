@@ -76,7 +76,9 @@ def writing(method: Callable[Concatenate[D, P], R]) -> Callable[Concatenate[D, P
 class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Small facts about the whole index, which steps of the write path store."""
 
-    models: dict[str, str] = {}  # by tier (full, static): the model whose vectors are searched
+    # By tier (full, static) the model in use; a full one only once every passage has its vector.
+    models: dict[str, str] = {}
+    embedding: str = ""  # the model of the first full vectors, until every passage has one
     unrelated: dict[str, float] = {}  # by model: the cosine that unrelated texts stay below
     replaced: dict[str, float] = {}  # by model: when another took its place, seconds since 1970
     vocabulary_model: str = ""  # of the terms, as are the revision and the number of passages then

@@ -101,15 +101,14 @@ class Vectors(Database):
         return matrix
 
     @reading
-    def embedded_passages(self, model: str, better: str = "") -> NDArray[np.int64]:
-        """Passages with a vector of this model and none of the better one, ascending."""
+    def embedded_passages(self, model: str) -> NDArray[np.int64]:
+        """Passages with a vector of this model, ascending."""
         import numpy as np
 
-        has = """EXISTS (
-            SELECT 1 FROM vectors WHERE model = ? AND vectors.text_hash = passages.text_hash)"""
-        query = f"SELECT id FROM passages WHERE {has} AND NOT {has} ORDER BY id"
-        models = [self._model(name)[0] for name in (model, better)]
-        return np.array(self._column(query, *models), np.int64)
+        query = """SELECT id FROM passages WHERE EXISTS (
+            SELECT 1 FROM vectors WHERE model = ? AND vectors.text_hash = passages.text_hash)
+            ORDER BY id"""
+        return np.array(self._column(query, self._model(model)[0]), np.int64)
 
     # What is new for a vector index that has all vectors up to an id and a revision.
 

@@ -9,9 +9,9 @@
     UpdateTime     the time that it may spend on them; a run that takes far longer is stopped
 
 Files are compared by size, times and inode; content is read only if those are not conclusive, as in
-indexing. Writes nothing: a search takes files in through the ordinary write path (Vault.index), up
-to the static tier, and leaves full vectors to `index` and to a watcher. Every search imports this
-file, so what reads notes is imported where it is used.
+indexing. Writes nothing: a search takes files in through the ordinary write path (Vault.index),
+with vectors of the tier that answers. Every search imports this file, so what reads notes is
+imported where it is used.
 """
 
 from __future__ import annotations

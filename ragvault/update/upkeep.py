@@ -57,7 +57,7 @@ from ragvault.update.freshness import is_gone
 from ragvault.update.graph import LinkGraph
 from ragvault.update.keyword import prune_vocabulary, refresh_keyword
 from ragvault.update.notes import Report, resolve_links
-from ragvault.update.vectors import refresh_all_vectors, replaced_models
+from ragvault.update.vectors import refresh_answering, replaced_models
 
 GRACE = 86_400.0  # seconds for which the vectors of removed text are kept
 MANY_REMOVED = 0.05  # share of removed passages from which edits are compacted too
@@ -183,7 +183,7 @@ def compact_caches(catalogue: Catalogue, engines: Engines) -> None:
     refresh_keyword(catalogue, engines, rebuild=True)
     with closing(engines.keyword(catalogue)) as keyword:
         prune_vocabulary(catalogue, keyword)
-    refresh_all_vectors(catalogue, engines, clean=True)
+    refresh_answering(catalogue, engines, clean=True)
 
 
 def _caches_due(catalogue: Catalogue, before: float) -> bool:

@@ -11,7 +11,7 @@ replaced, the time is recorded: its vectors are kept for a day (upkeep.py).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from math import inf
 
@@ -32,20 +32,18 @@ def embed_all(
     progress: Progress,
     step: str = "embedding",
     *,
-    better: str = "",
     slab: int = PAGE,
     first_needed: bool = False,
-    after_page: Callable[[], None] = lambda: None,
     until: float = inf,
 ) -> int:
-    """Embed the passages without a vector of a model, or of the model `better`, each text once.
+    """Embed the passages without a vector of a model, each text once.
 
     Ends early at the moment `until` (time.monotonic). A slab is what is stored at once, and so what
     a crash can cost. `first_needed`: those of notes that people are most likely to look for come
     first. Returns how many passages there were to embed.
     """
     _use_again(catalogue, embedder.name)
-    passages = catalogue.unembedded(embedder.name, better)
+    passages = catalogue.unembedded(embedder.name)
     if first_needed and passages:
         passages = by_need(catalogue, passages)
     seen: set[bytes] = set()
@@ -63,9 +61,7 @@ def embed_all(
         try:
             embed_new(catalogue, embedder, texts, slab=slab, progress=after_slab)
         except _TimeIsUp:
-            after_page()
             break
-        after_page()
     return len(passages)
 
 
@@ -106,15 +102,14 @@ def update_vectors(
     catalogue: Catalogue,
     model: str,
     settings: Vector,
-    better: str = "",
     *,
     clean: bool = False,
     rebuild: bool = False,
 ) -> bool:
     """Rewrite the vector file of a model where that is due; returns whether it was.
 
-    The file has the passages without a vector of the model `better`. Until it is due, readers take
-    what is new from the catalogue. With `clean`, one removed passage in the file is enough.
+    Until it is due, readers take what is new from the catalogue. With `clean`, one removed passage
+    in the file is enough.
     """
     from ragvault.index.vector import vector_recipe, write_file
 
@@ -128,9 +123,9 @@ def update_vectors(
         reached = catalogue.revision, catalogue.last_vector()
     wanted = Cache(name, 0, "faiss", vector_recipe(dim, settings), *reached)
     same = cache if cache is not None and cache.recipe == wanted.recipe else None
-    if not rebuild and not _is_due(catalogue, model, dim, same, better, clean):
+    if not rebuild and not _is_due(catalogue, model, dim, same, clean):
         return False
-    ids = catalogue.embedded_passages(model, better)
+    ids = catalogue.embedded_passages(model)
     if len(ids):
         fetch = partial(catalogue.passage_vectors, model)
         catalogue.rebuild_cache(wanted, lambda home: write_file(home, ids, fetch, dim, settings))
@@ -140,23 +135,13 @@ def update_vectors(
     return True
 
 
-def _is_due(
-    catalogue: Catalogue, model: str, dim: int, cache: Cache | None, better: str, clean: bool
-) -> bool:
-    import numpy as np
-
-    from ragvault.index.ids import among
-    from ragvault.index.vector import SMALL_TAIL, open_file, vectors_are_due
+def _is_due(catalogue: Catalogue, model: str, dim: int, cache: Cache | None, clean: bool) -> bool:
+    from ragvault.index.vector import open_file, vectors_are_due
 
     if cache is None:
-        # The few passages that wait for their better vector need no file.
-        tail = catalogue.count_vectors_since(model, 0, 0)
-        return tail > (SMALL_TAIL if better else 0)
+        return catalogue.count_vectors_since(model, 0, 0) > 0
     held = open_file(catalogue.cache_folder(cache), dim).ids
-    unwanted = catalogue.gone(held, cache.revision)
-    if better:
-        unwanted |= ~among(held, np.array(catalogue.unembedded(better), np.int64))
-    removed = int(np.count_nonzero(unwanted))
+    removed = int(catalogue.gone(held, cache.revision).sum())
     tail = catalogue.count_vectors_since(model, cache.revision, cache.upto)
     return vectors_are_due(len(held), tail, removed) or (clean and removed > 0)
 
@@ -165,29 +150,27 @@ def _is_due(
 
 
 def refresh_vectors(
-    model: str, catalogue: Catalogue, engines: Engines, better: str = "", *, clean: bool = False
+    model: str, catalogue: Catalogue, engines: Engines, *, clean: bool = False
 ) -> None:
     """Rewrite the vector file of one model where that is due, or where it is damaged."""
     settings = engines.config.vector
     rebuild = engines.must_rebuild(model) and catalogue.cache(vector_cache(model)) is not None
     try:
         if not rebuild:
-            update_vectors(catalogue, model, settings, better, clean=clean)
+            update_vectors(catalogue, model, settings, clean=clean)
     except CacheBroken as broken:
         engines.progress.info(f"vector index of {model}: {broken}; rebuilding it")
         rebuild = True
     if rebuild:
         engines.rebuilt.add("vectors")
-        update_vectors(catalogue, model, settings, better, rebuild=True)
+        update_vectors(catalogue, model, settings, rebuild=True)
 
 
-def refresh_all_vectors(catalogue: Catalogue, engines: Engines, *, clean: bool = False) -> None:
-    """The same for every model whose vectors answer."""
-    models = engines.models(catalogue)
-    for model in models:
+def refresh_answering(catalogue: Catalogue, engines: Engines, *, clean: bool = False) -> None:
+    """The same for the model that answers."""
+    if answering := engines.answering(catalogue):
         engines.progress.checkpoint()
-        better = "" if model == models[0] else models[0]
-        refresh_vectors(model, catalogue, engines, better, clean=clean)
+        refresh_vectors(answering[1], catalogue, engines, clean=clean)
 
 
 # --- Which model is used ---
@@ -204,10 +187,29 @@ def measure_unrelated(catalogue: Catalogue, embedder: Embedder) -> None:
 def use_model(catalogue: Catalogue, tier: str, model: str) -> None:
     """Searches use this model in the tier from now on."""
     facts = catalogue.facts
-    before, replaced = facts.models.get(tier), facts.replaced
-    if before not in (None, model):
-        replaced = {**replaced, before: time.time()}
-    catalogue.set_facts(models={**facts.models, tier: model}, replaced=replaced)
+    replaced = _replaced(catalogue, facts.models.get(tier), model)
+    embedding = "" if tier == "full" else facts.embedding
+    catalogue.set_facts(
+        models={**facts.models, tier: model}, replaced=replaced, embedding=embedding
+    )
+
+
+def begin_model(catalogue: Catalogue, model: str) -> None:
+    """The first full vectors will be of this model; searches use it once every passage has one.
+
+    Without static vectors they use it at once.
+    """
+    facts = catalogue.facts
+    if "static" not in facts.models:
+        use_model(catalogue, "full", model)
+    elif facts.embedding != model:
+        replaced = _replaced(catalogue, facts.embedding, model)
+        catalogue.set_facts(embedding=model, replaced=replaced)
+
+
+def _replaced(catalogue: Catalogue, before: str | None, model: str) -> dict[str, float]:
+    replaced = catalogue.facts.replaced
+    return {**replaced, before: time.time()} if before and before != model else replaced
 
 
 def _use_again(catalogue: Catalogue, model: str) -> None:
@@ -220,4 +222,4 @@ def replaced_models(catalogue: Catalogue, before: float) -> list[str]:
     """Models that were replaced before a moment, and are not used again."""
     facts = catalogue.facts
     gone = [model for model, when in facts.replaced.items() if when < before]
-    return [model for model in gone if model not in facts.models.values()]
+    return [model for model in gone if model not in (*facts.models.values(), facts.embedding)]

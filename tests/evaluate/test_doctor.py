@@ -15,7 +15,7 @@ from vault_kit import FAKE, indexed_sample, ragvault, sample, vault
 from ragvault.config.settings import Config
 from ragvault.evaluate import doctor
 from ragvault.evaluate.doctor import Finding, exit_code, fine
-from ragvault.index.tiers import Tiers
+from ragvault.index.vector import FaissVectors
 from ragvault.vault import Vault
 
 __all__ = ["indexed_sample", "sample", "vault"]
@@ -347,13 +347,13 @@ def test_an_empty_link_table_is_caught(garden):
 @pytest.mark.parametrize("name", ["vector", "backlinks"])
 def test_mismatched_keys_are_caught(garden, name, monkeypatch):
     if name == "vector":
-        real = Tiers.search
+        real = FaissVectors.search
 
         def shifted(self, *args, **named):
-            lists = real(self, *args, **named)
-            return {tier: (ids + 1_000_000, scores) for tier, (ids, scores) in lists.items()}
+            ids, scores = real(self, *args, **named)
+            return ids + 1_000_000, scores
 
-        monkeypatch.setattr(Tiers, "search", shifted)
+        monkeypatch.setattr(FaissVectors, "search", shifted)
     else:
         change(garden, "UPDATE link_stats SET note_id = note_id + 1000000")
 
@@ -364,7 +364,7 @@ def test_a_leg_that_fails_is_broken_with_its_reason(garden, monkeypatch):
     def fail(self, *args, **named):
         raise OSError("the disk is on fire")
 
-    monkeypatch.setattr(Tiers, "search", fail)
+    monkeypatch.setattr(FaissVectors, "search", fail)
     found = signals(garden)["vector"]
 
     assert found.state == "broken"

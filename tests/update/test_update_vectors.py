@@ -129,24 +129,6 @@ def test_cleaning_leaves_no_removed_passage_in_the_file_and_is_done_once(catalog
     check(catalogue, reader(catalogue))
 
 
-def test_the_file_of_a_worse_model_has_what_the_better_one_lacks(catalogue, monkeypatch):
-    store(catalogue, "a.md", words(0, 40), "static")
-    update_vectors(catalogue, "static", Vector(), "full")
-    assert row(catalogue, "static") is None  # so few need none
-    update_vectors(catalogue, "static", Vector())
-    embed(catalogue, words(0, 4), "full")
-    assert not update_vectors(catalogue, "static", Vector(), "full")
-    embed(catalogue, words(4, 30), "full")
-    assert update_vectors(catalogue, "static", Vector(), "full")
-    catalogue.drop_superseded_vectors("static", "full")
-    check(catalogue, reader(catalogue, "static"), "static")
-    folder = catalogue.cache_folder(row(catalogue, "static"))
-    embed(catalogue, words(34, 6), "full")
-    assert update_vectors(catalogue, "static", Vector(), "full")
-    assert row(catalogue, "static") is None
-    assert not folder.exists()
-
-
 def test_other_settings_write_another_file(catalogue):
     store(catalogue, "a.md", words(0, 40))
     update_vectors(catalogue, "m", Vector())
