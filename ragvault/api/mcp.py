@@ -12,8 +12,11 @@ is the answer of a tool, with its fix, because a model can act on that.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable
-from typing import Any
+import json
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, cast
 
 import anyio
 import anyio.to_thread
@@ -26,7 +29,7 @@ from ragvault import __version__
 from ragvault.api.schemas import TOOLS, Tool
 from ragvault.api.tools import PROMPT, SCHEME, Tools
 from ragvault.errors import RagvaultError, UsageError
-from ragvault.text.printable import harmless, one_line
+from ragvault.text.printable import harmless, one_line, valid_unicode
 
 HOST = "127.0.0.1"
 THREADS = 40  # calls at a time; each of them mostly waits for the resident process
@@ -138,12 +141,31 @@ def serve_stdio(tools: Tools) -> None:
     """Serve one client over stdin and stdout until it hangs up."""
     from mcp.server.stdio import stdio_server
 
+    stdin = os.fdopen(os.dup(0), encoding="utf-8", errors="replace")
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)  # no child reads what the client says
+
+    async def lines() -> AsyncIterator[str]:
+        async for line in anyio.wrap_file(stdin):
+            yield with_whole_characters(line)
+
     async def run() -> None:
-        async with stdio_server() as (read, write):
+        async with stdio_server(cast("anyio.AsyncFile[str]", lines())) as (read, write):
             made = server(tools)
             await made.run(read, write, made.create_initialization_options())
 
     anyio.run(run)
+
+
+def with_whole_characters(message: str) -> str:
+    """A message without half a character (a lone surrogate): the SDK would never answer it."""
+    if "\\ud" not in message.lower():
+        return message
+    try:
+        value = json.loads(message)
+    except (ValueError, RecursionError):
+        return message
+    return valid_unicode(json.dumps(value, ensure_ascii=False))
 
 
 def http_app(tools: Tools, token: str, port: int) -> Any:

@@ -221,6 +221,23 @@ def test_the_raw_messages_are_those_of_the_transcript(indexed_sample, request):
     assert [*comments, *made] == TRANSCRIPT.read_text("utf-8").splitlines()
 
 
+@pytest.mark.parametrize("text", [r"\ud83c", r"\uDF5E bread", r"\ud83c\udf5e", r"\\ud83c"])
+def test_half_a_character_in_an_argument_is_answered(indexed_sample, text):
+    params = '{"name":"search","arguments":{"query":"' + text + '"}}'
+    call = '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":' + params + "}\n"
+    sent = [line[3:] for line in TRANSCRIPT.read_text("utf-8").splitlines() if line[:3] == "-> "]
+    with subprocess.Popen(
+        [*COMMAND, "--no-resident"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(indexed_sample / "home"),
+        text=True,
+    ) as process:
+        greeting = next(line for line in sent if '"initialize"' in line)
+        out, _ = process.communicate(f"{greeting}\n{call}", timeout=60)
+    assert "result" in json.loads(out.splitlines()[-1])
+
+
 def _normal(line: str) -> str:
     answer = json.loads(line)
     for tool in answer.get("result", {}).get("tools", ()):
