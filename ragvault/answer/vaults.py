@@ -14,12 +14,12 @@ apply to the merged list.
 
 from __future__ import annotations
 
+import heapq
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cache
-from itertools import chain
 from math import inf
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Protocol, TypeVar
@@ -311,11 +311,11 @@ def interleaved(answers: Sequence[Sequence[SearchResult]]) -> list[SearchResult]
 
 
 def by_date(answers: Sequence[Sequence[SearchResult]]) -> list[SearchResult]:
-    """All results, newest first, equal dates in their given order.
+    """All results, newest first; each vault's own order, which is by date, stays.
 
     Exact names come first, and notes that say nothing last.
     """
-    return sorted(chain.from_iterable(answers), key=_place_by_date)
+    return list(heapq.merge(*answers, key=_place_by_date))
 
 
 def _place_by_date(result: SearchResult) -> tuple[bool, bool, float]:

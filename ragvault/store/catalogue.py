@@ -276,9 +276,11 @@ class Catalogue(Notes, Vectors):
         """The notes that a filter keeps a passage of, and whether each says nothing.
 
         Templates, which are in folders of these names or have a blank in their title, and notes
-        without text come last; otherwise the newest note is first.
+        without text come last; before them notes whose only date is when the vault was copied.
+        Otherwise the newest note is first.
         """
         where = notes_where(tree, matching)
+        copied = self.copied() or (None, None)
         # A note without text has one passage; the first of any other has another kind.
         query = f"""
             SELECT n.id, n.title GLOB '*{{{{*}}}}*' OR n.title GLOB '*<%*%>*'
@@ -286,8 +288,10 @@ class Catalogue(Notes, Vectors):
                     WHERE instr(lower('/' || n.path), '/' || lower(folder.value) || '/'))
                 OR 'properties' = (SELECT kind FROM passages WHERE note_id = n.id LIMIT 1)
                 AS says_nothing
-            FROM notes AS n WHERE {where.text} ORDER BY says_nothing, n.date DESC, n.path"""
-        values: Row = (json.dumps(list(templates)), *where.values)
+            FROM notes AS n WHERE {where.text} ORDER BY says_nothing,
+                n.date_source = 'mtime' AND ifnull(n.date BETWEEN ? AND ?, 0),
+                n.date DESC, n.path"""
+        values: Row = (json.dumps(list(templates)), *where.values, *copied)
         register_functions(self._db)
         return [(note, bool(nothing)) for note, nothing in self._db.execute(query, values)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -112,3 +113,36 @@ def test_templates_and_notes_without_text_come_last_whatever_their_date(tmp_path
     dates = [path.rpartition("/")[2] for path in listed[4:]]
     assert len(dates) == 12
     assert dates == sorted(dates, reverse=True)
+
+
+def test_notes_whose_only_date_is_that_of_the_copy_follow_those_with_a_date(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
+    for root in (tmp_path / "one", tmp_path / "two"):
+        (root / "templates").mkdir(parents=True)
+        (root / "templates" / "form.md").write_text("# A form\n\nWrite here.\n")
+        (root / "dated.md").write_text("---\ndate: 2024-01-02\n---\n# Dated\n\nRain.\n")
+        (root / "undated.md").write_text("# Undated\n\nRain.\n")
+        Vault.open(root).index(tier="keyword")
+    expected = ["dated.md", "undated.md", "templates/form.md"]
+
+    one = json.loads(ask(tmp_path, "since:1970", "--vault", "one", "--json").out)["results"]
+    assert [each["note"] for each in one] == expected
+    both = json.loads(ask(tmp_path, "since:1970", "--vault", "one,two", "--json").out)["results"]
+    for name in ("one", "two"):
+        assert [each["note"] for each in both if each["vault"] == name] == expected
+
+
+def test_a_note_written_after_the_copy_is_the_newest(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path / "home"))
+    root = tmp_path / "vault"
+    root.mkdir()
+    now = 1_800_000_000
+    for at, name in enumerate(("a", "b", "c")):
+        (root / f"{name}.md").write_text(f"# {name}\n\nRain.\n")
+        os.utime(root / f"{name}.md", (now + at, now + at))
+    (root / "dated.md").write_text("---\ndate: 2024-01-02\n---\n# Dated\n\nRain.\n")
+    (root / "new.md").write_text("# New\n\nRain.\n")
+    os.utime(root / "new.md", (now + 86_400, now + 86_400))
+    Vault.open(root).index(tier="keyword")
+    found = json.loads(ask(root, "since:1970", "--json").out)["results"]
+    assert [each["note"] for each in found] == ["new.md", "dated.md", "c.md", "b.md", "a.md"]
