@@ -16,6 +16,7 @@ come before all notes that spell it right. Common words of other languages are n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from string import ascii_lowercase
@@ -156,6 +157,8 @@ def misspelt(word: str, known: Iterable[str], long: int = SHORTEST + 1) -> str:
         allowed = 1 if len(plain) < long else 2
         if len(plain) <= SHORTEST and plain[0] != typed[:1]:
             continue
-        if len(set(plain) ^ set(typed)) <= 2 * allowed:  # seldom: else rapidfuzz is not imported
+        letters, others = Counter(plain), Counter(typed)
+        # Seldom: only then is rapidfuzz imported.
+        if max((letters - others).total(), (others - letters).total()) <= allowed:
             alike += [(slipped, name) for _, slipped in near_words(typed, [plain], allowed)]
     return min(alike, default=(0, ""))[1]
