@@ -32,6 +32,7 @@ from ragvault.plan import KeywordNote, KeywordPassage, Phrase, Words
 from ragvault.ports import KeywordIndex
 
 ENGINES = ("whoosh", "tantivy")
+PASSAGES = 100  # that are looked at for the best notes
 COLLECTIONS = ("xquad-zh", "xquad-de", "xquad-en", "cranfield", "cacm", "med", "mtrag-fiqa-pool")
 QUERIES = (
     "how to fetch data with javascript",
@@ -132,8 +133,9 @@ def build(corpus: Corpus, folder: Path, settings: Keyword) -> KeywordIndex:
 
 
 def top(index: KeywordIndex, query: str, names: list[str], limit: int = 10) -> list[str]:
-    answer = index.search(Words(query), limit=limit, per_note=1)
-    return [names[hit.note] for hit in answer.hits]
+    hits = index.search(Words(query), limit=PASSAGES).hits
+    notes = dict.fromkeys(hit.note for hit in hits)
+    return [names[note] for note in notes][:limit]
 
 
 def ndcg(found: list[str], grades: dict[str, int], at: int = 10) -> float:

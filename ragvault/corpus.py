@@ -432,10 +432,9 @@ class LocalCorpus:
         *,
         limit: int,
         scope: Scope,
-        per_note: int = 0,
     ) -> KeywordAnswer:
         """The best passages of the scope by word."""
-        return self._words.search(query, limit=limit, allowed=scope, per_note=per_note)
+        return self._words.search(query, limit=limit, allowed=scope)
 
     def keyword_scores(self, query: KeywordQuery, passages: Sequence[int]) -> KeywordAnswer:
         return self._words.score_of(query, passages)
@@ -540,8 +539,7 @@ class LocalCorpus:
         return self._names[note]
 
     def neighbours(self, seeds: Mapping[int, int], depth: int) -> list[Neighbour]:
-        from ragvault.index.graph import Edge
-        from ragvault.index.graph_neighbours import neighbours
+        from ragvault.index.graph import Edge, neighbours
 
         notes = list(seeds)
         edges = list(map(Edge._make, self.catalogue.link_rows(notes)))

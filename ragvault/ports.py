@@ -158,24 +158,11 @@ class KeywordIndex(Protocol):
         *,
         limit: int,
         allowed: Allowed = None,
-        per_note: int = 0,
-        boosts: Mapping[str, float] | None = None,
-        seconds: float | None = None,
     ) -> KeywordAnswer:
-        """The best `limit` of the allowed passages; equal scores by id.
-
-        `per_note` keeps at most that many passages of one note (0: all). `boosts` of fields and
-        `seconds` of time override the settings.
-        """
+        """The best `limit` of the allowed passages; equal scores by id."""
         ...
 
-    def score_of(
-        self,
-        query: KeywordQuery,
-        passages: Sequence[int],
-        *,
-        boosts: Mapping[str, float] | None = None,
-    ) -> KeywordAnswer:
+    def score_of(self, query: KeywordQuery, passages: Sequence[int]) -> KeywordAnswer:
         """The same for given passages: those of them that are found, with their true scores."""
         ...
 
@@ -186,9 +173,7 @@ class KeywordIndex(Protocol):
         """
         ...
 
-    def matching(
-        self, query: KeywordQuery, seconds: float | None = None
-    ) -> NDArray[np.int64] | None:
+    def matching(self, query: KeywordQuery) -> NDArray[np.int64] | None:
         """Every passage that is found, ascending; None when there was too little time."""
         ...
 
@@ -625,7 +610,6 @@ class Corpus(Protocol):
         *,
         limit: int,
         scope: Scope,
-        per_note: int = 0,
     ) -> KeywordAnswer:
         """The best passages of the scope by word: see KeywordIndex.search."""
         ...

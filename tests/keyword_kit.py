@@ -84,6 +84,10 @@ class Shelf:
             self._index.close()
         self._index = None
 
+    def with_settings(self, **settings) -> Shelf:
+        """The same index, searched with other settings."""
+        return Shelf(self.folder, self.engine, **settings)
+
     def ask(self, query: KeywordQuery, limit: int = 100, **options) -> KeywordAnswer:
         if options.pop("fuzzy", True):
             query = self.index.corrected(query)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ragvault.answer.json_output import Encodable
 from ragvault.answer.links import is_deleted
 from ragvault.answer.note_lookup import find_note
-from ragvault.index.graph_neighbours import neighbours
+from ragvault.index.graph import neighbours
 from ragvault.ports import Neighbour
 from ragvault.store.catalogue import Catalogue
 

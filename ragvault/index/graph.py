@@ -4,12 +4,13 @@
     list weights    a link of a list ("Index", "Related") weighs less than a link in a text
     ties            how closely notes are linked, list weights included
     communities     groups of notes that link to each other, by NetworkX
+    neighbours      notes a few links away from hits, in every search
     shortest path   how two notes are connected, by NetworkX
 
 Everything is made from plain rows, one for each link, in any order. It becomes plain dicts and rows
 that the catalogue stores: a search reads those and never imports NetworkX. The graph in NetworkX
 has paths as nodes. Notes and links are added in the order of paths, never of ids, so an index that
-grew by edits has the same communities as a new one. Neighbours of hits are in graph_neighbours.py.
+grew by edits has the same communities as a new one.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ragvault.config.settings import Graph
 from ragvault.errors import EngineMissing
+from ragvault.ports import Neighbour
 from ragvault.text.markup import WIKILINK
 
 if TYPE_CHECKING:
@@ -127,6 +129,92 @@ def _units(edge: Edge) -> set[Unit]:
 def unit_order(unit: Unit) -> tuple[int, int]:
     """To sort by: the whole note before its sections."""
     return unit[0], -1 if unit[1] is None else unit[1]
+
+
+# --- Neighbours: in both directions, best first ---
+
+
+def neighbours(
+    edges: Iterable[Edge],
+    seeds: Mapping[int, int],
+    depth: int = 1,
+    lists: Mapping[Unit, float] | None = None,
+    *,
+    of_each_other: bool = False,
+) -> list[Neighbour]:
+    """Notes at most `depth` links from the seeds, which have ranks.
+
+    With `of_each_other`, a seed that another seed links is a neighbour too; otherwise none is.
+    Nearer ones come first, then by rank, by `shared`, and by id. `edges` need only contain the
+    links of the seeds, and for more depth those of the notes between.
+    """
+    links = _by_note(edges)
+    frontier = {note: (float(rank), note) for note, rank in seeds.items()}
+    known: set[int] = set() if of_each_other else set(frontier)
+    found: list[Neighbour] = []
+    for steps in range(1, depth + 1):
+        level = [_best(note, ways, steps) for note, ways in _ways(links, frontier, known, lists)]
+        found += sorted(level, key=lambda n: (n.rank, -n.shared, n.note))
+        frontier = {n.note: (n.rank, n.seed) for n in level}
+        known |= frontier.keys() | seeds.keys()
+        if not frontier:
+            break
+    return found
+
+
+class _Way(NamedTuple):
+    """One link to a neighbour. Ways are compared in this order, the best being the least."""
+
+    rank: float
+    direction: Literal["in", "out"]
+    kind: EdgeKind
+    no_section: bool
+    section: int
+    seed: int
+    origin: int
+
+
+def _ways(
+    links: Mapping[int, Sequence[Edge]],
+    frontier: Mapping[int, tuple[float, int]],
+    known: set[int],
+    lists: Mapping[Unit, float] | None,
+) -> Iterator[tuple[int, list[_Way]]]:
+    ways: dict[int, list[_Way]] = defaultdict(list)
+    for origin, (rank, seed) in frontier.items():
+        for edge in links.get(origin, ()):
+            out = edge.source == origin
+            note = edge.target if out else edge.source
+            if note not in known:
+                section = edge.target_section if out else edge.source_section
+                ways[note].append(
+                    _Way(
+                        rank / weight_of(edge, lists or {}),
+                        "out" if out else "in",
+                        edge.kind,
+                        section is None,
+                        section or 0,
+                        seed,
+                        origin,
+                    )
+                )
+    yield from ways.items()
+
+
+def _best(note: int, ways: Sequence[_Way], steps: int) -> Neighbour:
+    # Rank first; a link that points into this note says more than one inside it.
+    way = min(ways, key=lambda way: (way.rank, way.direction == "in", *way[2:]))
+    shared = len({way.origin for way in ways})
+    section = None if way.no_section else way.section
+    return Neighbour(note, way.rank, shared, steps, way.seed, way.kind, way.direction, section)
+
+
+def _by_note(edges: Iterable[Edge]) -> dict[int, list[Edge]]:
+    links: dict[int, list[Edge]] = defaultdict(list)
+    for edge in between_notes(edges):
+        links[edge.source].append(edge)
+        links[edge.target].append(edge)
+    return links
 
 
 # --- The graph in NetworkX ---

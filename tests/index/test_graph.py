@@ -22,6 +22,7 @@ from ragvault.index.graph import (
     link_share,
     list_weights,
     majority,
+    neighbours,
     numbered,
     share_changed,
     shortest_path,
@@ -29,7 +30,6 @@ from ragvault.index.graph import (
     ties,
     weight_of,
 )
-from ragvault.index.graph_neighbours import neighbours
 
 sections = st.none() | st.integers(0, 3)
 kinds = st.sampled_from(["link", "embed", "alias", "property"])
@@ -421,7 +421,7 @@ def test_neighbours_are_all_that_so_many_steps_can_reach(links, seeds, depth):
 
 def test_a_search_needs_no_networkx():
     program = (
-        "import sys, ragvault.index.graph_neighbours, ragvault.index.graph\n"
+        "import sys, ragvault.index.graph\n"
         "assert 'networkx' not in sys.modules and 'numpy' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)

@@ -7,14 +7,14 @@ documents that match a leaf. Everything else is here and the same for both: a pa
 its own plus its note's, conditions are sets of passages, and equal scores are ordered by id.
 
 Notes and passages are documents of one index, so the engine's idf counts both. The boost of a term
-therefore also corrects its idf to that among documents of one kind (`_boosted`). A field that a
-document does not have counts as one word long: otherwise the title of one note among ten passages
+therefore also corrects its idf to that among documents of one kind (`_engine_query`). A field that
+a document does not have counts as one word long: otherwise the title of one note among ten passages
 would seem ten times as long as usual (garden's questions: nDCG@10 .646 without this, .679 with it).
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial, wraps
@@ -43,7 +43,6 @@ from ragvault.index.keyword.terms import (
     HasTerm,
     Match,
     ScoredTerm,
-    SearchTerms,
     fields_of,
     places_of,
     search_terms,
@@ -266,37 +265,28 @@ class Index:
         *,
         limit: int,
         allowed: Allowed = None,
-        per_note: int = 0,
-        boosts: Mapping[str, float] | None = None,
-        seconds: float | None = None,
-    ) -> KeywordAnswer:
-        deadline = Deadline(self._settings.seconds if seconds is None else seconds)
-        wanted = self._engine_query(query, boosts)
-        if limit < 1:
-            return KeywordAnswer()
-        best = self._best(wanted, limit, per_note, allowed, deadline)
-        return self._answer(best.at(_order(best, limit, per_note)), wanted, deadline)
-
-    @_reads
-    def score_of(
-        self,
-        query: KeywordQuery,
-        passages: Sequence[int],
-        *,
-        boosts: Mapping[str, float] | None = None,
     ) -> KeywordAnswer:
         deadline = Deadline(self._settings.seconds)
-        wanted = self._engine_query(query, boosts)
+        wanted = self._engine_query(query)
+        if limit < 1:
+            return KeywordAnswer()
+        best = self._best(wanted, limit, allowed, deadline)
+        return self._answer(best.at(_order(best)[:limit]), wanted, deadline)
+
+    @_reads
+    def score_of(self, query: KeywordQuery, passages: Sequence[int]) -> KeywordAnswer:
+        deadline = Deadline(self._settings.seconds)
+        wanted = self._engine_query(query)
         ids = np.unique(np.asarray(passages, np.int64))
         if wanted.match is not None:
             ids = np.intersect1d(ids, self._matching(wanted.match, deadline))
         found = self._found(ids, wanted, deadline)
-        return self._answer(found.at(_order(found, len(ids), 0)), wanted, deadline)
+        return self._answer(found.at(_order(found)), wanted, deadline)
 
     @_reads
-    def matching(self, query: KeywordQuery, seconds: float | None = None) -> Ids | None:
+    def matching(self, query: KeywordQuery) -> Ids | None:
         """Every passage that matches a query, ascending; None if the time was too short."""
-        deadline = Deadline(self._settings.seconds if seconds is None else seconds)
+        deadline = Deadline(self._settings.seconds)
         wanted = search_terms(query, self.analyzers, 0.0)
         if wanted.match is None:
             terms = (each for term in wanted.terms for each in self._terms(term))
@@ -430,14 +420,9 @@ class Index:
     def _text(self, form: str, name: str, place: str) -> str:
         return form if not place or name == CODE else self._stem(form)
 
-    def _engine_query(
-        self, query: KeywordQuery, boosts: Mapping[str, float] | None
-    ) -> _EngineQuery:
-        """The query in the engine's own terms."""
-        return self._boosted(search_terms(query, self.analyzers, self._settings.exact), boosts)
-
-    def _boosted(self, wanted: SearchTerms, boosts: Mapping[str, float] | None) -> _EngineQuery:
-        """The terms that the engine knows, with their boosts."""
+    def _engine_query(self, query: KeywordQuery) -> _EngineQuery:
+        """The terms of the query that the engine knows, with their boosts."""
+        wanted = search_terms(query, self.analyzers, self._settings.exact)
         title: list[Boosted] = []
         note: list[Boosted] = []
         passage: list[Boosted] = []
@@ -455,7 +440,7 @@ class Index:
                 field = _field(name)
                 idf = _idf(most[field], self._having.get(kind_of(field), 0))
                 scale = self._engine.norm(name) * idf / (self._engine.idf(name, text) or 1.0)
-                boost = (boosts or {}).get(field, self._boosts[field])
+                boost = self._boosts[field]
                 if not boost and term.field != field:
                     boost = 1e-6  # a field without a boost still finds, and ranks last
                 weight = term.weight * boost
@@ -556,7 +541,6 @@ class Index:
         self,
         query: _EngineQuery,
         limit: int,
-        per_note: int,
         allowed: Allowed,
         deadline: Deadline,
     ) -> _Scores:
@@ -574,8 +558,7 @@ class Index:
             ids, is_all = self._promising(query, fetch, deadline)
             ids = ids if only is None else ids[among(ids, only)]
             found = self._found(ids, query, deadline)
-            enough = len(np.unique(found.notes)) * per_note if per_note else len(found.ids)
-            if is_all or enough >= limit or fetch >= self._documents or deadline.over():
+            if is_all or len(found.ids) >= limit or fetch >= self._documents or deadline.over():
                 break
             fetch *= 8
         if query.match is not None and only is not None and len(found.ids) < limit:
@@ -662,16 +645,6 @@ def _with_spellings(query: KeywordQuery, found: Mapping[str, tuple[Spelling, ...
     return query
 
 
-def _order(found: _Scores, limit: int, per_note: int) -> Ids:
+def _order(found: _Scores) -> Ids:
     """Rows, best first: by score, then by id."""
-    order = np.lexsort((found.ids, -found.total))
-    if per_note:
-        seen: Counter[int] = Counter()
-        kept = []
-        for row in order.tolist():
-            note = int(found.notes[row])
-            seen[note] += 1
-            if seen[note] <= per_note:
-                kept.append(row)
-        order = np.array(kept, np.int64)
-    return order[:limit].astype(np.int64)
+    return np.lexsort((found.ids, -found.total)).astype(np.int64)
