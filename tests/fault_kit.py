@@ -298,10 +298,10 @@ def at_commit(point: int, act: Callable[[], None]) -> None:
     commits = itertools.count(1)
 
     class Counting(sqlite3.Connection):
-        def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
-            if sql == "COMMIT" and next(commits) == point:
+        def __exit__(self, *error: Any) -> Any:
+            if error[0] is None and self.in_transaction and next(commits) == point:
                 act()
-            return super().execute(sql, *args)
+            return super().__exit__(*error)
 
     connect = sqlite3.connect
     sqlite3.connect = lambda *args, **named: connect(*args, **named, factory=Counting)  # type: ignore[assignment]
