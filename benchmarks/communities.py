@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 import networkx as nx
 
 from benchmarks import data
-from ragvault.config.settings import Graph
 from ragvault.index.graph import Edge, Ties, communities, link_graph, stamp, ties
 from ragvault.update.graph import LinkGraph
 from ragvault.vault import Vault
@@ -29,7 +28,7 @@ def main() -> None:
             opened = Vault.open(vault, environ={"RAGVAULT_HOME": home})
             opened.index("keyword")
             with opened.catalogue() as catalogue:
-                links = LinkGraph(catalogue, Graph())
+                links = LinkGraph(catalogue)
             _row(vault.name, links.ties, links.paths)
     edges = list(_links_of_corpus())
     notes = {note for edge in edges for note in edge[:2]}
@@ -38,9 +37,9 @@ def main() -> None:
 
 def _row(name: str, ties: Ties, paths: Mapping[int, str]) -> None:
     began = time.process_time()
-    found = communities(ties, paths, Graph())
+    found = communities(ties, paths)
     took, began = time.process_time() - began, time.process_time()
-    stamp(ties, paths, Graph())
+    stamp(ties, paths)
     stamped = time.process_time() - began
     notes = sum(map(len, found))
     quality = nx.community.modularity(link_graph(ties, paths), found) if found else 0.0

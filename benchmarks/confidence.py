@@ -37,7 +37,7 @@ from benchmarks.compare_states import State, checkout
 from ragvault.config.settings import Config
 from ragvault.evaluate.questions import Question
 from ragvault.evaluate.run import Replay
-from ragvault.rank.calibrate import evidence_parts, sigmoid
+from ragvault.rank.calibrate import STEEPNESS, THRESHOLD, evidence_parts, sigmoid
 from ragvault.rank.limit import is_likely
 from ragvault.rank.pipeline import outcome_of
 from ragvault.search import search
@@ -256,9 +256,7 @@ class Curve(NamedTuple):
         return sigmoid(evidence, self.threshold, self.steepness)
 
 
-def default_curve(config: Config) -> Curve:
-    """The curve of these settings."""
-    return Curve(config.calibrate.evidence.threshold, config.calibrate.evidence.steepness)
+DEFAULT_CURVE = Curve(THRESHOLD, STEEPNESS)
 
 
 def shown_evidence(replay: Replay, relevant: int) -> Iterator[Shown]:
@@ -308,7 +306,7 @@ def brier(shown: Sequence[Shown], curve: Curve) -> float:
 def fitted(names: Sequence[str]) -> list[dict[str, Any]]:
     """One row a corpus: the curve fitted on the others, judged on this one."""
     shown = {name: list(_shown(name)) for name in names}
-    default = default_curve(corpora.corpus(names[0]).vault().settings.config)
+    default = DEFAULT_CURVE
     rows = []
     for name, own in shown.items():
         others = fit_curve([each for other in shown if other != name for each in shown[other]])

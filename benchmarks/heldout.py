@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks import corpora, quality, record
 from benchmarks.corpora import Corpus
 from ragvault.candidate import Candidate, Context, key
-from ragvault.config.ranking import Fuse
+from ragvault.config.settings import Fuse
 from ragvault.evaluate import report
 from ragvault.evaluate.report import ScoredAnswer, score
 from ragvault.evaluate.run import with_values

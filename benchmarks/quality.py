@@ -45,7 +45,7 @@ def leg_alone(leg: str) -> tuple[str, ...]:
         "boost.enabled=false",
         "dedup.enabled=false",
         "diversify.enabled=true",
-        'diversify.method="per-note"',
+        "diversify.mmr_lambda=1",
         "diversify.per_note=3",
         "rerank.enabled=false",
         "budget.enabled=false",

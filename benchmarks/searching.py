@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks import data, record
 from ragvault.cli.start import collect_garbage_less_often
-from ragvault.config import profiles
+from ragvault.config.load import load_settings
 from ragvault.corpus import LocalCorpus
 from ragvault.engines import Engines
 from ragvault.ingest import ingest
@@ -82,7 +82,7 @@ def indexed(root: Path, flags: Sequence[str]) -> LocalCorpus:
     with WriterLock(vault.folder, "benchmark"), vault.catalogue(write=True) as catalogue:
         ingest(vault.root, catalogue, Quick(vault.folder, vault.settings))
     return LocalCorpus(
-        vault.root, vault.catalogue(), Engines(vault.folder, profiles.load(root, flags=flags))
+        vault.root, vault.catalogue(), Engines(vault.folder, load_settings(root, flags=flags))
     )
 
 

@@ -59,7 +59,7 @@ class UsageError(RagvaultError):
 
 
 class ConfigError(RagvaultError):
-    """A setting cannot be used; the message names its file and line where they are known."""
+    """A setting cannot be used; the message names its file or variable, and its key."""
 
     exit_code = 2
 

@@ -183,7 +183,7 @@ class _Caches:
     def update_graph(self, regroup: float) -> None:
         """Backlinks, and communities where enough links have changed."""
         self.progress.checkpoint()
-        graph = LinkGraph(self.catalogue, self.engines.config.graph)
+        graph = LinkGraph(self.catalogue)
         graph.update()
         if graph.is_due(regroup):
             self.progress.checkpoint()

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragvault.candidate import Candidate
-from ragvault.config import folders, profiles
-from ragvault.config.load import Loaded, data_folder
+from ragvault.config import folders
+from ragvault.config.load import Loaded, data_folder, load_settings
 from ragvault.corpus import LocalCorpus
 from ragvault.engines import Engines
 from ragvault.errors import (
@@ -114,7 +114,7 @@ class Vault:
         root = layout.find_vault(where, data, folders.here() if cwd is None else Path(cwd))
         folder = layout.index_folder(root, data)
         tuned = partial(layout.tuned_file, folder)
-        settings = profiles.load(root, tuned=tuned, flags=flags, environ=environ)
+        settings = load_settings(root, tuned=tuned, flags=flags, environ=environ)
         return cls(root, folder, settings)
 
     @property

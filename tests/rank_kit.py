@@ -52,7 +52,7 @@ def candidate(
     return Candidate(found, ranks, scores or {}, evidence or {}, exact, score)
 
 
-def context(profile: str = "_plain", /, **more: Any) -> Context:
+def context(profile: str = "plain", /, **more: Any) -> Context:
     """A profile with some settings changed: context("ragdocs", fuse__k=20, limit=3)."""
     changes = {key: value for key, value in more.items() if "__" in key}
     rest = {key: value for key, value in more.items() if "__" not in key}
@@ -62,7 +62,8 @@ def context(profile: str = "_plain", /, **more: Any) -> Context:
 
 @cache
 def _settings(profile: str, changes: str) -> Config:
-    tree = msgspec.to_builtins(profiles._profile(profile).config)
+    own = Config() if profile == "plain" else profiles.config(profile)
+    tree = msgspec.to_builtins(own)
     for key, value in json.loads(changes).items():
         table, parts = tree, key.split("__")
         for part in parts[:-1]:

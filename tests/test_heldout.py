@@ -12,7 +12,7 @@ from rank_kit import context, ids, pools
 
 from benchmarks import heldout, related
 from ragvault.answer.related import Reason
-from ragvault.config.settings import Config
+from ragvault.config import profiles
 from ragvault.evaluate.questions import Judged, Question
 from ragvault.evaluate.report import ScoredAnswer
 from ragvault.rank.fuse import fuse
@@ -23,7 +23,7 @@ class Told:
 
     def __init__(self, name, likes, root=None):
         self.corpus = SimpleNamespace(name=name, root=root or name)
-        self.config = Config()
+        self.config = profiles.config("default")
         self._likes = likes
 
     def scores(self, values):

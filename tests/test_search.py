@@ -19,6 +19,7 @@ from vector_shelf import DIM, WORDS, brute_force, in_file, vector_of
 
 from ragvault.answer.results import VaultAnswer
 from ragvault.config import profiles
+from ragvault.config.load import load_settings
 from ragvault.config.settings import Vector
 from ragvault.corpus import LocalCorpus, NoteTexts
 from ragvault.engines import Engines
@@ -60,7 +61,7 @@ def paths(response: VaultAnswer) -> list[str]:
 
 
 def with_settings(vault: Vault, *flags: str) -> LocalCorpus:
-    loaded = profiles.load(vault.root, flags=[*FAKE, *flags])
+    loaded = load_settings(vault.root, flags=[*FAKE, *flags])
     return LocalCorpus(vault.root, vault.catalogue(), Engines(vault.folder, loaded))
 
 

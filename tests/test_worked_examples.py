@@ -18,7 +18,7 @@ from ragvault.rank.dedup import ngrams
 # ragdocs without what its examples leave out: even weights, no community, nothing reordered.
 RAGDOCS = (
     "search.profile=ragdocs",
-    "fuse.aware.by=off",
+    "fuse.score_aware=false",
     "query.expand.method=off",
     "boost.community.enabled=false",
     "dedup.enabled=false",
@@ -160,7 +160,7 @@ def test_a_pair_of_near_duplicates_by_trigrams(vault):
     two = "Configure authentication settings in the config.toml file"
     notes = {"one": Wanted(keyword=1, body=one), "two": Wanted(keyword=2, body=two)}
     root = vault(notes)
-    flags = (*RAGDOCS, "dedup.enabled=true", "dedup.cosine=false", "calibrate.floor=0")
+    flags = (*RAGDOCS, "dedup.enabled=true", "dedup.similarity=1", "calibrate.floor=0")
     answer, apart = explained(root, *flags), explained(root, *flags, "dedup.jaccard=0.85")
 
     # 44 of 53 trigrams are in both: 0.83, a duplicate at 0.7. The document counts 41 of 59 and

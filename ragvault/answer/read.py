@@ -29,6 +29,7 @@ from ragvault.answer.json_output import Encodable
 from ragvault.answer.note_lookup import NoSuchNote, find_place, no_such_note, of_file
 from ragvault.config.settings import Config
 from ragvault.errors import RagvaultError, UsageError
+from ragvault.rank.budget import CHARS_PER_TOKEN
 from ragvault.store.catalogue import Catalogue
 from ragvault.text.spans import Lines, cut_points
 from ragvault.types import File, Heading, Note, Skipped
@@ -102,7 +103,7 @@ def read(
     note = _parsed(root, file, config)
     span = _part(note, heading, lines)
     at = Lines(note.text)
-    fits = partial(_fits, note.text, at, budget, config.budget.chars_per_token, numbered)
+    fits = partial(_fits, note.text, at, budget, CHARS_PER_TOKEN, numbered)
     shown = span if fits(span) else _cut(note, span, fits)
     first, last = at.of(shown.start), at.of(max(shown.start, shown.end - 1))
     known = file.path in catalogue.files()

@@ -31,7 +31,7 @@ from ragvault.candidate import SAYS_NOTHING, Candidate, Context, Ranked
 from ragvault.errors import IndexBehind
 from ragvault.ports import Corpus
 from ragvault.rank.budget import budget, fit_budget, token_counter
-from ragvault.rank.limit import result_count
+from ragvault.rank.limit import CLOSEST, result_count
 from ragvault.search import search
 from ragvault.text.names import plain_words
 from ragvault.text.readable import readable
@@ -225,9 +225,9 @@ def merge(
     order = without_copies(order)
     config = answers[0].config
     context = Context(settings=config, limit=request.limit, count_tokens=answers[0].count_tokens)
-    most = result_count(context) if config.limit.enabled else len(order)
+    most = result_count(context)
     if not request.all_matches and not any(each.likely for each in answers):
-        most = min(most, config.limit.closest)
+        most = min(most, CLOSEST)
     first = order[:most]
     if quotes:
         first = [quote for each in first if (quote := _quote(each))] or first

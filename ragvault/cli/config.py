@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,6 @@ from ragvault.cli.reports import (
     problems_json,
     settings_json,
     settings_toml,
-    settings_without_effect,
 )
 from ragvault.config import folders
 from ragvault.config.load import VAULT_FILE, Loaded, check_file, data_folder, load_settings
@@ -90,7 +90,7 @@ def show_settings(
     ragvault config show --vault sample_vault --json
     """
     folder = _folder(vault)
-    loaded = load_settings(folder, tuned=_tuned(folder, set_ or ()), flags=set_ or ())
+    loaded = load_settings(folder, tuned=_tuned(folder), flags=set_ or ())
     formatted = settings_json if json else settings_toml
     console.out(formatted(loaded, _about(loaded, folder)))
 
@@ -125,8 +125,7 @@ def check(
         console.out(problems_json(mistakes))
         raise typer.Exit(mistakes.exit_code) from None
     if json:
-        notes = settings_without_effect(loaded.config)
-        console.out(encode({"files": loaded.files, "problems": [], "notes": notes}))
+        console.out(encode({"files": loaded.files, "problems": []}))
     elif not quiet:
         console.show(no_problems(loaded))
 
@@ -152,14 +151,12 @@ def _folder(vault: str | None) -> Path | None:
     return named[0]
 
 
-def _tuned(vault: Path | None, flags: Sequence[str] = ()) -> Path | None:
-    """The file with the weights that `ragvault tune` found for a vault and the profile in use."""
+def _tuned(vault: Path | None) -> Callable[[str], Path] | None:
+    """Where `ragvault tune` stores the weights that it found for a vault and a profile."""
     if vault is None:
         return None
-    profile = load_settings(vault, flags=flags).config.search.profile
-    data = data_folder()
     with suppress(ConfigError):  # no index is possible there; settings are shown all the same
-        return layout.tuned_file(layout.index_folder(vault, data), profile)
+        return partial(layout.tuned_file, layout.index_folder(vault, data_folder()))
     return None
 
 
@@ -169,7 +166,7 @@ def _about(loaded: Loaded, vault: Path | None) -> dict[str, str]:
     if vault is not None:
         files["vault_file"] = vault / VAULT_FILE
         tuned = _tuned(vault)
-        files |= {"tuned_file": tuned} if tuned else {}
+        files |= {"tuned_file": tuned(loaded.config.search.profile)} if tuned else {}
     about = {name: os.fspath(path) for name, path in files.items()}
     return about | {"data_folder": str(folders.data_dir(override=loaded.config.paths.data))}
 

@@ -118,8 +118,7 @@ def error(error: RagvaultError, search: str = "") -> None:
 
 def error_lines(error: RagvaultError, search: str = "") -> Iterator[str]:
     """The lines that `error` writes."""
-    for each in getattr(error, "problems", (error,)):
-        yield from _two_lines(str(each), _or_search(each.fix, search))
+    yield from _two_lines(str(error), _or_search(error.fix, search))
 
 
 def _or_search(fix: str, search: str) -> str:

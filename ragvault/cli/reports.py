@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ragvault.cli.remove import WrittenItem
     from ragvault.cli.vaults import VaultRow
     from ragvault.config.load import Loaded
-    from ragvault.config.settings import Config
     from ragvault.errors import RagvaultError
     from ragvault.evaluate.doctor import Finding
     from ragvault.service.process import WatcherRecord
@@ -404,20 +403,20 @@ def _counts(counts: Mapping[str, int]) -> str:
 def settings_toml(loaded: Loaded, about: Mapping[str, str], *, changed: bool = False) -> str:
     """Every setting with its origin, as a TOML file with the same meaning.
 
-    `changed`: only those that are not at their defaults.
+    `changed`: only those that somebody set.
     """
-    from ragvault.config import toml
+    from ragvault.config.schema import literal
 
     lines = [f"# {name}: {printable(text)}" for name, text in about.items()]
     table = ""
     for key, value in _values(loaded).items():
-        if changed and loaded.origin[key] == "default":
+        if changed and key not in loaded.chosen:
             continue
         above, _, name = key.rpartition(".")
         if above != table:
             table = above
             lines += ["", f"[{table}]"]
-        lines.append(f"{name} = {toml.literal(value)}  # {printable(loaded.origin[key])}")
+        lines.append(f"{name} = {literal(value)}  # {printable(loaded.origin[key])}")
     return "\n".join(lines)
 
 
@@ -432,30 +431,19 @@ def settings_json(loaded: Loaded, about: Mapping[str, str]) -> str:
 
 def problems_json(error: RagvaultError) -> str:
     """The problems that `config check` found, for programs."""
-    every = getattr(error, "problems", (error,))
-    return encode({"files": [], "problems": [{"message": str(e), "fix": e.fix} for e in every]})
-
-
-def settings_without_effect(config: Config) -> list[str]:
-    """Settings that are valid and have no effect, or not with every engine."""
-    keyword, default = config.keyword, type(config.keyword)()
-    if keyword.engine == "whoosh" or (keyword.k1, keyword.b) == (default.k1, default.b):
-        return []
-    where = "and keyword.engine is tantivy" if keyword.engine == "tantivy" else "not with tantivy"
-    return [f"keyword.k1 and keyword.b work with Whoosh only, {where} (k1 = 1.2, b = 0.75)"]
+    return encode({"files": [], "problems": [{"message": str(error), "fix": error.fix}]})
 
 
 def no_problems(loaded: Loaded) -> str:
     """What `config check` prints if it found no problem."""
     lines = [f"{printable(str(path))}: no problems found" for path in loaded.files]
     lines.append(changed_settings(loaded))
-    lines += [f"note: {note}" for note in settings_without_effect(loaded.config)]
     return "\n".join(lines)
 
 
 def changed_settings(loaded: Loaded) -> str:
     """How many settings are not at their defaults."""
-    changed = sum(origin != "default" for origin in loaded.origin.values())
+    changed = len(loaded.chosen)
     values = (
         f"{counted(changed, 'setting')} changed from" if changed else "no settings changed from"
     )

@@ -290,10 +290,14 @@ _UNITS = {True: "passage", False: "section"}
 
 def _per_note_flags(most: int) -> list[str]:
     """Rows of a note, from as many passages at least."""
-    from ragvault.config.ranking import Diversify
+    from ragvault.config import profiles
 
     rows = _stage_flags("parents", per_note=most)
-    return [*rows, f"diversify.per_note={most}"] if most > Diversify().per_note else rows
+    return (
+        [*rows, f"diversify.per_note={most}"]
+        if most > profiles.config("default").diversify.per_note
+        else rows
+    )
 
 
 def _stage_flags(stage: str, **settings: Any) -> list[str]:

@@ -1,27 +1,30 @@
 """Every setting there is, its default and the range it may have.
 
-One struct is one table of config.toml, named after the room or stage that reads it. The tables of
-the ranking stages are in ranking.py; load.py explains how files, environment and flags combine.
+One struct is one table of config.toml, named after the room or stage that reads it. The defaults of
+those that rank are the plain pipeline with every option off: profiles/default.toml says what ours
+adds. load.py explains how files, environment and flags combine; docs/ranking.md has the formulas.
 
 To add a setting, give it a field here, and explain it in config.toml.example if people would change
 it, else in the tables of further settings in docs/configuration.md or docs/ranking.md. A test
-compares all of them with these defaults.
+compares all of them with the default profile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from ragvault.config import ranking
 from ragvault.config.schema import (
     Above0,
     AtLeast0,
     Characters,
     Count,
+    DateOf,
     Duration,
+    Factor,
     From0To1,
     LegSeconds,
     Open,
@@ -31,7 +34,6 @@ from ragvault.config.schema import (
     Share,
     Size,
     Table,
-    Threads,
     checked,
     user_only,
     whole,
@@ -116,7 +118,6 @@ class Vector(Table, frozen=True):
 
     exact_max: Size = 500_000
     probe: Share = 0.25
-    threads: Threads = 1
 
 
 class Boosts(Table, frozen=True):
@@ -157,12 +158,7 @@ class Keyword(Table, frozen=True):
             _can_be_stemmed,
         ),
     ] = "english"
-    k1: AtLeast0 = 1.2
-    b: From0To1 = 0.75
-    exact: AtLeast0 = 0.2
     fuzzy: bool = True
-    slips: Annotated[int, whole(0, 2)] = 2
-    spellings: Positive = 3
     seconds: LegSeconds = 2.0
     boosts: Boosts = Boosts()
 
@@ -181,10 +177,6 @@ class Graph(Table, frozen=True):
     vault: ClassVar[bool] = True
 
     depth: Annotated[int, whole(1, 10)] = 1
-    list_share: Share = 0.5
-    list_links: Positive = 5
-    resolution: Above0 = 1.0
-    seed: Count = 0
 
 
 class Access(Table, frozen=True):
@@ -202,7 +194,6 @@ class Models(Table, frozen=True):
     static: str = "potion-base-8M"
     reranker: str = "ms-marco-MiniLM-L-12-v2"
     threads: Annotated[int, whole(0, 64)] = 0
-    batch: Annotated[int, whole(1, 256)] = 32
     offline: bool = False
     folder: Folder = ""
 
@@ -212,7 +203,6 @@ class Watch(Table, frozen=True):
 
     events: Literal["native", "polling"] = "native"
     debounce: Seconds = 0.3
-    polling: Seconds = 2.0
 
 
 class Service(Table, frozen=True):
@@ -244,55 +234,261 @@ class Search(Open, frozen=True):
     update: Annotated[Duration, user_only("it decides when a search writes")] = "0.5s"
 
 
-class TypeWeights(Open, frozen=True):
-    """What a query of one type multiplies the weight of one leg by."""
-
-    factual_keyword: AtLeast0 = 1.5
-    navigational_graph: AtLeast0 = 1.5
-    exploratory_vector: AtLeast0 = 1.3
-
-
 class Expand(Open, frozen=True):
     """Words of the vault's own vocabulary that are added to a query."""
 
     method: Literal["off", "similarity", "percentile"] = "off"
     terms: Positive = 3
     similarity: From0To1 = 0.5
-    percentile: From0To1 = 0.999
-    weight: From0To1 = 0.5
-    embed: bool = False
 
 
 class Query(Open, frozen=True):
     """How a query is understood."""
 
     adaptive_weights: bool = False
-    hypothesis: bool = True
-    camel_case: Literal["identifier", "loose"] = "identifier"
-    phrases: Literal["must", "prefer"] = "must"
-    weights: TypeWeights = TypeWeights()
+    camel_case: Literal["identifier", "loose"] = "loose"
+    phrases: Literal["must", "prefer"] = "prefer"
     expand: Expand = Expand()
 
 
 class Retrieve(Open, frozen=True):
     """How many candidates each leg finds, and what happens to those a leg missed."""
 
-    legs: Legs = field(default_factory=lambda: ["name", "vector", "keyword", "code", "graph"])
+    legs: Legs = field(default_factory=lambda: ["vector", "keyword"])
     lists: list[Literal["recency", "access"]] = field(default_factory=list)
-    name: Positive = 20
-    vector: Positive = 70
-    keyword: Positive = 70
-    code: Positive = 50
-    graph: Positive = 50
-    widen: bool = True
-    seeds: Positive = 10
+    vector: Positive = 50
+    keyword: Positive = 50
+    widen: bool = False
     window: Count = 0
     outside: Literal["keep", "drop"] = "keep"
-    fill: Literal["off", "score", "rank"] = "rank"
-    fill_legs: list[Literal["vector", "keyword"]] = field(
-        default_factory=lambda: ["vector", "keyword"]
-    )
+    fill: list[Literal["vector", "keyword"]] = field(default_factory=list)
     seconds: LegSeconds = 2.0
+
+
+def _rising(tiers: Sequence[Sequence[float]]) -> bool:
+    """The first tier that holds an age counts: one behind a longer one would never be asked."""
+    return all(shorter[0] < longer[0] for shorter, longer in pairwise(tiers))
+
+
+Tiers = Annotated[
+    list[tuple[Above0, Factor]],
+    checked("a list of [days, factor], the fewest days first: [[14, 1.2], [60, 1.1]]", _rising),
+]
+
+
+# --- fuse ---
+
+
+class Weights(Open, frozen=True):
+    """How much each list counts in `rrf` and `weighted`."""
+
+    name: AtLeast0 = 1.0
+    vector: AtLeast0 = 1.0
+    keyword: AtLeast0 = 1.0
+    code: AtLeast0 = 1.0
+    graph: AtLeast0 = 1.0
+    recency: AtLeast0 = 1.0
+    access: AtLeast0 = 1.0
+
+
+class Weighted(Open, frozen=True):
+    """Raw scores, weighted: how it was done before rank fusion."""
+
+    normalise: Literal["off", "minmax"] = "off"
+    floor: From0To1 = 0.0
+    relevance: AtLeast0 = 1.0
+    recency: AtLeast0 = 0.0
+    access: AtLeast0 = 0.0
+
+
+class Features(Open, frozen=True):
+    """How much each of the four features counts that `features` adds up, each from 0 to 1."""
+
+    similarity: AtLeast0 = 0.5
+    recency: AtLeast0 = 0.2
+    hierarchy: AtLeast0 = 0.2
+    adjacency: AtLeast0 = 0.1
+
+
+class Fuse(Open, frozen=True):
+    """Several lists become one score."""
+
+    method: Literal["rrf", "weighted", "features", "union"] = "rrf"
+    exact: AtLeast0 = 0.0
+    keep: Count = 0
+    k: Positive = 60
+    exponent: AtLeast0 = 0.0
+    mode: Literal["off", "speed", "balanced", "quality", "auto"] = "off"
+    score_aware: bool = False
+    weights: Weights = Weights()
+    weighted: Weighted = Weighted()
+    features: Features = Features()
+
+
+# --- boost ---
+
+
+class Backlinks(Open, frozen=True):
+    """Notes that others link to."""
+
+    enabled: bool = False
+    count: Literal["notes", "links"] = "links"
+    scale: Literal["linear", "log"] = "linear"
+    weight: AtLeast0 = 0.1
+    cap: Positive = 10
+
+
+class Recency(Open, frozen=True):
+    """Notes of late."""
+
+    enabled: bool = False
+    date: DateOf = "modified"
+    tiers: Tiers = field(default_factory=lambda: [(14.0, 1.2), (60.0, 1.1), (180.0, 1.0)])
+    older: Factor = 0.95
+    inclusive: bool = False
+    bias: From0To1 = 0.5
+
+
+class Community(Open, frozen=True):
+    """Notes of the same community as the best ones."""
+
+    enabled: bool = False
+    factor: Factor = 1.1
+    top: Positive = 1
+
+
+class Importance(Open, frozen=True):
+    """Notes that say of themselves that they are important."""
+
+    enabled: bool = False
+    levels: list[str] = field(default_factory=lambda: ["high"])
+
+
+class AccessBoost(Open, frozen=True):
+    """Notes that are opened often."""
+
+    enabled: bool = False
+    weight: AtLeast0 = 0.1
+
+
+class Templates(Open, frozen=True):
+    """Notes that are forms to fill in, and answer nothing."""
+
+    enabled: bool = False
+    folders: list[str] = field(default_factory=lambda: ["template", "templates", "_templates"])
+    factor: Factor = 0.5
+
+
+class Superseded(Open, frozen=True):
+    """Notes that another one replaces."""
+
+    enabled: bool = False
+
+
+class Boost(Open, frozen=True):
+    """What is known of a note, whatever the query."""
+
+    enabled: bool = True
+    bounded: bool = False
+    max_rise: From0To1 = 0.0
+    backlinks: Backlinks = Backlinks()
+    recency: Recency = Recency()
+    community: Community = Community()
+    importance: Importance = Importance()
+    access: AccessBoost = AccessBoost()
+    templates: Templates = Templates()
+    superseded: Superseded = Superseded()
+
+
+# --- calibrate ---
+
+
+class Bands(Open, frozen=True):
+    """Above which confidence a match has which name; below all of them it is unlikely."""
+
+    rules = (("weak", "<", "moderate"), ("moderate", "<", "good"), ("good", "<", "excellent"))
+
+    excellent: From0To1 = 0.9
+    good: From0To1 = 0.7
+    moderate: From0To1 = 0.5
+    weak: From0To1 = 0.3
+
+    def name(self, confidence: float) -> str:
+        """The highest band whose bound this confidence exceeds."""
+        for name in ("excellent", "good", "moderate", "weak"):
+            if confidence > getattr(self, name):
+                return name
+        return "unlikely"
+
+
+class Calibrate(Open, frozen=True):
+    """How likely a result answers, on a scale that can be compared between answers."""
+
+    enabled: bool = True
+    source: Literal["evidence", "score"] = "evidence"
+    floor: From0To1 = 0.0
+    likely: From0To1 = 0.08
+    reranker: From0To1 = 1.0
+    bands: Bands = Bands()
+
+
+# --- dedup, diversify, rerank, parents, limit, budget ---
+
+
+class Dedup(Open, frozen=True):
+    """The same thing said twice."""
+
+    enabled: bool = False
+    jaccard: Share = 0.7
+    similarity: Share = 0.95
+    keep: Literal["best", "newest"] = "best"
+    reach: Count = 0
+
+
+class Diversify(Open, frozen=True):
+    """Not ten times the same corner of the vault."""
+
+    enabled: bool = False
+    per_note: Count = 0
+    relax: bool = False
+    mmr_lambda: From0To1 = 0.7
+    relevance: Literal["vector", "score"] = "vector"
+    order: Literal["score", "mmr"] = "mmr"
+
+
+class Rerank(Open, frozen=True):
+    """The best ones read again by a model that sees query and passage together."""
+
+    enabled: bool = False
+    n: Annotated[int, whole(1, 100)] = 10
+    close: From0To1 = 0.0
+    titles: bool = False
+    method: Literal["score", "replace"] = "replace"
+    weight: From0To1 = 1.0
+    rest: Literal["keep", "drop"] = "drop"
+
+
+class Parents(Open, frozen=True):
+    """A passage becomes its section."""
+
+    enabled: bool = False
+    unit: Literal["section", "passage"] = "passage"
+    neighbours: Annotated[int, whole(0, 20)] = 0
+    per_note: Count = 0
+
+
+class Limit(Open, frozen=True):
+    """How many results, where the caller does not say."""
+
+    n: Positive = 10
+    min_confidence: From0To1 = 0.0
+
+
+class Budget(Open, frozen=True):
+    """What fits into the reader's context."""
+
+    enabled: bool = False
+    tokens: Size = 4000
 
 
 # --- What results look like ---
@@ -330,15 +526,15 @@ class Config(Table, frozen=True):
     search: Search = Search()
     query: Query = Query()
     retrieve: Retrieve = Retrieve()
-    fuse: ranking.Fuse = ranking.Fuse()
-    boost: ranking.Boost = ranking.Boost()
-    calibrate: ranking.Calibrate = ranking.Calibrate()
-    dedup: ranking.Dedup = ranking.Dedup()
-    diversify: ranking.Diversify = ranking.Diversify()
-    rerank: ranking.Rerank = ranking.Rerank()
-    parents: ranking.Parents = ranking.Parents()
-    limit: ranking.Limit = ranking.Limit()
-    budget: ranking.Budget = ranking.Budget()
+    fuse: Fuse = Fuse()
+    boost: Boost = Boost()
+    calibrate: Calibrate = Calibrate()
+    dedup: Dedup = Dedup()
+    diversify: Diversify = Diversify()
+    rerank: Rerank = Rerank()
+    parents: Parents = Parents()
+    limit: Limit = Limit()
+    budget: Budget = Budget()
     output: Output = Output()
     watch: Watch = Watch()
     service: Service = Service()

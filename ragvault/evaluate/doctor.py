@@ -47,6 +47,7 @@ from ragvault.evaluate.run import BOOSTS, Replay, ablations, parts_off, with_val
 from ragvault.notes.links import Resolver, find_wiki
 from ragvault.ports import CacheBroken, NoProgress, Progress
 from ragvault.rank.pipeline import outcome_of
+from ragvault.retrieve.legs import SEEDS
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.schema import KEYWORD
 from ragvault.text.markup import Order
@@ -490,7 +491,7 @@ def _must_run(
     """The signals that the text of the notes gives cause: an empty table must not excuse them."""
     kinds = {each.kind for each in questions}
     # In a small vault the other legs find every note.
-    is_small = len(catalogue.files()) <= config.retrieve.seeds
+    is_small = len(catalogue.files()) <= SEEDS
     cause = {
         "name": "title" in kinds,
         "vector": bool(catalogue.model_dims()),

@@ -360,8 +360,8 @@ def ablations(config: Config) -> Iterator[Ablation]:
         yield Ablation("fuse", "stage", {"fuse.method": "union"})
     if config.fuse.exact:
         yield Ablation("exact", "fuse", {"fuse.exact": 0.0})
-    if config.retrieve.fill != "off":
-        yield Ablation("fill", "fuse", {"retrieve.fill": "off"})
+    if config.retrieve.fill:
+        yield Ablation("fill", "fuse", {"retrieve.fill": []})
     if config.query.expand.method != "off":
         yield Ablation("expansion", "query", {"query.expand.method": "off"})
     boosts = [name for name in BOOSTS if getattr(config.boost, name).enabled]

@@ -23,7 +23,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ragvault.config import toml
+from ragvault.config.schema import literal, parse_toml
 from ragvault.config.settings import Config
 from ragvault.errors import UsageError
 from ragvault.evaluate.questions import Question
@@ -206,7 +206,6 @@ _FUSION = {
         Knob("fuse.weights.graph"),
         Knob("fuse.k", 1, 200, True),
         Knob("fuse.exponent", 0, 4),
-        *(Knob(f"fuse.keyword.{part}") for part in ("passage", "note", "title", "coverage")),
     ),
     "weighted": (Knob("fuse.weights.keyword"),),
     "features": tuple(
@@ -251,7 +250,7 @@ def keep_tuning(folder: Path, receipt: Mapping[str, Any]) -> Path:
         _HEAD,
         f"# {_gain(receipt['judged'])} that the search did not see;",
         f"# seed {receipt['seed']}, revision {receipt['revision']}, {receipt['when']}",
-        *(f"{key} = {toml.literal(number)}" for key, number in sorted(settings.items())),
+        *(f"{key} = {literal(number)}" for key, number in sorted(settings.items())),
     ]
     _append_receipt(folder, receipt)
     replace_file(path, ("\n".join(lines) + "\n").encode())
@@ -281,8 +280,8 @@ def revert_tuning(folder: Path, when: str) -> dict[str, Any]:
 def _read_tuned(path: Path) -> dict[str, Any]:
     """Dotted key -> value; empty if there is no file or it is not TOML."""
     try:
-        return dict(_flat(toml.parse(path.read_text("utf-8")), ""))
-    except (OSError, toml.TomlError):
+        return dict(_flat(parse_toml(path.read_text("utf-8")), ""))
+    except (OSError, ValueError):
         return {}
 
 

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ragvault.config.settings import Graph
 from ragvault.errors import EngineMissing
 from ragvault.ports import Neighbour
 from ragvault.text.markup import WIKILINK
@@ -68,6 +67,8 @@ def backlinks(edges: Iterable[Edge]) -> dict[int, BacklinkCount]:
 
 # --- Lists of links ---
 
+LIST_SHARE = 0.5  # a section is a list if this share of its lines is there for their links
+LIST_LINKS = 5  # all links of a list together weigh as much as this many links in text
 _LINK = re.compile(rf"!?{WIKILINK}|!?\[[^\[\]\n]*\]\([^()\n]*\)")
 _ITEM = re.compile(r"[\s>]*(?:[-*+]|\d+[.)]|\|)\s+(?:\[.\]\s+)?[*_=~]*")
 _WORD = re.compile(r"\w+")
@@ -91,22 +92,20 @@ def _is_for_links(line: str) -> bool:
     return inside > 0 and inside >= len(_WORD.findall(_LINK.sub(" ", line)))
 
 
-def list_weights(
-    edges: Iterable[Edge], shares: Mapping[Unit, float], settings: Graph
-) -> dict[Unit, float]:
+def list_weights(edges: Iterable[Edge], shares: Mapping[Unit, float]) -> dict[Unit, float]:
     """The weight, below 1, of each link of a list; what is no list is absent.
 
     `shares` has the link_share of notes and of sections. A list hands out the weight of
-    `list_links` links, divided among the notes it links to.
+    LIST_LINKS links, divided among the notes it links to.
     """
     targets: dict[Unit, set[int]] = defaultdict(set)
     for edge in between_notes(edges):
         for unit in _units(edge):
             targets[unit].add(edge.target)
     return {
-        unit: settings.list_links / len(targets[unit])
+        unit: LIST_LINKS / len(targets[unit])
         for unit in sorted(targets, key=unit_order)
-        if shares.get(unit, 0.0) >= settings.list_share and len(targets[unit]) > settings.list_links
+        if shares.get(unit, 0.0) >= LIST_SHARE and len(targets[unit]) > LIST_LINKS
     }
 
 
@@ -257,20 +256,21 @@ def demand_networkx() -> None:
 
 # --- Communities ---
 
+RESOLUTION = 1.0  # of Louvain: above 1, more and smaller communities
+SEED = 0  # the same links give the same communities
 
-def communities(ties: Ties, paths: Mapping[int, str], settings: Graph) -> list[set[str]]:
+
+def communities(ties: Ties, paths: Mapping[int, str]) -> list[set[str]]:
     """Groups of notes, by path, that link each other more than others. Raises EngineMissing.
 
-    The same ties, paths and settings always give the same groups.
+    The same ties and paths always give the same groups.
     """
     if not ties:
         return []
     graph = link_graph(ties, paths)
     from networkx import community
 
-    found = community.louvain_communities(
-        graph, resolution=_pad(graph, settings.resolution), seed=settings.seed
-    )
+    found = community.louvain_communities(graph, resolution=_pad(graph, RESOLUTION), seed=SEED)
     return [group for group in found if PADDING not in group]
 
 
@@ -342,10 +342,10 @@ def _joining(near: Mapping[int, Mapping[int, int]], found: Mapping[int, int]) ->
     return new
 
 
-def stamp(ties: Ties, paths: Mapping[int, str], settings: Graph) -> int:
+def stamp(ties: Ties, paths: Mapping[int, str]) -> int:
     """Changes when communities may have. Of paths only the order counts: most renames keep it."""
     order = sorted({note for pair in ties for note in pair}, key=lambda note: paths[note])
-    known = settings.resolution, settings.seed, sorted(ties.items()), order
+    known = RESOLUTION, SEED, sorted(ties.items()), order
     return zlib.crc32(repr(known).encode())
 
 

@@ -48,6 +48,7 @@ SMALL_TAIL, LARGE_TAIL = 2_000, 50_000  # passages; the latter are 77 MB of 384 
 TAIL_SHARE, REMOVED_SHARE = 0.1, 0.2
 # More candidates than these are not scored again: so many alike are copies of one text.
 MOST_RESCORED = 4096
+THREADS = 1  # of one search: a single query gains nothing from two
 TIE = 1e-5  # float32 scores of one vector differ by less
 
 
@@ -58,14 +59,13 @@ _importing = threading.Lock()
 _loaded: dict[str, Any] = {}
 
 
-def load_faiss(threads: int = 1) -> Any:
+def load_faiss() -> Any:
     """The module, with its thread count set for the calling thread. Raises EngineMissing.
 
-    OpenMP keeps that number per thread, so every thread that searches has to set it. The default is
-    one, because a single query gains nothing from two.
+    OpenMP keeps that number per thread, so every thread that searches has to set it.
     """
     faiss = _imported() if "faiss" not in _loaded else _loaded["faiss"]
-    faiss.omp_set_num_threads(threads)
+    faiss.omp_set_num_threads(THREADS)
     return faiss
 
 
@@ -118,9 +118,9 @@ class VectorFile:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         share = settings.probe if eligible > SMALL_SHARE * len(self.ids) else 1.0
         lists = max(1, round(share * self.lists))
-        rows, scores = self._search(query, limit, keep, lists, settings.threads)
+        rows, scores = self._search(query, limit, keep, lists)
         if len(rows) < limit:  # these lists have too few of the allowed passages
-            rows, scores = self._search(query, limit, keep, self.lists, settings.threads)
+            rows, scores = self._search(query, limit, keep, self.lists)
         return rows, scores
 
     def _search(
@@ -129,9 +129,8 @@ class VectorFile:
         limit: int,
         keep: NDArray[np.bool_] | None,
         lists: int,
-        threads: int,
     ) -> tuple[Ids, NDArray[np.float32]]:
-        faiss = load_faiss(threads)
+        faiss = load_faiss()
         # Both must outlive the search: FAISS holds pointers to them.
         bits = None if keep is None else np.packbits(keep, bitorder="little")
         selector = None if bits is None else faiss.IDSelectorBitmap(bits)
@@ -149,7 +148,7 @@ def write_file(folder: Path, ids: Ids, fetch: FetchVectors, dim: int, settings: 
 
     Passages without a vector are left out. Raises IndexUnusable, for one when the disk is full.
     """
-    faiss = load_faiss(settings.threads)
+    faiss = load_faiss()
     index = _empty(faiss, len(ids), dim, settings)
     if len(ids):
         sample = ids[:: max(1, len(ids) // _sample_size(index))]

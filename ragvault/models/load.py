@@ -87,14 +87,13 @@ class LoadOptions:
     models_dir: Path
     install: InstallOptions
     threads: int = 0
-    batch: int = 32
 
 
 def load_options(settings: Models, reporter: Progress, *, offline: bool = False) -> LoadOptions:
     """The options that the settings ask for; `offline` is a command's flag."""
     copies = [Path(settings.folder).expanduser()] if settings.folder else []
     install = InstallOptions(offline or settings.offline, copies, reporter)
-    return LoadOptions(folders.models_dir(), install, settings.threads, settings.batch)
+    return LoadOptions(folders.models_dir(), install, settings.threads)
 
 
 def open_embedder(name: str, options: LoadOptions) -> Embedder:
@@ -107,9 +106,7 @@ def open_embedder(name: str, options: LoadOptions) -> Embedder:
         from ragvault.models.sentence_transformers import SentenceEmbedder
 
         full, short, folder = _locate_unlisted(name, options)
-        return SentenceEmbedder(
-            full, lambda: folder, label=short, threads=options.threads, batch=options.batch
-        )
+        return SentenceEmbedder(full, lambda: folder, label=short, threads=options.threads)
     return _listed_embedder(_listed_build(name, "embedder", options), options)
 
 
@@ -123,9 +120,7 @@ def open_reranker(name: str, options: LoadOptions) -> Reranker:
         from ragvault.models.sentence_transformers import SentenceReranker
 
         full, short, folder = _locate_unlisted(name, options)
-        return SentenceReranker(
-            full, lambda: folder, label=short, threads=options.threads, batch=options.batch
-        )
+        return SentenceReranker(full, lambda: folder, label=short, threads=options.threads)
     from ragvault.models.onnx import OnnxReranker
 
     build = _listed_build(name, "reranker", options)
@@ -197,7 +192,6 @@ def _listed_embedder(build: Build, options: LoadOptions) -> Embedder:
         lambda: verified_folder(build, options.models_dir),
         label=build.model.name,
         threads=options.threads,
-        batch=options.batch,
     )
 
 

@@ -33,7 +33,7 @@ from typing import Annotated, BinaryIO, Literal
 import msgspec
 from msgspec import Meta, Struct, field
 
-from ragvault.config import toml
+from ragvault.config.schema import parse_toml
 from ragvault.errors import ModelUnknown, ModelUnusable
 
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
@@ -131,7 +131,7 @@ def known_models() -> dict[str, Model]:
 
 def parse_registry(text: str) -> dict[str, Model]:
     """The models of a registry file. Raises msgspec.ValidationError if it is not valid."""
-    entries = msgspec.convert(toml.parse(text)["model"], list[Model])
+    entries = msgspec.convert(parse_toml(text)["model"], list[Model])
     return {entry.name: entry for entry in entries}
 
 

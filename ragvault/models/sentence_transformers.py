@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Locate = Callable[[], Path]
+BATCH = 32  # texts given to the library at once
 _MIN_TOKENS = 16  # left for the text, however long the prompt is
 
 
@@ -62,12 +63,9 @@ class _LazyModel:
 class SentenceEmbedder:
     """An Embedder. Reading `dim` or `max_tokens` loads the model, which defines them."""
 
-    def __init__(
-        self, name: str, locate: Locate, *, label: str, threads: int = 0, batch: int = 32
-    ) -> None:
+    def __init__(self, name: str, locate: Locate, *, label: str, threads: int = 0) -> None:
         self.name = name
         self._model = _LazyModel(label, "SentenceTransformer", locate, threads)
-        self._batch = batch
 
     @property
     def dim(self) -> int:
@@ -95,7 +93,7 @@ class SentenceEmbedder:
         model = self._model.get()
         encode = model.encode_query if kind == "query" else model.encode_document
         rows: NDArray[np.float32] = encode(
-            texts, batch_size=self._batch, show_progress_bar=False, convert_to_numpy=True
+            texts, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True
         )
         return rows
 
@@ -112,13 +110,10 @@ class SentenceEmbedder:
 class SentenceReranker:
     """A Reranker over a CrossEncoder with one label. Its scores are 0..1, by a sigmoid."""
 
-    def __init__(
-        self, name: str, locate: Locate, *, label: str, threads: int = 0, batch: int = 32
-    ) -> None:
+    def __init__(self, name: str, locate: Locate, *, label: str, threads: int = 0) -> None:
         self.name = name
         self._label = label
         self._model = _LazyModel(label, "CrossEncoder", locate, threads)
-        self._batch = batch
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
         if not passages:
@@ -135,7 +130,7 @@ class SentenceReranker:
         from torch.nn import Sigmoid
 
         scores = self._model.get().predict(
-            pairs, batch_size=self._batch, show_progress_bar=False, activation_fn=Sigmoid()
+            pairs, batch_size=BATCH, show_progress_bar=False, activation_fn=Sigmoid()
         )
         return [float(score) for score in scores]
 

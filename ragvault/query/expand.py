@@ -3,10 +3,15 @@
 A word that no note has is looked for as the nearest word of the vault. From then on that word
 counts as found: its text is embedded, and a passage that has it has the word of the query.
 
-How near a term must be is a setting. A fixed cosine means something different for every model:
-with bge-small most pairs of unrelated words are above 0.5. The other way is a percentile: as near
-as only that share of the pairs within the vocabulary. A term weighs less than a word of the query,
-and a query that names something exactly is never expanded.
+How near a term must be:
+
+    similarity   a fixed cosine, as ragdocs has it; its terms weigh as much as the query's own words
+                 and are embedded with them
+    percentile   as near as only one in a thousand pairs of the vocabulary. A fixed cosine means
+                 something different for every model: with bge-small most pairs of unrelated words
+                 are above 0.5. Its terms weigh half
+
+A query that names something exactly is never expanded.
 
 The corpus has the vocabulary and its vectors; here is what is added to the plan.
 """
@@ -23,6 +28,8 @@ from ragvault.ports import Corpus
 from ragvault.query.restate import plan_sentence
 from ragvault.text.fold import fold
 
+PERCENTILE = 0.999  # of the pairs of the vocabulary
+HALF = 0.5  # the weight of a term by percentile: with more it would outvote a word of the query
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -56,7 +63,7 @@ def expand(plan: QueryPlan, settings: Expand, corpus: Corpus) -> QueryPlan:
     if not may_expand(plan, settings):
         return plan
     near = corpus.near_terms(
-        plan.text, settings.terms, percentile=settings.percentile, exclude=own_words(plan)
+        plan.text, settings.terms, percentile=PERCENTILE, exclude=own_words(plan)
     )
     least = least_cosine(settings, near.usual_cosine)
     found = expand_plan(plan, near.terms, settings, least=least)
@@ -69,7 +76,7 @@ def may_expand(plan: QueryPlan, settings: Expand) -> bool:
 
 
 def least_cosine(settings: Expand, usual: float) -> float:
-    """How near a term must be; `usual` is the cosine at the setting's percentile of all pairs."""
+    """How near a term must be; `usual` is the cosine at PERCENTILE of all pairs."""
     return settings.similarity if settings.method == "similarity" else usual
 
 
@@ -82,7 +89,8 @@ def expand_plan(
     found = tuple(_best(plan, near, settings, least))
     if not found:
         return plan
-    return plan.expanded(found, _with_terms(plan.keyword_query, found), settings.embed)
+    embedded = settings.method == "similarity"
+    return plan.expanded(found, _with_terms(plan.keyword_query, found), embedded)
 
 
 def own_words(plan: QueryPlan) -> frozenset[str]:
@@ -97,7 +105,8 @@ def _best(
     own = own_words(plan)
     new = {term: cosine for term, cosine in near if term.casefold() not in own and cosine >= least}
     ordered = sorted(new.items(), key=lambda pair: (-pair[1], pair[0]))
-    return [Expansion(term, cosine, settings.weight) for term, cosine in ordered[: settings.terms]]
+    weight = 1.0 if settings.method == "similarity" else HALF
+    return [Expansion(term, cosine, weight) for term, cosine in ordered[: settings.terms]]
 
 
 def _with_terms(query: KeywordQuery, found: Sequence[Expansion]) -> KeywordQuery:

@@ -37,7 +37,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Literal, TypeVar
 
-from ragvault.config.settings import Query, TypeWeights
+from ragvault.config.settings import Query
 from ragvault.errors import UsageError
 from ragvault.plan import (
     LEGS,
@@ -98,6 +98,12 @@ QUESTIONS = {
     *("what", "how", "why", "when", "where", "which", "who", "whom", "whose"),
     *("explain", "describe", "compare"),
 }
+# What ragdocs multiplies the weight of one leg by.
+_RAISED: dict[QueryType, dict[str, float]] = {
+    "factual": {"keyword": 1.5},
+    "navigational": {"graph": 1.5},
+    "exploratory": {"vector": 1.3},
+}
 _USE_CASES: dict[UseCase, re.Pattern[str]] = {
     "historical": re.compile(
         r"\b(histor(?:y|ic|ical|ically)|original(?:ly)?|former(?:ly)?|previous(?:ly)?|predecessors?"
@@ -129,10 +135,6 @@ def understand(
         raise UsageError(
             "the hypothesis is empty", fix="give the text of a likely answer, or leave it out"
         )
-    if hypothesis is not None and not settings.hypothesis:
-        raise UsageError(
-            "query.hypothesis is off", fix="leave the hypothesis out, or set query.hypothesis"
-        )
     check_length("hypothesis", hypothesis or "")
     tree, warnings = parse_query(valid_unicode(query), now)
     parts = _QueryParts(tree, phrases_required=settings.phrases == "must")
@@ -156,7 +158,7 @@ def _plan(query: str, parts: _QueryParts, settings: Query, hypothesis: str) -> Q
         filter=_joined(parts.filters, And) if parts.filters else None,
         phrases=tuple(dict.fromkeys(parts.phrases)),
         vaults=tuple(dict.fromkeys(parts.vaults)),
-        weights=type_weights(kind if settings.adaptive_weights else "plain", settings.weights),
+        weights=type_weights(kind if settings.adaptive_weights else "plain"),
         use_case=use_case(raw) if settings.adaptive_weights else "",
         hypothesis=hypothesis,
         expandable=_has_letters(raw) and not exact and not hypothesis,
@@ -437,11 +439,6 @@ def use_case(text: str) -> UseCase:
     return next((name for name, pattern in _USE_CASES.items() if pattern.search(text)), "")
 
 
-def type_weights(kind: QueryType, factors: TypeWeights) -> dict[str, float]:
+def type_weights(kind: QueryType) -> dict[str, float]:
     """What each leg's weight is multiplied by for this type of query."""
-    raised = {
-        "factual": {"keyword": factors.factual_keyword},
-        "navigational": {"graph": factors.navigational_graph},
-        "exploratory": {"vector": factors.exploratory_vector},
-    }
-    return {**dict.fromkeys(LEGS, 1.0), **raised.get(kind, {})}
+    return {**dict.fromkeys(LEGS, 1.0), **_RAISED.get(kind, {})}

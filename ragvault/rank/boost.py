@@ -1,18 +1,18 @@
 """Boost: raise or lower notes by what is known of them, whatever the query.
 
     backlinks    weight * min(n, cap); on a log scale the same at the cap, and more before it
-    recency      the first tier that includes the age, or a half-life; scaled by the bias
+    recency      the first tier that includes the age, scaled by the bias
     community    the note shares a community with another of the top notes
-    importance   what rank 1 of RRF is worth above rank 11: 1/(k + 1) - 1/(k + 1 + ranks)
+    importance   what rank 1 of RRF is worth above rank 11: 1/(k + 1) - 1/(k + 1 + 10)
     access       weight * (opened + 1) / (most opened + 1)
     templates    a factor below 1 for notes in a folder of templates
     superseded   a replaced note moves behind its replacement
 
-Each boost is one Term: 0.2 multiplies the score by 1.2, or adds 0.2 to it. Unbounded, as RAGtriever
-has them, ten backlinks lift a note from rank 61 of a flat RRF list over an unlinked rank 1. With
-`boost.bounded`, boosts decide only what the evidence leaves open: a score rises by at most
-`max_rise` times the distance between the best result and the last one wanted, and nothing passes
-an exact title, alias or quoted phrase.
+Each boost is one Term: 0.2 multiplies the score by 1.2; that of importance is added. Unbounded, as
+RAGtriever has them, ten backlinks lift a note from rank 61 of a flat RRF list over an unlinked rank
+1. With `boost.bounded`, boosts decide only what the evidence leaves open: a score rises by at most
+`max_rise` times the distance between the best result and the last one wanted, and nothing passes an
+exact title, alias or quoted phrase.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ from ragvault.candidate import (
     key,
     total,
 )
-from ragvault.config.ranking import Backlinks, Recency, Templates
+from ragvault.config.settings import Backlinks, Recency, Templates
 from ragvault.rank.limit import rank_mode, result_count
 
 NoteBoost = Callable[[NoteFacts], "Term | None"]
 DAY = 86_400.0  # seconds
+IMPORTANT = 10  # ranks of RRF that importance is worth, as recollection has it
 
 
 def boost(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
@@ -50,8 +51,7 @@ def boost(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     if settings.bounded:
         _bound(order, terms, scores, ctx)
     if settings.superseded.enabled:
-        inherits = settings.superseded.place == "replaced"
-        demote_superseded(order, terms, scores, inherits=inherits)
+        demote_superseded(order, terms, scores)
     ranked = sorted(range(len(order)), key=lambda at: key(order[at], scores[at]))
     return Ranked(
         tuple(_boosted(order[at], scores[at], terms[at], at, to) for to, at in enumerate(ranked))
@@ -103,9 +103,8 @@ def _backlinks(order: Sequence[Candidate], ctx: Context) -> NoteBoost:
         verb = "note links here" if by_notes else "link points here"
         verbs = "notes link here" if by_notes else "links point here"
         why = f"{count} {verb if count == 1 else verbs}"
-        return Term(
-            "backlinks", backlink_value(count, settings), settings.weight, settings.how, why
-        )
+        value = backlink_value(count, settings)
+        return Term("backlinks", value, settings.weight, "multiply", why)
 
     return of_note
 
@@ -135,14 +134,11 @@ def _recency(order: Sequence[Candidate], ctx: Context) -> NoteBoost:
         age = note_age(note, settings.date, ctx.now)
         if age is None:
             return None
-        if settings.shape == "tiers":
-            # A bias of 0.5 takes the tiers as written, 0 switches them off, 1 doubles them.
-            value, weight = tier_factor(age.days, settings) - 1, settings.bias / 0.5
-        else:
-            value, weight = half_life_decay(age.days, settings.half_life), settings.weight
+        # A bias of 0.5 takes the tiers as written, 0 switches them off, 1 doubles them.
+        value, weight = tier_factor(age.days, settings) - 1, settings.bias / 0.5
         if not value * weight:
             return None
-        return Term("recency", value, weight, settings.how, age.why)
+        return Term("recency", value, weight, "multiply", age.why)
 
     return of_note
 
@@ -201,7 +197,7 @@ def _community(order: Sequence[Candidate], ctx: Context) -> NoteBoost:
         if own not in notes or notes[own] == {note.id}:
             return None
         why = f"shares community {own} with one of the top {len(top)} notes"
-        return Term("community", settings.factor - 1, 1.0, settings.how, why)
+        return Term("community", settings.factor - 1, 1.0, "multiply", why)
 
     return of_note
 
@@ -209,12 +205,12 @@ def _community(order: Sequence[Candidate], ctx: Context) -> NoteBoost:
 def _importance(order: Sequence[Candidate], ctx: Context) -> NoteBoost:
     settings = ctx.settings.boost.importance
     k = rank_mode(ctx.settings.fuse, ctx.note_length).k
-    value = 1 / (k + 1) - 1 / (k + 1 + settings.ranks)
+    value = 1 / (k + 1) - 1 / (k + 1 + IMPORTANT)
 
     def of_note(note: NoteFacts) -> Term | None:
         if note.importance not in settings.levels:
             return None
-        return Term("importance", value, 1.0, settings.how, note.importance)
+        return Term("importance", value, 1.0, "add", note.importance)
 
     return of_note
 
@@ -227,7 +223,7 @@ def _access(order: Sequence[Candidate], ctx: Context) -> NoteBoost:
         if not most:
             return None
         value = (note.access + 1) / (most + 1)
-        return Term("access", value, settings.weight, settings.how, f"opened {note.access} times")
+        return Term("access", value, settings.weight, "multiply", f"opened {note.access} times")
 
     return of_note
 
@@ -288,24 +284,21 @@ def _spread(order: Sequence[Candidate], wanted: int) -> float:
 
 # --- Superseded notes ---
 
-# replaced    the new note takes the place of the old one, which moves just behind it
-# replacing   the old note moves just behind the new one, wherever that is
-#
-# A query that finds the old note by its words should be answered by the new one, even if that uses
-# other words. So with `replaced` the new note's best passage inherits the old one's score. An exact
-# hit on the old note keeps its place, and nothing passes an exact hit.
+# The new note takes the place of the old one, which moves just behind it. A query that finds the
+# old note by its words should be answered by the new one, even if that uses other words. So the new
+# note's best passage inherits the old one's score. An exact hit on the old note keeps its place,
+# and nothing passes an exact hit.
 
 
 def demote_superseded(
-    order: Sequence[Candidate], terms: list[list[Term]], scores: list[float], *, inherits: bool
+    order: Sequence[Candidate], terms: list[list[Term]], scores: list[float]
 ) -> None:
     """Change scores and add terms so that no replaced note is above its replacement."""
     scoring = _Scoring(order, terms, scores)
     replaced = {c.note.id: c.note.superseded_by for c in order if c.note.superseded_by}
     newest_first = _newest_first(replaced)
-    if inherits:  # the oldest first, so that a place is handed on along a chain
-        for note in reversed(newest_first):
-            scoring.inherit(note, replaced[note])
+    for note in reversed(newest_first):  # so that a place is handed on along a chain
+        scoring.inherit(note, replaced[note])
     for note in newest_first:
         scoring.step_back(note, replaced[note])
 

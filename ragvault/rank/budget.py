@@ -15,10 +15,12 @@ from math import ceil
 from msgspec.structs import replace
 
 from ragvault.candidate import Candidate, Context, Excerpt, Ranked, Removal
-from ragvault.config.ranking import Budget
+from ragvault.config.settings import Budget
 from ragvault.text.spans import sentence_ends
 from ragvault.types import DERIVED_TEXT
 
+CHARS_PER_TOKEN = 4.0  # where no tokenizer is loaded: policy's estimate, about right for English
+LEAST = 20  # tokens: a shorter part of a result says nothing
 _LINES = re.compile(r"\n+")
 _HEADINGS = re.compile(r"(?:\s*#{1,6}(?:[ \t][^\n]*)?(?:\n|$))*\s*")
 # The tokens of some results, best first, as the caller writes them.
@@ -50,15 +52,14 @@ def _part(
 ) -> list[Candidate]:
     """The first result that does not fit, cut so that it does; empty if nothing useful fits."""
     room = settings.tokens - size(kept)
-    if settings.last == "leave" or room < max(1, settings.least):
+    if room < LEAST:
         return []
     return _cut(candidate, lambda part: size([*kept, part]) <= settings.tokens)
 
 
 def token_counter(ctx: Context) -> Callable[[str], int]:
     """Counts the tokens of a text: the loaded tokenizer, or an estimate by characters."""
-    chars = ctx.settings.budget.chars_per_token
-    return ctx.count_tokens or (lambda text: ceil(len(text) / chars))
+    return ctx.count_tokens or (lambda text: ceil(len(text) / CHARS_PER_TOKEN))
 
 
 def _text_size(count: Callable[[str], int]) -> Size:

@@ -22,10 +22,18 @@ from math import exp
 from msgspec.structs import replace
 
 from ragvault.candidate import Candidate, Context, Ranked, Removal, Step
-from ragvault.config.ranking import Bands
+from ragvault.config.settings import Bands
 from ragvault.rank.fuse import EXACT_MATCHES, leg_evidence
 
-LEGS = ("vector", "keyword", "name")  # whose evidence depends on the query alone
+# The curve of ragdocs: the fused score that means 0.5, and how fast confidence changes around it.
+SCORE_THRESHOLD, SCORE_STEEPNESS = 0.035, 150.0
+# Ours, fitted to judged questions by `benchmarks.confidence --fit`: the weight of each leg whose
+# evidence depends on the query alone, and the power of that evidence.
+THRESHOLD, STEEPNESS = 0.39, 8.5
+WEIGHTS = {"vector": 1.0, "keyword": 0.5, "name": 0.4}
+POWER = 1.5
+LESS = 0.4  # the share of the evidence of the other results that is subtracted
+EXACT = 0.95  # the least confidence of an exact title, alias or phrase: that was asked for
 OTHERS = slice(3, 12)  # the notes that stand for the other results: they rarely answer
 USUAL = 0.3  # their evidence where fewer notes were found: the mean over judged questions
 
@@ -68,30 +76,28 @@ def evidence_parts(candidates: Sequence[Candidate], ctx: Context) -> list[dict[s
     for each, parts in zip(candidates, every, strict=True):
         best.setdefault(each.note.id, sum(parts.values()))
     others = list(best.values())[OTHERS] or [USUAL]
-    less = ctx.settings.calibrate.evidence.others * sum(others) / len(others)
+    less = LESS * sum(others) / len(others)
     return [{**parts, "others": -less} for parts in every]
 
 
 def _leg_parts(candidate: Candidate, ctx: Context, scale: float) -> dict[str, float]:
-    curve, parts = ctx.settings.calibrate.evidence, {}
-    for leg in LEGS:
+    parts = {}
+    for leg, weight in WEIGHTS.items():
         known = leg != "name" or "name" in candidate.evidence
         # A text that has every word of a query answers it, also if the words are common.
         found = leg_evidence(candidate, leg, ctx, by_telling=False) if known else 0.0
-        weight = getattr(curve, leg) * (1.0 if leg == "name" else scale)
-        parts[leg] = weight * found**curve.exponent
+        parts[leg] = weight * (1.0 if leg == "name" else scale) * found**POWER
     return parts
 
 
 def _scale(candidates: Sequence[Candidate], ctx: Context) -> float:
     """Without vectors, or without words, the other of these legs has to carry the evidence."""
-    curve = ctx.settings.calibrate.evidence
     asked = {
         "vector": any("vector" in each.scores for each in candidates),
         "keyword": "keyword" in ctx.settings.retrieve.legs,
     }
-    known = sum(getattr(curve, leg) for leg, answered in asked.items() if answered)
-    return (curve.vector + curve.keyword) / known if known else 1.0
+    known = sum(WEIGHTS[leg] for leg, answered in asked.items() if answered)
+    return (WEIGHTS["vector"] + WEIGHTS["keyword"]) / known if known else 1.0
 
 
 def _calibrated(candidate: Candidate, confidence: float, why: str, bands: Bands) -> Candidate:
@@ -101,19 +107,17 @@ def _calibrated(candidate: Candidate, confidence: float, why: str, bands: Bands)
 
 
 def _by_score(candidates: Sequence[Candidate], ctx: Context) -> Iterator[tuple[float, str]]:
-    settings = ctx.settings.calibrate
     for each in candidates:
-        confidence = sigmoid(each.score, settings.threshold, settings.steepness)
-        yield confidence, f"score {each.score:.4f}, threshold {settings.threshold}"
+        confidence = sigmoid(each.score, SCORE_THRESHOLD, SCORE_STEEPNESS)
+        yield confidence, f"score {each.score:.4f}, threshold {SCORE_THRESHOLD}"
 
 
 def _by_evidence(candidates: Sequence[Candidate], ctx: Context) -> Iterator[tuple[float, str]]:
-    settings, curve = ctx.settings.calibrate, ctx.settings.calibrate.evidence
     for each, parts in zip(candidates, evidence_parts(candidates, ctx), strict=True):
-        confidence = sigmoid(sum(parts.values()), curve.threshold, curve.steepness)
+        confidence = sigmoid(sum(parts.values()), THRESHOLD, STEEPNESS)
         why = "evidence " + ", ".join(f"{name} {value:.2f}" for name, value in parts.items())
-        if each.exact and confidence < settings.exact:
-            yield settings.exact, f"{why}, raised: {EXACT_MATCHES[each.exact]}"
+        if each.exact and confidence < EXACT:
+            yield EXACT, f"{why}, raised: {EXACT_MATCHES[each.exact]}"
         else:
             yield confidence, why
 

@@ -24,6 +24,7 @@ from ragvault.rank.limit import result_count
 
 # Of candidates that repeat earlier ones: position -> the earlier positions, and how alike they are.
 Copies = dict[int, dict[int, str]]
+N = 3  # characters of an n-gram, as ragdocs has it
 Check = Callable[[Sequence[Candidate]], Copies]
 
 
@@ -51,14 +52,11 @@ def _enough(count: int, ctx: Context) -> int:
 
 def _checks(ctx: Context) -> list[Check]:
     settings = ctx.settings.dedup
-    checks: list[Check] = []
-    if settings.hash:
-        checks.append(same_text)
-    if settings.ngram:
-        checks.append(SimilarNgrams(settings.n, settings.jaccard))
-    if settings.cosine:
-        checks.append(lambda kept: similar_vectors(kept, ctx.vectors, settings.similarity))
-    return checks
+    return [
+        same_text,
+        SimilarNgrams(N, settings.jaccard),
+        lambda kept: similar_vectors(kept, ctx.vectors, settings.similarity),
+    ]
 
 
 def _distinct(

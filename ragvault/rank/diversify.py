@@ -4,8 +4,8 @@
     mmr        maximal marginal relevance, greedy:
                lambda * relevance - (1 - lambda) * similarity to the nearest one already chosen
 
-For MMR, relevance and similarity must be on one scale, 0..1. Relevance is the score scaled to 0..1,
-the confidence, or the cosine to the query; similarity is a cosine, at least 0.
+For MMR, relevance and similarity must be on one scale, 0..1. Relevance is the score scaled to 0..1
+or the cosine to the query; similarity is a cosine, at least 0.
 
 With `order = "score"`, MMR chooses which results are shown, and they are shown in the order of
 their score: the first `limit.n` that it chooses, then the next `limit.n`. With `order = "mmr"` they
@@ -37,8 +37,7 @@ def diversify(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     few = Ranked(tuple(candidates))
     if settings.per_note:
         few = _per_note(candidates, settings.per_note)
-    if settings.method == "mmr":
-        few = Ranked(_chosen(few.kept, ctx), few.removed)
+    few = Ranked(_chosen(few.kept, ctx), few.removed)
     return _filled_up(few, result_count(ctx)) if settings.relax and few.kept else few
 
 
@@ -58,7 +57,7 @@ def mmr(
     """All candidates, in the order in which MMR chooses them after those in `before`."""
     import numpy as np
 
-    share, count = lambda_of(ctx), len(candidates)
+    share, count = ctx.settings.diversify.mmr_lambda, len(candidates)
     relevance, every = _relevance(candidates, ctx), _similarities([*candidates, *before], ctx)
     alike = every[:count, :count]
     nearest = every[count:, :count].max(axis=0, initial=0.0)
@@ -94,21 +93,11 @@ def _in_order_of_score(
     return ordered
 
 
-def lambda_of(ctx: Context) -> float:
-    """Lambda, the share of relevance; by the type of query with `by_type`."""
-    settings = ctx.settings.diversify
-    by_type: float = getattr(settings.lambdas, ctx.type)
-    return by_type if settings.by_type else settings.mmr_lambda
-
-
 def _relevance(candidates: Sequence[Candidate], ctx: Context) -> NDArray[np.float64]:
     import numpy as np
 
-    which = ctx.settings.diversify.relevance
-    if which == "vector":
+    if ctx.settings.diversify.relevance == "vector":
         found = np.array([cosine(each) for each in candidates], float)
-    elif which == "confidence":
-        found = np.array([each.confidence or 0.0 for each in candidates], float)
     else:
         found = np.array([each.score for each in candidates], float)
         spread = np.ptp(found) if len(found) else 0.0

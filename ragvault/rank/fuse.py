@@ -13,7 +13,6 @@ All methods share the rest:
 
     weights of the legs   those of the settings, times the plan's factors (by type of query), times
                           how certain each leg is of its hits
-    level                 with "note", ranks and scores are counted in notes, not passages
     exact                 an exact title, alias or quoted phrase goes to the top
     keep                  candidates far below the wanted number of results are dropped here
 """
@@ -21,12 +20,9 @@ All methods share the rest:
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import fsum, isnan
-from statistics import fmean, pvariance
-
-from msgspec.structs import replace
+from statistics import pvariance
 
 from ragvault.candidate import (
     Candidate,
@@ -40,13 +36,17 @@ from ragvault.candidate import (
     key,
     total,
 )
-from ragvault.config.ranking import Aware, Features, FeatureWeights, Hierarchy
+from ragvault.config.settings import Features
+from ragvault.plan import UseCase
 from ragvault.rank.boost import half_life_decay, note_age
 from ragvault.rank.limit import rank_mode, result_count
 
 Terms = list[list[Term]]  # of each candidate
 Method = Callable[[Sequence[Candidate], Context], Terms]
-KEYWORD_PARTS = ("coverage", "passage", "note", "title")  # of Candidate.evidence
+# Shares of the evidence of a keyword hit; the keyword scores of the passage and of the title add
+# nothing to these two (docs/decisions.md).
+COVERAGE, NOTE = 0.6, 0.4
+UNION = ("name", "vector", "graph", "keyword", "code")  # the order of the lists; LightRAG has three
 LISTS = ("name", "vector", "keyword", "code", "graph", "recency", "access")
 JUDGED = ("vector", "keyword")  # legs whose scores show how certain they are
 EXACT_MATCHES = {
@@ -61,8 +61,6 @@ def fuse(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     settings = ctx.settings.fuse
     method = METHODS[settings.method]
     terms = method(candidates, ctx)
-    if settings.level == "note":
-        terms = _by_note(candidates, terms, method, ctx)
     if settings.exact:
         terms = _exact_first(candidates, terms, settings.exact)
     scores = [total(0.0, each) for each in terms]
@@ -113,81 +111,6 @@ def _lifts(candidates: Sequence[Candidate], scores: Sequence[float]) -> dict[int
     return lifts
 
 
-# --- Notes instead of passages (`fuse.level = "note"`) ---
-
-
-def _by_note(candidates: Sequence[Candidate], terms: Terms, method: Method, ctx: Context) -> Terms:
-    """Give the best passage of each note the terms of the whole note; others keep their own.
-
-    If the vector leg found one passage of a note and the keyword leg another, both legs found the
-    note. Ranks are counted in notes: one with ten passages does not push the next one down by ten.
-    """
-    best = _best_of_notes(candidates, terms)
-    of_notes = method(_notes_as_candidates(candidates, best), ctx)
-    found = dict(zip(best.values(), map(_among_notes, of_notes), strict=True))
-    return [
-        found[at] if at in found and total(0.0, found[at]) > total(0.0, own) else own
-        for at, own in enumerate(terms)
-    ]
-
-
-def _among_notes(terms: list[Term]) -> list[Term]:
-    """Say that a rank was counted in notes: --explain shows the legs' own beside it."""
-    return [
-        replace(term, why=f"{term.why} among notes") if term.why.startswith("rank ") else term
-        for term in terms
-    ]
-
-
-def _best_of_notes(candidates: Sequence[Candidate], terms: Terms) -> dict[int, int]:
-    """Note -> the position of its best passage."""
-    best: dict[int, int] = {}
-    for at in sorted(range(len(terms)), key=lambda i: key(candidates[i], total(0.0, terms[i]))):
-        best.setdefault(candidates[at].note.id, at)
-    return best
-
-
-def _notes_as_candidates(
-    candidates: Sequence[Candidate], best: Mapping[int, int]
-) -> list[Candidate]:
-    """One candidate per note, with the best of every leg."""
-    passages: dict[int, list[Candidate]] = defaultdict(list)
-    for each in candidates:
-        passages[each.note.id].append(each)
-    ranks = _note_ranks(passages)
-    return [
-        replace(
-            candidates[at],
-            ranks=ranks[note],
-            scores=_highest(c.scores for c in passages[note]),
-            evidence=_highest(c.evidence for c in passages[note]),
-        )
-        for note, at in best.items()
-    ]
-
-
-def _note_ranks(passages: Mapping[int, Sequence[Candidate]]) -> dict[int, dict[str, int]]:
-    """The rank of each note in each leg, counted in notes; equal best ranks share one."""
-    first: dict[str, dict[int, int]] = defaultdict(dict)
-    for note, found in passages.items():
-        for leg in {leg for each in found for leg in each.ranks}:
-            first[leg][note] = min(each.ranks[leg] for each in found if leg in each.ranks)
-    ranks: dict[int, dict[str, int]] = {note: {} for note in passages}
-    for leg, best_rank in first.items():
-        places = {rank: place for place, rank in enumerate(sorted(set(best_rank.values())), 1)}
-        for note, rank in best_rank.items():
-            ranks[note][leg] = places[rank]
-    return ranks
-
-
-def _highest(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    highest: dict[str, float] = {}
-    for each in found:
-        for name, value in each.items():
-            highest[name] = max(value, highest.get(name, value))
-    return highest
-
-
 # --- The methods, one function each ---
 
 
@@ -218,37 +141,41 @@ def _names_once(candidates: Sequence[Candidate], terms: Terms) -> Terms:
     ]
 
 
+def _best_of_notes(candidates: Sequence[Candidate], terms: Terms) -> dict[int, int]:
+    """Note -> the position of its best passage."""
+    best: dict[int, int] = {}
+    for at in sorted(range(len(terms)), key=lambda i: key(candidates[i], total(0.0, terms[i]))):
+        best.setdefault(candidates[at].note.id, at)
+    return best
+
+
 def leg_evidence(candidate: Candidate, leg: str, ctx: Context, *, by_telling: bool = True) -> float:
     """How good a leg's hit is, from 0 to 1, on a scale that means the same in every query.
 
     vector    the cosine above that of unrelated texts, as a share of what is left up to 1
-    keyword   shares of coverage, and of the scores of passage, note and title against the highest
-              that this query could get. Coverage counts by how telling the words are: common words
-              say little about what a text is about, even if it has all of them (`by_telling`)
+    keyword   shares of coverage, and of the note's score against the highest that this query could
+              get. Coverage counts by how telling the words are: common words say little about what
+              a text is about, even if it has all of them (`by_telling`)
     others    what the leg says; 1 for a list that does not depend on the query
     """
     if leg == "vector":
         return cosine_evidence(cosine(candidate), ctx.unrelated)
     if leg == "keyword":
-        shares, known = ctx.settings.fuse.keyword, dict(candidate.evidence)
-        if by_telling and "coverage" in known:
-            known["coverage"] *= known.get("telling", 1.0)
-        parts = [(getattr(shares, name), known.get(name, 0.0)) for name in KEYWORD_PARTS]
-        whole = fsum(share for share, _ in parts)
-        return fsum(share * part for share, part in parts) / whole if whole else 1.0
+        known = candidate.evidence
+        telling = known.get("telling", 1.0) if by_telling else 1.0
+        return COVERAGE * known.get("coverage", 0.0) * telling + NOTE * known.get("note", 0.0)
     return candidate.evidence.get(leg, 1.0)
 
 
 def union(candidates: Sequence[Candidate], ctx: Context) -> Terms:
     """The lists one after the other, each passage where it comes first: 1 / place."""
-    order = ctx.settings.fuse.order
 
     def first_place(at: int) -> tuple[int, int, Key]:
         each = candidates[at]
-        for number, leg in enumerate(order):
+        for number, leg in enumerate(UNION):
             if leg in each.ranks:
                 return number, each.ranks[leg], key(each, 0.0)
-        return len(order), min(each.ranks.values(), default=0), key(each, 0.0)
+        return len(UNION), min(each.ranks.values(), default=0), key(each, 0.0)
 
     in_order = sorted(range(len(candidates)), key=first_place)
     places = {at: place for place, at in enumerate(in_order, 1)}
@@ -256,6 +183,9 @@ def union(candidates: Sequence[Candidate], ctx: Context) -> Terms:
 
 
 # --- weighted ---
+
+MONTH = 30.0  # days in which recency halves, as recollection has it
+LONE = 0.5  # its scaled score of a single keyword hit
 
 
 def weighted(candidates: Sequence[Candidate], ctx: Context) -> Terms:
@@ -306,7 +236,7 @@ def _keyword_scores(candidates: Sequence[Candidate], ctx: Context) -> list[float
     low, high = min(hits, default=0.0), max(hits, default=0.0)
 
     def scaled(score: float) -> float:
-        return (score - low) / (high - low) if high > low else settings.lone
+        return (score - low) / (high - low) if high > low else LONE
 
     return [
         scaled(score) if "keyword" in c.ranks else 0.0
@@ -315,23 +245,36 @@ def _keyword_scores(candidates: Sequence[Candidate], ctx: Context) -> list[float
 
 
 def _decayed_age(candidate: Candidate, ctx: Context) -> list[Term]:
-    settings = ctx.settings.fuse.weighted
-    age = note_age(candidate.note, settings.date, ctx.now)
-    if not settings.recency or age is None:
+    share = ctx.settings.fuse.weighted.recency
+    age = note_age(candidate.note, "note", ctx.now)
+    if not share or age is None:
         return []
-    value = half_life_decay(age.days, settings.half_life)
-    return [Term("recency", value, settings.recency, why=age.why)]
+    return [Term("recency", half_life_decay(age.days, MONTH), share, why=age.why)]
 
 
 # --- features ---
 
-# The first pattern that matches a heading names the kind of section.
+# What policy's document says a section is worth by its heading (the first pattern that matches
+# names its kind), and what its form adds.
 _SECTION_KINDS = (
-    ("definitions", re.compile(r"\b(definitions?|terminology|terms|glossary)\b", re.I)),
-    ("overview", re.compile(r"\b(overview|introduction|intro|background)\b", re.I)),
-    ("policy", re.compile(r"\b(polic(y|ies)|rules?|requirements?|regulations?)\b", re.I)),
-    ("summary", re.compile(r"\b(conclusions?|summary|takeaways?)\b", re.I)),
+    ("definitions", 1.0, re.compile(r"\b(definitions?|terminology|terms|glossary)\b", re.I)),
+    ("overview", 0.9, re.compile(r"\b(overview|introduction|intro|background)\b", re.I)),
+    ("policy", 0.85, re.compile(r"\b(polic(y|ies)|rules?|requirements?|regulations?)\b", re.I)),
+    ("summary", 0.8, re.compile(r"\b(conclusions?|summary|takeaways?)\b", re.I)),
 )
+REGULAR = 0.5  # any other section
+TABLE, NUMBERED, REFERENCE, HEADER = 0.15, 0.1, 0.1, 0.05
+NEIGHBOURS = (0.3, 0.65, 1.0)  # by how many of the passage's two neighbours were found
+# The example years of that document (2024 = 0.9, 2022 = 0.6, 2020 = 0.4) lie on one curve: every
+# two years multiply by two thirds, a half-life of 2 ln 2 / ln 1.5 years in days.
+TWO_THIRDS = 1249.0
+UNDATED = 0.5  # the recency of a note without a date: neither new nor old
+# Its three use cases, whose weights a query gets that shows one (`query.adaptive_weights`).
+USE_CASES: Mapping[UseCase, Features] = {
+    "historical": Features(similarity=0.5, recency=0.05, hierarchy=0.3, adjacency=0.15),
+    "current": Features(similarity=0.4, recency=0.4, hierarchy=0.15, adjacency=0.05),
+    "definitions": Features(similarity=0.4, recency=0.1, hierarchy=0.4, adjacency=0.1),
+}
 _NUMBERED = re.compile(r"^\s*\d+[.)]\s", re.M)
 _REFERENCE = re.compile(r"\[\[|\]\(|\u00a7|\bsee (also|section|chapter|appendix)\b", re.I)
 _HEADER = re.compile(r"^#{1,6}\s", re.M)
@@ -345,60 +288,54 @@ def features(candidates: Sequence[Candidate], ctx: Context) -> Terms:
     hierarchy    the kind of section, and the form of the passage
     adjacency    how many of its two neighbours were found as well
 
-    The example years in policy's document (2024 = 0.9, 2022 = 0.6, 2020 = 0.4) lie on one curve:
-    every two years multiply by two thirds, a half-life of 2 ln 2 / ln 1.5 years, 1,249 days.
-
     A query with a use case (`query.adaptive_weights`) is ranked with the weights of that use case.
     """
-    settings = ctx.settings.fuse.features
-    weights: FeatureWeights = getattr(settings, ctx.use_case) if ctx.use_case else settings
+    weights = USE_CASES.get(ctx.use_case, ctx.settings.fuse.features)
     places = {(c.note.id, c.passage.ordinal) for c in candidates}
     why = f"weights of {ctx.use_case}" if ctx.use_case else ""
     return [
         [
             Term("similarity", min(1.0, max(0.0, cosine(each))), weights.similarity, why=why),
-            _recency_feature(each, settings, weights.recency, ctx.now),
-            _hierarchy(each.passage, settings, weights.hierarchy),
-            _adjacency(each, settings, weights.adjacency, places),
+            _recency_feature(each, weights.recency, ctx.now),
+            _hierarchy(each.passage, weights.hierarchy),
+            _adjacency(each, weights.adjacency, places),
         ]
         for each in candidates
     ]
 
 
-def hierarchy(passage: PassageFacts, scores: Hierarchy) -> tuple[float, str]:
+def hierarchy(passage: PassageFacts) -> tuple[float, str]:
     """The hierarchy score of a passage by its headings and its form, and the reasons."""
     headings = (*passage.headings, *passage.subheadings)
-    kinds = (name for name, pattern in _SECTION_KINDS if any(map(pattern.search, headings)))
-    forms = (
-        ("table", passage.kind == "table"),
-        ("numbered", bool(_NUMBERED.search(passage.text))),
-        ("reference", bool(_REFERENCE.search(passage.text))),
-        ("header", bool(_HEADER.search(passage.text))),
+    kinds = (
+        (name, value) for name, value, form in _SECTION_KINDS if any(map(form.search, headings))
     )
-    names = [next(kinds, "regular"), *(name for name, present in forms if present)]
-    return min(1.0, sum(getattr(scores, name) for name in names)), ", ".join(names)
+    forms = (
+        ("table", TABLE, passage.kind == "table"),
+        ("numbered", NUMBERED, _NUMBERED.search(passage.text)),
+        ("reference", REFERENCE, _REFERENCE.search(passage.text)),
+        ("header", HEADER, _HEADER.search(passage.text)),
+    )
+    found = [next(kinds, ("regular", REGULAR)), *((name, more) for name, more, has in forms if has)]
+    return min(1.0, sum(value for _, value in found)), ", ".join(name for name, _ in found)
 
 
-def _hierarchy(passage: PassageFacts, settings: Features, weight: float) -> Term:
-    value, why = hierarchy(passage, settings.sections)
+def _hierarchy(passage: PassageFacts, weight: float) -> Term:
+    value, why = hierarchy(passage)
     return Term("hierarchy", value, weight, why=why)
 
 
-def _recency_feature(candidate: Candidate, settings: Features, weight: float, now: float) -> Term:
-    age = note_age(candidate.note, settings.date, now)
+def _recency_feature(candidate: Candidate, weight: float, now: float) -> Term:
+    age = note_age(candidate.note, "note", now)
     if age is None:
-        return Term("recency", settings.undated, weight, why="undated")
-    return Term("recency", half_life_decay(age.days, settings.half_life), weight, why=age.why)
+        return Term("recency", UNDATED, weight, why="undated")
+    return Term("recency", half_life_decay(age.days, TWO_THIRDS), weight, why=age.why)
 
 
-def _adjacency(
-    candidate: Candidate, settings: Features, weight: float, places: set[tuple[int, int]]
-) -> Term:
+def _adjacency(candidate: Candidate, weight: float, places: set[tuple[int, int]]) -> Term:
     note, ordinal = candidate.note.id, candidate.passage.ordinal
     count = ((note, ordinal - 1) in places) + ((note, ordinal + 1) in places)
-    by_count = settings.neighbours
-    value = (by_count.none, by_count.one, by_count.both)[count]
-    return Term("adjacency", value, weight, why=f"{count} of 2 neighbours found")
+    return Term("adjacency", NEIGHBOURS[count], weight, why=f"{count} of 2 neighbours found")
 
 
 METHODS: Mapping[str, Method] = {
@@ -411,11 +348,10 @@ METHODS: Mapping[str, Method] = {
 
 # --- The weights of the legs ---
 
-# ragdocs measures certainty by the variance of a leg's scores (`fuse.aware.by = "variance"`).
-# Cosines vary so little that the lower bound always applies, and one word shared by chance gives a
-# keyword list any variance. `by = "evidence"` uses better measures: how much of the query the best
-# keyword hit covers, each word weighted by its rarity, and how far the best cosine stands above the
-# mean.
+# With `fuse.score_aware`, a leg is as certain as its scores vary, as ragdocs measures it. Cosines
+# vary so little that the lower bound always applies. The sum of the two weights stays.
+CERTAIN = 0.1  # the variance of a certain leg
+LEAST = 0.2  # the share of its weight that an uncertain leg keeps; ragdocs names none
 
 
 def leg_weights(candidates: Sequence[Candidate], ctx: Context) -> dict[str, float]:
@@ -427,10 +363,10 @@ def leg_weights(candidates: Sequence[Candidate], ctx: Context) -> dict[str, floa
 def leg_factors(candidates: Sequence[Candidate], ctx: Context) -> dict[str, float]:
     """What the plan and the legs' own certainty multiply each leg's weight by."""
     fuse = ctx.settings.fuse
-    certainty = {leg: _certainty(leg, candidates, fuse.aware) for leg in JUDGED}
-    if fuse.aware.by != "off" and fuse.aware.renormalise:
+    certainty: Mapping[str, float] = {}
+    if fuse.score_aware:
         planned = {leg: getattr(fuse.weights, leg) * ctx.weights.get(leg, 1.0) for leg in JUDGED}
-        certainty = renormalised(planned, certainty)
+        certainty = renormalised(planned, {leg: _certainty(leg, candidates) for leg in JUDGED})
     return {leg: ctx.weights.get(leg, 1.0) * certainty.get(leg, 1.0) for leg in LISTS}
 
 
@@ -441,31 +377,14 @@ def renormalised(weights: Mapping[str, float], factors: Mapping[str, float]) -> 
     return {leg: factor * scale for leg, factor in factors.items()}
 
 
-def _certainty(leg: str, candidates: Sequence[Candidate], aware: Aware) -> float:
-    found = [c for c in candidates if leg in c.ranks]
-    if aware.by == "off" or not found:
-        return 1.0
-    if aware.by == "variance":
-        return by_variance([c.scores.get(leg, 0.0) for c in found], aware)
-    if leg == "keyword":
-        return max(aware.least, max(c.evidence.get("coverage", 0.0) for c in found))
-    return by_margin([cosine(c) for c in found], aware)
+def _certainty(leg: str, candidates: Sequence[Candidate]) -> float:
+    scores = [c.scores.get(leg, 0.0) for c in candidates if leg in c.ranks]
+    return by_variance(scores) if scores else 1.0
 
 
-def by_variance(scores: Sequence[float], aware: Aware) -> float:
-    """variance / threshold, between `least` and 1."""
-    best = max(scores)
-    # Variances of cosines and of BM25 scores have different units; divided by the best score they
-    # are nearly comparable.
-    scaled = [s / best for s in scores] if aware.scale == "best" and best > 0 else scores
-    return max(aware.least, min(1.0, pvariance(scaled) / aware.threshold))
-
-
-def by_margin(cosines: Sequence[float], aware: Aware) -> float:
-    """(best - mean) / margin, between `least` and 1. A margin of 0 switches this off."""
-    if aware.margin == 0:
-        return 1.0
-    return max(aware.least, min(1.0, (max(cosines) - fmean(cosines)) / aware.margin))
+def by_variance(scores: Sequence[float]) -> float:
+    """variance / CERTAIN, between LEAST and 1."""
+    return max(LEAST, min(1.0, pvariance(scores) / CERTAIN))
 
 
 def cosine(candidate: Candidate) -> float:

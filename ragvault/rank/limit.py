@@ -3,7 +3,7 @@
     n                the first n: the caller's n, else that of `fuse.mode`, else `limit.n`
     falling numbers  no result is shown as more likely than the one above it
     min_confidence   results below it are not shown
-    closest          if not even the first is likely to answer, only so many are shown
+    CLOSEST          if not even the first is likely to answer, only so many are shown
 
 The rank is evidence too: where evidence and order disagree, the lower number is nearer to what
 judges say (docs/decisions.md). A list by a filter alone has no confidence and is never cut short.
@@ -19,10 +19,13 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ragvault.candidate import Candidate, Context, Ranked, Removal, Step
-from ragvault.config.ranking import Bands, Fuse
-from ragvault.config.settings import Config
+from ragvault.config.settings import Bands, Config, Fuse
 
 JUST_WEAK = 0.01  # above the bound of the band
+CLOSEST = 5  # results where none is likely to answer: enough to see what the vault has instead
+# k and the number of results of each mode of LightRAG, and of `auto` in a vault of short notes.
+MODES = {"speed": (40, 2), "balanced": (60, 3), "quality": (80, 3), "short": (80, 2)}
+SHORT_NOTE = 500  # characters of the median note
 
 
 def limit(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
@@ -32,10 +35,10 @@ def limit(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     least = settings.min_confidence
     kept = [each for each in falling if each.confidence is None or each.confidence >= least]
     low = [each for each in falling if each.confidence is not None and each.confidence < least]
-    n = result_count(ctx) if settings.enabled else len(kept)
+    n = result_count(ctx)
     reason = f"not among the first {n}"
     if not ctx.all_matches and not is_likely(kept, ctx.settings):
-        n, reason = min(n, settings.closest), "not among the closest, and none is likely to answer"
+        n, reason = min(n, CLOSEST), "not among the closest, and none is likely to answer"
     removed = [Removal(each, reason) for each in kept[n:]]
     removed += [Removal(each, f"its confidence is below {least:g}") for each in low]
     warnings = _none_sure_enough(low, least) if not kept else ()
@@ -47,7 +50,7 @@ def is_likely(results: Sequence[Candidate], settings: Config) -> bool:
     first = results[0].confidence if results else 0.0
     if first is None or first >= settings.calibrate.likely:
         return True
-    return any(map(_has_all_words, results[: settings.limit.closest]))
+    return any(map(_has_all_words, results[:CLOSEST]))
 
 
 def _has_all_words(result: Candidate) -> bool:
@@ -62,7 +65,7 @@ def _not_below_likely(candidates: Sequence[Candidate], ctx: Context) -> list[Can
     calibrate = ctx.settings.calibrate
     if calibrate.source != "evidence":
         return list(candidates)
-    closest = candidates[: ctx.settings.limit.closest]
+    closest = candidates[:CLOSEST]
     last = max((at for at, each in enumerate(closest) if _has_all_words(each)), default=-1)
     least = max(calibrate.likely, calibrate.bands.weak)
     floor = least + JUST_WEAK
@@ -118,13 +121,9 @@ class RankMode(NamedTuple):
 
 def rank_mode(fuse: Fuse, note_length: float | None = None) -> RankMode:
     """The k and the number of results of the mode; `note_length` is the vault's median."""
-    modes = fuse.modes
     if fuse.mode == "off":
         return RankMode(fuse.k, None)
-    if fuse.mode == "speed":
-        return RankMode(modes.speed_k, modes.speed_n)
-    if fuse.mode == "quality":
-        return RankMode(modes.quality_k, modes.quality_n)
-    if fuse.mode == "auto" and note_length is not None and note_length < modes.short_note:
-        return RankMode(modes.short_k, modes.short_n)
-    return RankMode(modes.balanced_k, modes.balanced_n)
+    if fuse.mode == "auto":
+        short = note_length is not None and note_length < SHORT_NOTE
+        return RankMode(*MODES["short" if short else "balanced"])
+    return RankMode(*MODES[fuse.mode])

@@ -6,7 +6,7 @@ side; a candidate shown as a neighbour is not a result of its own.
 
 Of each note `per_note` results are shown (0: any number). Its other sections that would have been
 among the results are named in `also`. A section that says something else than those shown gets a
-row all the same: one that is less `alike` to each of them than 0.4, on the scale of evidence, on
+row all the same: one that is less alike to each of them than ALIKE, on the scale of evidence, on
 which unrelated texts have 0 and equal texts 1. If all that was found is in one note, its sections
 are the results.
 """
@@ -29,6 +29,10 @@ from ragvault.candidate import (
 )
 from ragvault.rank.limit import result_count
 
+# Of the pairs of sections of one note in the first ten places, that is one in ten in a vault of
+# essays and none in a manual.
+ALIKE = 0.4
+
 
 def parents(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     """Turn passages into sections, each shown once, and a note into one row."""
@@ -42,7 +46,7 @@ def parents(candidates: Sequence[Candidate], ctx: Context) -> Ranked:
     rows: dict[int, list[int]] = {}  # note -> the candidates that show it
     shown_in: dict[int, int] = {}  # section or passage -> the candidate that shows or names it
     removed: list[Removal] = []
-    enough = result_count(ctx) if ctx.settings.limit.enabled else len(candidates)
+    enough = result_count(ctx)
     for each in candidates:
         unit, of_note = each.passage.section if whole else each.id, rows.get(each.note.id, [])
         if unit in shown_in:
@@ -103,7 +107,7 @@ def _differ(one: Candidate, other: Candidate, ctx: Context) -> bool:
     if one.id not in ctx.vectors or other.id not in ctx.vectors:
         return False
     cosine = float(ctx.vectors[one.id] @ ctx.vectors[other.id])
-    return cosine_evidence(cosine, ctx.unrelated) < ctx.settings.parents.alike
+    return cosine_evidence(cosine, ctx.unrelated) < ALIKE
 
 
 def _naming(result: Candidate, other: Candidate, section: Excerpt) -> Candidate:

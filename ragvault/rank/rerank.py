@@ -3,7 +3,6 @@
     replace   its score becomes the score
     score     weight * its score + (1 - weight) * the score so far, each scaled from the lowest (0)
               to the highest (1) of the passages it read
-    rank      weight / (k + its rank) + (1 - weight) / (k + rank so far)
 
 With `titles` it reads each passage below the title of its note and its headings: a passage alone
 often does not name what it is about. With `close`, it reads only where the order is open: nothing
@@ -30,7 +29,7 @@ from ragvault.candidate import (
     Term,
     best_first,
 )
-from ragvault.config.ranking import Rerank
+from ragvault.config.settings import Rerank
 from ragvault.errors import RagvaultError
 from ragvault.ports import Reranker
 from ragvault.rank.calibrate import sigmoid
@@ -87,31 +86,19 @@ def titled(passage: PassageFacts) -> str:
 def _blended(
     read: Sequence[Candidate], given: Sequence[float], settings: Rerank
 ) -> list[Candidate]:
-    ranks = ranks_of(given)
     scores = _unit([each.score for each in read])
     share, read_scores = settings.weight, _unit(given)
     blended = []
     for at, each in enumerate(read):
         if settings.method == "replace":
             terms = [Term("reranker", given[at])]
-        elif settings.method == "score":
+        else:
             terms = [
                 Term("reranker", read_scores[at], share),
                 Term("before", scores[at], 1 - share),
             ]
-        else:
-            terms = [
-                Term("reranker", 1 / (settings.k + ranks[at]), share, why=f"rank {ranks[at]}"),
-                Term("before", 1 / (settings.k + at + 1), 1 - share, why=f"rank {at + 1}"),
-            ]
         blended.append(each.after("rerank", terms, before=0.0))
     return blended
-
-
-def ranks_of(scores: Sequence[float]) -> list[int]:
-    """The rank of each score from 1; equal scores share one."""
-    places = {score: place for place, score in enumerate(sorted(set(scores), reverse=True), 1)}
-    return [places[score] for score in scores]
 
 
 def _unit(scores: Sequence[float]) -> list[float]:

@@ -19,13 +19,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import nlargest
 from math import ceil, inf, isfinite
-from typing import Literal
 
 import msgspec
 
 from ragvault.candidate import SAYS_NOTHING, Candidate, Exact, Hit, LegRun, PassageFacts
-from ragvault.config.ranking import Limit
-from ragvault.config.settings import Retrieve
+from ragvault.config.settings import Config, Limit, Retrieve
 from ragvault.plan import LEGS, QueryPlan
 from ragvault.ports import CacheBroken, Corpus, Scope
 from ragvault.retrieve.legs import Leg, LegHits, graph_hits, legs_of, ranked_by
@@ -33,6 +31,8 @@ from ragvault.retrieve.names import Named, exact_notes, holds_phrases, rarest
 from ragvault.types import SearchRequest
 
 MODEL_LOADING = 20.0  # seconds that the first search may wait for its model
+# Hits of the legs whose number is no setting: more change nothing on the judged vaults.
+HITS = {"name": 20, "code": 50, "graph": 50}
 MIN_SECONDS = 0.5  # for scores of each other's hits, however late the legs were
 # Passages whose text is read at once, per hit of the vector leg: the stages look at three times as
 # many as the user sees, which is 30 of 70.
@@ -64,12 +64,9 @@ def start_legs(plan: QueryPlan, request: SearchRequest, corpus: Corpus) -> Runni
     """Let the legs search while other queries are looked at; `retrieve` waits for them."""
     if plan.listing:
         return {}
-    settings = _wide_enough(request, corpus)
-    legs = legs_of(corpus)
-    limits = {leg.name: getattr(settings, leg.name) for leg in legs}
-    return submit_legs(
-        plan, legs, limits, _scopes(plan, settings, corpus), corpus.pool, time.perf_counter
-    )
+    scopes = _scopes(plan, corpus.config.retrieve, corpus)
+    limits = leg_limits(corpus.config, request)
+    return submit_legs(plan, legs_of(corpus), limits, scopes, corpus.pool, time.perf_counter)
 
 
 def retrieve(
@@ -84,12 +81,13 @@ def retrieve(
         if "name" in corpus.config.retrieve.legs:
             found.exact = exact_notes(plan.query, corpus)
     else:
-        settings = _wide_enough(request, corpus)
+        settings = corpus.config.retrieve
         found = gather(
             plan,
             legs_of(corpus),
             corpus,
             settings,
+            limits=leg_limits(corpus.config, request),
             scopes=_scopes(plan, settings, corpus),
             seconds=_seconds(settings, corpus),
             running=running,
@@ -144,6 +142,7 @@ def gather(
     corpus: Corpus,
     settings: Retrieve,
     *,
+    limits: Mapping[str, int],
     scopes: Mapping[str, Scope],
     seconds: Mapping[str, float],
     clock: Clock = time.perf_counter,
@@ -152,7 +151,6 @@ def gather(
     """Search with every leg, each for so many seconds, and unite what they found."""
     began = clock()
     retrieved = Retrieved()
-    limits = {leg.name: getattr(settings, leg.name) for leg in legs}
     answers = await_legs(
         plan,
         legs,
@@ -169,16 +167,16 @@ def gather(
     retrieved.exact = named.exact if named else {}
     if settings.window and settings.outside == "drop":
         found = {name: _within(leg, scopes["vector"], corpus) for name, leg in found.items()}
-    if "graph" in settings.legs and settings.graph:
+    if "graph" in settings.legs and limits["graph"]:
         start = clock()
         cosines = partial(_cosines, found.get("vector", LegHits()), retrieved.failed)
-        linked = graph_hits(corpus, found, cosines, settings=settings, scope=scopes["graph"])
+        linked = graph_hits(corpus, found, cosines, limit=limits["graph"], scope=scopes["graph"])
         found["graph"] = linked
         retrieved.runs.append(LegRun(leg="graph", start=start, end=clock(), hits=len(linked.hits)))
     own = {name: {hit.passage for hit in leg.hits} for name, leg in found.items()}
     left = max(MIN_SECONDS, began + settings.seconds - clock())
-    found = fill(found, settings.fill, settings.fill_legs, retrieved.failed, corpus.pool, left)
-    retrieved.candidates = _candidates(plan, found, corpus, ceil(READ_SHARE * settings.vector))
+    found = fill(found, settings.fill, retrieved.failed, corpus.pool, left)
+    retrieved.candidates = _candidates(plan, found, corpus, ceil(READ_SHARE * limits["vector"]))
     for leg in found.values():
         retrieved.warnings += leg.warnings
     ids = {each.id for each in retrieved.candidates}
@@ -194,14 +192,14 @@ def gather(
     return retrieved
 
 
-def _wide_enough(request: SearchRequest, corpus: Corpus) -> Retrieve:
-    """Twice as many results as usual need twice as many candidates of each leg."""
-    settings = corpus.config.retrieve
-    more = (request.limit or corpus.config.limit.n) / Limit().n
+def leg_limits(config: Config, request: SearchRequest) -> dict[str, int]:
+    """How many hits each leg finds: with twice as many results as usual, twice as many."""
+    settings = config.retrieve
+    limits = {**HITS, "vector": settings.vector, "keyword": settings.keyword}
+    more = (request.limit or config.limit.n) / Limit().n
     if not (settings.widen and request.widen and more > 1):
-        return settings
-    legs = {leg: ceil(getattr(settings, leg) * more) for leg in LEGS}
-    return msgspec.structs.replace(settings, **legs)
+        return limits
+    return {leg: ceil(most * more) for leg, most in limits.items()}
 
 
 def _scopes(plan: QueryPlan, settings: Retrieve, corpus: Corpus) -> dict[str, Scope]:
@@ -303,7 +301,6 @@ def _cosines(
 
 def fill(
     found: Mapping[str, LegHits],
-    how: Literal["score", "rank", "off"],
     legs: Collection[str],
     failed: dict[str, str],
     pool: Executor,
@@ -311,10 +308,10 @@ def fill(
 ) -> dict[str, LegHits]:
     """Let these legs score what the other legs found, so that no list's end hides a candidate.
 
-    With "rank" those passages also get a place in the list. A leg that cannot score them keeps its
-    hits, and `failed` says why.
+    Those passages also get a place in the list. A leg that cannot score them keeps its hits, and
+    `failed` says why.
     """
-    if how == "off":
+    if not legs:
         return dict(found)
     every = {hit.passage for leg in found.values() for hit in leg.hits}
     missing = {
@@ -327,7 +324,7 @@ def fill(
         leg = found[name]
         filled[name] = replace(
             leg,
-            hits=_ranked((*leg.hits, *more.hits)) if how == "rank" else leg.hits,
+            hits=_ranked((*leg.hits, *more.hits)),
             filled=more.hits,
             evidence={**more.evidence, **leg.evidence},
         )

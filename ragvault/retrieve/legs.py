@@ -19,7 +19,6 @@ from math import isnan
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ragvault.candidate import Hit, cosine_evidence
-from ragvault.config.settings import Retrieve
 from ragvault.plan import KeywordAnswer, KeywordHit, QueryPlan, Words
 from ragvault.ports import Corpus, Neighbour, Scope
 from ragvault.retrieve.names import Named
@@ -27,6 +26,8 @@ from ragvault.retrieve.names import Named
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+SEEDS = 10  # best notes whose neighbours the graph leg finds: more drown the hits in link lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +229,7 @@ def graph_hits(
     found: Mapping[str, LegHits],
     cosines: Callable[[Sequence[int]], Mapping[int, float]],
     *,
-    settings: Retrieve,
+    limit: int,
     scope: Scope,
 ) -> LegHits:
     """One hit for each neighbour of the notes that other legs found, best first.
@@ -238,7 +239,7 @@ def graph_hits(
     nearest to the query, by `cosines`. Its evidence is that of the hit that led to it, times the
     weight of the link: little for one link of a long list. One outside the scope takes no place.
     """
-    seeds, limit = _seeds(found, corpus, settings.seeds), settings.graph
+    seeds = _seeds(found, corpus)
     near = corpus.neighbours(
         {note: seed.rank for note, seed in seeds.items()}, corpus.config.graph.depth
     )
@@ -283,7 +284,7 @@ def _nearest(passages: Sequence[int], cosines: Mapping[int, float]) -> int | Non
     return passages[0] if passages else None
 
 
-def _seeds(found: Mapping[str, LegHits], corpus: Corpus, count: int) -> dict[int, Seed]:
+def _seeds(found: Mapping[str, LegHits], corpus: Corpus) -> dict[int, Seed]:
     """The notes of the best hits: by best rank in any leg, then by how many legs found them."""
     ranks: dict[int, list[int]] = {}
     evidence: dict[int, float] = {}
@@ -295,13 +296,13 @@ def _seeds(found: Mapping[str, LegHits], corpus: Corpus, count: int) -> dict[int
             evidence[hit.passage] = max(own, evidence.get(hit.passage, 0.0))
     order = sorted(ranks, key=lambda passage: (min(ranks[passage]), -len(ranks[passage]), passage))
     seeds: dict[int, Seed] = {}
-    while order and len(seeds) < count:
-        few, order = order[: 2 * count], order[2 * count :]
+    while order and len(seeds) < SEEDS:
+        few, order = order[: 2 * SEEDS], order[2 * SEEDS :]
         notes = corpus.notes_of(few)
         for passage in few:
             if passage in notes:
                 seeds.setdefault(notes[passage], Seed(min(ranks[passage]), evidence[passage]))
-    return dict(islice(seeds.items(), count))
+    return dict(islice(seeds.items(), SEEDS))
 
 
 def _hit_evidence(name: str, hit: Hit, leg: LegHits, unrelated: float) -> float:

@@ -62,6 +62,7 @@ from ragvault.vault import Vault
 
 PATIENCE = 5.0  # seconds of steady changes, after which they are indexed
 COMPARE_EVERY = 300.0  # seconds between two comparisons of the whole vault, if events are sent
+POLL_EVERY = 2.0  # and if none are; less often in a large vault
 RETRY_SOON = 1.0  # seconds until the next try after an error that somebody is about to end
 RETRY_LATER = 30.0  # and after any other
 EMBED_SLICE = 8  # texts: about 0.2 s, the longest that a search or a change waits
@@ -248,7 +249,7 @@ class VaultWatcher:
         return found
 
     def _compare_later(self, took: float = 0.0) -> None:
-        pause = self.config.watch.polling if self.polling_reason else COMPARE_EVERY
+        pause = POLL_EVERY if self.polling_reason else COMPARE_EVERY
         self._compare_at = time.monotonic() + max(pause, took * POLLING_SHARE)
 
     # --- indexing ---

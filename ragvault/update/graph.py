@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from math import inf
 
-from ragvault.config import settings as config
 from ragvault.index import graph
 from ragvault.index.graph import (
     Edge,
@@ -37,11 +36,11 @@ STEP = "computing communities"
 class LinkGraph:
     """The links of a vault as they are now."""
 
-    def __init__(self, catalogue: Catalogue, settings: config.Graph) -> None:
-        self.catalogue, self.settings = catalogue, settings
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.catalogue = catalogue
         self.edges = [Edge(*row) for row in catalogue.link_rows()]  # type: ignore[arg-type]
-        shares = _shares(catalogue, self.edges, settings.list_links)
-        self.lists = list_weights(self.edges, shares, settings)
+        shares = _shares(catalogue, self.edges)
+        self.lists = list_weights(self.edges, shares)
         self.ties = graph.ties(self.edges, self.lists)
         self.paths = dict(catalogue.notes_since(0))
 
@@ -52,7 +51,7 @@ class LinkGraph:
 
     @cached_property
     def stamp(self) -> str:
-        return str(graph.stamp(self.ties, self.paths, self.settings))
+        return str(graph.stamp(self.ties, self.paths))
 
     def is_due(self, share: float) -> bool:
         """Whether at least this share of the links changed since communities were computed."""
@@ -64,7 +63,7 @@ class LinkGraph:
         """Compute all communities; `progress` may cancel it. Raises EngineMissing."""
         if self.ties:
             graph.demand_networkx()
-        found = _communities(self.ties, self.paths, self.settings, progress)
+        found = _communities(self.ties, self.paths, progress)
         self._store(graph.numbered(found, self.paths, self._known()))
         # Last: a run that is stopped before must compute them again.
         self.catalogue.set_ties(self.ties)
@@ -88,28 +87,26 @@ class LinkGraph:
         )
 
 
-def _shares(catalogue: Catalogue, edges: Sequence[Edge], at_least: int) -> dict[Unit, float]:
+def _shares(catalogue: Catalogue, edges: Sequence[Edge]) -> dict[Unit, float]:
     """How much of each note and section is links, where it has enough of them to be a list."""
     targets: dict[Unit, set[int]] = defaultdict(set)
     for edge in between_notes(edges):
         targets[edge.source, None].add(edge.target)
         targets[edge.source, edge.source_section].add(edge.target)
     shares: dict[Unit, float] = {}
-    for note, section in (unit for unit, found in targets.items() if len(found) > at_least):
+    for note, section in (unit for unit, found in targets.items() if len(found) > graph.LIST_LINKS):
         text = catalogue.unit_text(note, section)
         shares[note, section] = link_share(text)
     return shares
 
 
-def _communities(
-    ties: Ties, paths: Mapping[int, str], settings: config.Graph, progress: Progress
-) -> list[set[str]]:
+def _communities(ties: Ties, paths: Mapping[int, str], progress: Progress) -> list[set[str]]:
     """Large graphs in a process of their own: searches go on meanwhile, and it can be cancelled."""
     progress.step(STEP)
     if len(ties) >= MANY:
-        job = partial(graph.communities, ties, paths, settings)
+        job = partial(graph.communities, ties, paths)
         found = run_job(job, inf, lambda: progress.step(STEP))
         end_idle_workers()  # the one that did it would keep its memory
         if not isinstance(found, Failure):
             return found
-    return graph.communities(ties, paths, settings)
+    return graph.communities(ties, paths)

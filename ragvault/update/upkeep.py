@@ -108,7 +108,7 @@ def forget(root: Path, catalogue: Catalogue, engines: Engines, named: str | None
     catalogue.set_facts(forgotten=facts.forgotten | marks, last_run=run)
     resolve_links(catalogue, engines.progress)
     forget_accesses(catalogue.folder, notes)
-    LinkGraph(catalogue, engines.config.graph).update()
+    LinkGraph(catalogue).update()
     _compact_now(catalogue, engines)
     return Forgotten(tuple(notes), passages, _still_there(root, engines, notes), removed)
 

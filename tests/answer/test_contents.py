@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ragvault.answer.contents import KINDS, Counted, contents, folders, properties, tags
 from ragvault.answer.suggest import suggestions, unmet_conditions
-from ragvault.config.settings import Query
+from ragvault.config import profiles
 from ragvault.errors import UsageError
 from ragvault.query.understand import understand
 from ragvault.types import Head
@@ -77,7 +77,7 @@ def test_a_cursor_that_nobody_gave_is_refused(cursor):
 
 
 def suggested(query: str, *vaults: list[Head]) -> list[str]:
-    plan = understand(query, Query(), now=NOW)
+    plan = understand(query, profiles.config("default").query, now=NOW)
     return list(suggestions([unmet_conditions(plan, notes) for notes in vaults or (NOTES,)]))
 
 

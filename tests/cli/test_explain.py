@@ -11,7 +11,7 @@ from ragvault.answer.results import SearchResult, VaultAnswer
 from ragvault.answer.snippet import Snippet
 from ragvault.candidate import Candidate, Ranked, Term
 from ragvault.cli.results import why_sentence
-from ragvault.config.settings import Config
+from ragvault.config import profiles
 from ragvault.plan import QueryPlan
 from ragvault.rank.pipeline import Outcome
 
@@ -19,8 +19,9 @@ from ragvault.rank.pipeline import Outcome
 def result(each: Candidate, *stages: Outcome, in_title: bool = False) -> SearchResult:
     plan = QueryPlan(query="q", text="q")
     matches = {each.id: Match(Snippet("", (), 0), 1, (), in_title)}
+    config = profiles.config("default")
     answer = VaultAnswer(
-        plan, Config(), (each,), True, stages, (), {}, "full", 1, {}, (), 0.0, matches=matches
+        plan, config, (each,), True, stages, (), {}, "full", 1, {}, (), 0.0, matches=matches
     )
     return SearchResult(answer, each)
 

@@ -29,7 +29,7 @@ from ragvault.cli.pick import (
     preview_lines,
     shortened,
 )
-from ragvault.config.settings import Query
+from ragvault.config import profiles
 from ragvault.errors import RagvaultError
 from ragvault.query.understand import understand
 from tests.cost_kit import cpu_seconds
@@ -238,7 +238,11 @@ def test_nothing_is_marked_for_a_query_without_words():
 @pytest.mark.parametrize("name", FILTERS)
 def test_every_filter_that_tab_offers_is_one_that_a_query_understands(name):
     values = {"since:": "2024", "before:": "2024", "linkto:": "Steam", "in:": "v"}
-    plan = understand(f"{name}{values.get(name, '' if name[-1] != ':' else 'a')}", Query(), now=NOW)
+    plan = understand(
+        f"{name}{values.get(name, '' if name[-1] != ':' else 'a')}",
+        profiles.config("default").query,
+        now=NOW,
+    )
 
     assert plan.listing
 

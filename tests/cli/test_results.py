@@ -24,6 +24,7 @@ from ragvault.cli.results import DAY, Style, age_in_words, same_length
 from ragvault.cli.search import answer_search, arguments, parse_search
 from ragvault.cli.start import Caller, Reply, encoded, this_caller
 from ragvault.config import profiles
+from ragvault.config.load import load_settings
 from ragvault.ports import NoProgress
 from ragvault.text.printable import harmless
 from ragvault.text.readable import readable
@@ -298,7 +299,7 @@ def test_a_model_is_told_that_there_is_no_good_match(place, format_):
     "query", ["tag:science", '"gluten"', "Gluten", "tag:science cheapest oven"]
 )
 def test_filters_phrases_and_names_are_never_held_back(place, query):
-    strict = ("--vault", "bread", "--set", "calibrate.likely=1", "--set", "calibrate.exact=0")
+    strict = ("--vault", "bread", "--set", "calibrate.likely=1")
 
     assert ask(place, query, *strict, "--format", "paths").code == (
         query == "tag:science cheapest oven"
@@ -399,7 +400,7 @@ def test_what_a_citation_takes_is_said_to_be_left_out(place):
 )
 def test_a_flag_of_a_stage_switches_it_on_under_every_profile(profile, flags, settings):
     typed = parse_search(["search", "gluten", "--profile", profile, *flags])
-    config = profiles.load(flags=typed.flags, environ={}).config
+    config = load_settings(flags=typed.flags, environ={}).config
 
     for stage, values in settings.items():
         found = getattr(config, stage)
@@ -412,7 +413,7 @@ def test_a_flag_of_a_stage_switches_it_on_under_every_profile(profile, flags, se
 @pytest.mark.parametrize("profile", profiles.names())
 def test_without_such_a_flag_the_profile_chooses(profile):
     typed = parse_search(["search", "gluten", "--profile", profile])
-    chosen, own = profiles.load(flags=typed.flags, environ={}).config, profiles.config(profile)
+    chosen, own = load_settings(flags=typed.flags, environ={}).config, profiles.config(profile)
 
     assert (chosen.parents, chosen.diversify) == (own.parents, own.diversify)
 

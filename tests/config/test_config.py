@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from functools import partial
+from functools import reduce
 from pathlib import Path
 from time import process_time
 from typing import ClassVar
@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ragvault.cli.reports import settings_toml
-from ragvault.config import schema, toml
+from ragvault.config import schema
 from ragvault.config.load import (
     VAULT_FILE,
     Loaded,
@@ -26,9 +26,11 @@ from ragvault.config.load import (
     load_settings,
     marks,
 )
-from ragvault.config.settings import Config, Table
+from ragvault.config.profiles import config
+from ragvault.config.settings import Table
 from ragvault.errors import ConfigError
 
+OURS = config("default")
 KINDS = ("user file", "vault file", "environment", "flag")  # the lowest first
 
 
@@ -49,16 +51,15 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def problems(call, *args, **named) -> list[ConfigError]:
+def problem_of(call, *args, **named) -> ConfigError:
     with pytest.raises(ConfigError) as caught:
         call(*args, **named)
-    return list(getattr(caught.value, "problems", (caught.value,)))
+    return caught.value
 
 
 def complaint(text: str, tmp_path: Path, name: str = "config.toml") -> ConfigError:
-    """The one problem of a file with this text."""
-    (problem,) = problems(check_file, write(tmp_path / name, text))
-    return problem
+    """The first problem of a file with this text."""
+    return problem_of(check_file, write(tmp_path / name, text))
 
 
 def outcome(*sources: Source) -> Loaded | ConfigError:
@@ -71,12 +72,13 @@ def outcome(*sources: Source) -> Loaded | ConfigError:
 # Precedence
 
 
-def test_with_nothing_set_every_value_is_the_default(environ):
+def test_with_nothing_set_every_value_is_that_of_the_default_profile(environ):
     loaded = load_settings(environ=environ)
 
-    assert loaded.config == Config()
-    assert set(loaded.origin.values()) == {"default"}
+    assert loaded.config == OURS
+    assert set(loaded.origin.values()) == {"default", "profile default"}
     assert loaded.files == ()
+    assert not loaded.chosen
 
 
 def test_each_source_wins_over_the_ones_below_it(tmp_path, vault, environ):
@@ -99,15 +101,14 @@ def test_each_source_wins_over_the_ones_below_it(tmp_path, vault, environ):
     )
     assert loaded.origin["chunk.overlap"] == "flag"
     assert loaded.origin["chunk.parent_max"] == "environment RAGVAULT_CHUNK__PARENT_MAX"
-    assert loaded.origin["chunk.child_max"] == f"vault file {own}:4"
-    assert loaded.origin["chunk.child_min"] == f"user file {user}:4"
+    assert loaded.origin["chunk.child_max"] == f"vault file {own}"
+    assert loaded.origin["chunk.child_min"] == f"user file {user}"
     assert loaded.origin["chunk.child_target"] == "default"
     assert loaded.files == (user, own)
 
 
 def source(kind, number: int) -> Source:
-    tree = {"limit": {"n": number}}
-    return Source(kind, [((), tree)], lambda path: f"{kind}'s {'.'.join(path)}")
+    return Source(kind, f"{kind}'s", {"limit": {"n": number}})
 
 
 @given(
@@ -116,7 +117,7 @@ def source(kind, number: int) -> Source:
 def test_the_value_in_effect_is_that_of_the_highest_source(kinds):
     loaded = combine(source(kind, number) for number, kind in enumerate(kinds, start=1))
 
-    assert loaded.config.limit.n == (len(kinds) or Config().limit.n)
+    assert loaded.config.limit.n == (len(kinds) or OURS.limit.n)
     assert loaded.origin["limit.n"].startswith(kinds[-1] if kinds else "default")
 
 
@@ -140,7 +141,7 @@ def test_a_config_file_can_be_named(tmp_path, environ):
 def test_a_named_file_must_be_there_and_an_unnamed_one_need_not(tmp_path, environ):
     load_settings(environ=environ)
 
-    (problem,) = problems(
+    problem = problem_of(
         load_settings, environ=environ | {"RAGVAULT_CONFIG": str(tmp_path / "gone.toml")}
     )
     assert "gone.toml cannot be read: No such file" in str(problem)
@@ -169,7 +170,7 @@ def test_text_that_looks_like_toml_is_still_text_where_text_is_wanted(environ):
 
 
 def test_an_unknown_variable_names_the_nearest_one(environ):
-    (problem,) = problems(load_settings, environ=environ | {"RAGVAULT_CHUNK__OVRLAP": "3"})
+    problem = problem_of(load_settings, environ=environ | {"RAGVAULT_CHUNK__OVRLAP": "3"})
 
     assert str(problem) == "RAGVAULT_CHUNK__OVRLAP: there is no setting chunk.ovrlap"
     assert problem.fix == "did you mean RAGVAULT_CHUNK__OVERLAP?"
@@ -180,15 +181,15 @@ def test_every_setting_has_its_own_variable():
     assert len(set(variables)) == len(variables)
 
     for path, setting in schema.settings().items():
-        written = toml.literal(setting.default)
-        loaded = combine([from_environment({setting.variable: written})])
+        written = schema.literal(setting.default)
+        loaded = combine(from_environment({setting.variable: written}))
         assert loaded.origin[".".join(path)] == f"environment {setting.variable}"
-        assert loaded.config == Config()
+        assert reduce(getattr, path, loaded.config) == setting.default
 
 
 @pytest.mark.parametrize("flag", ["chunk.overlap", "=3", ".overlap=3", "chunk..overlap=3", ""])
 def test_a_flag_of_another_form_is_told_the_form(flag, environ):
-    (problem,) = problems(load_settings, flags=[flag], environ=environ)
+    problem = problem_of(load_settings, flags=[flag], environ=environ)
 
     assert "table.key=value" in str(problem)
 
@@ -199,15 +200,15 @@ def test_a_flag_of_another_form_is_told_the_form(flag, environ):
 @pytest.mark.parametrize(
     ("text", "message", "fix"),
     [
-        ("[chunk]\n\noverlapp = 1", "3: there is no setting chunk.overlapp", "chunk.overlap?"),
-        ("overlap = 1", "1: there is no setting overlap", "did you mean chunk.overlap?"),
-        ("\n[chunks]\noverlap = 1", "2: there is no table [chunks]", "did you mean [chunk]?"),
-        ("[links]\nz = 1", "2: there is no setting links.z", "the keys of [links] are: order"),
-        ("zzz = 1", "1: there is no setting zzz", "the tables are: paths, walk, parse, links"),
-        ("chunk = 3", "1: chunk is a table, not 3", "for example: chunk.parent_min = 3"),
-        ("[[chunk]]\na = 1", "1: chunk is a table, not [{a = 1}]", "set one of its keys"),
-        ("[chunk]\noverlap 3", "2: this is not TOML", "fix that line"),
-        ("[chunk]\na = 1\n[chunk]", "3: this is not TOML", "fix that line"),
+        ("[chunk]\n\noverlapp = 1", "there is no setting chunk.overlapp", "chunk.overlap?"),
+        ("overlap = 1", "there is no setting overlap", "did you mean chunk.overlap?"),
+        ("\n[chunks]\noverlap = 1", "there is no table [chunks]", "did you mean [chunk]?"),
+        ("[links]\nz = 1", "there is no setting links.z", "the keys of [links] are: order"),
+        ("zzz = 1", "there is no setting zzz", "the tables are: paths, walk, parse, links"),
+        ("chunk = 3", "chunk is a table, not 3", "for example: chunk.parent_min = 1500"),
+        ("[[chunk]]\na = 1", "chunk is a table, not [{a = 1}]", "set one of its keys"),
+        ("[chunk]\noverlap 3", "this is not TOML", "fix that line"),
+        ("[chunk]\na = 1\n[chunk]", "this is not TOML", "fix that line"),
         ("[chunk", "this is not TOML", "fix that line"),
     ],
 )
@@ -231,9 +232,9 @@ def test_a_mistake_is_told_with_its_line_and_its_cure(text, message, fix, tmp_pa
         ("links.order = 'up'", 'not one of "target-first", "label-first"', "links.order = "),
         ("paths.data = 'here'", '"here" is not a folder such as', 'paths.data = ""'),
         (
-            "fuse.order = ['vektor']",
-            'a list of any of "name", "vector", "keyword", "code", "graph", "recency", "access" (',
-            "fuse.order = ",
+            "retrieve.lists = ['recent']",
+            'a list of any of "recency", "access" (',
+            "retrieve.lists = ",
         ),
         (
             "boost.recency.tiers = [[60, 1.1], [14, 1.2]]",
@@ -266,32 +267,32 @@ def test_a_search_has_a_leg_that_finds_something_by_itself(legs, tmp_path):
 def test_no_setting_is_a_number_that_a_score_cannot_bear(number):
     floats = [each.key for each in schema.settings().values() if "float" in str(each.type)]
     alone = {"boost.recency.tiers": f"[[{number}, 1.0]]"}
-    assert len(floats) > 50
+    assert len(floats) > 40
 
     for key in floats:
         with pytest.raises(ConfigError, match=f"{key} = .* is not "):
-            combine([from_flags([f"{key}={alone.get(key, number)}"])])
+            combine(from_flags([f"{key}={alone.get(key, number)}"]))
 
 
 def test_nor_a_count_beyond_all_counts():
     with pytest.raises(ConfigError, match="is not a whole number from 1 to 1,000"):
-        combine([from_flags([f"boost.backlinks.cap={10**400}"])])
+        combine(from_flags([f"boost.backlinks.cap={10**400}"]))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("parent_min = 2001", "parent_min = 2001 is more than chunk.parent_max = 2000 (default)"),
-        ("child_min = 501", "child_min = 501 is more than chunk.child_target = 500 (default)"),
-        ("child_max = 499", "child_target = 500 (default) is more than chunk.child_max = 499"),
-        ("child_max = 2001", "child_max = 2001 is more than chunk.parent_max = 2000 (default)"),
-        ("overlap = 500", "overlap = 500 is not less than chunk.child_target = 500 (default)"),
+        ("parent_min = 2001", "parent_min = 2001 is more than parent_max = 2000"),
+        ("child_min = 501", "child_min = 501 is more than child_target = 500"),
+        ("child_max = 499", "child_target = 500 is more than child_max = 499"),
+        ("child_max = 2001", "child_max = 2001 is more than parent_max = 2000"),
+        ("overlap = 500", "overlap = 500 is not less than child_target = 500"),
     ],
 )
 def test_a_contradictory_pair_is_refused(text, message, tmp_path):
     problem = complaint(f"[chunk]\n{text}", tmp_path)
 
-    assert str(problem) == f"{tmp_path / 'config.toml'}:2: chunk.{message}"
+    assert str(problem) == f"{tmp_path / 'config.toml'}: [chunk] {message}"
     assert problem.fix.startswith("lower chunk.")
 
 
@@ -299,25 +300,13 @@ def test_a_contradiction_between_two_sources_names_both(tmp_path, vault, environ
     user = write(tmp_path / "config.toml", "chunk.child_target = 300")
     own = write(vault / ".ragvault.toml", "chunk.overlap = 400")
 
-    (problem,) = problems(load_settings, vault, environ=environ)
+    problem = problem_of(load_settings, vault, environ=environ)
 
-    assert str(problem).startswith(f"{own}:1: chunk.overlap = 400 is not less than")
-    assert f"(user file {user}:1)" in str(problem)
+    assert str(problem).startswith(f"{own}, {user}: [chunk] overlap = 400 is not less than")
 
 
 def test_a_value_that_cannot_be_used_is_not_also_called_contradictory(tmp_path):
     assert "is not a whole number" in str(complaint("chunk.parent_max = 'x'", tmp_path))
-
-
-def test_all_mistakes_of_all_sources_are_told_at_once(tmp_path, vault, environ):
-    write(tmp_path / "config.toml", "[chunk]\noverlap = -1\nparent_min = 9999\n[nope]\nx = 1")
-    write(vault / ".ragvault.toml", "not toml")
-    environ |= {"RAGVAULT_X__Y": "1"}
-
-    told = problems(load_settings, vault, flags=["links.order=up"], environ=environ)
-
-    assert len(told) == 6
-    assert all(problem.fix for problem in told)
 
 
 def test_a_setting_is_declared_with_an_example_of_every_mistake_it_can_have():
@@ -327,7 +316,7 @@ def test_a_setting_is_declared_with_an_example_of_every_mistake_it_can_have():
 
 
 def test_the_defaults_contradict_nothing():
-    assert combine([]).config == Config()
+    assert combine([]).config == OURS
 
 
 # Files that cannot be read
@@ -338,7 +327,7 @@ def test_the_defaults_contradict_nothing():
     [
         (b"\xef\xbb\xbfchunk.overlap = 1", "byte order mark"),
         ("chunk.overlap = 1".encode("utf-16"), "byte order mark"),
-        (b"# fine\n# caf\xe9", "config.toml:2: this is not UTF-8 text"),
+        (b"# fine\n# caf\xe9", "config.toml: this is not UTF-8 text"),
         (b"#" * 1_000_001, "at most 1,000,000"),
         (b"a = " + b"1" * 5000, "this is not TOML"),
     ],
@@ -347,7 +336,7 @@ def test_a_file_that_is_no_text_is_named_with_its_cure(content, message, tmp_pat
     path = tmp_path / "config.toml"
     path.write_bytes(content)
 
-    (problem,) = problems(check_file, path)
+    problem = problem_of(check_file, path)
 
     assert message in str(problem)
     assert problem.fix
@@ -358,14 +347,14 @@ def test_a_folder_and_a_pipe_are_not_read(tmp_path):
     os.mkfifo(tmp_path / "pipe.toml")
 
     for name in ("folder.toml", "pipe.toml"):
-        (problem,) = problems(check_file, tmp_path / name)
+        problem = problem_of(check_file, tmp_path / name)
         assert str(problem).endswith("is not a file")
 
 
 def test_a_broken_link_is_told_and_not_passed_over(vault, environ):
     (vault / ".ragvault.toml").symlink_to("nowhere")
 
-    (problem,) = problems(load_settings, vault, environ=environ)
+    problem = problem_of(load_settings, vault, environ=environ)
     assert ".ragvault.toml cannot be read" in str(problem)
 
 
@@ -373,7 +362,7 @@ def test_a_broken_link_is_told_and_not_passed_over(vault, environ):
 def test_a_file_without_the_right_to_read_it_is_told(tmp_path):
     write(tmp_path / "config.toml", "").chmod(0)
 
-    (problem,) = problems(check_file, tmp_path / "config.toml")
+    problem = problem_of(check_file, tmp_path / "config.toml")
     assert "Permission denied" in str(problem)
 
 
@@ -405,9 +394,9 @@ def test_a_vault_may_say_how_it_is_read_and_cut(vault, environ):
 def test_a_vault_may_not_run_commands_or_choose_folders_or_models(text, vault, environ, tmp_path):
     write(vault / ".ragvault.toml", f"# mine\n{text}")
 
-    (problem,) = problems(load_settings, vault, environ=environ)
+    problem = problem_of(load_settings, vault, environ=environ)
 
-    assert str(problem).startswith(f"{vault / '.ragvault.toml'}:2: a vault may not set")
+    assert str(problem).startswith(f"{vault / '.ragvault.toml'}: a vault may not set")
     assert "because it" in str(problem)
     assert str(tmp_path / "config.toml") in problem.fix
 
@@ -438,24 +427,6 @@ def test_a_new_table_is_closed_to_vaults_until_it_says_otherwise():
 
     assert refusals["outer.size"] == ""
     assert refusals["outer.inner.url"]
-
-
-def test_a_table_inside_a_table_is_set_like_any_other(monkeypatch, tmp_path):
-    monkeypatch.setattr(schema, "settings", partial(schema.settings, Root))
-    monkeypatch.setattr(schema, "tables", partial(schema.tables, Root))
-    monkeypatch.setattr("ragvault.config.load.Config", Root)
-    below = from_file(write(tmp_path / "c.toml", "[outer.inner]\nurl = 'a'"), "user file")
-    above = from_environment({"RAGVAULT_OUTER__INNER__URL": "b"})
-
-    assert combine([below]).config == Root(outer=Outer(inner=Inner(url="a")))
-    assert combine([below, above]).config == Root(outer=Outer(inner=Inner(url="b")))
-    assert combine([below]).origin == {
-        "outer.size": "default",
-        "outer.inner.url": f"user file {tmp_path / 'c.toml'}:2",
-    }
-    typo = write(tmp_path / "d.toml", "[outer.iner]\nurl = 'a'")
-    (problem,) = problems(combine, [from_file(typo, "user file")])
-    assert problem.fix == "did you mean [outer.inner]?"
 
 
 def test_only_these_tables_are_open_to_a_vault():
@@ -493,7 +464,7 @@ tables = st.dictionaries(names, st.dictionaries(names, trees, max_size=4) | tree
 
 @given(tables, st.sampled_from(KINDS))
 def test_no_table_raises_anything_but_a_config_error(tree, kind):
-    result = outcome(Source(kind, [((), tree)], lambda path: "here"))
+    result = outcome(Source(kind, "here", tree))
 
     assert isinstance(result, Loaded) or (str(result) and result.fix)
 
@@ -502,8 +473,8 @@ def test_no_table_raises_anything_but_a_config_error(tree, kind):
 def test_no_typed_value_raises_anything_but_a_config_error(text, path):
     setting = schema.settings()[path]
 
-    by_flag = outcome(from_flags([f"{setting.key}={text}"]))
-    by_variable = outcome(from_environment({setting.variable: text.strip()}))
+    by_flag = outcome(*from_flags([f"{setting.key}={text}"]))
+    by_variable = outcome(*from_environment({setting.variable: text.strip()}))
 
     assert type(by_flag) is type(by_variable)
     if isinstance(by_flag, Loaded):
@@ -525,6 +496,10 @@ def fitting(setting: schema.Setting) -> st.SearchStrategy[object]:
     return st.sampled_from(choices) if len(choices) > 1 else texts.map("/".__add__)
 
 
+def nested(path, value):
+    return reduce(lambda inner, name: {name: inner}, reversed(path), value)
+
+
 # Few at a time: of many sizes, two nearly always contradict each other.
 some_settings = st.lists(st.sampled_from(sorted(schema.settings())), max_size=3).flatmap(
     lambda paths: st.fixed_dictionaries({path: fitting(schema.settings()[path]) for path in paths})
@@ -533,7 +508,7 @@ some_settings = st.lists(st.sampled_from(sorted(schema.settings())), max_size=3)
 
 @given(some_settings)
 def test_what_show_prints_loads_to_the_same_settings(tmp_path_factory, chosen):
-    first = outcome(Source("flag", list(chosen.items()), lambda path: "--set"))
+    first = outcome(*(Source("flag", "--set", nested(path, chosen[path])) for path in chosen))
     assume(isinstance(first, Loaded))
     shown = settings_toml(first, {"user_file": "somewhere"})
     path = write(tmp_path_factory.getbasetemp() / "shown.toml", shown)
@@ -541,7 +516,7 @@ def test_what_show_prints_loads_to_the_same_settings(tmp_path_factory, chosen):
     again = combine([from_file(path, "user file")])
 
     assert again.config == first.config
-    assert all(f"{path}:" in origin for origin in again.origin.values())
+    assert all(str(path) in origin for origin in again.origin.values())
 
 
 def test_a_vault_cannot_set_a_number_that_makes_a_search_hang(tmp_path):
@@ -574,20 +549,9 @@ def test_a_key_of_very_many_parts_is_refused_at_once(tmp_path):
     path.write_text("\n" + ".".join("a" * 30_000) + " = 1\n")
 
     start = process_time()
-    with pytest.raises(ConfigError, match=r":2: .*more than 20 parts"):
+    with pytest.raises(ConfigError, match="more than 20 parts"):
         check_file(path)
     assert process_time() - start < 1
-
-
-def test_the_first_problems_are_shown_and_the_others_counted(tmp_path):
-    path = tmp_path / "config.toml"
-    path.write_text("".join(f"unknown{number} = 1\n" for number in range(20_000)))
-
-    with pytest.raises(ConfigError) as caught:
-        check_file(path)
-
-    assert len(caught.value.problems) == 21
-    assert str(caught.value.problems[-1]) == "19,980 more problems are not shown"
 
 
 def test_a_folder_that_may_not_be_read_has_no_marks(tmp_path, monkeypatch):

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import re
+from functools import reduce
 from pathlib import Path
 
 import pytest
 
 from ragvault.cli import config as command
-from ragvault.config import schema, toml
+from ragvault.config import profiles, schema
 from ragvault.config.load import check_file
-from ragvault.config.settings import Config
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "config.toml.example"
-EXAMPLE_KEYS = [
-    key
-    for each in toml.lines(EXAMPLE.read_text("utf-8"))
-    if (key := ".".join(each)) in {each.key for each in schema.settings().values()}
-]
+
+
+def key_lines() -> dict[str, int]:
+    """The line of each key and of each table in the example."""
+    found, table = {}, ""
+    for number, line in enumerate(EXAMPLE.read_text("utf-8").splitlines(), 1):
+        if header := re.match(r"\[([\w.]+)\]", line):
+            table = header[1]
+            found[table] = number
+        elif key := re.match(r"(\w+) = ", line):
+            found[f"{table}.{key[1]}"] = number
+    return found
+
+
+LINES = key_lines()
+EXAMPLE_KEYS = [key for key in LINES if key in {each.key for each in schema.settings().values()}]
+OURS = profiles.config("default")
 SHOWN = [each for each in schema.settings().values() if each.key in EXAMPLE_KEYS]
 
 
@@ -39,14 +51,15 @@ def further_settings() -> dict[str, tuple[str, str]]:
 def test_the_example_has_every_key_at_its_default():
     loaded = check_file(EXAMPLE)
 
-    assert loaded.config == Config()
-    assert {key for key, origin in loaded.origin.items() if origin != "default"} == set(
-        EXAMPLE_KEYS
-    )
+    assert loaded.config == OURS
+    assert loaded.chosen == set(EXAMPLE_KEYS)
 
 
 def test_every_setting_is_in_the_example_or_in_a_table_of_further_settings():
-    known = {each.key: toml.literal(each.default) for each in schema.settings().values()}
+    known = {
+        each.key: schema.literal(reduce(getattr, path, OURS))
+        for path, each in schema.settings().items()
+    }
     further = further_settings()
 
     assert set(EXAMPLE_KEYS).isdisjoint(further)
@@ -57,13 +70,13 @@ def test_every_setting_is_in_the_example_or_in_a_table_of_further_settings():
 
 
 def test_the_example_is_short_enough_to_read():
-    assert len(EXAMPLE_KEYS) <= 120
+    assert len(EXAMPLE_KEYS) <= 90
 
 
 @pytest.mark.parametrize("key", EXAMPLE_KEYS)
 def test_every_key_of_the_example_has_its_reason_above_or_beside_it(key):
     lines = EXAMPLE.read_text("utf-8").splitlines()
-    line = toml.lines("\n".join(lines))[tuple(key.split("."))]
+    line = LINES[key]
 
     assert lines[line - 2].startswith("# ") or "  # " in lines[line - 1]
 
@@ -72,9 +85,9 @@ def test_every_key_of_the_example_has_its_reason_above_or_beside_it(key):
 def test_the_example_marks_what_a_vault_may_not_set(setting):
     """`(yours only)` in the reason above the key, or beside the table's name for all its keys."""
     text = EXAMPLE.read_text("utf-8")
-    lines, at = text.splitlines(), toml.lines(text)
-    reason = "\n".join(lines[: at[setting.path] - 1]).rpartition("\n\n")[2]
-    header = lines[at[setting.path[:-1]] - 1]
+    lines = text.splitlines()
+    reason = "\n".join(lines[: LINES[setting.key] - 1]).rpartition("\n\n")[2]
+    header = lines[LINES[".".join(setting.path[:-1])] - 1]
 
     assert ("(yours only)" in reason + header) == bool(setting.refusal)
 
@@ -83,7 +96,7 @@ def test_the_file_that_init_writes_sets_nothing_and_explains_the_example(tmp_pat
     path = tmp_path / "config.toml"
     command.write_starter(path)
 
-    assert set(check_file(path).origin.values()) == {"default"}
+    assert not check_file(path).chosen
     for key in EXAMPLE_KEYS:
         assert f"\n#{key.rpartition('.')[2]} = " in path.read_text("utf-8")
 
@@ -101,7 +114,7 @@ def test_the_configuration_page_says_what_a_vault_may_set():
     open_tables = {each.path[:-1] for each in schema.settings().values() if not each.refusal}
 
     for path in open_tables:
-        assert f"`[{toml.key(*path)}]`" in page
+        assert f"`[{schema.dotted(*path)}]`" in page
     for setting in schema.settings().values():
         if setting.refusal and setting.path[:-1] in open_tables:
             assert f"`{setting.key}`" in page

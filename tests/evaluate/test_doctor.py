@@ -12,7 +12,7 @@ from evaluate_kit import GARDEN, vault_of
 from evaluate_kit import NOW as GARDEN_DAY
 from vault_kit import FAKE, indexed_sample, ragvault, sample, vault
 
-from ragvault.config.settings import Config
+from ragvault.config import profiles
 from ragvault.evaluate import doctor
 from ragvault.evaluate.doctor import Finding, exit_code, fine
 from ragvault.index.vector import FaissVectors
@@ -170,7 +170,7 @@ def test_an_index_that_others_can_read_is_broken(vault):
 
 def test_a_model_the_index_needs_is_broken_when_it_is_not_here(tmp_path, monkeypatch):
     monkeypatch.setenv("RAGVAULT_HOME", str(tmp_path))
-    config = Config()
+    config = profiles.config("default")
 
     wanted = doctor.check_models(config, frozenset())
     needed = doctor.check_models(config, frozenset({"potion-base-8M"}))
@@ -189,7 +189,10 @@ def test_a_changed_byte_of_a_model_is_found(tmp_path, monkeypatch):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"something else")
 
-    states = {each.state: each.fix for each in doctor.check_models(Config(), frozenset())}
+    states = {
+        each.state: each.fix
+        for each in doctor.check_models(profiles.config("default"), frozenset())
+    }
 
     assert states["broken"] == "ragvault models pull potion-base-8M"
 
@@ -199,7 +202,7 @@ def test_a_library_that_cannot_be_imported_is_broken(monkeypatch):
         raise ImportError(f"{name}: libomp.dylib not found")
 
     monkeypatch.setattr(doctor, "import_module", refuse)
-    (first, *_) = doctor.check_libraries(Config())
+    (first, *_) = doctor.check_libraries(profiles.config("default"))
 
     assert first.state == "broken"
     assert "--force-reinstall" in first.fix
@@ -327,9 +330,9 @@ def test_a_signal_that_runs_and_changes_no_order_is_worth_a_note_that_says_so(tm
 
 
 def test_expansion_is_fine_only_if_it_changes_an_answer(tmp_path):
-    flags = ("query.expand.method=similarity", "query.expand.similarity=0.2")
-    strong = signals(vault_of(tmp_path / "a", GARDEN, *flags, "query.expand.embed=true"))
-    weak = signals(vault_of(tmp_path / "b", GARDEN, *flags, "query.expand.weight=0"))
+    method = "query.expand.method=similarity"
+    strong = signals(vault_of(tmp_path / "a", GARDEN, method, "query.expand.similarity=0.2"))
+    weak = signals(vault_of(tmp_path / "b", GARDEN, method, "query.expand.similarity=1"))
 
     assert (strong["expansion"].state, weak["expansion"].state) == ("fine", "note")
     assert weak["expansion"].message.startswith("no effect in")

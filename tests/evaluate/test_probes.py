@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.config.settings import Config
+from ragvault.config import profiles
 from ragvault.errors import UsageError
 from ragvault.evaluate.probes import (
     KINDS,
@@ -121,7 +121,7 @@ def test_nonsense_is_in_no_note(catalogue, exam):
 
 
 def test_every_probe_can_be_asked_as_plain_words(exam):
-    settings = Config().query
+    settings = profiles.config("default").query
     for each in exam:
         plan = understand(each.query, settings, now=NOW)
         assert plan.filter is None, each.query
@@ -134,7 +134,7 @@ def test_what_is_typed_from_a_note_is_never_an_operator(text):
     if not query:
         return
     try:
-        plan = understand(query, Config().query, now=NOW)
+        plan = understand(query, profiles.config("default").query, now=NOW)
     except UsageError as error:
         assert "nothing to search for" in str(error)  # noqa: PT017
         return

@@ -11,8 +11,8 @@ from evaluate_kit import FAKE, GARDEN, NOW, question, vault_of, with_flags
 from msgspec.structs import replace
 
 from ragvault.cli.main import main
-from ragvault.config.ranking import KeywordEvidence
-from ragvault.config.settings import Config
+from ragvault.config import profiles
+from ragvault.config.settings import Config, Weights
 from ragvault.errors import UsageError
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.questions import write_questions
@@ -29,7 +29,7 @@ from ragvault.evaluate.tune import (
 )
 from ragvault.vault import Vault
 
-PARTS = ("vector", "passage", "note", "title", "coverage")
+PARTS = ("vector", "code", "name", "graph", "keyword")
 KINDS = ("keyword", "question", "typo", "paraphrase")
 
 
@@ -60,8 +60,7 @@ class Simulated:
 
     def answers(self, config, only=None):
         places = np.arange(len(self.questions)) if only is None else np.array(only)
-        shares, weights = config.fuse.keyword, [config.fuse.weights.vector]
-        weights += [getattr(shares, part) for part in PARTS[1:]]
+        weights = [getattr(config.fuse.weights, part) for part in PARTS]
         sums = self.evidence[places] @ np.array(weights)
         # Where the right note stands: one more than there are better ones.
         ranks = 1 + (sums > sums[np.arange(len(places)), self.right[places], None]).sum(axis=1)
@@ -72,13 +71,13 @@ class Simulated:
 
 
 def plain() -> Config:
-    """Without boosts: a simulation has no notes to boost. All evidence has a share."""
-    config = Config()
-    shares = KeywordEvidence(coverage=0.4, passage=0.1, note=0.2, title=0.2)
+    """Without boosts: a simulation has no notes to boost. Every leg has a weight."""
+    config = profiles.config("default")
+    weights = Weights(keyword=0.4, code=0.1, name=0.2, graph=0.2)
     return replace(
         config,
         boost=replace(config.boost, enabled=False),
-        fuse=replace(config.fuse, keyword=shares),
+        fuse=replace(config.fuse, weights=weights),
     )
 
 
@@ -91,23 +90,23 @@ def test_on_shuffled_labels_nothing_is_changed_in_95_of_100_runs():
 
 
 def test_a_gain_that_is_there_is_found_and_kept():
-    ranking = Simulated(120, 1, vector=0.05, title=0.4)
+    ranking = Simulated(120, 1, vector=0.05, graph=0.4)
 
     found = tune(ranking)
 
     assert found["accepted"], found["refusal"]
     assert found["judged"]["low"] > 0
-    before, after = found["settings"]["fuse.keyword.title"]
+    before, after = found["settings"]["fuse.weights.graph"]
     assert after > before
 
 
 def test_a_gain_for_most_that_costs_one_kind_is_refused():
-    """Titles say where the answer is, but for paraphrases they lead astray."""
-    ranking = Simulated(160, 2, vector=0.2, title=0.3)
+    """Links say where the answer is, but for paraphrases they lead astray."""
+    ranking = Simulated(160, 2, vector=0.2, graph=0.3)
     right = ranking.right
     for at, each in enumerate(ranking.questions):
         if each.kind == "paraphrase":
-            ranking.evidence[at, right[at], PARTS.index("title")] -= 0.8
+            ranking.evidence[at, right[at], PARTS.index("graph")] -= 0.8
 
     found = tune(ranking)
 
@@ -117,13 +116,13 @@ def test_a_gain_for_most_that_costs_one_kind_is_refused():
 
 
 def test_what_is_set_above_the_tuning_is_not_turned():
-    ranking = Simulated(120, 1, vector=0.05, title=0.4)
-    found = tune(ranking, fixed={"fuse.keyword.title"})
-    assert "fuse.keyword.title" not in found["settings"]
+    ranking = Simulated(120, 1, vector=0.05, graph=0.4)
+    found = tune(ranking, fixed={"fuse.weights.graph"})
+    assert "fuse.weights.graph" not in found["settings"]
 
 
 def test_the_same_seed_finds_the_same():
-    ranking = Simulated(80, 5, title=0.3)
+    ranking = Simulated(80, 5, graph=0.3)
     one, other = (tune(ranking, seed=3) for _ in range(2))
     assert one == other
 
@@ -146,7 +145,9 @@ def test_too_few_questions_are_refused():
 
 def test_every_knob_is_a_setting_and_stays_within_its_bounds():
     for name in ("rrf", "weighted", "features"):
-        config = replace(Config(), fuse=replace(Config().fuse, method=name))
+        config = replace(
+            profiles.config("default"), fuse=replace(profiles.config("default").fuse, method=name)
+        )
         for knob in knobs(config):
             here = setting_value(config, knob.key)
             for number in knob.near(here):

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import pytest
 from hypothesis import example, given
 
-from ragvault.config.settings import Query
+from ragvault.config import profiles
 from ragvault.errors import UsageError
 from ragvault.plan import leaves
 from ragvault.query.operators import OPERATORS
@@ -82,7 +82,7 @@ PIECES = (
 def test_queries(query):
     with time_limit():
         try:
-            plan = understand(query, Query(), now=NOW)
+            plan = understand(query, profiles.config("default").query, now=NOW)
         except UsageError as error:
             refused = error
         else:

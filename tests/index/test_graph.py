@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragvault.config.settings import Graph
 from ragvault.index.graph import (
     LINK,
     BacklinkCount,
@@ -36,7 +35,6 @@ kinds = st.sampled_from(["link", "embed", "alias", "property"])
 notes = st.integers(1, 9)
 edges = st.builds(Edge, notes, notes, kinds, sections, sections)
 rows = st.lists(edges, max_size=40)
-GRAPH = Graph()
 
 
 def ring(*members):
@@ -95,19 +93,19 @@ def index_note(note, targets, section=None):
 
 def test_a_list_hands_out_the_weight_of_a_few_links():
     links = index_note(1, range(10, 60)) + index_note(2, range(10, 60))
-    lists = list_weights(links, {(1, None): 0.9, (2, None): 0.1}, Graph(list_links=5))
+    lists = list_weights(links, {(1, None): 0.9, (2, None): 0.1})
     assert lists == {(1, None): 0.1}
     assert weight_of(Edge(1, 10), lists) == 0.1
     assert weight_of(Edge(2, 10), lists) == 1.0
 
 
 def test_a_short_list_is_not_damped():
-    assert list_weights(index_note(1, range(5)), {(1, None): 1.0}, Graph(list_links=5)) == {}
+    assert list_weights(index_note(1, range(5)), {(1, None): 1.0}) == {}
 
 
 def test_a_list_in_a_section_damps_that_section_only():
     links = index_note(1, range(10, 20), section=3) + index_note(1, [30], section=0)
-    lists = list_weights(links, {(1, None): 0.2, (1, 3): 1.0}, Graph(list_links=5))
+    lists = list_weights(links, {(1, None): 0.2, (1, 3): 1.0})
     assert lists == {(1, 3): 0.5}
     assert [weight_of(edge, lists) for edge in links[-2:]] == [0.5, 1.0]
 
@@ -123,10 +121,10 @@ def paths_of(links):
     return {note: f"{note:02}.md" for edge in links for note in edge[:2]}
 
 
-def grouped(links, settings=GRAPH, lists=None, paths=None, previous=None):
+def grouped(links, lists=None, paths=None, previous=None):
     """The number of each note's community, as an index computes them."""
     found, paths = ties(links, lists or {}), paths or paths_of(links)
-    return numbered(communities(found, paths, settings), paths, previous or {})
+    return numbered(communities(found, paths), paths, previous or {})
 
 
 def test_groups_that_link_each_other_are_found():
@@ -136,11 +134,12 @@ def test_groups_that_link_each_other_are_found():
     assert found[1] != found[5]
 
 
-def test_an_index_does_not_draw_notes_out_of_their_groups():
+def test_an_index_does_not_draw_notes_out_of_their_groups(monkeypatch):
     """Undamped, an index takes with it the notes that have only one link besides its own."""
     pairs = [Edge(note, note + 1) for note in range(10, 50, 2)]
     links = [*pairs, *index_note(1, range(10, 50))]
-    lists = list_weights(links, {(1, None): 1.0}, Graph(list_links=1))
+    monkeypatch.setattr("ragvault.index.graph.LIST_LINKS", 1)
+    lists = list_weights(links, {(1, None): 1.0})
     damped, plain = grouped(links, lists=lists), grouped(links)
     assert len(set(damped.values())) > len(set(plain.values()))
 
@@ -156,7 +155,7 @@ def test_the_order_of_rows_does_not_matter(links, random):
     shuffled = random.sample(links, len(links))
     assert grouped(shuffled) == grouped(links)
     paths = paths_of(links)
-    assert stamp(ties(shuffled, {}), paths, GRAPH) == stamp(ties(links, {}), paths, GRAPH)
+    assert stamp(ties(shuffled, {}), paths) == stamp(ties(links, {}), paths)
     assert backlinks(shuffled) == backlinks(links)
     assert neighbours(shuffled, {1: 1, 2: 2}, 2) == neighbours(links, {1: 1, 2: 2}, 2)
     first, second = (link_graph(ties(each, {}), paths) for each in (shuffled, links))
@@ -187,29 +186,27 @@ def test_a_new_community_gets_a_number_nobody_had():
     assert after == {1: 7, 2: 7, 5: 8, 6: 8}
 
 
-def test_the_stamp_changes_with_links_and_settings_and_not_with_what_says_nothing_new():
+def test_the_stamp_changes_with_links_and_not_with_what_says_nothing_new():
     paths = paths_of(ring(1, 2, 3, 4))
 
-    def stamped(links, settings=GRAPH, lists=None):
-        return stamp(ties(links, lists or {}), paths, settings)
+    def stamped(links, lists=None):
+        return stamp(ties(links, lists or {}), paths)
 
     links = ring(1, 2, 3)
     same = stamped(links)
     assert stamped([*links, Edge(1, 2), Edge(3, 3)]) == same
     others = [
         stamped([*links, Edge(3, 4)]),
-        stamped(links, Graph(seed=1)),
-        stamped(links, Graph(resolution=2.0)),
         stamped(links, lists={(1, None): 0.5}),
     ]
-    assert len({same, *others}) == 5
+    assert len({same, *others}) == 3
 
 
 def test_the_stamp_changes_with_the_order_of_paths_and_not_with_paths():
     links, paths = ties(ring(1, 2, 3), {}), {1: "a.md", 2: "b.md", 3: "c.md", 4: "d.md"}
-    same = stamp(links, paths, GRAPH)
-    assert stamp(links, {**paths, 2: "bb.md", 4: "0.md"}, GRAPH) == same
-    assert stamp(links, {**paths, 2: "z.md"}, GRAPH) != same
+    same = stamp(links, paths)
+    assert stamp(links, {**paths, 2: "bb.md", 4: "0.md"}) == same
+    assert stamp(links, {**paths, 2: "z.md"}) != same
 
 
 def test_the_graph_is_directed_and_weighted_and_by_path():
@@ -248,9 +245,9 @@ def test_notes_that_gain_nothing_by_moving_stay_where_they_are():
 weighted = st.dictionaries(st.tuples(notes, sections), st.floats(0.001, 1), max_size=12)
 
 
-@given(rows, weighted, st.floats(0.1, 4), st.integers(0, 3))
-def test_the_search_for_communities_ends_whatever_the_weights(links, lists, resolution, seed):
-    found = grouped(links, Graph(resolution=resolution, seed=seed), lists)
+@given(rows, weighted)
+def test_the_search_for_communities_ends_whatever_the_weights(links, lists):
+    found = grouped(links, lists)
     assert found.keys() == {n for e in links if e.source != e.target for n in e[:2]}
 
 
@@ -267,12 +264,12 @@ def test_communities_do_not_depend_on_ids(links, order):
 
 def test_communities_do_not_depend_on_how_texts_are_hashed():
     program = (
-        "import random; from ragvault.config.settings import Graph;"
+        "import random;"
         "from ragvault.index.graph import communities;"
         "r = random.Random(1); ties = {(r.randrange(90), r.randrange(90)): 64 for _ in range(200)};"
         "ties = {t: w for t, w in ties.items() if t[0] != t[1]};"
         "paths = {n: f'{n}.md' for n in range(90)};"
-        "print(sorted(map(sorted, communities(ties, paths, Graph()))))"
+        "print(sorted(map(sorted, communities(ties, paths))))"
     )
     said = {
         subprocess.run(

@@ -156,13 +156,6 @@ def test_few_vectors_are_read_to_score_an_answer(tmp_path):
     assert shelf.read < 60
 
 
-def test_several_threads_give_the_same_answer(tmp_path):
-    shelf, index = in_file(tmp_path, rows_of(160))
-    several = FaissVectors(shelf, Vector(threads=3))
-    for word in WORDS[:5]:
-        assert found(several, vector_of(word)) == found(index, vector_of(word))
-
-
 # --- The law: any history comes to the same as brute force on what is left ---
 
 ids = st.integers(1, 60) | st.just(2**62)

@@ -6,7 +6,8 @@ from datetime import datetime
 
 import pytest
 
-from ragvault.config.settings import Query, TypeWeights
+from ragvault.config import profiles
+from ragvault.config.settings import Query
 from ragvault.query.understand import classify, type_weights, understand
 
 NOW = datetime(2024, 3, 13)
@@ -71,7 +72,7 @@ def test_the_pattern_of_the_seed_is_a_setting(text):
     ],
 )
 def test_the_first_match_wins_and_conditions_have_no_say(query, kind):
-    assert understand(query, Query(), now=NOW).type == kind
+    assert understand(query, profiles.config("default").query, now=NOW).type == kind
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_the_first_match_wins_and_conditions_have_no_say(query, kind):
     [("factual", "keyword", 1.5), ("navigational", "graph", 1.5), ("exploratory", "vector", 1.3)],
 )
 def test_each_kind_raises_one_leg(kind, leg, factor):
-    found = type_weights(kind, TypeWeights())
+    found = type_weights(kind)
 
     even = dict.fromkeys(("name", "vector", "keyword", "code", "graph"), 1.0)
     assert found == even | {leg: factor}

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from ragvault.config.settings import Query
+from ragvault.config import profiles
 from ragvault.errors import UsageError
 from ragvault.query.understand import understand
 from tests.cost_kit import cpu_seconds
@@ -50,7 +50,7 @@ SHAPES: dict[str, Callable[[int], str]] = {
 
 def work(query: str) -> None:
     with suppress(UsageError):
-        understand(query, Query(), now=NOW)
+        understand(query, profiles.config("default").query, now=NOW)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

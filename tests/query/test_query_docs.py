@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragvault.config.settings import Query
+from ragvault.config import profiles
 from ragvault.plan import PARTS
 from ragvault.query.operators import OPERATORS, SYNTAX
 from ragvault.query.understand import understand
@@ -26,7 +26,11 @@ def examples(section: str) -> list[str]:
 
 @pytest.mark.parametrize("query", examples("Operators"))
 def test_every_example_of_an_operator_is_understood(query):
-    plan = understand(query, Query(), now=NOW) if query != "in:notes" else None
+    plan = (
+        understand(query, profiles.config("default").query, now=NOW)
+        if query != "in:notes"
+        else None
+    )
 
     assert plan is None or plan.filter is not None
     assert plan is None or plan.warnings == ()
@@ -34,7 +38,9 @@ def test_every_example_of_an_operator_is_understood(query):
 
 @pytest.mark.parametrize("text", examples("Dates"))
 def test_every_example_of_a_date_is_one(text):
-    assert understand(f"created:{text}", Query(), now=NOW).filter is not None
+    assert (
+        understand(f"created:{text}", profiles.config("default").query, now=NOW).filter is not None
+    )
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -47,7 +53,7 @@ def test_the_example_of_a_mistake_is_right_itself(name):
     example = OPERATORS[name].example
 
     assert example.startswith(f"{name}:")
-    understand(f"bread {example}", Query(), now=NOW)
+    understand(f"bread {example}", profiles.config("default").query, now=NOW)
 
 
 def test_the_tables_that_help_prints_are_those_of_the_page():
@@ -68,4 +74,4 @@ def test_every_part_a_passage_can_have_is_documented(part):
 def test_text_that_is_said_to_stay_text_does():
     said = PAGE.split("searched as text:")[1].split("If it may have")[0]
     for text in re.findall(r"`([^`]+)`", said):
-        assert understand(text, Query(), now=NOW).filter is None
+        assert understand(text, profiles.config("default").query, now=NOW).filter is None

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragvault.config import profiles
 from ragvault.config.settings import Expand, Query
 from ragvault.plan import And, Not, Or, Words
 from ragvault.query.expand import expand_plan, least_cosine, may_expand
@@ -23,7 +24,7 @@ NEAR = [
 
 
 def plan(query):
-    return understand(query, Query(), now=NOW)
+    return understand(query, profiles.config("default").query, now=NOW)
 
 
 def expanded(query, settings=SEED, near=NEAR):
@@ -34,23 +35,19 @@ def test_the_seeds_example_adds_the_three_nearest_terms():
     found = expanded("database optimization")
 
     assert [each.term for each in found.expansions] == ["indexing", "query", "performance"]
-    assert found.text == found.embed == "database optimization"
-
-
-def test_the_added_terms_are_embedded_where_the_setting_says_so():
-    found = expanded("database optimization", Expand(method="similarity", embed=True))
-
     # The seed's expanded query, letter for letter.
     assert found.embed == "database optimization indexing query performance"
 
 
-def test_terms_weigh_less_than_the_querys_own_words():
-    found = expanded("database optimization")
+@pytest.mark.parametrize(("method", "weight"), [("similarity", 1.0), ("percentile", 0.5)])
+def test_terms_by_percentile_weigh_less_than_the_querys_own_words(method, weight):
+    found = expanded("database optimization", Expand(method=method))
 
     assert isinstance(found.keyword_query, Or)
     own, *more = found.keyword_query.parts
     assert own == Words("database optimization")
-    assert [part.weight for part in more] == [0.5, 0.5, 0.5]
+    assert {part.weight for part in more} == {weight}
+    assert (found.embed == found.text) == (method == "percentile")
 
 
 def test_what_must_not_be_there_stays_a_must():
@@ -102,13 +99,15 @@ def test_signs_of_ordinary_text_make_no_identifier(query):
 
 
 def test_a_hypothesis_is_never_expanded():
-    given_text = understand("database", Query(), now=NOW, hypothesis="indexes are fast")
+    given_text = understand(
+        "database", profiles.config("default").query, now=NOW, hypothesis="indexes are fast"
+    )
 
     assert expand_plan(given_text, NEAR, SEED, least=0.5) == given_text
 
 
 def test_expansion_is_off_unless_asked_for():
-    assert Query().expand.method == "off"
+    assert profiles.config("default").query.expand.method == "off"
     assert expanded("database optimization", Expand()) == plan("database optimization")
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ragvault.config.settings import Query
+from ragvault.config import profiles
 from ragvault.errors import UsageError
 from ragvault.plan import leaves
 from ragvault.query.operators import OPERATORS
@@ -26,7 +26,7 @@ typed = st.lists(pieces | st.text(max_size=3), max_size=25).map("".join)
 def understood(query):
     """The plan, or None for a query that is refused with a message and a cure."""
     try:
-        return understand(query, Query(), now=NOW)
+        return understand(query, profiles.config("default").query, now=NOW)
     except UsageError as error:
         refused = error
     assert str(refused)
@@ -76,7 +76,7 @@ def test_any_text_is_understood_or_refused_with_a_cure(query):
 
 @given(st.lists(st.text("abcdefgh", min_size=1, max_size=6), min_size=1, max_size=8))
 def test_plain_words_are_the_text_as_typed(words):
-    plan = understand(" ".join(words), Query(), now=NOW)
+    plan = understand(" ".join(words), profiles.config("default").query, now=NOW)
 
     assert plan.text == " ".join(words)
     assert plan.filter is None
@@ -85,7 +85,7 @@ def test_plain_words_are_the_text_as_typed(words):
 @given(st.text(min_size=1, max_size=20).filter(lambda text: any(map(str.isalnum, text))))
 def test_text_in_quotes_with_escapes_is_the_phrase_itself(text):
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    plan = understand(f'"{escaped}"', Query(), now=NOW)
+    plan = understand(f'"{escaped}"', profiles.config("default").query, now=NOW)
 
     assert plan.phrases == (text,)
 

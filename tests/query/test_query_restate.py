@@ -7,7 +7,8 @@ from datetime import datetime, timezone
 
 import pytest
 
-from ragvault.config.settings import Expand, Query
+from ragvault.config import profiles
+from ragvault.config.settings import Expand
 from ragvault.query.expand import expand_plan
 from ragvault.query.restate import filter_json, plan_sentence
 from ragvault.query.understand import understand
@@ -16,7 +17,7 @@ NOW = datetime(2024, 3, 13, 15, 0, tzinfo=timezone.utc)
 
 
 def plan(query, **given):
-    return understand(query, Query(), now=NOW, **given)
+    return understand(query, profiles.config("default").query, now=NOW, **given)
 
 
 @pytest.mark.parametrize(

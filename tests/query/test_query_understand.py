@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
+from ragvault.config import profiles
 from ragvault.config.settings import Query
 from ragvault.errors import UsageError
 from ragvault.plan import (
@@ -34,7 +35,7 @@ FLOUR = MatchesWords(Words("flour", "body", every=True))
 NOW = datetime(2024, 3, 13, 15, 0, tzinfo=timezone.utc)
 
 
-def plan(query, settings=Query(), hypothesis=None):  # noqa: B008
+def plan(query, settings=profiles.config("default").query, hypothesis=None):  # noqa: B008
     return understand(query, settings, now=NOW, hypothesis=hypothesis)
 
 
@@ -454,11 +455,9 @@ def test_a_hypothesis_has_the_limit_of_a_query():
         plan("", hypothesis="a" * 10_001)
 
 
-def test_a_hypothesis_may_be_empty_or_switched_off_but_not_in_silence():
+def test_a_hypothesis_is_not_empty():
     with pytest.raises(UsageError, match="empty"):
         plan("x", hypothesis=" ")
-    with pytest.raises(UsageError, match=r"query\.hypothesis is off"):
-        plan("x", Query(hypothesis=False), hypothesis="y")
 
 
 def test_a_vault_alone_lists_its_notes():
@@ -476,7 +475,7 @@ def test_a_vault_alone_lists_its_notes():
     ],
 )
 def test_a_dash_in_a_pasted_command_excludes_nothing_and_the_answer_says_so(query):
-    plan = understand(query, Query(), now=datetime(2024, 3, 1))
+    plan = understand(query, profiles.config("default").query, now=datetime(2024, 3, 1))
     assert plan.filter is None
     assert plan.text == plan.parse == query
     assert any("part of a command" in each for each in plan.warnings)
@@ -490,4 +489,7 @@ def test_a_dash_in_a_pasted_command_excludes_nothing_and_the_answer_says_so(quer
     ],
 )
 def test_a_dash_before_a_word_or_a_condition_still_excludes(query):
-    assert understand(query, Query(), now=datetime(2024, 3, 1)).filter is not None
+    assert (
+        understand(query, profiles.config("default").query, now=datetime(2024, 3, 1)).filter
+        is not None
+    )

@@ -32,7 +32,7 @@ def test_community_after_fusion_lifts_what_shares_the_top_notes_community():
         candidate("login", of=note("login", community=3), vector=7),
         candidate("late", of=note("late", community=3), vector=20),
     ]
-    found = scores(pool, context("ragdocs", fuse__aware__by="off"), fuse, boost)
+    found = scores(pool, context("ragdocs", fuse__score_aware=False), fuse, boost)
 
     assert list(found) == ["auth", "login", "other", "late"]
     assert found["login"] == pytest.approx(1.1 / 67)

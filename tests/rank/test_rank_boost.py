@@ -72,14 +72,6 @@ def test_bias_scales_a_tier(bias, times):
     assert factor(context("ragdocs", boost__recency__bias=bias), days=3) == pytest.approx(times)
 
 
-def test_a_half_life_halves():
-    ctx = context(boost__recency__enabled=True, boost__recency__shape="half-life")
-
-    assert factor(ctx, days=0) == pytest.approx(1.2)
-    assert factor(ctx, days=30) == pytest.approx(1.1)
-    assert factor(ctx, days=-30) == pytest.approx(1.2), "a date to come is today"
-
-
 def test_a_note_without_a_date_is_neither_new_nor_old():
     assert factor(context("ragtriever")) == 1.0
 
@@ -139,13 +131,6 @@ def test_importance_is_worth_ten_ranks():
     assert bonus == pytest.approx(0.0023, abs=5e-5)
 
 
-def test_a_boost_can_be_added_instead():
-    ctx = context(boost__backlinks__enabled=True, boost__backlinks__how="add")
-    (found,) = boost([candidate(of=note(links=5), score=0.2)], ctx)
-
-    assert found.score == pytest.approx(0.7)
-
-
 def test_access_is_a_share_of_the_most_opened():
     ctx = context(boost__access__enabled=True)
     pool = [candidate("a", of=note("a", access=4), score=1.0), candidate("b", score=1.0)]
@@ -182,16 +167,6 @@ def test_a_note_takes_the_place_of_the_one_that_it_replaces():
     assert names(found) == ["new", "old", "older", "old", "between", "last"]
     assert found[0].score == 1.0
     assert found[0].steps[-1].terms[-1].why == "replaces old and takes its place"
-
-
-def test_or_the_note_that_was_replaced_falls_behind_it():
-    between, last = candidate("between", score=0.5), candidate("last", score=0.1)
-    ctx = context("default", boost__superseded__place="replacing")
-
-    found = boost([*lineage(), between, last], ctx)
-
-    assert names(found) == ["between", "new", "old", "old", "older", "last"]
-    assert found[2].passage.ordinal == 0
 
 
 def test_a_note_that_was_replaced_keeps_its_place_where_its_successor_was_not_found():
@@ -261,12 +236,11 @@ def test_scores_are_the_order_and_their_terms_make_them(pool, bounded):
             assert each.steps[-1].total == pytest.approx(each.score, abs=1e-9)
 
 
-@given(st.floats(-5, 5), st.integers(0, 30), st.floats(0, 60), st.sampled_from(["multiply", "add"]))
-def test_what_is_boosted_never_falls_and_what_is_damped_never_rises(score, links, days, how):
+@given(st.floats(-5, 5), st.integers(0, 30), st.floats(0, 60))
+def test_what_is_boosted_never_falls_and_what_is_damped_never_rises(score, links, days):
     up = {
         "boost__backlinks__enabled": True,
         "boost__backlinks__weight": 0.5,
-        "boost__backlinks__how": how,
         "boost__recency__enabled": True,
     }
     facts = note("Templates/a", links=links, days=days)

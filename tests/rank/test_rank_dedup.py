@@ -12,12 +12,7 @@ from rank_kit import candidate, context, few, ids, names, note, pools
 from ragvault.candidate import Step, Term
 from ragvault.rank.dedup import SimilarNgrams, dedup, jaccard, ngrams
 
-ALONE = {
-    "dedup__enabled": True,
-    "dedup__hash": False,
-    "dedup__ngram": False,
-    "dedup__cosine": False,
-}
+ON = {"dedup__enabled": True}
 
 
 def text(name, words, **more):
@@ -26,7 +21,7 @@ def text(name, words, **more):
 
 def test_the_same_text_is_removed_and_named_after_the_one_that_stays():
     pool = [text("a", "Bread."), text("b", "Bread.\n"), text("c", "Cheese.")]
-    found = dedup(pool, context(**ALONE | {"dedup__hash": True}))
+    found = dedup(pool, context(**ON))
 
     assert names(found) == ["a", "c"]
     (gone,) = found.removed
@@ -51,8 +46,8 @@ def test_near_copies_are_removed_from_the_threshold_on():
     b = text("b", "Configure authentication settings in the config.toml file")
     same = 44 / 53
 
-    near = context(**ALONE | {"dedup__ngram": True, "dedup__jaccard": same})
-    apart = context(**ALONE | {"dedup__ngram": True, "dedup__jaccard": same + 1e-9})
+    near = context(**ON, dedup__jaccard=same)
+    apart = context(**ON, dedup__jaccard=same + 1e-9)
 
     assert names(dedup([a, b], near)) == ["a"]
     assert names(dedup([a, b], apart)) == ["a", "b"]
@@ -61,13 +56,13 @@ def test_near_copies_are_removed_from_the_threshold_on():
 def test_texts_too_short_for_an_n_gram_are_left_to_the_hash():
     pool = [text("a", "ab"), text("b", "ab")]
 
-    assert names(dedup(pool, context(**ALONE | {"dedup__ngram": True}))) == ["a", "b"]
+    assert SimilarNgrams(3, 0.7)(pool) == {}
 
 
 def test_nearly_the_same_vector_is_the_same():
     vectors = {1: np.array([1.0, 0.0]), 2: np.array([0.96, 0.28]), 3: np.array([0.0, 1.0])}
     pool = [candidate(name, id=at) for at, name in enumerate("abcd", 1)]
-    found = dedup(pool, context(**ALONE | {"dedup__cosine": True}, vectors=vectors))
+    found = dedup(pool, context(**ON, dedup__jaccard=1.0, vectors=vectors))
 
     assert names(found) == ["a", "c", "d"]
     assert found.removed[0].reason == "cosine 0.960"
@@ -77,7 +72,7 @@ def test_the_newest_copy_takes_the_place_of_the_best():
     old = text("old", "Bread.", of=note("old", days=90), score=0.9)
     new = text("new", "Bread.", of=note("new", days=1), score=0.2)
     other = text("other", "Cheese.", of=note("other", days=0), score=0.5)
-    ctx = context(**ALONE | {"dedup__hash": True}, dedup__keep="newest")
+    ctx = context(**ON, dedup__keep="newest")
     found = dedup([old, other, new], ctx)
 
     assert [(c.note.title, c.score) for c in found] == [("new", 0.9), ("other", 0.5)]
@@ -88,7 +83,7 @@ def test_what_was_asked_for_by_its_very_name_gives_way_to_no_copy():
     lift = Step("fuse", 0.0, 0.9, (Term("exact", 0.9),))
     old = text("asked", "Bread.", of=note("asked", days=90), score=0.9, exact="title")
     new = text("new", "Bread.", of=note("new", days=1), score=0.2)
-    ctx = context(**ALONE | {"dedup__hash": True}, dedup__keep="newest")
+    ctx = context(**ON, dedup__keep="newest")
 
     assert names(dedup([replace(old, steps=(lift,)), new], ctx)) == ["asked"]
 
@@ -101,7 +96,7 @@ def test_all_that_were_asked_for_by_their_very_name_stay(keep):
         for at, name in enumerate("ab")
     ]
     pool.append(text("c", "Bread.", score=0.2))
-    ctx = context(**ALONE | {"dedup__hash": True}, dedup__keep=keep)
+    ctx = context(**ON, dedup__keep=keep)
 
     assert names(dedup(pool, ctx)) == ["a", "b"]
 
@@ -110,7 +105,7 @@ def test_the_newest_copy_is_as_sure_as_the_one_it_stands_for():
     old = text("old", "Bread.", of=note("old", days=90), score=0.9)
     new = text("new", "Bread.", of=note("new", days=1), score=0.2)
     pool = [replace(old, confidence=0.8, band="good"), replace(new, confidence=0.1, band="noise")]
-    (found,) = dedup(pool, context(**ALONE | {"dedup__hash": True}, dedup__keep="newest"))
+    (found,) = dedup(pool, context(**ON, dedup__keep="newest"))
 
     assert (found.note.title, found.confidence, found.band) == ("new", 0.8, "good")
 
@@ -119,7 +114,7 @@ def test_copies_are_sought_until_enough_are_left():
     pool = [text(f"n{at}", "same" if at < 4 else f"other {at}") for at in range(9)] + [
         text("z", "other 4")
     ]
-    ctx = context(**ALONE | {"dedup__hash": True}, dedup__reach=1, limit=3)
+    ctx = context(**ON, dedup__reach=1, limit=3)
 
     assert names(dedup(pool, ctx)) == ["n0", "n4", "n5", "n6", "n7", "n8", "z"]
 
@@ -165,4 +160,4 @@ def test_dedup_twice_is_dedup_once(keep, reach, pool):
 
 def test_texts_that_could_not_be_read_are_no_copies_of_each_other():
     gone = [text("a", "", score=0.9), text("b", "", score=0.8)]
-    assert len(dedup(gone, context(dedup__enabled=True, dedup__hash=True)).kept) == 2
+    assert len(dedup(gone, context(**ON)).kept) == 2

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rank_kit import candidate, context, ids, names, pools
 
 from ragvault.candidate import best_first
-from ragvault.rank.diversify import diversify, lambda_of
+from ragvault.rank.diversify import diversify
 from ragvault.rank.fuse import fuse
 
 VECTORS = {1: np.array([1.0, 0.0]), 2: np.array([0.8, 0.6]), 3: np.array([0.0, 1.0])}
@@ -39,13 +39,6 @@ def test_mmr_by_hand():
 @pytest.mark.parametrize(("share", "order"), [(1.0, "abc"), (0.7, "acb"), (0.3, "acb")])
 def test_lambda_is_the_share_of_relevance(share, order):
     assert names(mmr(share)) == list(order)
-
-
-def test_lambda_may_follow_the_type_of_the_query():
-    ctx = context(diversify__by_type=True, type="exploratory")
-
-    assert lambda_of(ctx) == 0.5
-    assert lambda_of(context(type="exploratory")) == 0.7
 
 
 def test_what_has_no_vector_resembles_nothing():
@@ -80,15 +73,6 @@ def test_mmr_chooses_what_is_shown_and_the_score_says_in_which_order():
     assert found[2].steps[-1].terms[0].why == "more like the results above"
 
 
-def test_relevance_may_be_the_confidence():
-    ctx = context(diversify__enabled=True, diversify__relevance="confidence")
-    sure = [replace(c, confidence=n) for c, n in zip(POOL, (0.1, 0.9, 0.4), strict=True)]
-    found = diversify(sure, ctx)
-
-    assert names(found) == ["b", "c", "a"]
-    assert [c.score for c in found] == pytest.approx([0.7 * 0.9, 0.7 * 0.4, 0.7 * 0.1])
-
-
 def test_at_most_so_many_passages_a_note():
     pool = [candidate("a", ordinal=at) for at in range(4)] + [candidate("b")]
     found = diversify(pool, context("default", diversify__per_note=2, diversify__relax=False))
@@ -98,7 +82,7 @@ def test_at_most_so_many_passages_a_note():
     assert {r.by.id for r in found.removed} == {pool[0].id}
 
 
-@pytest.mark.parametrize("relevance", ["vector", "score", "confidence"])
+@pytest.mark.parametrize("relevance", ["vector", "score"])
 @given(pool=pools(scored=True))
 def test_mmr_loses_nobody_and_its_scores_only_fall(relevance, pool):
     vectors = {c.id: np.array([c.scores["vector"], (1 - c.scores["vector"] ** 2) ** 0.5])

@@ -110,7 +110,7 @@ def test_every_result_contains_its_candidate(pool, neighbours):
 
 # One row a note
 
-ONE_ROW = {**SECTIONS, "parents__per_note": 1, "parents__alike": 0.4, "unrelated": 0.45}
+ONE_ROW = {**SECTIONS, "parents__per_note": 1, "unrelated": 0.45}
 NEAR, FAR = [1.0, 0.0], [0.6, 0.8]  # a cosine of 0.6 is an evidence of 0.27
 
 
@@ -243,7 +243,7 @@ def sized(*texts):
 
 def test_what_fits_is_taken_best_first_and_what_is_left_out_is_said():
     pool = sized("x" * 400, "y" * 400, "z" * 4)
-    found = budget(pool, context(budget__enabled=True, budget__tokens=150, budget__last="leave"))
+    found = budget(pool, context(budget__enabled=True, budget__tokens=150))
 
     assert names(found) == ["n0"], "the third would fit, and is worse than the second"
     assert found.warnings == ("2 results left out: the 150-token budget is used up",)
@@ -251,8 +251,9 @@ def test_what_fits_is_taken_best_first_and_what_is_left_out_is_said():
 
 
 def test_the_last_one_is_cut_at_a_sentence():
-    pool = sized("One. " * 20, "First sentence. Second one! Third is too long for what is left.")
-    found = budget(pool, context(budget__enabled=True, budget__tokens=33, budget__least=5))
+    long = "Third is too long for what is left" + " of it" * 10
+    pool = sized("One. " * 20, f"First sentence. Second one! {long}.")
+    found = budget(pool, context(budget__enabled=True, budget__tokens=45))
 
     assert [c.text for c in found][1] == "First sentence. Second one!"
     assert (found[1].cut, found[1].passage.text) == (True, pool[1].text)
@@ -260,12 +261,11 @@ def test_the_last_one_is_cut_at_a_sentence():
 
 
 @pytest.mark.parametrize(("last", "ends"), [(13, 11), (17, 15)])  # and with a comment of four
-def test_the_lines_of_what_is_cut_hold_it_whatever_is_not_shown(last, ends):
+def test_the_lines_of_what_is_cut_hold_it_whatever_is_not_shown(last, ends, monkeypatch):
+    monkeypatch.setattr("ragvault.rank.budget.LEAST", 1)
     (one,) = sized("First.\nSecond.\nThird is too long.\nFourth.\n")
     shown = replace(one, shown=Excerpt(1, one.text, (10, last), ()))
-    (found,) = budget(
-        [shown], context(budget__enabled=True, budget__tokens=5, budget__least=1)
-    ).kept
+    (found,) = budget([shown], context(budget__enabled=True, budget__tokens=5)).kept
 
     assert found.text == "First.\nSecond."
     assert found.lines == (10, ends)
@@ -279,49 +279,45 @@ def test_where_no_sentence_fits_it_is_left_out():
 
 def test_a_loaded_tokenizer_counts():
     ctx = context(
-        budget__enabled=True, budget__tokens=3, budget__last="leave",
-        count_tokens=lambda text: len(text.split()),
-    )  # fmt: skip
+        budget__enabled=True, budget__tokens=3, count_tokens=lambda text: len(text.split())
+    )
 
     assert names(budget(sized("one two", "three", "four"), ctx)) == ["n0", "n1"]
 
 
-def test_nothing_is_cut_where_too_little_is_left_for_it():
+def test_nothing_is_cut_where_too_little_is_left_for_it(monkeypatch):
+    monkeypatch.setattr("ragvault.rank.budget.LEAST", 6)
     pool = sized(
         "x" * 40, "One. Two. Three. Four. Five. Six. Seven. Eight. Nine. Ten. Eleven. Twelve."
     )
 
     def count(room):
-        ctx = context(budget__enabled=True, budget__tokens=10 + room, budget__least=6)
+        ctx = context(budget__enabled=True, budget__tokens=10 + room)
         return len(budget(pool, ctx))
 
     assert (count(5), count(6)) == (1, 2)
 
 
-def test_a_part_that_is_counted_as_more_than_the_longer_one_it_is_of_is_cut_again():
+def test_a_part_that_is_counted_as_more_than_the_longer_one_it_is_of_is_cut_again(monkeypatch):
     def count(text):
         return len(text) + 50 * (not text.endswith("\n"))  # without its end it is dearer
 
     pool = sized("One is short\nTwo goes on for a while\n" + "Three has no end " * 9)
-    ctx = context(budget__enabled=True, budget__tokens=70, budget__least=1, count_tokens=count)
+    ctx = context(budget__enabled=True, budget__tokens=70, count_tokens=count)
     (found,) = budget(pool, ctx)
 
     assert found.text == "One is short"
 
 
-@pytest.mark.parametrize("last", ["cut", "leave"])
 @given(
     texts=st.lists(st.text("ab .!\n\u3002", max_size=200), max_size=8),
     tokens=st.integers(1, 120),
     odd=st.booleans(),
 )
-def test_the_budget_is_never_exceeded(last, texts, tokens, odd):
+def test_the_budget_is_never_exceeded(texts, tokens, odd):
     # A tokenizer may well count a shorter text as more.
     count = (lambda text: len(text) // 3 + 5 * (not text.endswith("\n"))) if odd else None
-    ctx = context(
-        budget__enabled=True, budget__tokens=tokens, budget__last=last, budget__least=0,
-        count_tokens=count,
-    )  # fmt: skip
+    ctx = context(budget__enabled=True, budget__tokens=tokens, count_tokens=count)
     found = budget(sized(*texts), ctx)
     size = count or (lambda text: -(-len(text) // 4))
 
@@ -345,7 +341,7 @@ def test_no_more_is_written_than_the_budget_allows(texts, tokens, odd):
         text = written(some)
         return len(text) // 3 + 5 * (not text.endswith("b")) if odd and text else -(-len(text) // 4)
 
-    ctx = context(budget__enabled=True, budget__tokens=tokens, budget__least=0)
+    ctx = context(budget__enabled=True, budget__tokens=tokens)
     found = fit_budget(sized(*texts), ctx, size)
 
     assert size(found.kept) <= tokens

@@ -75,22 +75,6 @@ def test_what_it_did_not_read_is_dropped_or_stays_behind():
     assert kept[0].confidence is None, "a logit is no confidence"
 
 
-def test_blended_by_rank_both_orders_count():
-    """a: ranks 1 and 3, b: 2 and 1, c: 3 and 2, with k = 10 and equal shares."""
-    found = ranked(
-        Says(a=0.1, b=0.9, c=0.5),
-        rerank__n=3,
-        rerank__method="rank",
-        rerank__weight=0.5,
-        rerank__k=10,
-        rerank__rest="keep",
-    )
-
-    assert names(found) == ["b", "a", "c", "d"]
-    assert found[0].score == pytest.approx(0.5 / 11 + 0.5 / 12)
-    assert found[1].score == pytest.approx(0.5 / 13 + 0.5 / 11)
-
-
 BY_SCORE = {"rerank__n": 3, "rerank__method": "score", "rerank__weight": 0.25}
 
 
@@ -181,7 +165,7 @@ def test_a_score_without_end_is_nonsense_too(odd):
 
 
 def test_every_score_is_the_sum_of_its_terms():
-    for method in ("replace", "rank", "score"):
+    for method in ("replace", "score"):
         for each in ranked(
             Says(a=3.0, b=-2.0), rerank__n=2, rerank__method=method, rerank__rest="keep"
         ):

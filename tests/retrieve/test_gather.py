@@ -9,7 +9,8 @@ import pytest
 from rank_kit import DAY, NOW, candidate, names, note
 
 from ragvault.candidate import Hit
-from ragvault.config.settings import Config, Retrieve
+from ragvault.config import profiles
+from ragvault.config.settings import Retrieve
 from ragvault.retrieve.gather import add_lists, await_legs, fill, gather, submit_legs
 from ragvault.retrieve.legs import LegHits
 from ragvault.types import Date
@@ -33,7 +34,7 @@ class Leg:
 class Corpus:
     """Knows no passage and no link."""
 
-    config = Config()
+    config = profiles.config("default")
 
     def __init__(self, pool):
         self.pool = pool
@@ -71,6 +72,7 @@ def test_searches_go_on_when_a_hanging_leg_holds_every_thread(stuck, pool):
             legs,
             Corpus(pool),
             Retrieve(legs=list(LEGS)),
+            limits=dict.fromkeys([*LEGS, "graph"], 5),
             scopes=dict.fromkeys([*LEGS, "graph"]),
             seconds=dict.fromkeys(LEGS, 0.05),
         )
@@ -100,7 +102,7 @@ def test_scores_that_do_not_come_are_told_and_left_out(stuck, pool):
 
     found["keyword"] = LegHits(found["keyword"].hits, score=never)
     trouble = {}
-    found = fill(found, "score", LEGS, trouble, pool, 0.05)
+    found = fill(found, LEGS, trouble, pool, 0.05)
     assert trouble == {"keyword": "no scores of what other legs found within 0.05 s"}
     assert [hit.passage for hit in found["vector"].filled] == [2, 3]
     assert found["keyword"].filled == ()
@@ -122,14 +124,14 @@ def both_lists():
     }
 
 
-def filled(how, legs):
+def filled(legs):
     found = both_lists()
     with ThreadPoolExecutor(1) as pool:
-        return fill(found, how, legs, {}, pool, 5.0)
+        return fill(found, legs, {}, pool, 5.0)
 
 
 def test_a_leg_that_is_filled_by_rank_ranks_every_candidate_and_equal_scores_share_a_place():
-    found = filled("rank", ["vector"])
+    found = filled(["vector"])
 
     assert [(hit.passage, hit.rank) for hit in found["vector"].hits] == [
         (1, 1),
@@ -140,17 +142,10 @@ def test_a_leg_that_is_filled_by_rank_ranks_every_candidate_and_equal_scores_sha
 
 
 def test_a_list_that_is_not_filled_ends_where_it_ends():
-    found = filled("rank", ["vector"])
+    found = filled(["vector"])
 
     assert [(hit.passage, hit.rank) for hit in found["keyword"].hits] == [(3, 1), (4, 2)]
     assert found["keyword"].filled == ()
-
-
-def test_filled_by_score_no_list_gets_longer():
-    found = filled("score", ["vector", "keyword"])
-
-    assert [hit.passage for hit in found["vector"].hits] == [1, 2]
-    assert [(hit.passage, hit.score) for hit in found["keyword"].filled] == [(1, 2.0), (2, 0.0)]
 
 
 # Lists

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragvault.candidate import Hit
-from ragvault.config.settings import Config, Retrieve
+from ragvault.config import profiles
 from ragvault.ports import Neighbour
 from ragvault.retrieve.legs import LegHits, graph_hits
 
@@ -16,7 +16,7 @@ HUB = 1
 class Corpus:
     """A note that links to others, each of which has three passages: 10n, 10n + 1, 10n + 2."""
 
-    config = Config()
+    config = profiles.config("default")
     unrelated_cosine = 0.0
 
     def __init__(self, notes):
@@ -41,9 +41,7 @@ def hits(notes, allowed, limit):
     """The passages that enter, and how many notes were asked for at a time."""
     corpus = Corpus(notes)
     seed = {"keyword": LegHits((Hit(10 * HUB, 1, 1.0),))}
-    found = graph_hits(
-        corpus, seed, lambda passages: {}, settings=Retrieve(graph=limit), scope=allowed
-    )
+    found = graph_hits(corpus, seed, lambda passages: {}, limit=limit, scope=allowed)
     assert [hit.rank for hit in found.hits] == list(range(1, len(found.hits) + 1))
     return [hit.passage for hit in found.hits], corpus.asked
 

@@ -405,7 +405,7 @@ def test_a_change_is_found_whether_it_is_heard_or_looked_for(tmp_path, monkeypat
     for name, value in {**SMALL, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("RAGVAULT_WATCH__EVENTS", events)
-    monkeypatch.setenv("RAGVAULT_WATCH__POLLING", "0.1")
+    monkeypatch.setattr("ragvault.service.vault_watcher.POLL_EVERY", 0.1)
     root = tmp_path / "vault"
     Path(root).mkdir()
     (root / "first.md").write_text("first\n")

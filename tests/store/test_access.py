@@ -11,7 +11,7 @@ import pytest
 from ragvault.answer.results import VaultAnswer
 from ragvault.cli.search import answer_search, parse_search
 from ragvault.cli.start import this_caller
-from ragvault.config import profiles
+from ragvault.config.load import load_settings
 from ragvault.corpus import LocalCorpus
 from ragvault.engines import Engines
 from ragvault.errors import IndexUnusable
@@ -35,7 +35,7 @@ def vault(tmp_path: Path) -> Vault:
 
 
 def ask(vault: Vault, query: str, *flags: str) -> VaultAnswer:
-    loaded = profiles.load(vault.root, flags=[*FAKE, *flags])
+    loaded = load_settings(vault.root, flags=[*FAKE, *flags])
     with LocalCorpus(vault.root, vault.catalogue(), Engines(vault.folder, loaded)) as index:
         return search(SearchRequest(query, NOW, 20), index)
 
@@ -148,7 +148,7 @@ def test_what_lies_outside_of_the_window_is_lost_from_the_best_and_not_replaced(
     """As the seed has it: so many keyword hits of all notes, and then those in the window."""
     access.record_accesses(vault.folder, ["Staling.md"], 10.0)
     window = ("retrieve.window=1", "retrieve.outside=drop", 'retrieve.legs=["keyword"]')
-    window = (*window, "retrieve.fill=off")  # the leg's own ranks
+    window = (*window, "retrieve.fill=[]")  # the leg's own ranks
 
     ranks = {each.ranks["keyword"] for each in ask(vault, "gluten starch", *window).results}
     assert min(ranks) > 1, "it keeps its place in the list of all"

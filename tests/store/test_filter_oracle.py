@@ -13,7 +13,7 @@ from filter_vault import Piece, Spec, specs, store
 
 from ragvault.answer.results import VaultAnswer
 from ragvault.config import profiles
-from ragvault.config.settings import Query
+from ragvault.config.load import load_settings
 from ragvault.corpus import LocalCorpus
 from ragvault.engines import Engines
 from ragvault.plan import (
@@ -44,12 +44,12 @@ class Vault:
         self.pieces = [piece for note in notes for piece in note.pieces]
 
     def passages(self, query: str) -> list[int]:
-        plan = understand(query, Query(), now=NOW)
+        plan = understand(query, profiles.config("default").query, now=NOW)
         found = self.catalogue.filtered_passages(plan.filter, self.matching)
         return found.tolist()
 
     def listed(self, query: str) -> list[int]:
-        plan = understand(query, Query(), now=NOW)
+        plan = understand(query, profiles.config("default").query, now=NOW)
         return self.catalogue.filtered_notes(plan.filter, self.matching)
 
     def found(self, query: str) -> VaultAnswer:
@@ -63,7 +63,7 @@ class Vault:
     def opened(self) -> LocalCorpus:
         """A search's own way to the catalogue, with no other index beside it."""
         folder = self.catalogue.folder
-        return LocalCorpus(folder, self.catalogue, Engines(folder, profiles.load()))
+        return LocalCorpus(folder, self.catalogue, Engines(folder, load_settings()))
 
     def matching(self, leaf: MatchesWords) -> list[int]:
         return [piece.id for piece in self.pieces if found_by(leaf.query, piece)]
@@ -109,7 +109,7 @@ def test_300_queries_keep_what_a_loop_over_the_notes_keeps(vault, batch):
         assert vault.passages(asked.text) == passages, asked.text
         assert vault.listed(asked.text) == [note.id for note in listed], asked.text
         telling += 0 < len(passages) < len(vault.pieces)
-        if understand(asked.text, Query(), now=NOW).listing:
+        if understand(asked.text, profiles.config("default").query, now=NOW).listing:
             results = vault.found(asked.text).results
             assert [each.note.id for each in results] == [note.id for note in listed], asked.text
             firsts = [kept[note.id][0].text for note in listed]
@@ -196,7 +196,7 @@ def test_a_day_without_a_time_is_that_day_in_every_zone(vault):
     name = datetime.fromtimestamp(day.modified, tz=timezone.utc).date().isoformat()
 
     for now in (NOW, datetime(2024, 3, 1, tzinfo=timezone.utc), datetime(2024, 3, 1)):
-        plan = understand(f"modified:{name}", Query(), now=now)
+        plan = understand(f"modified:{name}", profiles.config("default").query, now=now)
         assert day.id in vault.catalogue.filtered_notes(plan.filter)
 
 

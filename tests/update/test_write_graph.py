@@ -162,7 +162,7 @@ def test_the_work_of_a_process_can_be_left(vault, monkeypatch):
     write(vault.root, {"new.md": "[[3-1]] [[3-2]]"})
     vault.index("keyword", regroup=math.inf)
     with vault.catalogue(write=True) as catalogue:
-        links = LinkGraph(catalogue, vault.settings.config.graph)
+        links = LinkGraph(catalogue)
         with pytest.raises(Left):
             links.update_communities(OnStep(leave))
         assert links.is_due(REGROUP)

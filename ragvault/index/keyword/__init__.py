@@ -1,6 +1,6 @@
 """The keyword index: one port, two engines.
 
-    whoosh    pure Python, for small vaults; only Whoosh uses keyword.k1 and keyword.b
+    whoosh    pure Python, for small vaults
     tantivy   Rust, for large vaults; needs Python 3.11
 
 `keyword.engine = "auto"` chooses by the amount of text and the language (`choose_engine`).

@@ -70,6 +70,9 @@ if TYPE_CHECKING:
 
 FETCH = 1_000  # documents fetched at first, best first; more when a filter leaves too few
 NOTES = 50  # best notes, by title and by other fields, whose passages take part
+AS_TYPED = 0.2  # what the word as it was typed adds to the match of its stem
+MOST_SLIPS = 2  # in words of eight letters or more; shorter ones get one
+SPELLINGS = 3  # similar spellings of a word that are looked for
 FEW = 2_000  # up to so many allowed passages, each is scored
 
 
@@ -356,8 +359,8 @@ class Index:
                 form,
                 partial(self._beginning_with, field),
                 partial(self._word_count, field),
-                most=self._settings.slips,
-                limit=self._settings.spellings,
+                most=MOST_SLIPS,
+                limit=SPELLINGS,
                 stem=self._stem,
                 fits=fits,
             )
@@ -422,7 +425,7 @@ class Index:
 
     def _engine_query(self, query: KeywordQuery) -> _EngineQuery:
         """The terms of the query that the engine knows, with their boosts."""
-        wanted = search_terms(query, self.analyzers, self._settings.exact)
+        wanted = search_terms(query, self.analyzers, AS_TYPED)
         title: list[Boosted] = []
         note: list[Boosted] = []
         passage: list[Boosted] = []

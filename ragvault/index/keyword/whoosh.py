@@ -121,9 +121,10 @@ def _broken(error: Exception) -> CacheBroken:
 class WhooshEngine:
     """Implements `Engine` on one commit."""
 
+    k1, b = 1.2, 0.75  # those that tantivy has compiled in
+
     def __init__(self, opened: Any, settings: Keyword) -> None:
         self._index, self._settings = opened, settings
-        self.k1, self.b = settings.k1, settings.b
         self._norms: dict[str, float] = {}
         with opened.reader() as reader:
             weighting = self._weighting(reader)
