@@ -180,10 +180,10 @@ def _is_rule(line: str) -> bool:
 
 def _events_of_part(above: str, text: str, below: str = "") -> list[Event]:
     """The events of a text between two others, without those of the others alone."""
-    size, whole = len(above), f"{above}{text}" if not below else f"{above}{text.rstrip()}{below}"
+    size, text = len(above), text.rstrip() if below else text
     found = (
         Event(kind, name, value, start - size, end - size)
-        for kind, name, value, start, end in events(whole)
+        for kind, name, value, start, end in events(above + text + below)
     )
     return [each for each in found if each.end > 0 and each.start < len(text)]
 

@@ -102,7 +102,7 @@ def test_labels_come_first_where_the_vault_writes_them_so():
 
 
 MARKS = r"[[ ]] ]( ``` | ` * _ # - [x] > <b> <!-- http://x.y/z $ $$ \\ ! ( ) &amp; a B. é 字"
-PIECES = [*re.findall(r"\S+", MARKS), " ", "\n", "```\n"]
+PIECES = [*re.findall(r"\S+", MARKS), " ", "\n", "\r", "```\n"]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join), st.booleans())
