@@ -225,14 +225,15 @@ class _Writer:
                 elif name == "HtmlBlock" and start >= until:
                     self.read(_HTML.sub(_as_tag, text[first:last]), start)
                     until = end
-            elif start < until:
+            elif end <= until:
                 continue  # it is shown already
             elif kind == "Text" and in_code:
                 self._write_code(start, end)
             elif kind == "Text" and text[first - 1 : first] == "\\" and value[0] in "*_":
                 self.show(value, start)
             elif kind == "Text":
-                self.add(value, start, as_written=len(value) == end - start)
+                rest = max(until - start, 0)
+                self.add(value[rest:], start + rest, as_written=len(value) == end - start)
             elif kind in ("Code", "InlineMath"):
                 self.show(self._source[start:end], start)
             elif kind == "DisplayMath":

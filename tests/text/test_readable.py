@@ -35,6 +35,7 @@ def lines(text: str, **how) -> list[str]:
         ("keep `[[code]](x)` as it is", "keep `[[code]](x)` as it is"),
         ("cost $a_b$ and $5", "cost $a_b$ and $5"),
         ("- [due:: 2024-01-02] call ^block1", "• due: 2024-01-02 call"),
+        ("- [/] half done", "☑ half done"),
         ("%%hidden%% shown", "shown"),
         ("[[cut off", "cut off"),
         ("rest of a link](https://a.b/c) goes on", "rest of a link goes on"),
