@@ -159,7 +159,8 @@ def _surroundings(text: str) -> tuple[str, str]:
     if len(lines) > 1 and _is_row(last) and not _is_row(lines[-2]):
         below = f"\n|{'-|' * last.count('|')}\n"
     if _is_row(first):
-        above = f"|{'-|' * first.count('|')}\n"  # as a head, and as the rule below it
+        widest = max(line.count("|") for line in lines if _is_row(line))
+        above = f"|{'-|' * widest}\n"  # as a head, and as the rule below it
         if len(lines) > 1 and _is_rule(lines[1]):
             above = ""
         return above if _is_rule(first) else above * 2, below
@@ -356,7 +357,8 @@ class _Writer:
 
 
 def _as_link(found: re.Match[str]) -> str:
-    return _LINK + _GONE * (len(found[0]) - 1)
+    in_code = found[0].count("`") % 2  # the other sign of the code is outside
+    return found[0] if in_code else _LINK + _GONE * (len(found[0]) - 1)
 
 
 def _as_tag(found: re.Match[str]) -> str:

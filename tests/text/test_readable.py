@@ -93,6 +93,7 @@ Under
 def test_a_part_of_a_note_may_begin_inside_code_or_a_table():
     assert lines("rm -r x\n```\nProse [[a]].\n", code=True) == ["`rm -r x`", "Prose a."]
     assert lines("[[ -f x ]] && y\nz", code=True) == ["`[[ -f x ]] && y`", "`z`"]
+    assert lines("| 2 |\n| 3 | 4 |") == ["2", "3 · 4"]
     assert lines("| 3 | 4 |\n| 5 | 6 |") == ["3 · 4", "5 · 6"]
     assert lines("a | b\n--- | ---\n1 | 2") == ["a · b", "1 · 2"]
     assert lines("> ```\n> x\n> ```\n> | a | b |\n> |---|---|") == ["`x`", "a · b"]
