@@ -17,7 +17,7 @@ A filter decides passage by passage: `-tag:x` excludes every passage of the note
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
@@ -378,11 +378,3 @@ class QueryPlan:
         if self.hypothesis or not self.embed_expansions:
             return self.hypothesis or text
         return " ".join([text, *(each.term for each in self.expansions)])
-
-    def expanded(
-        self, expansions: tuple[Expansion, ...], keyword_query: KeywordQuery | None, embed: bool
-    ) -> QueryPlan:
-        """The same plan with terms added to it."""
-        return replace(
-            self, expansions=expansions, keyword_query=keyword_query, embed_expansions=embed
-        )

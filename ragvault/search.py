@@ -26,8 +26,7 @@ from ragvault.candidate import Candidate, Context, Ranked
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.plan import QueryPlan
 from ragvault.ports import CacheBroken, Corpus, Reranker
-from ragvault.query.expand import correct, expand
-from ragvault.query.understand import understand
+from ragvault.query.understand import add_near_terms, correct, understand
 from ragvault.rank.dedup import dedup
 from ragvault.rank.limit import is_likely, result_count
 from ragvault.rank.pipeline import (
@@ -86,7 +85,7 @@ def understand_query(request: SearchRequest, corpus: Corpus) -> Understood:
     if settings.method == "off":
         return Understood(plan)
     try:
-        return Understood(expand(plan, settings, corpus))
+        return Understood(add_near_terms(plan, settings, corpus))
     except RagvaultError as error:
         return Understood(plan, {"expand": f"{error}; {error.fix}"})
 

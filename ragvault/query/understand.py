@@ -26,7 +26,18 @@ The type is the first of these that fits. It multiplies the weight of one leg:
 `query.camel_case` says what a camelCase identifier is: "identifier" is what programmers write,
 "loose" is the pattern of ragdocs, which also takes APIs, iPhone and JavaScript for identifiers.
 
-Nothing here looks at a note. Expansion needs the vault's vocabulary; expand.py adds it to a plan.
+So far nothing looks at a note. Then the vault's own words change the plan:
+
+    correct          a word that no note has is looked for as the nearest word of the vault. From
+                     then on that word counts as found: its text is embedded, and a passage that has
+                     it has the word of the query
+    add_near_terms   terms of the vocabulary that are near the query, unless it names something
+                     exactly. How near is a setting:
+        similarity   a fixed cosine, as ragdocs has it; its terms weigh as much as the query's own
+                     words and are embedded with them
+        percentile   as near as only one in a thousand pairs of the vocabulary. A fixed cosine means
+                     something different for every model: with bge-small most pairs of unrelated
+                     words are above 0.5. Its terms weigh half
 """
 
 from __future__ import annotations
@@ -37,12 +48,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Literal, TypeVar
 
-from ragvault.config.settings import Query
+from ragvault.config.settings import Expand, Query
 from ragvault.errors import UsageError
 from ragvault.plan import (
     LEGS,
     PICTURES,
     And,
+    Expansion,
     Filter,
     KeywordQuery,
     MatchesWords,
@@ -55,9 +67,11 @@ from ragvault.plan import (
     Words,
     leaves,
 )
+from ragvault.ports import Corpus
 from ragvault.query.operators import Condition, VaultName, shorten
 from ragvault.query.parse import Node, TypedText, check_length, parse_query
 from ragvault.query.restate import plan_sentence
+from ragvault.text.fold import fold
 from ragvault.text.markup import WIKILINK
 from ragvault.text.printable import valid_unicode
 
@@ -89,6 +103,9 @@ _SIGNED = re.compile(
 )
 _WIKILINK = re.compile(WIKILINK)
 _WORD = re.compile(r"[^\W\d_]+")
+_WORD_OR_NUMBER = re.compile(r"[^\W_]+")
+PERCENTILE = 0.999  # of the pairs of the vocabulary
+HALF = 0.5  # the weight of a term by percentile: with more it would outvote a word of the query
 
 NAVIGATIONAL = {
     *("section", "chapter", "guide", "tutorial", "documentation", "docs"),
@@ -442,3 +459,63 @@ def use_case(text: str) -> UseCase:
 def type_weights(kind: QueryType) -> dict[str, float]:
     """What each leg's weight is multiplied by for this type of query."""
     return {**dict.fromkeys(LEGS, 1.0), **_RAISED.get(kind, {})}
+
+
+# --- The words of the vault ---
+
+
+def correct(plan: QueryPlan, corpus: Corpus) -> QueryPlan:
+    """The plan with the vault's own words in place of misspelt ones, and a warning for each."""
+    if plan.keyword_query is None or plan.listing:
+        return plan
+    query = corpus.corrected(plan.keyword_query)
+    found: dict[str, dict[str, None]] = {}
+    for leaf in leaves(query, negated=False):
+        for typed, word, _ in leaf.spellings if isinstance(leaf, Words) else ():
+            found.setdefault(typed, {})[corpus.written(word)] = None
+    if not found:
+        return plan
+    best = {typed: next(iter(words)) for typed, words in found.items()}
+    corrected = _WORD_OR_NUMBER.sub(lambda word: best.get(fold(word[0]), word[0]), plan.text)
+    warnings = (
+        f"{typed!r} is found nowhere; looked for {', '.join(words)} instead"
+        for typed, words in found.items()
+    )
+    return replace(
+        plan,
+        keyword_query=query,
+        corrected=corrected,
+        warnings=(*plan.warnings, *warnings),
+    )
+
+
+def may_expand(plan: QueryPlan, settings: Expand) -> bool:
+    """Whether to look for terms at all; doing so compares the query with the whole vocabulary."""
+    return settings.method != "off" and plan.expandable and plan.keyword_query is not None
+
+
+def add_near_terms(plan: QueryPlan, settings: Expand, corpus: Corpus) -> QueryPlan:
+    """The plan with near terms of the vocabulary. Raises RagvaultError if its model is unusable."""
+    query = plan.keyword_query
+    if query is None or not may_expand(plan, settings):
+        return plan
+    words = plan.text.casefold().split()
+    own = frozenset([*words, *(word.strip("\"'.,;:!?()[]{}") for word in words)])
+    near = corpus.near_terms(plan.text, settings.terms, percentile=PERCENTILE, exclude=own)
+    is_fixed = settings.method == "similarity"
+    least, weight = (settings.similarity, 1.0) if is_fixed else (near.usual_cosine, HALF)
+    found = tuple(
+        Expansion(term, cosine, weight)
+        for term, cosine in near.terms
+        if cosine >= least and term.casefold() not in own
+    )
+    if not found:
+        return plan
+    more = tuple(Words(each.term, weight=each.weight) for each in found)
+    if isinstance(query, And):  # what is required or excluded stays
+        wanted, *required = query.parts
+        query = And((Or((wanted, *more)), *required))
+    else:
+        query = Or((query, *more))
+    expanded = replace(plan, expansions=found, keyword_query=query, embed_expansions=is_fixed)
+    return replace(expanded, parse=plan_sentence(expanded))

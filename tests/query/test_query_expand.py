@@ -5,14 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ragvault.config import profiles
 from ragvault.config.settings import Expand, Query
 from ragvault.plan import And, Not, Or, Words
-from ragvault.query.expand import expand_plan, least_cosine, may_expand
-from ragvault.query.understand import understand
+from ragvault.ports import NearTerms
+from ragvault.query.understand import add_near_terms, may_expand, understand
 
 NOW = datetime(2024, 3, 13)
 SEED = Expand(method="similarity")  # top 3 at cosine >= 0.5
@@ -27,8 +25,19 @@ def plan(query):
     return understand(query, profiles.config("default").query, now=NOW)
 
 
+class Vocabulary:
+    """A corpus with these terms, of which a pair usually has a cosine of 0.6."""
+
+    def __init__(self, near=NEAR):
+        self.near = near
+
+    def near_terms(self, text, count, *, percentile, exclude):
+        terms = [each for each in self.near if each[0] not in exclude]
+        return NearTerms(sorted(terms, key=lambda each: -each[1])[:count], 0.6)
+
+
 def expanded(query, settings=SEED, near=NEAR):
-    return expand_plan(plan(query), near, settings, least=least_cosine(settings, 0.6))
+    return add_near_terms(plan(query), settings, Vocabulary(near))
 
 
 def test_the_seeds_example_adds_the_three_nearest_terms():
@@ -103,7 +112,7 @@ def test_a_hypothesis_is_never_expanded():
         "database", profiles.config("default").query, now=NOW, hypothesis="indexes are fast"
     )
 
-    assert expand_plan(given_text, NEAR, SEED, least=0.5) == given_text
+    assert add_near_terms(given_text, SEED, Vocabulary()) == given_text
 
 
 def test_expansion_is_off_unless_asked_for():
@@ -113,8 +122,3 @@ def test_expansion_is_off_unless_asked_for():
 
 def test_nothing_near_changes_nothing():
     assert expanded("database", near=[("bread", 0.2)]) == plan("database")
-
-
-@given(st.permutations(NEAR))
-def test_the_order_terms_come_in_does_not_matter(near):
-    assert expanded("database optimization", near=near) == expanded("database optimization")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timezone
+from types import SimpleNamespace
 
 import pytest
 
 from ragvault.config import profiles
 from ragvault.config.settings import Expand
-from ragvault.query.expand import expand_plan
+from ragvault.ports import NearTerms
 from ragvault.query.restate import filter_json, plan_sentence
-from ragvault.query.understand import understand
+from ragvault.query.understand import add_near_terms, understand
 
 NOW = datetime(2024, 3, 13, 15, 0, tzinfo=timezone.utc)
 
@@ -92,10 +93,10 @@ def test_a_query_is_restated_in_a_sentence(query, sentence):
 
 
 def test_terms_that_were_added_are_said_beside_what_was_typed():
-    settings = Expand(method="similarity")
+    corpus = SimpleNamespace(near_terms=lambda *_, **__: NearTerms([("spelt", 0.9)]))
     for query, about in (("rye", "rye"), ("rye OR (old bread)", "rye or (old bread)")):
-        found = expand_plan(plan(query), [("spelt", 0.9)], settings, least=0.5)
-        assert plan_sentence(found) == f"{about} (or similar words: spelt)"
+        found = add_near_terms(plan(query), Expand(method="similarity"), corpus)
+        assert found.parse == plan_sentence(found) == f"{about} (or similar words: spelt)"
 
 
 def test_a_hypothesis_is_part_of_the_sentence():
