@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from enum import Enum
 from time import monotonic
@@ -20,7 +20,7 @@ from ragvault.cli.start import report_if_slow
 if TYPE_CHECKING:
     from ragvault.answer.results import SearchAnswer, SearchResult
     from ragvault.service.process import WatcherRecord
-    from ragvault.service.watcher import SearchState, WatchLog
+    from ragvault.service.watcher import SearchState
     from ragvault.update.notes import Report
     from ragvault.vault import Vault
 
@@ -239,35 +239,22 @@ def watch(
         _watch(_vaults_to_watch(vaults or ()))
 
 
-def _watch(vaults: Sequence[Vault]) -> None:
-    from ragvault.service.watcher import run_watcher
+def _watch(vaults: Sequence[Vault], idle: float | None = None) -> None:
+    from ragvault.service.watcher import WatchLog, run_watcher, watch_log_path
 
-    with _watch_log() as log:
-        run_watcher(vaults, _answer, log)
+    with closing(WatchLog(watch_log_path(), echo=not console.is_quiet())) as log:
+        run_watcher(vaults, _answer, log, idle)
 
 
 def _stay_resident() -> None:
     from ragvault.config.load import load_settings
     from ragvault.config.schema import duration_seconds
     from ragvault.errors import UsageError
-    from ragvault.service.watcher import run_watcher
 
     idle = duration_seconds(load_settings().config.service.resident)
     if not idle:
         raise UsageError('service.resident is "off"', fix='set it to a time such as "10m"')
-    with _watch_log() as log:
-        run_watcher((), _answer, log, idle)
-
-
-@contextmanager
-def _watch_log() -> Iterator[WatchLog]:
-    from ragvault.service.watcher import WatchLog, watch_log_path
-
-    log = WatchLog(watch_log_path(), echo=not console.is_quiet())
-    try:
-        yield log
-    finally:
-        log.close_file()
+    _watch((), idle)
 
 
 def _answer(asked: Mapping[str, Any], state: SearchState) -> Mapping[str, Any] | None:

@@ -11,7 +11,6 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ragvault.answer.json_output import LINK_STATES, encode
-from ragvault.answer.note_lookup import listed
 from ragvault.cli.console import counted, size
 from ragvault.config import folders
 from ragvault.text.printable import printable
@@ -288,6 +287,8 @@ def _last_run(run: Mapping[str, Any]) -> str:
 
 
 def _details(found: Status) -> Iterator[str]:
+    from ragvault.answer.note_lookup import listed
+
     for skip in (*found.skipped, *found.excluded):
         why = ", ".join(filter(None, (skip.reason, printable(skip.detail))))
         yield f"skipped   {printable(skip.path)}: {why}"

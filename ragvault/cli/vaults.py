@@ -23,7 +23,6 @@ from ragvault.cli.console import progress, size
 from ragvault.cli.start import report_if_slow
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.text.printable import printable
-from ragvault.update.freshness import folder_error, is_gone
 
 if TYPE_CHECKING:
     from ragvault.answer.status import Pending
@@ -76,7 +75,9 @@ def list_vaults(json: options.Json = False) -> None:
 
     ragvault vaults list
     """
-    rows = vault_rows(_known())
+    from ragvault.vault import known
+
+    rows = vault_rows(known())
     console.result({"vaults": rows}, reports.vaults_text(rows), json=json)
     if not rows:
         console.report("no vaults yet; to add one: ragvault index FOLDER")
@@ -205,14 +206,9 @@ def _row(vault: KnownVault, is_default: bool, compare: bool) -> VaultRow:
     return row
 
 
-def _known() -> list[KnownVault]:
-    from ragvault.config.load import data_folder
-    from ragvault.store import layout
-
-    return layout.known_vaults(data_folder())
-
-
 def _state(root: Path, catalogue: Path) -> str:
+    from ragvault.update.freshness import folder_error, is_gone
+
     if is_gone(root):
         return "gone"
     if folder_error(root):

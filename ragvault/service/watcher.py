@@ -426,7 +426,7 @@ class WatchLog(NoProgress):
             except OSError:
                 self._echo = False  # nobody reads stderr any more; the log goes on
 
-    def close_file(self) -> None:
+    def close(self) -> None:
         """Close the log."""
         self._handler.close()
 

@@ -16,7 +16,7 @@ def test_a_reader_that_left_does_not_end_the_watcher(tmp_path, monkeypatch):
     log = WatchLog(tmp_path / "watch.log", echo=True)
     log.info("one")
     log.info("two")
-    log.close_file()
+    log.close()
 
     assert (tmp_path / "watch.log").read_text().count("\n") == 2
 
@@ -33,13 +33,13 @@ def test_a_log_stays_small_and_private(tmp_path, monkeypatch):
     assert all(file.stat().st_size <= 1000 for file in files)
     assert all(file.stat().st_mode & 0o077 == 0 for file in files)
     assert "line 199" in path.read_text()
-    log.close_file()
+    log.close()
 
 
 def test_nothing_in_a_log_steers_a_terminal(tmp_path):
     log = WatchLog(tmp_path / "watch.log", echo=False)
     log.info("a note \x1b[31mred\nsecond line")
-    log.close_file()
+    log.close()
 
     assert (tmp_path / "watch.log").read_text().count("\n") == 1
     assert "\x1b" not in (tmp_path / "watch.log").read_text()
