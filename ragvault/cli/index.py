@@ -120,14 +120,15 @@ def index(
         raise typer.Exit(1)
 
 
-def _opened(vault: str | None, flags: Sequence[str]) -> Vault:
+def _opened(vault: str | None, flags: Sequence[str] = (), command: str = "index") -> Vault:
     from ragvault.errors import VaultNotFound
     from ragvault.vault import Vault
 
     try:
         return Vault.open(vault, flags=flags)
-    except VaultNotFound as unknown:  # its fix may name --vault, which `index` does not have
-        raise VaultNotFound(str(unknown), fix="ragvault index FOLDER", near=unknown.near) from None
+    except VaultNotFound as unknown:  # its fix may name --vault, which these commands do not have
+        fix = f"ragvault {command} FOLDER"
+        raise VaultNotFound(str(unknown), fix=fix, near=unknown.near) from None
 
 
 def _indexed(vault: Vault, how: Mapping[str, Any], until: float, json: bool) -> Report:
@@ -308,10 +309,7 @@ def _vaults_to_watch(named: Sequence[str]) -> list[Vault]:
     from ragvault.errors import VaultNotFound
     from ragvault.vault import Vault, known
 
-    try:
-        vaults = [Vault.open(name) for name in named]
-    except VaultNotFound as unknown:  # its fix names --vault, which `watch` does not have
-        raise VaultNotFound(str(unknown), fix="ragvault watch FOLDER") from None
+    vaults = [_opened(name, command="watch") for name in named]
     vaults = vaults or [Vault.open(vault.root) for vault in known() if vault.root.is_dir()]
     if not vaults:
         raise VaultNotFound("no vaults yet", fix="ragvault watch FOLDER")

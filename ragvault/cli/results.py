@@ -22,7 +22,7 @@ from ragvault.answer.results import (
 )
 from ragvault.answer.snippet import LINES as SNIPPET_LINES
 from ragvault.answer.snippet import MORE
-from ragvault.candidate import Candidate, Ranked, Term
+from ragvault.candidate import Candidate, Ranked, Step, Term
 from ragvault.cli.start import Caller
 from ragvault.text.printable import columns_of, harmless, one_line, printable, wrapped
 from ragvault.types import Date
@@ -358,13 +358,23 @@ def _moves(candidate: Candidate, response: VaultAnswer) -> Iterator[str]:
     steps = {step.stage: step for step in candidate.steps}
     if "fuse" in places and "boost" in places and "boost" in steps:
         risen = _rise(candidate, places["fuse"], places["boost"])
-        causes = [_cause(term) for term in steps["boost"].terms if _counts(term, risen)]
+        causes = list(_causes(candidate, steps["boost"], response, risen))
         if risen and causes:
             yield f"moved {_direction(risen)} by {' and '.join(causes)}"
     if "rerank" in steps and "diversify" in places:
         risen = _rise(candidate, places["diversify"], places["rerank"])
         if risen:
             yield f"moved {_direction(risen)} by the reranker"
+
+
+def _causes(candidate: Candidate, step: Step, response: VaultAnswer, risen: int) -> Iterator[str]:
+    """The boosts that moved it up or down, as it was moved."""
+    by_notes = response.config.boost.backlinks.count == "notes"
+    links = candidate.note.linkers if by_notes else candidate.note.links
+    names = {"backlinks": f"{links} backlink{'' if links == 1 else 's'}", **_BOOSTS}
+    for term in step.terms:
+        if term.name in names and term.amount and (term.amount > 0) == (risen > 0):
+            yield names[term.name]
 
 
 def _rise(candidate: Candidate, before: Ranked, after: Ranked) -> int:
@@ -380,18 +390,6 @@ def _rise(candidate: Candidate, before: Ranked, after: Ranked) -> int:
 def _direction(risen: int) -> str:
     way, count = ("up", risen) if risen > 0 else ("down", -risen)
     return f"{way} {_NUMBERS[count] if count < len(_NUMBERS) else count}"
-
-
-def _counts(term: Term, risen: int) -> bool:
-    known = term.name in _BOOSTS or term.name == "backlinks"
-    return known and (term.amount > 0) == (risen > 0) and term.amount != 0
-
-
-def _cause(term: Term) -> str:
-    if term.name == "backlinks":
-        count = term.why.split(" ", 1)[0]
-        return f"{count} backlink{'' if count == '1' else 's'}"
-    return _BOOSTS[term.name]
 
 
 # --- for pipes, editors and prompts ---

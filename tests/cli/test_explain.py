@@ -31,7 +31,9 @@ def fused(each: Candidate, **amounts: float) -> Candidate:
 
 
 def test_the_title_the_legs_that_count_and_the_move_are_named():
-    linked = fused(candidate("a", vector=2, keyword=50), vector=0.8, keyword=0.01)
+    linked = fused(
+        candidate("a", of=note("a", linkers=12), vector=2, keyword=50), vector=0.8, keyword=0.01
+    )
     rival = fused(candidate("b", vector=1), vector=0.81)
     term = Term("backlinks", 0.1, 1.0, "multiply", "12 notes link here")
     boosted = linked.after("boost", [term])
