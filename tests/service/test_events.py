@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from watchdog.observers import Observer
 
-from ragvault.service import events
+from ragvault.service import vault_watcher as events
 from ragvault.service.vault_watcher import Listener, NoEvents, network_mount
 from tests.watch_kit import soon
 
