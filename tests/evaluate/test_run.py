@@ -7,7 +7,7 @@ import json
 import pytest
 from evaluate_kit import FAKE, GARDEN, NOW, question, vault_of, with_flags
 
-from ragvault.cli import evaluation
+from ragvault.cli import quality as evaluation
 from ragvault.cli.main import main
 from ragvault.evaluate.probes import probes
 from ragvault.evaluate.run import Replay, ablations, evaluate, run_questions, with_values
