@@ -42,6 +42,9 @@ class Corpus:
     def passages(self, passages, texts):
         return {}
 
+    def passage_count(self):
+        return 0
+
     def notes_of(self, passages):
         return {}
 
