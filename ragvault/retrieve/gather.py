@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import nlargest
 from math import ceil, inf, isfinite
+from typing import NamedTuple
 
 import msgspec
 
@@ -46,7 +47,7 @@ DAY = 86_400.0  # seconds
 OF_PROPERTIES = 0.5
 HALF_TELLING = 0.5  # rarity of the query's words, added up, at which half of their evidence counts
 
-Clock = Callable[[], float]
+LegAnswer = tuple[LegRun, "LegHits | None"]
 
 
 @dataclass(slots=True)
@@ -60,38 +61,47 @@ class Retrieved:
     exact: dict[int, Exact] = field(default_factory=dict)  # the notes whose name is the query
 
 
-def start_legs(plan: QueryPlan, request: SearchRequest, corpus: Corpus) -> RunningLegs:
-    """Let the legs search while other queries are looked at; `retrieve` waits for them."""
+class Started(NamedTuple):
+    """The legs of a query, most of which search in threads of the pool already."""
+
+    limits: Mapping[str, int]
+    scopes: Mapping[str, Scope]
+    legs: Mapping[str, Leg]
+    running: Mapping[str, Future[LegAnswer]]
+
+
+def start_legs(plan: QueryPlan, request: SearchRequest, corpus: Corpus) -> Started | None:
+    """Let the legs search while other queries are looked at; `retrieve` waits for them.
+
+    Only the name leg searches in the caller's thread, because it reads the catalogue.
+    """
     if plan.listing:
-        return {}
-    scopes = _scopes(plan, corpus.config.retrieve, corpus)
+        return None
+    scopes, legs = _scopes(plan, corpus.config.retrieve, corpus), legs_of(corpus)
     limits = leg_limits(corpus.config, request)
-    return submit_legs(plan, legs_of(corpus), limits, scopes, corpus.pool, time.perf_counter)
+    running = {
+        name: corpus.pool.submit(_run_leg, name, leg, corpus, plan, limits[name], scopes[name])
+        for name, leg in legs.items()
+        if name != "name"
+    }
+    return Started(limits, scopes, legs, running)
 
 
 def retrieve(
-    plan: QueryPlan, request: SearchRequest, corpus: Corpus, running: RunningLegs | None = None
+    plan: QueryPlan, request: SearchRequest, corpus: Corpus, started: Started | None = None
 ) -> Retrieved:
     """Everything that may answer the query, not yet ranked. Raises RagvaultError.
 
-    `running` are its legs if they have been started already.
+    `started` are its legs if they have been started already.
     """
-    if plan.listing:
+    started = started or start_legs(plan, request, corpus)
+    if started is None:
         found = list_by_date(plan, request.limit or corpus.config.limit.n, corpus)
         if "name" in corpus.config.retrieve.legs:
             found.exact = exact_notes(plan.query, corpus)
     else:
-        settings = corpus.config.retrieve
-        found = gather(
-            plan,
-            legs_of(corpus),
-            corpus,
-            settings,
-            limits=leg_limits(corpus.config, request),
-            scopes=_scopes(plan, settings, corpus),
-            seconds=_seconds(settings, corpus),
-            running=running,
-        )
+        loading = 0.0 if corpus.model_is_loaded else MODEL_LOADING
+        found = gather(plan, started, corpus, corpus.config.retrieve.seconds + loading)
     if found.exact:
         _add_exact(found, plan, corpus)
     found.candidates = add_lists(found.candidates, corpus.config.retrieve.lists)
@@ -136,30 +146,13 @@ def list_by_date(plan: QueryPlan, limit: int, corpus: Corpus) -> Retrieved:
     return Retrieved(candidates, warnings=warnings)
 
 
-def gather(
-    plan: QueryPlan,
-    legs: Sequence[Leg],
-    corpus: Corpus,
-    settings: Retrieve,
-    *,
-    limits: Mapping[str, int],
-    scopes: Mapping[str, Scope],
-    seconds: Mapping[str, float],
-    clock: Clock = time.perf_counter,
-    running: RunningLegs | None = None,
-) -> Retrieved:
-    """Search with every leg, each for so many seconds, and unite what they found."""
+def gather(plan: QueryPlan, started: Started, corpus: Corpus, seconds: float) -> Retrieved:
+    """Wait so long for what every leg finds, and unite it."""
+    settings, clock = corpus.config.retrieve, time.perf_counter
+    limits, scopes = started.limits, started.scopes
     began = clock()
     retrieved = Retrieved()
-    answers = await_legs(
-        plan,
-        legs,
-        limits,
-        scopes,
-        running=running or submit_legs(plan, legs, limits, scopes, corpus.pool, clock),
-        seconds=seconds,
-        clock=clock,
-    )
+    answers = await_legs(plan, started, corpus, seconds)
     retrieved.runs = [run for run, _ in answers]
     began = min([began, *(run.start for run in retrieved.runs)])
     found = {run.leg: hits for run, hits in answers if hits is not None}
@@ -213,75 +206,41 @@ def _scopes(plan: QueryPlan, settings: Retrieve, corpus: Corpus) -> dict[str, Sc
     return {**dict.fromkeys(LEGS, kept), "vector": inside, "graph": linked}
 
 
-def _seconds(settings: Retrieve, corpus: Corpus) -> dict[str, float]:
-    """How long each leg may take. A first search may wait for its model to be loaded."""
-    loading = 0.0 if corpus.model_is_loaded else MODEL_LOADING
-    return {**dict.fromkeys(LEGS, settings.seconds), "vector": settings.seconds + loading}
-
-
 # --- Legs in parallel ---
-
-LegAnswer = tuple[LegRun, "LegHits | None"]
-RunningLegs = Mapping[str, "Future[LegAnswer]"]  # by the name of the leg
-
-
-def submit_legs(
-    plan: QueryPlan,
-    legs: Sequence[Leg],
-    limits: Mapping[str, int],
-    scopes: Mapping[str, Scope],
-    pool: Executor,
-    clock: Clock,
-) -> RunningLegs:
-    """Let each leg that need not run in this thread search in a thread of the pool."""
-    return {
-        leg.name: pool.submit(_run_leg, leg, plan, limits[leg.name], scopes[leg.name], clock)
-        for leg in legs
-        if not leg.in_caller
-    }
 
 
 def await_legs(
-    plan: QueryPlan,
-    legs: Sequence[Leg],
-    limits: Mapping[str, int],
-    scopes: Mapping[str, Scope],
-    *,
-    running: RunningLegs,
-    seconds: Mapping[str, float],
-    clock: Clock,
+    plan: QueryPlan, started: Started, corpus: Corpus, seconds: float
 ) -> list[LegAnswer]:
-    """What each leg found, in the order of the legs, whichever was first.
-
-    `running` are the legs that search in other threads already; the others search here. `seconds`
-    are each leg's own.
-    """
-    began = clock()
-    answers = {
-        leg.name: _run_leg(leg, plan, limits[leg.name], scopes[leg.name], clock)
-        for leg in legs
-        if leg.in_caller
-    }
-    for name, future in running.items():
+    """What each leg found, in the order of the legs, whichever was first."""
+    began, answers = time.perf_counter(), {}
+    if "name" in started.legs:
+        scope, limit = started.scopes["name"], started.limits["name"]
+        answers["name"] = _run_leg("name", started.legs["name"], corpus, plan, limit, scope)
+    for name, future in started.running.items():
         try:
-            answers[name] = future.result(max(0.0, began + seconds[name] - clock()))
+            answers[name] = future.result(max(0.0, began + seconds - time.perf_counter()))
         except Late:  # noqa: PERF203 - three turns at most
             future.cancel()  # if it has not begun
-            why = f"no answer within {seconds[name]:g} s"
-            answers[name] = LegRun(leg=name, start=began, end=clock(), failed=why), None
-    return [answers[leg.name] for leg in legs]
+            why = f"no answer within {seconds:g} s"
+            run = LegRun(leg=name, start=began, end=time.perf_counter(), failed=why)
+            answers[name] = run, None
+    return [answers[name] for name in started.legs]
 
 
-def _run_leg(leg: Leg, plan: QueryPlan, limit: int, scope: Scope, clock: Clock) -> LegAnswer:
-    start, found, failed = clock(), None, ""
+def _run_leg(
+    name: str, leg: Leg, corpus: Corpus, plan: QueryPlan, limit: int, scope: Scope
+) -> LegAnswer:
+    start, found, failed = time.perf_counter(), None, ""
     try:
-        found = leg.search(plan, limit, scope)
+        found = leg(corpus, plan, limit, scope)
     except CacheBroken as broken:
         failed = f"{broken}; run: {broken.fix}"
     except Exception as error:  # a leg that fails must not fail the search
         failed = f"{type(error).__name__}: {error}"
     hits = len(found.hits) if found else 0
-    return LegRun(leg=leg.name, start=start, end=clock(), hits=hits, failed=failed), found
+    end = time.perf_counter()
+    return LegRun(leg=name, start=start, end=end, hits=hits, failed=failed), found
 
 
 def _within(leg: LegHits, window: Scope, corpus: Corpus) -> LegHits:
@@ -293,7 +252,11 @@ def _within(leg: LegHits, window: Scope, corpus: Corpus) -> LegHits:
 def _cosines(
     vector: LegHits, failed: dict[str, str], passages: Sequence[int]
 ) -> Mapping[int, float]:
-    return {hit.passage: hit.score for hit in _scored(vector, passages, "vector", failed).hits}
+    try:
+        return {hit.passage: hit.score for hit in _scored(vector, passages).hits}
+    except Exception as error:  # an index that breaks after it has answered
+        failed["vector"] = f"{type(error).__name__}: {error}"
+        return {}
 
 
 # --- Scores of what a leg missed ---
@@ -338,35 +301,22 @@ def _score_in_parallel(
     pool: Executor,
     seconds: float,
 ) -> dict[str, LegHits]:
-    """The first leg scores in this thread, the others in the pool."""
-    failures: dict[str, dict[str, str]] = {leg: {} for leg in missing}
-    running = {
-        leg: pool.submit(_scored, found[leg], ids, leg, failures[leg])
-        for leg, ids in list(missing.items())[1:]
-    }
-    scored = {
-        leg: _scored(found[leg], ids, leg, failures[leg]) for leg, ids in list(missing.items())[:1]
-    }
+    running = {leg: pool.submit(_scored, found[leg], ids) for leg, ids in missing.items()}
+    until, scored = time.perf_counter() + seconds, {}
     for leg, waiting in running.items():
         try:
-            scored[leg] = waiting.result(timeout=seconds)
+            scored[leg] = waiting.result(max(0.0, until - time.perf_counter()))
         except Late:  # noqa: PERF203 - three turns at most
             waiting.cancel()
-            failures[leg] = {leg: f"no scores of what other legs found within {seconds:.2g} s"}
-    for each in failures.values():
-        failed.update(each)
+            failed[leg] = f"no scores of what other legs found within {seconds:.2g} s"
+        except Exception as error:  # an index that breaks after it has answered
+            failed[leg] = f"{type(error).__name__}: {error}"
     return scored
 
 
-def _scored(leg: LegHits, ids: Sequence[int], name: str, failed: dict[str, str]) -> LegHits:
+def _scored(leg: LegHits, ids: Sequence[int]) -> LegHits:
     """The true scores of some passages; none if the leg cannot score them."""
-    if not ids or leg.score is None:
-        return LegHits()
-    try:
-        return leg.score(ids)
-    except Exception as error:  # an index that breaks after it has answered
-        failed[name] = f"{type(error).__name__}: {error}"
-        return LegHits()
+    return leg.score(ids) if ids and leg.score else LegHits()
 
 
 def _ranked(hits: Sequence[Hit]) -> tuple[Hit, ...]:

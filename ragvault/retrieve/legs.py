@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice
 from math import isnan
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragvault.candidate import Hit, cosine_evidence
 from ragvault.plan import KeywordAnswer, KeywordHit, QueryPlan, Words
@@ -49,66 +50,43 @@ class LegHits:
     rarity: float = 0.0  # of the query's words, added up
 
 
-class Leg(Protocol):
-    """One way of finding passages."""
-
-    @property
-    def name(self) -> str:
-        """Lower case, one word: the key in config, in `ranks` and in --explain."""
-        ...
-
-    @property
-    def in_caller(self) -> bool:
-        """Whether it reads the catalogue, and so runs in the caller's thread beside the others."""
-        ...
-
-    def search(self, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
-        """Best first, at most `limit`, no passage twice. Any error fails this leg alone."""
-        ...
+# One way of finding passages: best first, at most so many, no passage twice. Any error fails this
+# leg alone.
+Leg = Callable[[Corpus, QueryPlan, int, Scope], LegHits]
 
 
-def legs_of(corpus: Corpus) -> list[Leg]:
+def legs_of(corpus: Corpus) -> dict[str, Leg]:
     """The legs that the settings ask for and the corpus can search; without the graph leg."""
     wanted, searchable = corpus.config.retrieve.legs, corpus.searchable
-    legs: list[Leg] = []
-    if "name" in wanted:
-        legs.append(NameLeg(corpus))
-    if "vector" in wanted and "vector" in searchable:
-        legs.append(VectorLeg(corpus))
-    if "keyword" in wanted and "keyword" in searchable:
-        legs.append(KeywordLeg(corpus))
-    if "code" in wanted and corpus.config.code.enabled and "keyword" in searchable:
-        legs.append(CodeLeg(corpus))
-    return legs
+    needs = {"vector": "vector", "keyword": "keyword", "code": "keyword"}
+    return {
+        name: leg
+        for name, leg in SEARCHES.items()
+        if name in wanted
+        and needs.get(name, "") in {"", *searchable}
+        and (name != "code" or corpus.config.code.enabled)
+    }
 
 
 # --- Name ---
 
 
-class NameLeg:
+def name_leg(corpus: Corpus, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
     """Searches the names of notes; a note is found as its first passage in the scope."""
-
-    name = "name"
-    in_caller = True
-
-    def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
-
-    def search(self, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
-        named = Named(plan, self._corpus, limit)
-        parts = self._corpus.passages_of([(note, None) for note in named.notes])
-        inside = self._corpus.within(chain.from_iterable(parts), scope)
-        firsts = [next((each for each in ids if each in inside), None) for ids in parts]
-        found = {
-            passage: evidence
-            for passage, evidence in zip(firsts, named.notes.values(), strict=True)
-            if passage is not None
-        }
-        return LegHits(
-            tuple(Hit(*each) for each in ranked_by(found)),
-            {passage: {"name": evidence} for passage, evidence in found.items()},
-            named=named,
-        )
+    named = Named(plan, corpus, limit)
+    parts = corpus.passages_of([(note, None) for note in named.notes])
+    inside = corpus.within(chain.from_iterable(parts), scope)
+    firsts = [next((each for each in ids if each in inside), None) for ids in parts]
+    found = {
+        passage: evidence
+        for passage, evidence in zip(firsts, named.notes.values(), strict=True)
+        if passage is not None
+    }
+    return LegHits(
+        tuple(Hit(*each) for each in ranked_by(found)),
+        {passage: {"name": evidence} for passage, evidence in found.items()},
+        named=named,
+    )
 
 
 def ranked_by(scores: Mapping[int, float]) -> list[tuple[int, int, float]]:
@@ -121,74 +99,51 @@ def ranked_by(scores: Mapping[int, float]) -> list[tuple[int, int, float]]:
 # --- Vector ---
 
 
-class VectorLeg:
+def vector_leg(corpus: Corpus, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
     """Searches the vectors of the tier that answers."""
+    if not plan.embed:
+        return LegHits()
+    vector = corpus.embed_query(plan.embed, "passage" if plan.hypothesis else "query")
+    ids, cosines = corpus.nearest(vector, limit, scope)
+    pairs = zip(ids.tolist(), cosines.tolist(), strict=True)
+    hits = tuple(Hit(id_, rank, cosine) for rank, (id_, cosine) in enumerate(pairs, 1))
+    return LegHits(hits, score=partial(_cosines, corpus, vector))
 
-    name = "vector"
-    in_caller = False
 
-    def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
-
-    def search(self, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
-        if not plan.embed:
-            return LegHits()
-        vector = self._corpus.embed_query(plan.embed, "passage" if plan.hypothesis else "query")
-        ids, cosines = self._corpus.nearest(vector, limit, scope)
-        pairs = zip(ids.tolist(), cosines.tolist(), strict=True)
-        hits = tuple(Hit(id_, rank, cosine) for rank, (id_, cosine) in enumerate(pairs, 1))
-        return LegHits(hits, score=lambda passages: self._score(vector, passages))
-
-    def _score(self, vector: NDArray[np.float32], passages: Sequence[int]) -> LegHits:
-        cosines = self._corpus.cosines(vector, passages).tolist()
-        pairs = zip(passages, cosines, strict=True)
-        return LegHits(tuple(Hit(id_, 0, cosine) for id_, cosine in pairs if not isnan(cosine)))
+def _cosines(corpus: Corpus, vector: NDArray[np.float32], passages: Sequence[int]) -> LegHits:
+    cosines = corpus.cosines(vector, passages).tolist()
+    pairs = zip(passages, cosines, strict=True)
+    return LegHits(tuple(Hit(id_, 0, cosine) for id_, cosine in pairs if not isnan(cosine)))
 
 
 # --- Words ---
 
 
-class KeywordLeg:
+def keyword_leg(corpus: Corpus, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
     """Searches for the query's words."""
-
-    name = "keyword"
-    in_caller = False
-
-    def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
-
-    def search(self, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
-        if plan.keyword_query is None:
-            return LegHits()
-        query = plan.keyword_query
-        answer = self._corpus.keyword_search(query, limit=limit, scope=scope)
-        found = _keyword_hits(answer)
-        return LegHits(
-            found.hits,
-            found.evidence,
-            score=lambda passages: _keyword_hits(self._corpus.keyword_scores(query, passages)),
-            warnings=_keyword_warnings(answer),
-            rarity=answer.rarity,
-        )
+    query = plan.keyword_query
+    if query is None:
+        return LegHits()
+    answer = corpus.keyword_search(query, limit=limit, scope=scope)
+    found = _keyword_hits(answer)
+    return LegHits(
+        found.hits,
+        found.evidence,
+        score=lambda passages: _keyword_hits(corpus.keyword_scores(query, passages)),
+        warnings=_keyword_warnings(answer),
+        rarity=answer.rarity,
+    )
 
 
-class CodeLeg:
+def code_leg(corpus: Corpus, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
     """Searches for the query's identifiers in the code of passages."""
-
-    name = "code"
-    in_caller = False
-
-    def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
-
-    def search(self, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
-        if not plan.text:
-            return LegHits()
-        query = Words(plan.text, field="code")  # languages are part of the filter, so of the scope
-        answer = self._corpus.keyword_search(query, limit=limit, scope=scope)
-        hits = tuple(Hit(hit.passage, rank, hit.score) for rank, hit in enumerate(answer.hits, 1))
-        bound = answer.bound or 1.0
-        return LegHits(hits, {hit.passage: {"code": min(hit.score / bound, 1.0)} for hit in hits})
+    if not plan.text:
+        return LegHits()
+    query = Words(plan.text, field="code")  # languages are part of the filter, so of the scope
+    answer = corpus.keyword_search(query, limit=limit, scope=scope)
+    hits = tuple(Hit(hit.passage, rank, hit.score) for rank, hit in enumerate(answer.hits, 1))
+    bound = answer.bound or 1.0
+    return LegHits(hits, {hit.passage: {"code": min(hit.score / bound, 1.0)} for hit in hits})
 
 
 def _keyword_hits(answer: KeywordAnswer) -> LegHits:
@@ -219,6 +174,14 @@ def _keyword_warnings(answer: KeywordAnswer) -> tuple[str, ...]:
     if answer.complete:
         return ()
     return ("the keyword search ran out of time; its scores are of part of the query",)
+
+
+SEARCHES: dict[str, Leg] = {
+    "name": name_leg,
+    "vector": vector_leg,
+    "keyword": keyword_leg,
+    "code": code_leg,
+}
 
 
 # --- Graph ---

@@ -1,8 +1,8 @@
 """Gathering: a leg that hangs costs its own answer and nothing else."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from types import SimpleNamespace
 
 import pytest
@@ -10,34 +10,39 @@ from rank_kit import DAY, NOW, candidate, names, note
 
 from ragvault.candidate import Hit
 from ragvault.config import profiles
-from ragvault.config.settings import Retrieve
-from ragvault.retrieve.gather import add_lists, await_legs, fill, gather, submit_legs
+from ragvault.retrieve.gather import add_lists, fill, gather, start_legs
 from ragvault.retrieve.legs import LegHits
-from ragvault.types import Date
+from ragvault.types import Date, SearchRequest
 
 LEGS = ("vector", "keyword", "code")
 
 
-class Leg:
-    """Finds one passage; hangs while `stuck` is set to an event that nobody has set."""
+def leg(name, stuck=None):
+    """Finds one passage; hangs while `stuck` is an event that nobody has set."""
 
-    def __init__(self, name, stuck=None):
-        self.name, self.in_caller, self._stuck = name, False, stuck
-
-    def search(self, plan, limit, allowed):
-        if self._stuck:
-            self._stuck.wait()
-        hits = (Hit(1 + LEGS.index(self.name), 1, 1.0),)
+    def search(corpus, plan, limit, scope):
+        if stuck:
+            stuck.wait()
+        hits = (Hit(1 + LEGS.index(name), 1, 1.0),)
         return LegHits(hits, score=lambda ids: LegHits(tuple(Hit(each, 0, 0.5) for each in ids)))
+
+    return search
 
 
 class Corpus:
     """Knows no passage and no link."""
 
     config = profiles.config("default")
+    searchable = frozenset({"vector", "keyword"})
 
     def __init__(self, pool):
         self.pool = pool
+
+    def scope(self, tree):
+        return None
+
+    def passage_count(self):
+        return 9
 
     def passages(self, passages, texts):
         return {}
@@ -67,38 +72,20 @@ def pool(stuck):
         stuck.set()
 
 
-def test_searches_go_on_when_a_hanging_leg_holds_every_thread(stuck, pool):
-    legs = [Leg("vector"), Leg("keyword"), Leg("code", stuck)]
+def test_searches_go_on_when_a_hanging_leg_holds_every_thread(stuck, pool, monkeypatch):
+    monkeypatch.setattr(
+        "ragvault.retrieve.legs.SEARCHES",
+        {"vector": leg("vector"), "keyword": leg("keyword"), "code": leg("code", stuck)},
+    )
+    plan, corpus = SimpleNamespace(phrases=(), listing=False, filter=None), Corpus(pool)
     for _ in range(6):
-        gathered = gather(
-            SimpleNamespace(phrases=()),
-            legs,
-            Corpus(pool),
-            Retrieve(legs=list(LEGS)),
-            limits=dict.fromkeys([*LEGS, "graph"], 5),
-            scopes=dict.fromkeys([*LEGS, "graph"]),
-            seconds=dict.fromkeys(LEGS, 0.05),
-        )
-        assert "no answer within" in {run.leg: run.failed for run in gathered.runs}["code"]
-
-
-def test_a_leg_may_have_more_time_than_the_others(stuck, pool):
-    class Slow(Leg):
-        def search(self, plan, limit, allowed):
-            threading.Event().wait(0.2)
-            return super().search(plan, limit, allowed)
-
-    seconds = {"vector": 60.0, "keyword": 0.05, "code": 60.0}
-    legs = [Slow("vector"), Leg("keyword", stuck), Leg("code")]
-    limits, scopes, clock = dict.fromkeys(LEGS, 1), dict.fromkeys(LEGS), time.perf_counter
-    searched = (SimpleNamespace(), legs, limits, scopes)
-    running = submit_legs(*searched, pool, clock)
-    answers = await_legs(*searched, running=running, seconds=seconds, clock=clock)
-    assert [run.failed for run, _ in answers] == ["", "no answer within 0.05 s", ""]
+        started = start_legs(plan, SearchRequest("q", datetime.now()), corpus)
+        gathered = gather(plan, started, corpus, 0.05)
+        assert {run.leg: run.failed for run in gathered.runs}["code"] == "no answer within 0.05 s"
 
 
 def test_scores_that_do_not_come_are_told_and_left_out(stuck, pool):
-    found = {leg: Leg(leg).search(None, 1, None) for leg in LEGS}
+    found = {name: leg(name)(None, None, 1, None) for name in LEGS}
 
     def never(ids):
         stuck.wait()

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ragvault.retrieve.legs import VectorLeg
+from ragvault.retrieve.legs import vector_leg
 
 PLAN = SimpleNamespace(embed="a question", hypothesis="")
 
@@ -27,7 +27,7 @@ class Corpus:
 
 
 def found(listed, cosines):
-    return VectorLeg(Corpus(listed, cosines)).search(PLAN, 10, None)
+    return vector_leg(Corpus(listed, cosines), PLAN, 10, None)
 
 
 def scores(hits):
