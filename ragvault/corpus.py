@@ -54,7 +54,6 @@ from ragvault.ports import (
     Reranker,
     Role,
     Scope,
-    VectorIndex,
 )
 from ragvault.store.access import Accesses, path_digest, read_accesses
 from ragvault.store.catalogue import Catalogue
@@ -72,6 +71,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ragvault.index.names import NameIndex
+    from ragvault.index.vector import FaissVectors
     from ragvault.store.vectors import Vocabulary
     from ragvault.types import Head, Passage, Section
     from ragvault.update.prepare import Prepared
@@ -94,6 +94,23 @@ _name_indexes: WeakValueDictionary[tuple[str, tuple[str, ...]], NameIndex] = Wea
 _reading_names = Lock()  # threads that begin together share them, too
 
 
+class _Snapshot:
+    """What was read from one state of the catalogue; after a commit, a new one takes its place."""
+
+    def __init__(self, catalogue: Catalogue, accesses: Accesses) -> None:
+        self.state = catalogue.data_version, accesses
+        self.notes: dict[int, NoteFacts] = {}
+        self.names_of: dict[int, frozenset[str]] = {}
+        self.names: NameIndex | None = None
+        self.places: dict[int, PassagePlace] = {}
+        self.texts = NoteTexts(catalogue.bodies)
+        self.link_lists = cache(catalogue.link_lists)
+        self.successors = cache(catalogue.successors)
+        self.median_length = cache(catalogue.median_length)
+        self.passage_count = cache(catalogue.passage_count)
+        self.copied = cache(catalogue.copied)
+
+
 class LocalCorpus:
     """The index of one vault, opened for searching. The caller closes it.
 
@@ -113,11 +130,10 @@ class LocalCorpus:
         self.keyword: KeywordIndex | None = None
         self._keyword_cache: Cache | None = None
         self._open_keyword()
-        self._vectors: VectorIndex | None = None
+        self._vectors: FaissVectors | None = None
         self._embedder: Embedder | None = None
         self._open_vectors()
-        self._read_state: tuple[int, Accesses] | None = None
-        self._drop_outdated()
+        self._seen = _Snapshot(self.catalogue, self.accesses)
 
     # --- Opening, refreshing, closing ---
 
@@ -132,7 +148,8 @@ class LocalCorpus:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         with self.catalogue.snapshot():
-            self._drop_outdated()
+            if self._seen.state != (self.catalogue.data_version, self.accesses):
+                self._seen = _Snapshot(self.catalogue, self.accesses)
             yield
 
     def close(self) -> None:
@@ -160,23 +177,6 @@ class LocalCorpus:
 
     def __exit__(self, *failure: object) -> None:
         self.close()
-
-    def _drop_outdated(self) -> None:
-        """Forget what was read from the catalogue if anything was committed since."""
-        state = (self.catalogue.data_version, self.accesses)
-        if state == self._read_state:
-            return
-        self._read_state = state
-        self._facts: dict[int, NoteFacts] = {}
-        self._names: dict[int, frozenset[str]] = {}
-        self._places: dict[int, PassagePlace] = {}
-        self._texts = NoteTexts(self.catalogue.bodies)
-        self._link_lists = cache(self.catalogue.link_lists)
-        self._successors = cache(self.catalogue.successors)
-        self.names = cache(self._read_names)
-        self.median_length = cache(self.catalogue.median_length)
-        self.passage_count = cache(self.catalogue.passage_count)
-        self.copied = cache(self.catalogue.copied)
 
     def _read_accesses(self) -> None:
         try:
@@ -298,6 +298,15 @@ class LocalCorpus:
     def note_count(self) -> int:
         return self.catalogue.note_count()
 
+    def passage_count(self) -> int:
+        return self._seen.passage_count()
+
+    def median_length(self) -> float:
+        return self._seen.median_length()
+
+    def copied(self) -> tuple[float, float] | None:
+        return self._seen.copied()
+
     def heads(self) -> Sequence[Head]:
         return self.catalogue.heads()
 
@@ -395,7 +404,7 @@ class LocalCorpus:
         return self._searched.scores_of(vector, passages)
 
     @property
-    def _searched(self) -> VectorIndex:
+    def _searched(self) -> FaissVectors:
         if self._vectors is None:
             raise CacheBroken("there are no vectors yet")
         return self._vectors
@@ -519,6 +528,11 @@ class LocalCorpus:
 
     # --- By name and by link ---
 
+    def names(self) -> NameIndex:
+        if self._seen.names is None:
+            self._seen.names = self._read_names()
+        return self._seen.names
+
     def _read_names(self) -> NameIndex:
         """The names of all notes; those of before, or of another thread, if they are the same."""
         from ragvault.index.names import NameIndex
@@ -536,7 +550,7 @@ class LocalCorpus:
         return known
 
     def note_names(self, note: int) -> frozenset[str]:
-        return self._names[note]
+        return self._seen.names_of[note]
 
     def neighbours(self, seeds: Mapping[int, int], depth: int) -> list[Neighbour]:
         from ragvault.index.graph import Edge, neighbours
@@ -549,7 +563,7 @@ class LocalCorpus:
                 break
             notes = reached
             edges = list(map(Edge._make, self.catalogue.link_rows(notes)))
-        return neighbours(edges, seeds, depth, self._link_lists(), of_each_other=True)
+        return neighbours(edges, seeds, depth, self._seen.link_lists(), of_each_other=True)
 
     def passages_of(self, parts: Sequence[NoteSection]) -> list[list[int]]:
         found = self.catalogue.passage_ids_by_note([note for note, _ in parts])
@@ -563,21 +577,22 @@ class LocalCorpus:
     def passages(
         self, passages: Sequence[int], texts: Iterable[int] = ()
     ) -> dict[int, PassageFacts]:
-        if len(self._places) > MAX_PLACES:
-            self._places.clear()
-        new = self.catalogue.places(sorted({id_ for id_ in passages if id_ not in self._places}))
-        self._places.update((place.id, place) for place in new)
+        places = self._seen.places
+        if len(places) > MAX_PLACES:
+            places.clear()
+        new = self.catalogue.places(sorted({id_ for id_ in passages if id_ not in places}))
+        places.update((place.id, place) for place in new)
         self._read_notes(place.note_id for place in new)
-        found = [self._places[id_] for id_ in passages if id_ in self._places]
+        found = [places[id_] for id_ in passages if id_ in places]
         now = set(texts)
         # Note by note: a long text may stay in memory only until the next one is read.
         shown = sorted((each for each in found if each.id in now), key=lambda each: each.note_id)
-        self._texts.fetch(place.note_id for place in shown)
+        self._seen.texts.fetch(place.note_id for place in shown)
         cuts = {place.id: self._cut(place) for place in shown}
         return {
             place.id: PassageFacts(
                 place.id,
-                self._facts[place.note_id],
+                self._seen.notes[place.note_id],
                 place.ordinal,
                 _section_id(place.note_id, place.section),
                 place.headings,
@@ -587,7 +602,7 @@ class LocalCorpus:
                 place.subheadings,
             )
             for place in found
-            if place.note_id in self._facts
+            if place.note_id in self._seen.notes
         }
 
     def first_passages(self, notes: Sequence[int]) -> list[PassageFacts]:
@@ -617,18 +632,18 @@ class LocalCorpus:
         if self._closed:
             return ""
         with self.snapshot():
-            if id_ in self._places:
-                return self._cut(self._places[id_])
+            if id_ in self._seen.places:
+                return self._cut(self._seen.places[id_])
             places = self.catalogue.places([id_])
             return self._cut(places[0]) if places else ""
 
     def _cut(self, place: PassagePlace) -> str:
-        return place.text(*self._texts(place.note_id))
+        return place.text(*self._seen.texts(place.note_id))
 
     def _section(self, id_: int) -> Excerpt | None:
         note, ordinal = divmod(id_, SECTIONS_PER_NOTE)
         try:
-            text, excluded = self._texts(note)
+            text, excluded = self._seen.texts(note)
         except KeyError:
             return None
         near = self.catalogue.sections_near(note, ordinal)
@@ -662,12 +677,12 @@ class LocalCorpus:
 
     def _read_notes(self, notes: Iterable[int]) -> None:
         # Not a difference of sets: that would look at every note known so far.
-        ids = sorted({note for note in notes if note not in self._facts})
+        ids = sorted({note for note in notes if note not in self._seen.notes})
         stats = self.catalogue.link_stats(ids) if ids else {}
         for row in self.catalogue.stored_notes(ids):
             linked = stats.get(row.id, LinkStats())
             times, _ = self.accesses.get(path_digest(row.file.path), (0, 0.0))
-            self._facts[row.id] = NoteFacts(
+            self._seen.notes[row.id] = NoteFacts(
                 id=row.id,
                 path=row.file.path,
                 title=row.title,
@@ -679,10 +694,10 @@ class LocalCorpus:
                 community=linked.community,
                 importance=row.importance,
                 access=times,
-                superseded_by=tuple(sorted(self._successors().get(row.id, ()))),
+                superseded_by=tuple(sorted(self._seen.successors().get(row.id, ()))),
             )
             own = (row.title, file_stem(row.file.path), *row.aliases)
-            self._names[row.id] = frozenset(map(plain_name, own)) - {""}
+            self._seen.names_of[row.id] = frozenset(map(plain_name, own)) - {""}
 
     # --- Files ---
 

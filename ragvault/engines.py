@@ -11,6 +11,7 @@ from __future__ import annotations
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragvault.config.load import Loaded
 from ragvault.errors import EngineMissing, IndexUnusable, ModelUnavailable, ModelUnusable
@@ -23,12 +24,14 @@ from ragvault.ports import (
     NoProgress,
     Progress,
     Reranker,
-    VectorIndex,
 )
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.schema import KEYWORD, vector_cache
 from ragvault.store.vectors import ModelVectors
 from ragvault.types import Tier
+
+if TYPE_CHECKING:
+    from ragvault.index.vector import FaissVectors
 
 
 class Engines:
@@ -97,7 +100,7 @@ class Engines:
                 if again is None or again.number == cache.number:
                     raise
 
-    def vectors(self, model: str, dim: int, catalogue: Catalogue) -> VectorIndex:
+    def vectors(self, model: str, dim: int, catalogue: Catalogue) -> FaissVectors:
         """The vectors of one model; `catalogue` must be of this thread.
 
         Raises CacheBroken, or EngineMissing without FAISS.

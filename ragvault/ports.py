@@ -2,7 +2,7 @@
 
 Embedder, Reranker            models
 KeywordIndex, KeywordWriter   words: Whoosh or tantivy
-VectorIndex, VectorSource     vectors: FAISS
+VectorSource                  vectors of the catalogue, for FAISS
 Corpus                        an indexed vault, as the read path asks it (local: corpus.py)
 """
 
@@ -312,68 +312,6 @@ class VectorSource(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-class VectorIndex(Protocol):
-    """Finds passages by their unit vectors, all of one model. Ids are the catalogue's.
-
-    It reflects the catalogue as it was at the last `refresh`. Any number of threads may search.
-    Scores are cosines from the catalogue's own vectors.
-    """
-
-    @property
-    def model(self) -> str:
-        """Name of the embedder whose vectors these are."""
-        ...
-
-    @property
-    def dim(self) -> int:
-        """How many numbers a vector has."""
-        ...
-
-    @property
-    def revision(self) -> int:
-        """The catalogue's revision that this index reflects."""
-        ...
-
-    def __len__(self) -> int:
-        """How many passages can be found."""
-        ...
-
-    def ids(self) -> NDArray[np.int64]:
-        """All passages that can be found, ascending."""
-        ...
-
-    def search(
-        self,
-        query: NDArray[np.float32],
-        *,
-        limit: int,
-        allowed: Allowed = None,
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The `limit` nearest passages and their cosines, best first; equal ones by id.
-
-        `allowed` are the passages that may be found, ascending; None means all.
-        """
-        ...
-
-    def scores_of(
-        self, query: NDArray[np.float32], passages: Sequence[int] | NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """The cosine of each given passage, in the order given; NaN where it is not here."""
-        ...
-
-    def vectors_of(self, passages: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vector of each given passage, a row each; NaN where the catalogue has none."""
-        ...
-
-    def refresh(self) -> None:
-        """See the catalogue as it is now. Raises CacheBroken."""
-        ...
-
-    def close(self) -> None:
-        """Let go of the file."""
-        ...
 
 
 # --- An indexed vault ---

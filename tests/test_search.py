@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from ragvault.corpus import LocalCorpus, NoteTexts
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.plan import QueryPlan
-from ragvault.ports import CacheBroken, VectorIndex
+from ragvault.ports import CacheBroken
 from ragvault.query.understand import understand
 from ragvault.retrieve.legs import SEARCHES, code_leg, keyword_leg, vector_leg
 from ragvault.search import search
@@ -381,7 +382,9 @@ def test_a_filter_that_keeps_one_passage_in_a_thousand_leaves_the_vector_leg_exa
 class OneTier:
     """A corpus with the vectors of one model, for which every query has the same vector."""
 
-    def __init__(self, vectors: VectorIndex, query: np.ndarray) -> None:
+    tier = "full"
+
+    def __init__(self, vectors: Any, query: np.ndarray) -> None:
         self.vectors, self.query = vectors, query
 
     def embed_query(self, text: str, role: str) -> np.ndarray:

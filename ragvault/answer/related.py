@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ragvault.engines import Engines
     from ragvault.index.graph import Edge
-    from ragvault.ports import VectorIndex
+    from ragvault.index.vector import FaissVectors
 
 K = 60  # of reciprocal rank fusion, as in a search
 DEPTH = 2  # links away: two notes that link to the same note share a topic
@@ -196,7 +196,7 @@ def _mean(catalogue: Catalogue, model: str, ids: Sequence[int]) -> NDArray[np.fl
     return mean
 
 
-def _others(vectors: VectorIndex, ids: Sequence[int]) -> NDArray[np.int64]:
+def _others(vectors: FaissVectors, ids: Sequence[int]) -> NDArray[np.int64]:
     """Every passage but these, ascending."""
     import numpy as np
 

@@ -286,7 +286,10 @@ class _State:
 
 
 class FaissVectors:
-    """An open vector index; implements ports.VectorIndex."""
+    """Finds passages by their unit vectors, all of one model. Ids are the catalogue's.
+
+    It reflects the catalogue as it was at the last `refresh`. Any number of threads may search.
+    """
 
     def __init__(self, source: VectorSource, settings: Vector | None = None) -> None:
         """Open the current file and read the tail. Raises CacheBroken, EngineMissing."""

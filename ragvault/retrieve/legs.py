@@ -101,7 +101,7 @@ def ranked_by(scores: Mapping[int, float]) -> list[tuple[int, int, float]]:
 
 def vector_leg(corpus: Corpus, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
     """Searches the vectors of the tier that answers."""
-    if not plan.embed:
+    if not plan.embed or corpus.tier == "keyword":
         return LegHits()
     vector = corpus.embed_query(plan.embed, "passage" if plan.hypothesis else "query")
     ids, cosines = corpus.nearest(vector, limit, scope)

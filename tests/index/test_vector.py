@@ -32,7 +32,6 @@ from ragvault.config.settings import Vector
 from ragvault.errors import EngineMissing
 from ragvault.index import vector as vector_module
 from ragvault.index.vector import FaissVectors, vectors_are_due
-from ragvault.ports import VectorIndex
 
 LISTS = Vector(exact_max=0, probe=1.0)
 PLACES = ("file", "lists", "tail", "both")
@@ -142,7 +141,7 @@ def test_a_query_that_is_no_unit_vector_is_refused(made, bad):
 
 
 def test_it_keeps_the_promises_of_the_port_when_it_is_empty():
-    index: VectorIndex = FaissVectors(Shelf())
+    index = FaissVectors(Shelf())
     assert (index.model, index.dim, index.revision, len(index)) == (MODEL, DIM, 0, 0)
     assert found(index, vector_of("bread")) == []
     assert found(index, vector_of("bread"), allowed={3}) == []

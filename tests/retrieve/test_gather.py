@@ -6,6 +6,7 @@ from datetime import datetime
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 from rank_kit import DAY, NOW, candidate, names, note
 
 from ragvault.candidate import Hit
@@ -33,6 +34,7 @@ class Corpus:
     """Knows no passage and no link."""
 
     config = profiles.config("default")
+    config = replace(config, retrieve=replace(config.retrieve, legs=list(LEGS)))
     searchable = frozenset({"vector", "keyword"})
 
     def __init__(self, pool):
@@ -41,14 +43,11 @@ class Corpus:
     def scope(self, tree):
         return None
 
-    def passage_count(self):
-        return 9
-
     def passages(self, passages, texts):
         return {}
 
     def passage_count(self):
-        return 0
+        return 9
 
     def notes_of(self, passages):
         return {}

@@ -12,6 +12,8 @@ PLAN = SimpleNamespace(embed="a question", hypothesis="")
 class Corpus:
     """A vault that has been searched: it has a list, and knows cosines."""
 
+    tier = "static"
+
     def __init__(self, listed, cosines):
         self._listed, self._cosines = listed, cosines
 
