@@ -207,7 +207,6 @@ class _Caches:
                 embedder,
                 self.progress,
                 slab=self.engines.slab,
-                first_needed=True,
                 until=until,
             )
             if time.monotonic() >= until:

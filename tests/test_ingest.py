@@ -207,22 +207,6 @@ def test_once_all_have_full_vectors_what_is_new_gets_one_at_once(vault, models):
     assert tier_sizes(vault) == {"full": passages(vault)}
 
 
-def test_full_vectors_come_first_to_notes_changed_lately_and_to_notes_that_are_linked(
-    tmp_path, models, monkeypatch
-):
-    names = ("apple", "birch", "cedar", "elm")
-    write(tmp_path / "vault", {f"{name}.md": f"About the {name}." for name in names})
-    write(tmp_path / "vault", {f"{at}.md": f"{at} [[cedar]]" for at in range(3)})
-    os.utime(tmp_path / "vault" / "elm.md")
-    monkeypatch.setattr("ragvault.update.vectors.PAGE", 1)
-
-    opened(tmp_path / "vault", tmp_path / "home").index()
-
-    about = [text for text in models["fine"].seen if text.startswith("About")]
-    assert set(about[:2]) == {"About the elm.", "About the cedar."}
-    assert len(about) == len(names)
-
-
 def test_a_run_with_a_time_limit_finishes_the_rest_and_is_continued_by_the_next(
     vault, models, monkeypatch, tmp_path
 ):

@@ -95,7 +95,7 @@ def index(
 
     Reads only files that changed and embeds only new text. Never writes to the vault. You can
     search as soon as the first tier is done. Ctrl-C keeps what is done; run the same command again
-    to continue. Notes that changed lately, or that many others link to, get full vectors first.
+    to continue. Searches use full vectors once every passage has one, and quick ones until then.
 
     ragvault index sample_vault
 

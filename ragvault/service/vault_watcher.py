@@ -1,7 +1,7 @@
 """One vault kept up to date: what changed in it, when to index it, and how.
 
     check           notice what no event reports: a folder that is gone or back, lost events
-    update          make changes searchable: words and static vectors
+    update          make changes searchable: words, and vectors of the tier that answers
     finish          compute communities and full vectors, and compact; can be interrupted
     Listener        hears of everything that happens in a folder: watchdog's Observer
     network_mount   whether a folder is on a network file system, which sends no events

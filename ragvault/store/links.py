@@ -212,14 +212,6 @@ class Links(Database):
             WHERE note_id IN (*)"""
         return {note: LinkStats(*stats) for note, *stats in self._select_in(query, notes)}
 
-    @reading
-    def modified_and_backlinks(self) -> dict[int, tuple[float, int]]:
-        """When each note was modified, and how many others link to it."""
-        query = """
-            SELECT id, modified, coalesce(linking_notes, 0) FROM notes
-            LEFT JOIN link_stats ON note_id = id"""
-        return {note: (modified, linking) for note, modified, linking in self._db.execute(query)}
-
     @writing
     def set_link_stats(self, wanted: Mapping[int, LinkStats]) -> None:
         """Replace the link statistics of all notes."""

@@ -11,7 +11,6 @@ replaced, the time is recorded: its vectors are kept for a day (upkeep.py).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
 from functools import partial
 from math import inf
 
@@ -33,19 +32,15 @@ def embed_all(
     step: str = "embedding",
     *,
     slab: int = PAGE,
-    first_needed: bool = False,
     until: float = inf,
 ) -> int:
     """Embed the passages without a vector of a model, each text once.
 
     Ends early at the moment `until` (time.monotonic). A slab is what is stored at once, and so what
-    a crash can cost. `first_needed`: those of notes that people are most likely to look for come
-    first. Returns how many passages there were to embed.
+    a crash can cost. Returns how many passages there were to embed.
     """
     _use_again(catalogue, embedder.name)
     passages = catalogue.unembedded(embedder.name)
-    if first_needed and passages:
-        passages = by_need(catalogue, passages)
     seen: set[bytes] = set()
     for start in range(0, len(passages), PAGE):
         progress.step(step, start, len(passages))
@@ -69,33 +64,7 @@ class _TimeIsUp(Exception):
     """Not an error: what was embedded is stored, and a later run goes on."""
 
 
-# --- The order in which people need full vectors ---
-
-K = 60  # as in the fusion of search results: the first ranks count, and none decides alone
-
-
-def by_need(catalogue: Catalogue, passages: Iterable[int]) -> list[int]:
-    """Passages, those of notes changed lately and of notes many others link to first.
-
-    Notes are ranked by each of the two, and the ranks are fused. Equal notes go by their ids.
-    """
-    notes = catalogue.modified_and_backlinks()
-    modified = _ranks({note: when for note, (when, _) in notes.items()})
-    linked = _ranks({note: count for note, (_, count) in notes.items()})
-    need = {note: 1 / (K + modified[note]) + 1 / (K + linked[note]) for note in notes}
-    wanted = list(passages)
-    note_of = catalogue.notes_of_passages(wanted)
-    return sorted(wanted, key=lambda one: (-need[note_of[one]], note_of[one], one))
-
-
-def _ranks(values: Mapping[int, float]) -> dict[int, int]:
-    """The rank of each note, 1 for the highest value; equal values have the same rank."""
-    ranks: dict[int, int] = {}
-    last = None
-    for place, (note, value) in enumerate(sorted(values.items(), key=lambda pair: -pair[1]), 1):
-        ranks[note] = place if last is None or value != values[last] else ranks[last]
-        last = note
-    return ranks
+# --- The vector file ---
 
 
 def update_vectors(

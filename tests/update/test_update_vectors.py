@@ -19,7 +19,7 @@ from ragvault.ports import CacheBroken
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.schema import vector_cache
 from ragvault.store.vectors import ModelVectors
-from ragvault.update.vectors import by_need, update_vectors
+from ragvault.update.vectors import update_vectors
 
 DIM = 16
 
@@ -264,40 +264,3 @@ def test_pages_are_streamed(catalogue, monkeypatch):
     )
     update_vectors(catalogue, "m", Vector())
     assert read == [30, 7, 7, 7, 7, 2]  # a sample first
-
-
-# --- The order in which texts are embedded ---
-
-
-class Facts:
-    """What `by_need` asks a catalogue: notes with three passages each."""
-
-    def __init__(self, notes):
-        self.notes = dict(enumerate(notes))
-        self.passages = {3 * note + at: note for note in self.notes for at in range(3)}
-
-    def modified_and_backlinks(self):
-        return self.notes
-
-    def notes_of_passages(self, passages):
-        return {each: self.passages[each] for each in passages}
-
-
-note_facts = st.tuples(st.sampled_from([0.0, 1.5, 2.0, 9e9]), st.integers(0, 4))
-
-
-@given(st.lists(note_facts, min_size=1, max_size=12), st.randoms(use_true_random=False))
-def test_notes_changed_later_or_linked_more_are_embedded_first(notes, chance):
-    facts = Facts(notes)
-    passages = list(facts.passages)
-    order = by_need(facts, passages)
-    place = {note: order.index(3 * note) for note in facts.notes}
-
-    assert sorted(order) == passages
-    for one, (modified, links) in facts.notes.items():
-        assert order[place[one] : place[one] + 3] == [3 * one, 3 * one + 1, 3 * one + 2]
-        for other, (earlier, fewer) in facts.notes.items():
-            if modified >= earlier and links >= fewer and (modified, links) != (earlier, fewer):
-                assert place[one] < place[other]
-    chance.shuffle(passages)
-    assert by_need(facts, passages) == order
