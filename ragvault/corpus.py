@@ -605,6 +605,11 @@ class LocalCorpus:
             if place.note_id in self._seen.notes
         }
 
+    def load_texts(self, passages: Sequence[PassageFacts]) -> None:
+        for each in passages:
+            if isinstance(each.source, PassageText):
+                each.source()
+
     def first_passages(self, notes: Sequence[int]) -> list[PassageFacts]:
         firsts = [id_ for note in notes for id_ in self.catalogue.passage_ids_of(note)[:1]]
         return list(self.passages(firsts).values())

@@ -610,6 +610,10 @@ class Corpus(Protocol):
         """The facts of passages; one that is gone is absent. Reads the text of those in `texts`."""
         ...
 
+    def load_texts(self, passages: Sequence[PassageFacts]) -> None:
+        """Read the texts of these passages now: after the snapshot they could be gone."""
+        ...
+
     def first_passages(self, notes: Sequence[int]) -> list[PassageFacts]:
         """The first passage of each note."""
         ...

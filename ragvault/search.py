@@ -125,14 +125,8 @@ def rank(plan: QueryPlan, retrieved: Retrieved, request: SearchRequest, corpus: 
     """The candidates in order, cut to what the caller wants."""
     context, failed = ranking_context(plan, retrieved.candidates, request, corpus)
     stages = run_stages(retrieved.candidates, context, stages_of(plan))[1]
-    read_texts(stages)
+    corpus.load_texts([each.passage for each in outcome_of("limit", stages)])
     return Ranking(stages, context, failed)
-
-
-def read_texts(stages: Sequence[Outcome]) -> None:
-    """Read the texts of all results now, inside the snapshot."""
-    for each in outcome_of("limit", stages):
-        _ = each.passage.text
 
 
 def stages_of(plan: QueryPlan) -> Sequence[Stage]:
@@ -245,7 +239,7 @@ def search_several(request: SearchRequest, corpus: Corpus, began: float) -> Vaul
     ]
     fused = Outcome("queries", Ranked(tuple(fuse_queries(lists))))
     stages = (fused, *run_stages(fused.ranked, context, (dedup, *SHOWING_STAGES))[1])
-    read_texts(stages)
+    corpus.load_texts([each.passage for each in outcome_of("limit", stages)])
     verified = verify(stages, context, plans[0], corpus, request.verify)
     unexpanded = {part: why for each in understood for part, why in each.failed.items()}
     response = respond(

@@ -85,8 +85,7 @@ def verify(
         passages=ChainMap(review.excerpts, cast("dict[int, Excerpt]", context.passages)),
     )
     again = run_stages(kept, context, SHOWING_STAGES)[1]
-    for each in outcome_of("limit", again):
-        _ = each.passage.text  # read now, inside the snapshot
+    corpus.load_texts([each.passage for each in outcome_of("limit", again)])
     outcome = Outcome(STAGE, Ranked(tuple(kept), tuple(review.removed)))
     return Verified(
         (*_ranking_stages(stages), outcome, *again), frozenset(review.stale), review.ids
