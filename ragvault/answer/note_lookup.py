@@ -85,7 +85,10 @@ def find_notes(root: Path, notes: Sequence[NameRow], named: str) -> tuple[list[s
     """The notes that are meant, all those of a folder, and their name. Raises UsageError."""
     forms, paths = typed_forms(named), {each.id: each.path for each in notes}
     for form in forms:
-        if found := _of_this_name(root, paths, notes, form.note):
+        if form.note.endswith("/"):
+            if below := _in_folder(root, paths, form.note):
+                return below, form
+        elif found := _of_this_name(root, paths, notes, form.note):
             return _only(named, found), form
     for form in forms:
         if below := _in_folder(root, paths, form.note):
@@ -167,8 +170,6 @@ def _of_this_name(
     root: Path, paths: Mapping[int, str], notes: Sequence[NameRow], name: str
 ) -> list[str]:
     """The note of this path; else all notes that have this name in the best way."""
-    if name.endswith("/"):
-        return _in_folder(root, paths, name)
     typed = [name.replace(os.sep, "/"), *filter(None, [_inside(root, name)])]
     known = set(paths.values())
     if own := [path for path in typed if path in known]:

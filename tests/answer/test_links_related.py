@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import product
 
 import pytest
 from vault_kit import indexed_sample, ragvault, sample, vault
@@ -96,7 +97,11 @@ def test_a_folder_is_no_note_but_may_be_forgotten(vault):
     (vault / "sub" / "d.md").write_text("# D")
     ragvault("index", vault, "-q")
 
-    assert ragvault("links", "sub").err.startswith("ragvault: sub is a folder with 2 notes\n")
+    for command, named in product(("links", "related", "read", "open"), ("sub", "sub/", "./sub/")):
+        said = ragvault(command, named)
+        assert said.err.startswith(f"ragvault: {named} is a folder with 2 notes\n")
+    assert ragvault("forget", "sub/", "-q", "--json").json["notes"] == ["sub/c.md", "sub/d.md"]
+    ragvault("index", vault, "-q")
     assert ragvault("forget", "sub", "-q", "--json").json["notes"] == ["sub/c.md", "sub/d.md"]
 
 
