@@ -51,6 +51,12 @@ _MARKS = re.compile(
 )
 _SITE = re.compile(r"(?:\w+:)?(?://)?(?:www\.)?([^/?#\s]+)")
 _TRAILING = ".,;:!?'\")*_"  # marks after a bare address that belong to the sentence
+_END_OF_ROW = re.compile(r"\s*\|[ \t]*(?:\Z|\n(?=[ \t]*\|))")  # of which a cut has left no more
+_FENCE = re.compile(
+    r"^(?P<quote>[ \t>]*)(?P<item>[-*+][ \t]*|\d+[.)][ \t]*)?(?P<fence>`{3}|~{3})[`~]*"
+    r"(?P<info>[^\n`]*)$",
+    re.M,
+)
 _BULLET = re.compile(  # of an item that, indented by tabs, may begin on the line before
     r"\s*(?:[-*+]|(\d{1,9}[.)]))(?:[ \t]+|$)(?:\[([^\]\n])\](?:[ \t]+|$))?", re.M
 )
@@ -102,7 +108,10 @@ def readable(text: str, *, code: bool = False, order: Order = "target-first") ->
     `order` is how the vault's wikilinks are written, as in the setting links.order.
     """
     writer = _Writer(text, order, _MARKS)
-    writer.read(_WIKI.sub(_as_link, text), code=code)
+    masked = _WIKI.sub(_as_link, text)
+    rest = _END_OF_ROW.match(masked)
+    skipped = rest.end() if rest else 0
+    writer.read(masked[skipped:], skipped, code=code)
     return writer.finished()
 
 
@@ -131,44 +140,53 @@ def plain_lines(text: str, *, order: Order = "target-first", paragraphs: bool = 
 
 def _part_events(text: str, *, code: bool) -> list[Event]:
     """What the parser reads in a part of a note, below what it needs to be read rightly."""
-    above, below = _surroundings(text)
-    found = _events_of_part(above, text, below)
-    blocks = [each for each in found if each.name == "CodeBlock" and each.kind == "Start"]
-    fences = [each for each in blocks if each.value != "Indented"]
+    fences = list(_FENCE.finditer(text))
     if not fences:
+        found = _events_of_part(*_surroundings(text))
+        blocks = [each for each in found if each.name == "CodeBlock" and each.kind == "Start"]
         indented = sum(each.end - each.start for each in blocks)
         return _events_of_part("```\n", text) if code and 2 * indented < len(text) else found
-    first = fences[0].start
-    line_start = text.rfind("\n", 0, first) + 1
-    quote, fence = text[line_start:first], text[first] * 3
-    may_close = not fences[0].value["Fenced"].strip() and not quote.strip("> \t")
-    last = text[fences[-1].start :].rstrip().split("\n")
-    closed = len(last) > 1 and last[-1].strip("> \t").startswith(fence)
-    at_end = not closed and fences[-1].end >= len(text.rstrip())
-    # The last one opens a block, so the first one closes another if there are two.
-    if at_end and may_close and (code or len(fences) > 1):
-        return _events_of_part(f"{quote}{fence}\n", text)
-    return found
+    first = fences[0]
+    # An odd number: the part begins or ends inside a block.
+    if (
+        len(fences) % 2
+        and not first["item"]
+        and not first["info"].strip()
+        and (code or len(fences) > 1)
+    ):
+        return _events_of_part(f"{first['quote']}{first['fence']}\n", text)
+    return _events_of_part(*_surroundings(text))
 
 
-def _surroundings(text: str) -> tuple[str, str]:
-    """What a part is cut out of: the head of a table or the items of a list, and a table's rule."""
+def _surroundings(text: str) -> tuple[str, str, str]:
+    """A part between what it is cut out of: the head of a table or the items of a list, and a
+    table's rule."""
     lines = text.strip("\n").split("\n")
     first, last = lines[0], lines[-1]
-    below = ""
+    above = below = ""
     if len(lines) > 1 and _is_row(last) and not _is_row(lines[-2]):
-        below = f"\n|{'-|' * last.count('|')}\n"
-    if _is_row(first):
-        widest = max(line.count("|") for line in lines if _is_row(line))
-        above = f"|{'-|' * widest}\n"  # as a head, and as the rule below it
-        if len(lines) > 1 and _is_rule(lines[1]):
-            above = ""
-        return above if _is_rule(first) else above * 2, below
-    written = first.expandtabs(4)
-    indented = min(len(written) - len(written.lstrip()), _DEEPEST)
-    if indented <= 3:
-        return "", below
-    return "".join(f"{' ' * at}- .\n" for at in range(0, indented - 1, 2)) + "\n", below
+        below = f"\n{_rule(_columns(last))}\n"
+    is_cut_row = "|" in first and len(lines) > 1 and _is_row(lines[1]) and not _is_rule(lines[1])
+    if _is_row(first) or is_cut_row:
+        rule = _rule(max(_columns(line) for line in lines if _is_row(line))) + "\n"
+        if _is_rule(first):
+            above = rule
+        elif len(lines) == 1 or not _is_rule(lines[1]):
+            above = rule * 2  # as a head, and as the rule below it
+    else:
+        written = first.expandtabs(4)
+        indented = min(len(written) - len(written.lstrip()), _DEEPEST)
+        if indented > 3:
+            above = "".join(f"{' ' * at}- .\n" for at in range(0, indented - 1, 2)) + "\n"
+    return above, text, below
+
+
+def _rule(columns: int) -> str:
+    return f"|{'-|' * columns}"
+
+
+def _columns(row: str) -> int:
+    return row.strip().removeprefix("|").removesuffix("|").replace("\\|", "").count("|") + 1
 
 
 def _is_row(line: str) -> bool:
@@ -209,8 +227,13 @@ class _Writer:
         self._between = ""  # two cells
         self.sign = ""  # of the list item that the next line begins
 
-    def read(self, text: str, shift: int = 0, *, code: bool = False) -> None:
-        """Write what the parser reads in a text that is, but for its masks, the source's."""
+    def read(
+        self, text: str, shift: int = 0, *, code: bool = False, is_inner: bool = False
+    ) -> None:
+        """Write what the parser reads in a text that is, but for its masks, the source's.
+
+        `is_inner`: it is a block of a larger text.
+        """
         until, level, in_code = 0, 0, False
         for kind, name, value, first, last in _part_events(text, code=code):
             start, end = first + shift, last + shift
@@ -224,8 +247,13 @@ class _Writer:
                 if name == "Item" and first >= 0 and (bullet := _BULLET.match(text, first)):
                     self.sign, until = _sign(bullet), bullet.end() + shift
                 elif name == "HtmlBlock" and start >= until:
-                    self.read(_HTML.sub(_as_tag, text[first:last]), start)
+                    self.read(_HTML.sub(_as_tag, text[first:last]), start, is_inner=True)
                     until = end
+                elif in_code and value == "Indented" and not code and not is_inner:
+                    line = text.rfind("\n", 0, first) + 1
+                    if _BULLET.match(text, line):  # a list below no item: most people indent it
+                        self.read(text[line:last], line + shift, is_inner=True)
+                        until = end
             elif end <= until:
                 continue  # it is shown already
             elif kind == "Text" and in_code:
@@ -241,6 +269,9 @@ class _Writer:
                 self.show(self._source[start + 2 : end - 2], start + 2)
             elif kind in ("SoftBreak", "HardBreak"):
                 self._end_callout()
+                if bullet := _BULLET.match(text, last):  # indented too far for the parser
+                    self.end_line()
+                    self.sign, until = _sign(bullet), bullet.end() + shift
                 self.show(" ", start)
             elif kind == "InlineHtml" and _BREAK.match(value):
                 self.show(" ", start)
@@ -267,7 +298,7 @@ class _Writer:
         self._end_callout()
         text, places = "".join(self._shown), self._places
         self._shown, self._places, self._between = [], [], ""
-        if not text.strip():
+        if not text.strip(" |"):  # nor is a row of empty cells shown that a cut has left alone
             return
         if self.sign and kind == "prose":
             text, places = self.sign + text, [places[0]] * len(self.sign) + places
@@ -337,7 +368,7 @@ class _Writer:
         """Write lines of code, each between backticks."""
         at = max(start, 0)
         for line in self._source[at:end].split("\n"):
-            if inner := line.strip():
+            if (inner := line.strip()) and not _FENCE.fullmatch(inner):
                 first = at + line.index(inner)
                 self._write("code", f"`{inner}`", [first, *range(first, first + len(inner)), first])
             at += len(line) + 1

@@ -159,7 +159,7 @@ def test_the_passage_of_a_note_without_text_is_on_the_lines_of_the_frontmatter()
     assert (only.start, only.end) == (0, 0)
 
 
-@given(TEXTS, st.integers(1, 40))
+@given(TEXTS, st.integers(1, 29))
 def test_with_overlap_each_childs_own_part_obeys_the_same_law(text, overlap):
     plain = cut_up(text, SMALL)[1]
     settings = config.Chunk(

@@ -99,6 +99,34 @@ def test_a_part_of_a_note_may_begin_inside_code_or_a_table():
     assert lines("> ```\n> x\n> ```\n> | a | b |\n> |---|---|") == ["`x`", "a · b"]
 
 
+@pytest.mark.parametrize(
+    ("markdown", "shown"),
+    [
+        ("````text\n```tasks\nnot done\n```\n````\n", ["`not done`"]),
+        ("```\n\n### Head\n\n```js\nlet x;\n```\n", ["Head", "`let x;`"]),
+        ("# Head\n\t- one\n\t-\n\t  ```py\n\t  x\n\t  ```\n", ["Head", "• one", "`x`"]),
+        ("Text\n\n    - one\n    - two\n", ["Text", "• one", "• two"]),
+        ("One\n2. two\n    - three\n", ["One", "2. two", "• three"]),
+        ("Text\n\n    code\n", ["Text", "`code`"]),
+    ],
+)
+def test_fences_in_code_are_not_shown_and_indented_lists_are_lists(markdown, shown):
+    assert lines(markdown) == shown
+
+
+@pytest.mark.parametrize("text", ["| --- | --- |\n", "| | |\n", "|\n", "  |\n| | |\n", ""])
+def test_a_row_without_text_is_not_shown(text):
+    assert lines(text) == []
+
+
+@pytest.mark.parametrize(
+    ("cut_row", "shown"),
+    [("|", []), ("end |", ["end"]), ("end | last |", ["end · last"]), ("| a \\| b |", ["a | b"])],
+)
+def test_a_part_may_begin_inside_a_row_of_a_table(cut_row, shown):
+    assert lines(f"{cut_row}\n| 1 | 2 |\n") == [*shown, "1 · 2"]
+
+
 def test_labels_come_first_where_the_vault_writes_them_so():
     assert lines("[[a label|the.target]]", order="label-first") == ["a label"]
 
