@@ -265,7 +265,7 @@ def common_words(index: LocalCorpus, seed: int = 0) -> list[Probe]:
     titled: dict[str, set[str]] = {}
     for row in index.catalogue.names():
         words = plain_words(row.title)
-        if len(words) == 1 and words[0].isalpha() and index.word_share(words[0]) >= COMMON:
+        if len(words) == 1 and words[0].isalpha() and index.words.share(words[0]) >= COMMON:
             titled.setdefault(words[0], set()).add(row.path)
     found: dict[str, Probe] = {}
     for word, paths in titled.items():
@@ -320,7 +320,7 @@ def indexed(name: str) -> Vault:
 
 def _tier(vault: Vault) -> str:
     with vault.corpus() as index:
-        return index.tier
+        return index.facts.tier
 
 
 def typed_questions() -> list[Probe]:
@@ -435,7 +435,7 @@ def speed(notes: int) -> list[dict[str, Any]]:
         for plan in plans[:20]:
             Named(plan, index, 20)
         warm = [_timed(partial_call(Named, plan, index, 20)) for plan in plans]
-        count = index.note_count()
+        count = index.facts.notes
     spread = {f"p{p}": float(np.percentile(warm, p)) for p in (50, 95, 99)}
     row = {"notes": count, "queries": len(warm), **spread, "first": cold, "after a change": again}
     return [row]

@@ -53,8 +53,9 @@ import sys; from ragvault.cli.start import this_caller
 from ragvault.vault import Vault
 vault = Vault.open(sys.argv[1]); mark("settings and vault")
 index = vault.corpus(); mark("open catalogue and indexes")
-if index.tier != "keyword":
-    index.embed_query(sys.argv[2], "query"); mark(f"load the model, embed the query ({index.tier})")
+tier = index.facts.tier
+if tier != "keyword":
+    index.embed_query(sys.argv[2], "query"); mark(f"load the model, embed the query ({tier})")
 from ragvault.search import search
 from ragvault.types import SearchRequest
 from datetime import datetime

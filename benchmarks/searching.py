@@ -123,7 +123,7 @@ def measured(index: LocalCorpus, asked: Sequence[str]) -> Times:
 
 
 def _embedding(index: LocalCorpus, asked: Sequence[str]) -> Iterator[float]:
-    if index.tier == "keyword":
+    if index.facts.tier == "keyword":
         return
     for query in asked:
         began = time.perf_counter()

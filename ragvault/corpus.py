@@ -17,7 +17,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
@@ -35,7 +35,6 @@ from ragvault.engines import Engines
 from ragvault.errors import EngineMissing, IndexMissing, RagvaultError
 from ragvault.plan import (
     Filter,
-    KeywordAnswer,
     KeywordQuery,
     MatchesWords,
     Words,
@@ -45,15 +44,12 @@ from ragvault.ports import (
     CountsTokens,
     Embedder,
     KeywordIndex,
-    NearTerms,
     Neighbour,
-    NoteList,
     NoteOnDisk,
-    NoteSection,
-    RankedPassages,
     Reranker,
     Role,
     Scope,
+    VaultFacts,
 )
 from ragvault.store.access import Accesses, path_digest, read_accesses
 from ragvault.store.catalogue import Catalogue
@@ -70,9 +66,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ragvault.index.names import NameIndex
     from ragvault.index.vector import FaissVectors
     from ragvault.store.vectors import Vocabulary
+    from ragvault.text.name_index import NameIndex
     from ragvault.types import Head, Passage, Section
     from ragvault.update.prepare import Prepared
 
@@ -100,13 +96,14 @@ class _Snapshot:
     def __init__(self, catalogue: Catalogue, accesses: Accesses) -> None:
         self.state = catalogue.data_version, accesses
         self.notes: dict[int, NoteFacts] = {}
-        self.names_of: dict[int, frozenset[str]] = {}
+        self.facts: VaultFacts | None = None
         self.names: NameIndex | None = None
         self.places: dict[int, PassagePlace] = {}
         self.texts = NoteTexts(catalogue.bodies)
         self.link_lists = cache(catalogue.link_lists)
         self.successors = cache(catalogue.successors)
         self.median_length = cache(catalogue.median_length)
+        self.note_count = cache(catalogue.note_count)
         self.passage_count = cache(catalogue.passage_count)
         self.copied = cache(catalogue.copied)
 
@@ -138,15 +135,23 @@ class LocalCorpus:
     # --- Opening, refreshing, closing ---
 
     def refresh(self) -> None:
+        """See what was committed since; inside a snapshot nothing changes."""
         if self.catalogue.in_snapshot:  # the files that it names may have been deleted since
             return
         self._refresh_keyword()
         self._refresh_vectors()
         if _uses_accesses(self.config):
             self._read_accesses()
+        self._seen.facts = None
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
+        self.refresh()
+        with self._one_state():
+            yield
+
+    @contextmanager
+    def _one_state(self) -> Iterator[None]:
         with self.catalogue.snapshot():
             if self._seen.state != (self.catalogue.data_version, self.accesses):
                 self._seen = _Snapshot(self.catalogue, self.accesses)
@@ -190,7 +195,7 @@ class LocalCorpus:
         self.keyword, self._keyword_cache = None, self.catalogue.cache(KEYWORD)
         if self._keyword_cache is None:
             if self.catalogue.revision:
-                self.missing[KEYWORD] = f"the keyword index has not been made yet; {self.remedy}"
+                self.missing[KEYWORD] = f"the keyword index has not been made yet; {self._remedy()}"
             return
         try:
             self.keyword = self.engines.keyword(self.catalogue)
@@ -249,21 +254,30 @@ class LocalCorpus:
         return self.engines.config
 
     @property
-    def revision(self) -> int:
-        return self.catalogue.revision
+    def facts(self) -> VaultFacts:
+        if self._seen.facts is None:
+            self._seen.facts = self._read_facts()
+        return self._seen.facts
 
-    @property
-    def tier(self) -> str:
-        """The tier that answers: keyword, static or full."""
-        return self._answering[0] if self._answering and self._vectors else "keyword"
+    def _read_facts(self) -> VaultFacts:
+        parts = {"vector": self._vectors is not None, "keyword": self.keyword is not None}
+        tier, model, _ = self._answering or ("keyword", "", 0)
+        return VaultFacts(
+            revision=self.catalogue.revision,
+            tier=tier if self._vectors is not None else "keyword",
+            searchable=frozenset(part for part, there in parts.items() if there),
+            missing=dict(self.missing),
+            behind=self._behind(),
+            remedy=self._remedy(),
+            unfinished=self._unfinished(),
+            notes=self._seen.note_count(),
+            passages=self._seen.passage_count(),
+            median_length=self._seen.median_length(),
+            unrelated_cosine=self.catalogue.facts.unrelated.get(model, UNRELATED),
+            copied=self._seen.copied(),
+        )
 
-    @property
-    def unrelated_cosine(self) -> float:
-        model = self._answering[1] if self._answering else ""
-        return self.catalogue.facts.unrelated.get(model, UNRELATED)
-
-    @property
-    def behind(self) -> str:
+    def _behind(self) -> str:
         from ragvault.index.keyword import keyword_recipe
 
         cached = self.catalogue.cache(KEYWORD) if self.keyword is not None else None
@@ -274,14 +288,12 @@ class LocalCorpus:
         lags = cached.revision < self.catalogue.revision
         return "the latest changes are not in the keyword index yet" if lags else ""
 
-    @property
-    def remedy(self) -> str:
+    def _remedy(self) -> str:
         from ragvault.store.files import lock_owner
 
         return "indexing now" if lock_owner(self.catalogue.folder) else "run: ragvault index"
 
-    @property
-    def unfinished(self) -> str:
+    def _unfinished(self) -> str:
         from ragvault.store.files import lock_owner
 
         if self.catalogue.facts.last_run:
@@ -290,44 +302,26 @@ class LocalCorpus:
             return "still being indexed; search again when it is done (see: ragvault status)"
         return "its first index run did not finish; to continue: ragvault index"
 
-    @property
-    def searchable(self) -> frozenset[str]:
-        parts = {"vector": self._vectors is not None, "keyword": self.keyword is not None}
-        return frozenset(part for part, there in parts.items() if there)
-
-    def note_count(self) -> int:
-        return self.catalogue.note_count()
-
-    def passage_count(self) -> int:
-        return self._seen.passage_count()
-
-    def median_length(self) -> float:
-        return self._seen.median_length()
-
-    def copied(self) -> tuple[float, float] | None:
-        return self._seen.copied()
-
     def heads(self) -> Sequence[Head]:
         return self.catalogue.heads()
 
     def left_out(self, name: str) -> str:
-        """Why a file of this name is not indexed; empty if there is none. Walks the vault."""
         from ragvault.answer.note_lookup import left_out
 
         return str(left_out(self.root, self.catalogue, self.config.walk, name) or "")
 
     # --- Filters ---
 
-    def scope(self, tree: Filter | None) -> Scope:
+    def scope(self, tree: Filter | None, newest: int = 0) -> Scope:
         """The ids of the passages that a filter keeps, ascending; None is all of them."""
-        return self.catalogue.filtered_passages(tree, self._matching)
-
-    def newest_in(self, scope: Scope, count: int) -> Scope:
         import numpy as np
 
-        newest = self.catalogue.newest(count, self._opened_lately() if self.accesses else ())
-        window = np.unique(np.array(newest, np.int64))
-        return window if scope is None else np.intersect1d(window, scope)
+        kept = self.catalogue.filtered_passages(tree, self._matching)
+        if not newest:
+            return kept
+        latest = self.catalogue.newest(newest, self._opened_lately() if self.accesses else ())
+        window = np.unique(np.array(latest, np.int64))
+        return window if kept is None else np.intersect1d(window, kept)
 
     def _opened_lately(self) -> list[int]:
         """The notes that were opened, the last one first."""
@@ -344,7 +338,9 @@ class LocalCorpus:
         ids = np.array(list(passages), np.int64)
         return set((ids if scope is None else ids[among(ids, scope)]).tolist())
 
-    def notes_by_date(self, tree: Filter | None, limit: int) -> NoteList:
+    def notes_by_date(
+        self, tree: Filter | None, limit: int
+    ) -> tuple[Sequence[tuple[PassageFacts, bool]], int]:
         """The notes that a filter keeps by date, each as its first passage that is kept."""
         matching = cache(self._matching)  # both filters below ask for the same words
         templates = self.config.boost.templates
@@ -359,7 +355,7 @@ class LocalCorpus:
             firsts.update((id_, nothing) for id_ in islice(kept_of_note, 1))
         known = self.passages(list(firsts))
         listed = [(known[id_], nothing) for id_, nothing in firsts.items() if id_ in known]
-        return NoteList(listed, len(notes))
+        return listed, len(notes)
 
     def _matching(self, holds: MatchesWords) -> list[int]:
         """Every passage that a condition on words keeps."""
@@ -397,7 +393,9 @@ class LocalCorpus:
             self._embedder = self.engines.embedder(model, offline=True)
         return self._embedder
 
-    def nearest(self, vector: NDArray[np.float32], limit: int, scope: Scope) -> RankedPassages:
+    def nearest(
+        self, vector: NDArray[np.float32], limit: int, scope: Scope
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         return self._searched.search(vector, limit=limit, allowed=scope)
 
     def cosines(self, vector: NDArray[np.float32], passages: Sequence[int]) -> NDArray[np.float64]:
@@ -408,19 +406,6 @@ class LocalCorpus:
         if self._vectors is None:
             raise CacheBroken("there are no vectors yet")
         return self._vectors
-
-    def tiers_of(self, passages: Sequence[int]) -> dict[int, str]:
-        """The tier of each passage: the one that answers, or keyword without a vector."""
-        import numpy as np
-
-        from ragvault.index.ids import among
-
-        tiers = dict.fromkeys(passages, "keyword")
-        if self._vectors is not None:
-            ids = np.array(list(tiers), np.int64)
-            embedded = ids[among(ids, self._vectors.ids())].tolist()
-            tiers.update(dict.fromkeys(embedded, self.tier))
-        return tiers
 
     def vectors(self, passages: Sequence[int]) -> Mapping[int, NDArray[np.float32]]:
         return LazyVectors(self._vectors_of, passages)
@@ -435,21 +420,14 @@ class LocalCorpus:
 
     # --- By word ---
 
-    def keyword_search(
-        self,
-        query: KeywordQuery,
-        *,
-        limit: int,
-        scope: Scope,
-    ) -> KeywordAnswer:
-        """The best passages of the scope by word."""
-        return self._words.search(query, limit=limit, allowed=scope)
-
-    def keyword_scores(self, query: KeywordQuery, passages: Sequence[int]) -> KeywordAnswer:
-        return self._words.score_of(query, passages)
+    @property
+    def words(self) -> KeywordIndex:
+        if self.keyword is None:
+            raise CacheBroken("there is no keyword index yet")
+        return self.keyword
 
     def corrected(self, query: KeywordQuery) -> KeywordQuery:
-        return self._words.corrected(query, self._is_word)
+        return self.words.corrected(query, self._is_word)
 
     def _is_word(self, text: str) -> bool:
         """Whether a text is the initials of a name, or it or its singular a word to the model of
@@ -468,7 +446,7 @@ class LocalCorpus:
         return False
 
     def written(self, word: str) -> str:
-        hits = self._words.search(Words(word), limit=WRITTEN).hits
+        hits = self.words.search(Words(word), limit=WRITTEN).hits
         ids = [hit.passage for hit in hits]
         forms: Counter[str] = Counter()
         for each in self.passages(ids, ids).values():
@@ -476,31 +454,18 @@ class LocalCorpus:
             forms.update(form for form in WORD.findall(text) if fold(form) == word)
         return max(forms, key=lambda form: (forms[form], form), default=word)
 
-    def word_share(self, word: str) -> float:
-        return 0.0 if self.keyword is None else self.keyword.share(word)
-
-    def highlight(self, text: str, query: KeywordQuery) -> list[tuple[int, int]]:
-        """The spans of a text that match a query; none without a keyword index."""
-        return [] if self.keyword is None else self.keyword.highlight(text, query)
-
-    @property
-    def _words(self) -> KeywordIndex:
-        if self.keyword is None:
-            raise CacheBroken("there is no keyword index yet")
-        return self.keyword
-
     def near_terms(
         self, text: str, count: int, *, percentile: float, exclude: frozenset[str]
-    ) -> NearTerms:
+    ) -> tuple[Sequence[tuple[str, float]], float]:
         """The terms of the vocabulary nearest to a text, by the model that embedded them."""
         from ragvault.index.vocabulary import expand, usual_cosine
 
         known = self.vocabulary()
         if not known.terms:
-            return NearTerms()
+            return (), 1.0
         query = self.engines.embedder(known.model, offline=True).embed([text], "query")[0]
         near = expand(query, known.terms, known.matrix, top=count, min_cosine=-1.0, own=exclude)
-        return NearTerms(near, usual_cosine(known.matrix, 100 * percentile))
+        return near, usual_cosine(known.matrix, 100 * percentile)
 
     def vocabulary(self) -> Vocabulary:
         """The vocabulary, read again only after it was chosen anew."""
@@ -535,11 +500,11 @@ class LocalCorpus:
 
     def _read_names(self) -> NameIndex:
         """The names of all notes; those of before, or of another thread, if they are the same."""
-        from ragvault.index.names import NameIndex
+        from ragvault.text.name_index import NameIndex
         from ragvault.text.names import NameFolder, vault_languages
 
         rows = self.catalogue.names()
-        languages = vault_languages(self.word_share, self.config.keyword.stemming)
+        languages = vault_languages(self._share, self.config.keyword.stemming)
         of = self.catalogue.identity, languages
         with _reading_names:
             known = _name_indexes.get(of)
@@ -549,8 +514,8 @@ class LocalCorpus:
         self._name_index = known  # kept for the next revision: few edits change a name
         return known
 
-    def note_names(self, note: int) -> frozenset[str]:
-        return self._seen.names_of[note]
+    def _share(self, word: str) -> float:
+        return 0.0 if self.keyword is None else self.keyword.share(word)
 
     def neighbours(self, seeds: Mapping[int, int], depth: int) -> list[Neighbour]:
         from ragvault.index.graph import Edge, neighbours
@@ -565,7 +530,7 @@ class LocalCorpus:
             edges = list(map(Edge._make, self.catalogue.link_rows(notes)))
         return neighbours(edges, seeds, depth, self._seen.link_lists(), of_each_other=True)
 
-    def passages_of(self, parts: Sequence[NoteSection]) -> list[list[int]]:
+    def passages_of(self, parts: Sequence[tuple[int, int | None]]) -> list[list[int]]:
         found = self.catalogue.passage_ids_by_note([note for note, _ in parts])
         return [
             [id_ for id_, own in found.get(note, ()) if section in (None, own)]
@@ -610,18 +575,8 @@ class LocalCorpus:
             if isinstance(each.source, PassageText):
                 each.source()
 
-    def first_passages(self, notes: Sequence[int]) -> list[PassageFacts]:
-        firsts = [id_ for note in notes for id_ in self.catalogue.passage_ids_of(note)[:1]]
-        return list(self.passages(firsts).values())
-
-    def notes_of(self, passages: Sequence[int]) -> dict[int, int]:
-        return self.catalogue.notes_of_passages(passages)
-
-    def sections(self) -> Mapping[int, Excerpt]:
-        return LazyExcerpts(self._section)
-
-    def excerpts(self) -> Mapping[int, Excerpt]:
-        return LazyExcerpts(self._excerpt)
+    def excerpts(self, of: Literal["section", "passage"]) -> Mapping[int, Excerpt]:
+        return LazyExcerpts(self._section if of == "section" else self._excerpt)
 
     def property_lines(self, note: int) -> list[str]:
         from ragvault.index.keyword.fields import property_lines
@@ -636,7 +591,7 @@ class LocalCorpus:
         """The text of a passage; empty if it is gone by now, or the corpus is closed."""
         if self._closed:
             return ""
-        with self.snapshot():
+        with self._one_state():
             if id_ in self._seen.places:
                 return self._cut(self._seen.places[id_])
             places = self.catalogue.places([id_])
@@ -686,11 +641,14 @@ class LocalCorpus:
         stats = self.catalogue.link_stats(ids) if ids else {}
         for row in self.catalogue.stored_notes(ids):
             linked = stats.get(row.id, LinkStats())
+            own = (row.title, file_stem(row.file.path), *row.aliases)
             times, _ = self.accesses.get(path_digest(row.file.path), (0, 0.0))
             self._seen.notes[row.id] = NoteFacts(
                 id=row.id,
                 path=row.file.path,
                 title=row.title,
+                disk=row.file.disk,
+                names=frozenset(map(plain_name, own)) - {""},
                 date=row.dates.date,
                 modified=row.dates.modified,
                 file_time=row.file.mtime_ns / 1e9,
@@ -701,8 +659,6 @@ class LocalCorpus:
                 access=times,
                 superseded_by=tuple(sorted(self._seen.successors().get(row.id, ()))),
             )
-            own = (row.title, file_stem(row.file.path), *row.aliases)
-            self._seen.names_of[row.id] = frozenset(map(plain_name, own)) - {""}
 
     # --- Files ---
 
@@ -714,10 +670,6 @@ class LocalCorpus:
         if found.now is None:
             return NoteOnDisk(found.state)
         return _changed_note(note, found.now)
-
-    def disk_path(self, path: str) -> str:
-        """The path of a note as the file system spells it; in the catalogue it is NFC."""
-        return self.catalogue.stored(path).file.disk
 
     # --- Models ---
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Union, runtime_checkable
 
 from ragvault.errors import RagvaultError
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         KeywordQuery,
     )
     from ragvault.text.analyze import Analyzer
+    from ragvault.text.name_index import NameIndex
     from ragvault.types import Head
 
 Role = Literal["query", "passage"]
@@ -231,19 +232,6 @@ class KeywordWriter(Protocol):
     def close(self) -> None: ...
 
 
-class VectorStore(Protocol):
-    """Keeps one vector for each (model, text); `model` is an Embedder's name.
-
-    A text is known by its key only: see ragvault.models.embed.
-    """
-
-    def put_vectors(
-        self, model: str, dim: int, hashes: Sequence[bytes], matrix: NDArray[np.float32]
-    ) -> None:
-        """Store one row for each hash, all or none. Once this returns they survive a crash."""
-        ...
-
-
 # --- Vector index ---
 
 
@@ -318,8 +306,6 @@ class VectorSource(Protocol):
 
 # The passages that a filter leaves, in a form that only the corpus knows; None is all of them.
 Scope = Any
-RankedPassages = tuple["NDArray[np.int64]", "NDArray[np.float64]"]  # ids and cosines, best first
-NoteSection = tuple[int, "int | None"]  # a note and one of its sections; None is the whole note
 
 
 class NameRow(NamedTuple):
@@ -346,55 +332,6 @@ class NoteName(NamedTuple):
     kind: NameKind
     words: tuple[str, ...]
     keys: tuple[str, ...]
-
-
-class NameLookup(Protocol):
-    """The names of all notes at one revision; words and keys are those of text/names.py."""
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """The languages of the vault, the first of them for stems."""
-        ...
-
-    def key(self, word: str) -> str:
-        """The key that a word of a name has."""
-        ...
-
-    def keys(self, word: str) -> Mapping[str, float]:
-        """The keys of names that a word matches, and how well: 1 is the same word."""
-        ...
-
-    def near(self, word: str) -> Mapping[str, tuple[str, int]]:
-        """Keys of names that are spelt almost like a word, each with its word and the slips."""
-        ...
-
-    def like(self, weights: Mapping[str, float], limit: int) -> Sequence[NoteName]:
-        """Names that have one of these keys: first those that have most of them and little else."""
-        ...
-
-    def maybe_called(self, name: str, limit: int) -> Sequence[NameRow]:
-        """Some notes, among them all of this name: by its words, its signs, or its file."""
-        ...
-
-
-class NoteList(NamedTuple):
-    """Notes by date, and how many match in all.
-
-    Each is its first matching passage, and whether it says nothing: a template, or without text.
-    """
-
-    passages: Sequence[tuple[PassageFacts, bool]]
-    total: int
-
-
-class NearTerms(NamedTuple):
-    """Terms with their cosines, best first, and the cosine that a share of all pairs stays below.
-
-    That share is the `percentile` (0..1) asked for: what near means depends on the model.
-    """
-
-    terms: Sequence[tuple[str, float]] = ()
-    usual_cosine: float = 1.0
 
 
 class NoteOnDisk(NamedTuple):
@@ -426,6 +363,26 @@ class Neighbour:
     section: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class VaultFacts:
+    """What is known of a vault at one state of its index, whatever the query."""
+
+    revision: int = 0
+    tier: str = "keyword"  # the one that answers: keyword, static or full
+    searchable: frozenset[str] = frozenset()  # what can be searched now, of: vector, keyword
+    missing: Mapping[str, str] = field(default_factory=dict)  # parts that cannot be used, and why
+    behind: str = ""  # why the index does not cover all notes as they should be; empty if it does
+    remedy: str = ""  # what then helps: a run of `ragvault index`, or the end of one
+    unfinished: str = ""  # why notes may never have been indexed; empty if the first run finished
+    notes: int = 0
+    passages: int = 0
+    median_length: float = 0.0  # of a note, in characters
+    unrelated_cosine: float = 0.0  # unrelated texts stay below it, by the model that answers
+    # Between which times most files were written, if that was within minutes: when the vault was
+    # copied or cloned, not when a note was written.
+    copied: tuple[float, float] | None = None
+
+
 class Corpus(Protocol):
     """An indexed vault, as the read path asks it.
 
@@ -433,87 +390,45 @@ class Corpus(Protocol):
     be called by any thread, everything else by the thread that opened the corpus.
     """
 
-    # The state of the index
-
     @property
     def config(self) -> Config: ...
 
     @property
-    def revision(self) -> int: ...
-
-    @property
-    def tier(self) -> str:
-        """The tier that answers: keyword, static or full."""
-        ...
-
-    @property
-    def missing(self) -> Mapping[str, str]:
-        """The parts of the index that cannot be used, and why."""
-        ...
-
-    @property
-    def behind(self) -> str:
-        """Why the index does not cover all notes as they should be; empty if it does."""
-        ...
-
-    @property
-    def remedy(self) -> str:
-        """What an index that is behind needs: a run of `ragvault index`, or the end of one."""
-        ...
-
-    @property
-    def unfinished(self) -> str:
-        """Why notes may never have been indexed; empty if the first run finished."""
-        ...
-
-    @property
-    def searchable(self) -> frozenset[str]:
-        """What can be searched now, of: vector, keyword."""
-        ...
+    def facts(self) -> VaultFacts: ...
 
     @property
     def pool(self) -> Executor:
         """Threads for the legs; they live as long as the corpus is open."""
         ...
 
-    def refresh(self) -> None:
-        """See what was committed since; inside a snapshot nothing changes."""
-        ...
-
     def snapshot(self) -> AbstractContextManager[None]:
-        """All reads inside see the same state; a nested snapshot is part of the outer one."""
+        """All reads inside see the newest state; a nested snapshot is part of the outer one."""
         ...
-
-    def note_count(self) -> int: ...
-
-    def passage_count(self) -> int: ...
 
     def heads(self) -> Sequence[Head]:
         """The names, tags and properties of all notes."""
         ...
 
-    def left_out(self, name: str) -> str:
-        """Why a file of this name is not indexed; empty if there is none. Walks the vault."""
-        ...
-
     # Filters
 
-    def scope(self, tree: Filter | None) -> Scope:
-        """The passages that a filter keeps. Raises RagvaultError if it needs a missing index."""
-        ...
+    def scope(self, tree: Filter | None, newest: int = 0) -> Scope:
+        """The passages that a filter keeps; those of them among the newest, if so many are given.
 
-    def newest_in(self, scope: Scope, count: int) -> Scope:
-        """Those of a scope that are among the `count` passages opened or written last."""
+        New is what was opened or written. Raises RagvaultError if it needs a missing index.
+        """
         ...
 
     def within(self, passages: Iterable[int], scope: Scope) -> set[int]:
         """Those of some passages that are in the scope."""
         ...
 
-    def notes_by_date(self, tree: Filter | None, limit: int) -> NoteList:
-        """The notes that a filter keeps, newest first, at most `limit` of them.
+    def notes_by_date(
+        self, tree: Filter | None, limit: int
+    ) -> tuple[Sequence[tuple[PassageFacts, bool]], int]:
+        """At most `limit` of the notes that a filter keeps, newest first, and how many it keeps.
 
-        Those that say nothing come last.
+        Each is its first matching passage, and whether it says nothing: a template, or without
+        text. Those come last.
         """
         ...
 
@@ -528,32 +443,25 @@ class Corpus(Protocol):
         """The vector of a text, by the model of the tier that answers."""
         ...
 
-    def nearest(self, vector: NDArray[np.float32], limit: int, scope: Scope) -> RankedPassages:
-        """The nearest passages of the scope, by the vectors of the tier that answers."""
+    def nearest(
+        self, vector: NDArray[np.float32], limit: int, scope: Scope
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The nearest passages of the scope and their cosines, best first."""
         ...
 
     def cosines(self, vector: NDArray[np.float32], passages: Sequence[int]) -> NDArray[np.float64]:
         """The cosine of each passage; NaN for one without a vector."""
         ...
 
-    def tiers_of(self, passages: Sequence[int]) -> dict[int, str]:
-        """The tier of each passage: the one that answers, or keyword without a vector."""
+    def vectors(self, passages: Sequence[int]) -> Mapping[int, NDArray[np.float32]]:
+        """Those of these passages that have one, read when one is looked up."""
         ...
 
-    # By word
+    # By word, by name and by link
 
-    def keyword_search(
-        self,
-        query: KeywordQuery,
-        *,
-        limit: int,
-        scope: Scope,
-    ) -> KeywordAnswer:
-        """The best passages of the scope by word: see KeywordIndex.search."""
-        ...
-
-    def keyword_scores(self, query: KeywordQuery, passages: Sequence[int]) -> KeywordAnswer:
-        """The same for given passages: those that match, with their true scores."""
+    @property
+    def words(self) -> KeywordIndex:
+        """Raises CacheBroken without a keyword index: see `facts.searchable`."""
         ...
 
     def corrected(self, query: KeywordQuery) -> KeywordQuery:
@@ -564,31 +472,25 @@ class Corpus(Protocol):
         """A folded word as most of the notes that have it write it."""
         ...
 
-    def word_share(self, word: str) -> float:
-        """The share of passages that contain a word in any of its forms; 0 if that is unknown."""
-        ...
-
-    def highlight(self, text: str, query: KeywordQuery) -> list[tuple[int, int]]:
-        """The spans of a text that match a query, in order and apart."""
-        ...
-
     def near_terms(
         self, text: str, count: int, *, percentile: float, exclude: frozenset[str]
-    ) -> NearTerms:
-        """The terms of the vault's vocabulary nearest to a text.
+    ) -> tuple[Sequence[tuple[str, float]], float]:
+        """The terms of the vault's vocabulary nearest to a text, with their cosines, best first.
 
-        Raises RagvaultError when the model of the vocabulary cannot be used.
+        And the cosine that a share of all pairs (`percentile`, 0..1) stays below: what near means
+        depends on the model. Raises RagvaultError when that cannot be used.
         """
         ...
 
-    # By name and by link
+    def query_cosines(self, query: str, texts: Sequence[str]) -> list[float] | None:
+        """How near texts are to a query by the vectors of the vault's own words.
 
-    def names(self) -> NameLookup:
-        """The names of all notes."""
+        Loads no model. None if none of the query's words has a vector.
+        """
         ...
 
-    def note_names(self, note: int) -> frozenset[str]:
-        """The names of a note whose passages were read, without case (text/fold.py)."""
+    def names(self) -> NameIndex:
+        """The names of all notes."""
         ...
 
     def neighbours(self, seeds: Mapping[int, int], depth: int) -> list[Neighbour]:
@@ -598,11 +500,11 @@ class Corpus(Protocol):
         """
         ...
 
-    def passages_of(self, parts: Sequence[NoteSection]) -> list[list[int]]:
-        """The passages of each note or section, in order."""
-        ...
+    # Passages and texts
 
-    # Facts and texts
+    def passages_of(self, parts: Sequence[tuple[int, int | None]]) -> list[list[int]]:
+        """The passages of some sections, in order: each a note and a section, None for all."""
+        ...
 
     def passages(
         self, passages: Sequence[int], texts: Iterable[int] = ()
@@ -614,47 +516,8 @@ class Corpus(Protocol):
         """Read the texts of these passages now: after the snapshot they could be gone."""
         ...
 
-    def first_passages(self, notes: Sequence[int]) -> list[PassageFacts]:
-        """The first passage of each note."""
-        ...
-
-    def notes_of(self, passages: Sequence[int]) -> dict[int, int]:
-        """The note of each passage."""
-        ...
-
-    def sections(self) -> Mapping[int, Excerpt]:
-        """Every section by its id, read when it is looked up."""
-        ...
-
-    def excerpts(self) -> Mapping[int, Excerpt]:
-        """Every passage by its id, with its neighbours, read when it is looked up."""
-        ...
-
-    def vectors(self, passages: Sequence[int]) -> Mapping[int, NDArray[np.float32]]:
-        """The vectors of these passages, read when one is looked up."""
-        ...
-
-    @property
-    def unrelated_cosine(self) -> float:
-        """The cosine that unrelated texts stay below, by the model of the best tier."""
-        ...
-
-    def median_length(self) -> float:
-        """The median length of the vault's notes, in characters."""
-        ...
-
-    def copied(self) -> tuple[float, float] | None:
-        """Between which times most files of the vault were written, if that was within minutes.
-
-        It says when the vault was copied or cloned, not when a note was written.
-        """
-        ...
-
-    def query_cosines(self, query: str, texts: Sequence[str]) -> list[float] | None:
-        """How near texts are to a query by the vectors of the vault's own words.
-
-        Loads no model. None if none of the query's words has a vector.
-        """
+    def excerpts(self, of: Literal["section", "passage"]) -> Mapping[int, Excerpt]:
+        """Every section, or every passage, by its id, read when it is looked up."""
         ...
 
     def property_lines(self, note: int) -> list[str]:
@@ -675,8 +538,8 @@ class Corpus(Protocol):
         """How a note's file differs from what was indexed."""
         ...
 
-    def disk_path(self, path: str) -> str:
-        """The path of a note as the file system spells it."""
+    def left_out(self, name: str) -> str:
+        """Why a file of this name is not indexed; empty if there is none. Walks the vault."""
         ...
 
     # Models
@@ -686,5 +549,5 @@ class Corpus(Protocol):
         ...
 
     def count_tokens(self) -> Callable[[str], int] | None:
-        """The tokenizer of the best model that is loaded, if it has one."""
+        """The tokenizer of the model that answers, if it is loaded and has one."""
         ...

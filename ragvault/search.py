@@ -53,7 +53,6 @@ def search(request: SearchRequest, corpus: Corpus) -> VaultAnswer:
     Raises UsageError for a query with a mistake, VaultUnreadable.
     """
     began = time.perf_counter()
-    corpus.refresh()
     with corpus.snapshot():
         if request.also:
             return search_several(request, corpus, began)
@@ -78,7 +77,7 @@ class Understood:
 def understand_query(request: SearchRequest, corpus: Corpus) -> Understood:
     """The plan of a query, with near words of the vault if the settings enable that."""
     plan = _plan_or_name(request, corpus)
-    if "keyword" in corpus.searchable and "keyword" in corpus.config.retrieve.legs:
+    if "keyword" in corpus.facts.searchable and "keyword" in corpus.config.retrieve.legs:
         with suppress(CacheBroken):  # the leg says so
             plan = correct(plan, corpus)
     settings = corpus.config.query.expand
@@ -149,11 +148,11 @@ def ranking_context(
         now=request.now.timestamp(),
         limit=request.limit,
         all_matches=request.all_matches,
-        note_length=corpus.median_length(),
-        unrelated=corpus.unrelated_cosine,
+        note_length=corpus.facts.median_length,
+        unrelated=corpus.facts.unrelated_cosine,
         vectors=corpus.vectors([each.id for each in candidates]),
-        sections=corpus.sections(),
-        passages=corpus.excerpts(),
+        sections=corpus.excerpts("section"),
+        passages=corpus.excerpts("passage"),
         reranker=reranker,
         # A list loads no model, so it must not depend on what an earlier search has loaded.
         count_tokens=None if plan.listing else corpus.count_tokens(),
@@ -185,8 +184,8 @@ def respond(
     plan = understood.plan
     results = outcome_of("budget", verified.stages).kept
     shown = outcome_of("limit", verified.stages)
-    tiers = corpus.tiers_of([verified.was(each.id) for each in shown])
-    behind = [f"{corpus.behind}; {corpus.remedy}"] if corpus.behind else []
+    facts, vectors = corpus.facts, corpus.vectors([verified.was(each.id) for each in shown])
+    behind = [f"{facts.behind}; {facts.remedy}"] if facts.behind else []
     legs = {run.leg: run.failed for run in retrieved.runs if run.failed}
     return VaultAnswer(
         plan=plan,
@@ -195,11 +194,12 @@ def respond(
         likely=is_likely(shown, corpus.config),
         stages=verified.stages,
         runs=tuple(retrieved.runs),
-        tiers={each.id: tiers[verified.was(each.id)] for each in shown},
-        tier=corpus.tier,
-        revision=corpus.revision,
+        tiers={
+            each.id: facts.tier if verified.was(each.id) in vectors else "keyword" for each in shown
+        },
+        facts=facts,
         failed={
-            **corpus.missing,
+            **facts.missing,
             **retrieved.failed,
             **legs,
             **understood.failed,

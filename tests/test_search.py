@@ -26,7 +26,7 @@ from ragvault.corpus import LocalCorpus, NoteTexts
 from ragvault.engines import Engines
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.plan import QueryPlan
-from ragvault.ports import CacheBroken
+from ragvault.ports import CacheBroken, VaultFacts
 from ragvault.query.understand import understand
 from ragvault.retrieve.legs import SEARCHES, code_leg, keyword_leg, vector_leg
 from ragvault.search import search
@@ -382,7 +382,7 @@ def test_a_filter_that_keeps_one_passage_in_a_thousand_leaves_the_vector_leg_exa
 class OneTier:
     """A corpus with the vectors of one model, for which every query has the same vector."""
 
-    tier = "full"
+    facts = VaultFacts(tier="full")
 
     def __init__(self, vectors: Any, query: np.ndarray) -> None:
         self.vectors, self.query = vectors, query

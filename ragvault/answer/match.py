@@ -68,7 +68,9 @@ def _read(candidate: Candidate, plan: QueryPlan, corpus: Corpus) -> _Passage:
 
 
 def _marks(text: str, plan: QueryPlan, corpus: Corpus) -> Sequence[Span]:
-    return [] if plan.keyword_query is None else corpus.highlight(text, plan.keyword_query)
+    if plan.keyword_query is None or "keyword" not in corpus.facts.searchable:
+        return []
+    return corpus.words.highlight(text, plan.keyword_query)
 
 
 def _match(

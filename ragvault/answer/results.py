@@ -25,6 +25,7 @@ from ragvault.answer.suggest import Unmet
 from ragvault.candidate import Candidate, LegRun, Ranked
 from ragvault.config.settings import Config, Walk
 from ragvault.plan import QueryPlan
+from ragvault.ports import VaultFacts
 from ragvault.rank.pipeline import Outcome, outcome_of
 from ragvault.text.dates import iso_utc
 from ragvault.types import TIERS, Date
@@ -54,8 +55,7 @@ class VaultAnswer:
     stages: tuple[Outcome, ...]
     runs: tuple[LegRun, ...]
     tiers: Mapping[int, str]
-    tier: str
-    revision: int
+    facts: VaultFacts
     failed: Mapping[str, str]
     warnings: tuple[str, ...]
     took_ms: float
@@ -66,12 +66,8 @@ class VaultAnswer:
     root: Path = Path()
     pending: int | None = None
     partial: str = ""  # which part of the index does not cover all notes; empty if none
-    unfinished: str = ""  # why notes may never have been indexed; empty if the first run finished
-    remedy: str = ""  # what an index that is behind needs: see Corpus.remedy
     matches: Mapping[int, Match] = field(default_factory=dict)  # by the passage's id
-    disk_names: Mapping[str, str] = field(default_factory=dict)  # path -> its spelling on disk
     unmet: tuple[Unmet, ...] = ()  # conditions that no note meets, if nothing was found
-    copied: tuple[float, float] | None = None  # when the vault was copied: see Corpus.copied
     count_tokens: Callable[[str], int] | None = None
 
     @property
@@ -97,8 +93,7 @@ class SearchResult:
 
     @property
     def path(self) -> Path:
-        path = self.candidate.note.path
-        return self.answer.root / self.answer.disk_names.get(path, path)
+        return self.answer.root / self.candidate.note.disk
 
     @property
     def match(self) -> Match:
@@ -124,7 +119,7 @@ class SearchResult:
 
         None if only its file's time is known, and that is when the vault was copied or cloned.
         """
-        date, copied = self.candidate.note.date, self.answer.copied
+        date, copied = self.candidate.note.date, self.answer.facts.copied
         if date and copied and date.source == "mtime" and copied[0] <= date.at <= copied[1]:
             return None
         return date
@@ -214,7 +209,7 @@ class SearchAnswer:
                 what = "not reranked" if part == "rerank" else f"{part} did not answer"
                 yield f"{label}{what}: {why}"
             if answer.pending:
-                remedy = "indexing now" if answer.root in watched else answer.remedy
+                remedy = "indexing now" if answer.root in watched else answer.facts.remedy
                 yield f"{label}{changed_files(answer.pending)}; {remedy}"
         yield from self.warnings
         if not self.results:
@@ -224,8 +219,8 @@ class SearchAnswer:
                 f"no {what}" if plan.listing else f"no results for {what}",
             )
             for answer in self.answers:
-                if answer.unfinished:
-                    yield f"{answer.vault}: {answer.unfinished}"
+                if answer.facts.unfinished:
+                    yield f"{answer.vault}: {answer.facts.unfinished}"
 
 
 def changed_files(number: int) -> str:
@@ -313,7 +308,7 @@ def _plan(answer: SearchAnswer) -> PlanShown:
 def _index(answer: VaultAnswer) -> IndexState:
     from ragvault.answer.public import IndexState
 
-    return IndexState(answer.revision, answer.fresh, answer.pending, answer.tier)
+    return IndexState(answer.facts.revision, answer.fresh, answer.pending, answer.facts.tier)
 
 
 def _index_of_all(answer: SearchAnswer) -> IndexState:

@@ -29,7 +29,7 @@ from ragvault.answer.results import SearchAnswer, SearchResult, VaultAnswer, cha
 from ragvault.answer.suggest import suggestions, unmet_conditions
 from ragvault.candidate import SAYS_NOTHING, Candidate, Context, Ranked
 from ragvault.errors import IndexBehind
-from ragvault.ports import Corpus
+from ragvault.ports import Corpus, VaultFacts
 from ragvault.rank.budget import budget, fit_budget, token_counter
 from ragvault.rank.limit import CLOSEST, result_count
 from ragvault.search import search
@@ -121,18 +121,19 @@ def _freshness(
     """
     corpus.check_files()
     wanted = policy == "small" or corpus.config.search.update != "off"
-    small = wanted and corpus.note_count() <= SMALL_VAULT
+    small = wanted and corpus.facts.notes <= SMALL_VAULT
     if policy != "always" and not small:
         return None, ""
-    corpus.refresh()
-    return vault.take_in_changes(corpus), _partial(corpus)
+    pending = vault.take_in_changes(corpus)
+    with corpus.snapshot():
+        return pending, _partial(corpus.facts)
 
 
-def _partial(corpus: Corpus) -> str:
-    for part, why in corpus.missing.items():
+def _partial(facts: VaultFacts) -> str:
+    for part, why in facts.missing.items():
         if part != "access":  # access counts are not part of the index
             return f"{part}: {why}"
-    return corpus.behind
+    return facts.behind
 
 
 def _vault_answer(
@@ -142,15 +143,11 @@ def _vault_answer(
     pending: int | None,
     partial: str,
 ) -> VaultAnswer:
-    corpus.refresh()  # not in the snapshot, in which nothing can be opened again
     with corpus.snapshot():
         found = search(request, corpus)
         # Before the budget: vaults share one budget, which may keep more of this one.
         shown = found.stage("limit").kept
         matches = _matches(shown, found, corpus)
-        # Paths in the index are NFC; names on disk need not be.
-        unusual = {each.note.path for each in shown if not each.note.path.isascii()}
-        disk_names = {path: corpus.disk_path(path) for path in unusual}
         found_nothing = not found.results and found.plan.filter is not None
         unmet = unmet_conditions(found.plan, corpus.heads()) if found_nothing else []
     return replace(
@@ -159,12 +156,8 @@ def _vault_answer(
         root=vault.root,
         pending=pending,
         partial=partial,
-        remedy=corpus.remedy if pending else "",
-        unfinished="" if found.results else corpus.unfinished,
         matches=matches,
-        copied=corpus.copied(),
         count_tokens=None if found.plan.listing else corpus.count_tokens(),
-        disk_names=disk_names,
         unmet=tuple(unmet),
     )
 

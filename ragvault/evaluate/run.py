@@ -132,7 +132,7 @@ def run_questions(
     progress: Progress | None = None,
 ) -> Iterator[ScoredAnswer]:
     """Search for every question in turn."""
-    progress, screen = progress or NoProgress(), _screen(index.config, index.median_length())
+    progress, screen = progress or NoProgress(), _screen(index.config, index.facts.median_length)
     for place, question in enumerate(questions):
         progress.step("asking questions", place + 1, len(questions))
         if place == 0:
@@ -232,8 +232,9 @@ class Replay:
         self._vault, self._now = vault, now
         self._pool, self._progress = pool or ModelPool(), progress or NoProgress()
         self._index = vault.corpus(kit=self._pool)
-        self.revision, self._length = self._index.revision, self._index.median_length()
-        self._sections, self._excerpts = self._index.sections(), self._index.excerpts()
+        self.revision, self._length = self._index.facts.revision, self._index.facts.median_length
+        self._sections = self._index.excerpts("section")
+        self._excerpts = self._index.excerpts("passage")
         self._passages: dict[int, PassageFacts] = {}
         self._vectors: dict[int, Any] = {}
         self._searches: list[PreparedSearch | ScoredAnswer] = []

@@ -3,16 +3,21 @@
 Vectors are stored under (full model name, `text_key`), where the key is a hash of exactly the text
 the embedder gets as a passage. So a note that moved, a paragraph copied into ten notes, a rebuilt
 index or a run that was killed never costs an embedding twice, and the vectors of two models never
-mix. The VectorStore port hides where vectors are stored.
+mix. The caller passes what stores vectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import permutations
+from typing import TYPE_CHECKING
 
-from ragvault.ports import Embedder, VectorStore
+from ragvault.ports import Embedder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # Texts embedded between two writes: what a crash can cost, about two seconds of work.
 SLAB = 64
@@ -24,7 +29,7 @@ def text_key(text: str) -> bytes:
 
 
 def embed_new(
-    store: VectorStore,
+    put: Callable[[str, int, Sequence[bytes], NDArray[np.float32]], None],
     embedder: Embedder,
     texts: Mapping[bytes, str],
     *,
@@ -33,6 +38,7 @@ def embed_new(
 ) -> None:
     """Embed texts, given by their keys, that are known to have no vector of this embedder.
 
+    `put` stores vectors of a model (its name and dimension) by their texts' keys, all or none.
     Each slab is stored before the next one starts. `progress` is called with (done, total) after
     each, and may raise to stop there.
     """
@@ -40,7 +46,7 @@ def embed_new(
     for start in range(0, len(todo), slab):
         part = todo[start : start + slab]
         matrix = embedder.embed([text for _, text in part], "passage")
-        store.put_vectors(embedder.name, embedder.dim, [key for key, _ in part], matrix)
+        put(embedder.name, embedder.dim, [key for key, _ in part], matrix)
         progress(start + len(part), len(todo))
 
 

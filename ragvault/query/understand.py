@@ -501,12 +501,12 @@ def add_near_terms(plan: QueryPlan, settings: Expand, corpus: Corpus) -> QueryPl
         return plan
     words = plan.text.casefold().split()
     own = frozenset([*words, *(word.strip("\"'.,;:!?()[]{}") for word in words)])
-    near = corpus.near_terms(plan.text, settings.terms, percentile=PERCENTILE, exclude=own)
+    near, usual = corpus.near_terms(plan.text, settings.terms, percentile=PERCENTILE, exclude=own)
     is_fixed = settings.method == "similarity"
-    least, weight = (settings.similarity, 1.0) if is_fixed else (near.usual_cosine, HALF)
+    least, weight = (settings.similarity, 1.0) if is_fixed else (usual, HALF)
     found = tuple(
         Expansion(term, cosine, weight)
-        for term, cosine in near.terms
+        for term, cosine in near
         if cosine >= least and term.casefold() not in own
     )
     if not found:

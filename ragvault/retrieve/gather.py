@@ -111,7 +111,8 @@ def retrieve(
 def _add_exact(found: Retrieved, plan: QueryPlan, corpus: Corpus) -> None:
     """Add the notes whose name is the query if the filter left them out."""
     known = {each.note.id for each in found.candidates}
-    new = corpus.first_passages([note for note in found.exact if note not in known])
+    parts = corpus.passages_of([(note, None) for note in found.exact if note not in known])
+    new = corpus.passages([id_ for ids in parts for id_ in ids[:1]]).values()
     found.candidates += [
         Candidate(each, {"name": 1}, {"name": 1.0}, {"name": 1.0}, found.exact[each.note.id])
         for each in new
@@ -137,12 +138,12 @@ def _first_in_list(candidates: Sequence[Candidate], exact: Mapping[int, Exact]) 
 
 def list_by_date(plan: QueryPlan, limit: int, corpus: Corpus) -> Retrieved:
     """The notes that a filter keeps, newest first: as many as are wanted, and some to spare."""
-    notes = corpus.notes_by_date(plan.filter, limit * SPARE)
+    notes, total = corpus.notes_by_date(plan.filter, limit * SPARE)
     candidates = [
         Candidate(each, score=SAYS_NOTHING if nothing else 1 / rank)
-        for rank, (each, nothing) in enumerate(notes.passages, 1)
+        for rank, (each, nothing) in enumerate(notes, 1)
     ]
-    warnings = [f"the newest {limit} of {notes.total} notes"] if limit < notes.total else []
+    warnings = [f"the newest {limit} of {total} notes"] if limit < total else []
     return Retrieved(candidates, warnings=warnings)
 
 
@@ -200,7 +201,7 @@ def _scopes(plan: QueryPlan, settings: Retrieve, corpus: Corpus) -> dict[str, Sc
     kept = corpus.scope(plan.filter)
     if not settings.window:
         return dict.fromkeys(LEGS, kept)
-    inside = corpus.newest_in(kept, settings.window)
+    inside = corpus.scope(plan.filter, settings.window)
     # The other legs search all passages; `gather` drops what is outside afterwards.
     linked = inside if settings.outside == "drop" else kept
     return {**dict.fromkeys(LEGS, kept), "vector": inside, "graph": linked}
@@ -345,7 +346,7 @@ def _candidates(
     worded = [passage for passage in ranks if "passage" in evidence[passage]]
     texts = list(ranks) if plan.phrases else _nearest_first(scores, count)
     passages = corpus.passages(sorted(ranks), texts)
-    rarity = found.get("keyword", LegHits()).rarity / rarest(corpus.passage_count())
+    rarity = found.get("keyword", LegHits()).rarity / rarest(corpus.facts.passages)
     for passage in worded:
         telling = evidence[passage]["coverage"] * rarity
         evidence[passage]["telling"] = telling / (telling + HALF_TELLING)
@@ -362,7 +363,7 @@ def _candidates(
             ranks[id_],
             scores[id_],
             evidence[id_],
-            called.get(facts.note.id) or ("phrase" if holds_phrases(plan, facts, corpus) else ""),
+            called.get(facts.note.id) or ("phrase" if holds_phrases(plan, facts) else ""),
         )
         for id_, facts in sorted(passages.items())
     ]

@@ -57,7 +57,7 @@ Leg = Callable[[Corpus, QueryPlan, int, Scope], LegHits]
 
 def legs_of(corpus: Corpus) -> dict[str, Leg]:
     """The legs that the settings ask for and the corpus can search; without the graph leg."""
-    wanted, searchable = corpus.config.retrieve.legs, corpus.searchable
+    wanted, searchable = corpus.config.retrieve.legs, corpus.facts.searchable
     needs = {"vector": "vector", "keyword": "keyword", "code": "keyword"}
     return {
         name: leg
@@ -101,7 +101,7 @@ def ranked_by(scores: Mapping[int, float]) -> list[tuple[int, int, float]]:
 
 def vector_leg(corpus: Corpus, plan: QueryPlan, limit: int, scope: Scope) -> LegHits:
     """Searches the vectors of the tier that answers."""
-    if not plan.embed or corpus.tier == "keyword":
+    if not plan.embed or corpus.facts.tier == "keyword":
         return LegHits()
     vector = corpus.embed_query(plan.embed, "passage" if plan.hypothesis else "query")
     ids, cosines = corpus.nearest(vector, limit, scope)
@@ -124,12 +124,12 @@ def keyword_leg(corpus: Corpus, plan: QueryPlan, limit: int, scope: Scope) -> Le
     query = plan.keyword_query
     if query is None:
         return LegHits()
-    answer = corpus.keyword_search(query, limit=limit, scope=scope)
+    answer = corpus.words.search(query, limit=limit, allowed=scope)
     found = _keyword_hits(answer)
     return LegHits(
         found.hits,
         found.evidence,
-        score=lambda passages: _keyword_hits(corpus.keyword_scores(query, passages)),
+        score=lambda passages: _keyword_hits(corpus.words.score_of(query, passages)),
         warnings=_keyword_warnings(answer),
         rarity=answer.rarity,
     )
@@ -140,7 +140,7 @@ def code_leg(corpus: Corpus, plan: QueryPlan, limit: int, scope: Scope) -> LegHi
     if not plan.text:
         return LegHits()
     query = Words(plan.text, field="code")  # languages are part of the filter, so of the scope
-    answer = corpus.keyword_search(query, limit=limit, scope=scope)
+    answer = corpus.words.search(query, limit=limit, allowed=scope)
     hits = tuple(Hit(hit.passage, rank, hit.score) for rank, hit in enumerate(answer.hits, 1))
     bound = answer.bound or 1.0
     return LegHits(hits, {hit.passage: {"code": min(hit.score / bound, 1.0)} for hit in hits})
@@ -251,7 +251,7 @@ def _seeds(found: Mapping[str, LegHits], corpus: Corpus) -> dict[int, Seed]:
     """The notes of the best hits: by best rank in any leg, then by how many legs found them."""
     ranks: dict[int, list[int]] = {}
     evidence: dict[int, float] = {}
-    unrelated = corpus.unrelated_cosine
+    unrelated = corpus.facts.unrelated_cosine
     for name, leg in found.items():
         for hit in leg.hits:
             ranks.setdefault(hit.passage, []).append(hit.rank)
@@ -261,10 +261,12 @@ def _seeds(found: Mapping[str, LegHits], corpus: Corpus) -> dict[int, Seed]:
     seeds: dict[int, Seed] = {}
     while order and len(seeds) < SEEDS:
         few, order = order[: 2 * SEEDS], order[2 * SEEDS :]
-        notes = corpus.notes_of(few)
+        known = corpus.passages(few)
         for passage in few:
-            if passage in notes:
-                seeds.setdefault(notes[passage], Seed(min(ranks[passage]), evidence[passage]))
+            if passage in known:
+                seeds.setdefault(
+                    known[passage].note.id, Seed(min(ranks[passage]), evidence[passage])
+                )
     return dict(islice(seeds.items(), SEEDS))
 
 

@@ -1,7 +1,7 @@
 """The leg `name`: notes that are called what the query says, however it is typed.
 
     readings    the query as typed, and without its question (`what is a …`)     text/names.py
-    keys        its words by stem, plural and corrected spelling                 NameLookup
+    keys        its words by stem, plural and corrected spelling                 NameIndex
     names       those that share a word: titles, aliases, file names, with their folder
     evidence    0..1 for each note, from its best name
 
@@ -36,8 +36,9 @@ from typing import NamedTuple
 
 from ragvault.candidate import Exact, PassageFacts
 from ragvault.plan import QueryPlan
-from ragvault.ports import Corpus, NameLookup, NoteName
+from ragvault.ports import Corpus, NoteName
 from ragvault.text.fold import STOP_WORDS, plain_name
+from ragvault.text.name_index import NameIndex
 from ragvault.text.names import notes_called, plain_words, without_frame
 from ragvault.text.spelling import SURE
 
@@ -66,7 +67,7 @@ _EXCLUDES = re.compile(r"(?:^|[\s(])-\S")
 class NameQuery:
     """The words of one reading of a query, with the keys they match and how rare they are."""
 
-    def __init__(self, words: Sequence[str], names: NameLookup, rarity: Rarity) -> None:
+    def __init__(self, words: Sequence[str], names: NameIndex, rarity: Rarity) -> None:
         self.words = tuple(words)
         self.weights = [rarity(word) for word in words]
         self._rarity, self._names = rarity, names
@@ -159,7 +160,7 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(plain_words(text)))
 
 
-def _matches(word: str, names: NameLookup, rarity: Rarity) -> dict[str, float]:
+def _matches(word: str, names: NameIndex, rarity: Rarity) -> dict[str, float]:
     """The keys of names that a word matches, and how well: also by corrected spelling.
 
     A word of the vault is a mistake only if the corrected one is far commoner: a note that has the
@@ -186,12 +187,13 @@ class Rarity:
         return self._known[word]
 
     def share(self, word: str) -> float:
-        return self._corpus.word_share(word)
+        there = "keyword" in self._corpus.facts.searchable
+        return self._corpus.words.share(word) if there else 0.0
 
     def _of(self, word: str) -> float:
         if word in STOP_WORDS:
             return RARITY_OF_STOP_WORDS
-        most, share = rarest(self._corpus.passage_count()), self.share(word)
+        most, share = rarest(self._corpus.facts.passages), self.share(word)
         return max(RARITY_OF_STOP_WORDS, -log(share) / most) if share else 1.0
 
 
@@ -236,7 +238,7 @@ class Named:
         return max(self.notes.get(passage.note.id, 0.0), best if best >= LEAST else 0.0)
 
 
-def readings(text: str, names: NameLookup, rarity: Rarity) -> list[NameQuery]:
+def readings(text: str, names: NameIndex, rarity: Rarity) -> list[NameQuery]:
     """The query as typed, and without the question around it."""
     steps = without_frame(text, names.languages)
     words = dict.fromkeys(plain_words(step) for step in (*steps[:1], *steps[-1:]))
@@ -289,13 +291,14 @@ def _as_names(query: str) -> tuple[str, ...]:
 # --- Quoted phrases ---
 
 
-def holds_phrases(plan: QueryPlan, passage: PassageFacts, corpus: Corpus) -> bool:
+def holds_phrases(plan: QueryPlan, passage: PassageFacts) -> bool:
     """Whether all phrases of the query are in a passage, or are names of its note."""
     if not plan.phrases:
         return False
     text = plain_name(passage.text)
-    known = corpus.note_names(passage.note.id)
-    return all(each in text or each in known for each in map(_plain_phrase, plan.phrases))
+    return all(
+        each in text or each in passage.note.names for each in map(_plain_phrase, plan.phrases)
+    )
 
 
 _plain_phrase = lru_cache(maxsize=64)(plain_name)  # of the query, compared with many passages

@@ -54,7 +54,7 @@ def embed_all(
         texts = {each.hash: embedding_text(each) for each in page if each.hash not in seen}
         seen.update(texts)
         try:
-            embed_new(catalogue, embedder, texts, slab=slab, progress=after_slab)
+            embed_new(catalogue.put_vectors, embedder, texts, slab=slab, progress=after_slab)
         except _TimeIsUp:
             break
     return len(passages)

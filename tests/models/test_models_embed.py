@@ -29,7 +29,7 @@ def by_key(some):
 @given(texts)
 def test_every_text_gets_the_embedders_own_vector(some):
     store, embedder = Store(), FakeEmbedder()
-    embed_new(store, embedder, by_key(some), slab=4)
+    embed_new(store.put_vectors, embedder, by_key(some), slab=4)
 
     assert len(store.rows) == len(set(some))
     for text in some:
@@ -47,7 +47,7 @@ def test_a_run_that_is_stopped_keeps_every_finished_slab():
 
     some = by_key(f"text {number}" for number in range(10))
     with pytest.raises(KeyboardInterrupt):
-        embed_new(store, FakeEmbedder(), some, slab=2, progress=stop)
+        embed_new(store.put_vectors, FakeEmbedder(), some, slab=2, progress=stop)
     assert len(store.rows) == 4
 
 

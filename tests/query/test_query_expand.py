@@ -9,7 +9,6 @@ import pytest
 from ragvault.config import profiles
 from ragvault.config.settings import Expand, Query
 from ragvault.plan import And, Not, Or, Words
-from ragvault.ports import NearTerms
 from ragvault.query.understand import add_near_terms, may_expand, understand
 
 NOW = datetime(2024, 3, 13)
@@ -33,7 +32,7 @@ class Vocabulary:
 
     def near_terms(self, text, count, *, percentile, exclude):
         terms = [each for each in self.near if each[0] not in exclude]
-        return NearTerms(sorted(terms, key=lambda each: -each[1])[:count], 0.6)
+        return sorted(terms, key=lambda each: -each[1])[:count], 0.6
 
 
 def expanded(query, settings=SEED, near=NEAR):

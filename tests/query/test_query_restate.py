@@ -10,7 +10,6 @@ import pytest
 
 from ragvault.config import profiles
 from ragvault.config.settings import Expand
-from ragvault.ports import NearTerms
 from ragvault.query.restate import filter_json, plan_sentence
 from ragvault.query.understand import add_near_terms, understand
 
@@ -93,7 +92,7 @@ def test_a_query_is_restated_in_a_sentence(query, sentence):
 
 
 def test_terms_that_were_added_are_said_beside_what_was_typed():
-    corpus = SimpleNamespace(near_terms=lambda *_, **__: NearTerms([("spelt", 0.9)]))
+    corpus = SimpleNamespace(near_terms=lambda *_, **__: ([("spelt", 0.9)], 1.0))
     for query, about in (("rye", "rye"), ("rye OR (old bread)", "rye or (old bread)")):
         found = add_near_terms(plan(query), Expand(method="similarity"), corpus)
         assert found.parse == plan_sentence(found) == f"{about} (or similar words: spelt)"

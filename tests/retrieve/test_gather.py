@@ -11,6 +11,7 @@ from rank_kit import DAY, NOW, candidate, names, note
 
 from ragvault.candidate import Hit
 from ragvault.config import profiles
+from ragvault.ports import VaultFacts
 from ragvault.retrieve.gather import add_lists, fill, gather, start_legs
 from ragvault.retrieve.legs import LegHits
 from ragvault.types import Date, SearchRequest
@@ -35,7 +36,7 @@ class Corpus:
 
     config = profiles.config("default")
     config = replace(config, retrieve=replace(config.retrieve, legs=list(LEGS)))
-    searchable = frozenset({"vector", "keyword"})
+    facts = VaultFacts(searchable=frozenset({"vector", "keyword"}), passages=9)
 
     def __init__(self, pool):
         self.pool = pool
@@ -43,13 +44,7 @@ class Corpus:
     def scope(self, tree):
         return None
 
-    def passages(self, passages, texts):
-        return {}
-
-    def passage_count(self):
-        return 9
-
-    def notes_of(self, passages):
+    def passages(self, passages, texts=()):
         return {}
 
     def neighbours(self, seeds, depth):

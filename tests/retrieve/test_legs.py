@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from ragvault.ports import VaultFacts
 from ragvault.retrieve.legs import vector_leg
 
 PLAN = SimpleNamespace(embed="a question", hypothesis="")
@@ -12,7 +13,7 @@ PLAN = SimpleNamespace(embed="a question", hypothesis="")
 class Corpus:
     """A vault that has been searched: it has a list, and knows cosines."""
 
-    tier = "static"
+    facts = VaultFacts(tier="static")
 
     def __init__(self, listed, cosines):
         self._listed, self._cosines = listed, cosines

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from ragvault.answer.results import VaultAnswer
 from ragvault.corpus import LocalCorpus
 from ragvault.errors import UsageError
-from ragvault.index.names import NameIndex
 from ragvault.plan import QueryPlan
 from ragvault.ports import NameRow
 from ragvault.retrieve.names import Named, exact_notes
 from ragvault.search import search
+from ragvault.text.name_index import NameIndex
 from ragvault.text.names import NameFolder
 from ragvault.types import SearchRequest
 from ragvault.vault import Vault
@@ -408,5 +408,5 @@ def named(index: LocalCorpus, query: str) -> dict[str, float]:
     with index.snapshot():
         plan = replace(QueryPlan(query, "plain"), text=query)
         notes = Named(plan, index, 20).notes
-        facts = {each.note.id: each.note.path for each in index.first_passages(list(notes))}
-        return {facts[note]: value for note, value in notes.items()}
+        paths = {row.id: row.path for row in index.names().rows}
+        return {paths[note]: value for note, value in notes.items()}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.candidate import Hit
+from ragvault.candidate import Hit, NoteFacts, PassageFacts
 from ragvault.config import profiles
-from ragvault.ports import Neighbour
+from ragvault.ports import Neighbour, VaultFacts
 from ragvault.retrieve.legs import LegHits, graph_hits
 
 HUB = 1
@@ -17,13 +17,14 @@ class Corpus:
     """A note that links to others, each of which has three passages: 10n, 10n + 1, 10n + 2."""
 
     config = profiles.config("default")
-    unrelated_cosine = 0.0
+    facts = VaultFacts()
 
     def __init__(self, notes):
         self.notes, self.asked = notes, []
 
-    def notes_of(self, passages):
-        return dict.fromkeys(passages, HUB)
+    def passages(self, passages):
+        hub = NoteFacts(HUB, "Hub.md")
+        return {each: PassageFacts(each, hub) for each in passages}
 
     def neighbours(self, seeds, depth):
         assert (seeds, depth) == ({HUB: 1}, 1)

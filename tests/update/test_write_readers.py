@@ -132,7 +132,7 @@ def test_a_search_in_a_snapshot_uses_the_vectors_it_has_when_a_writer_deletes_th
     with vault.corpus() as index:
         before = search(asked, index)
         with index.snapshot():
-            assert index.note_count() == 4  # the moment of a snapshot is that of its first look
+            assert index.facts.notes == 4  # the moment of a snapshot is that of its first look
             rebuilt_vectors(vault, index.catalogue.tier_model("full"))
             during = search(asked, index)
         after = search(asked, index)
