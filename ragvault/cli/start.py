@@ -274,7 +274,7 @@ def _read_zone(name: str | None) -> tzinfo | None:
         if not place.startswith("/"):
             return ZoneInfo(place) if place else timezone.utc
         found = read_once(os.path.realpath(place), MAX_ZONE)
-        return None if isinstance(found, str) else ZoneInfo.from_file(BytesIO(found.data))
+        return None if isinstance(found, str) else ZoneInfo.from_file(BytesIO(found[1]))
     except (KeyError, OSError, ValueError):  # no such name or file, or not a zone file
         return None
 

@@ -24,7 +24,7 @@ from ragvault.config import settings as config
 from ragvault.notes.markdown import file_title, parse_markdown
 from ragvault.notes.read import plain
 from ragvault.text.printable import valid_unicode
-from ragvault.text.spans import Lines, PlacedLines
+from ragvault.text.spans import Lines
 from ragvault.types import Note
 
 _ID = re.compile(r'"id"\s*:\s*("(?:[^"\\]|\\.)*")')
@@ -78,7 +78,7 @@ def parse_canvas(
         return _unread(path, encoding, warnings, "it has no cards")
     written, places = _written(list(_parts(canvas, text)))
     note = parse_markdown(path, written, settings, links, encoding=encoding, warnings=warnings)
-    lines = PlacedLines(places)
+    lines = Lines(written, places)
     return replace(
         note,
         title=file_title(path),

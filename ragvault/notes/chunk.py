@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from ragvault.config import settings as config
 from ragvault.text.readable import property_line, property_values
-from ragvault.text.spans import Lines, PlacedLines, cut
+from ragvault.text.spans import Lines, cut
 from ragvault.types import Block, Held, Kind, Note, Passage, PassageText, Section
 
 _KINDS: tuple[Kind, ...] = ("prose", "list", "table", "code", "callout")  # ties go to the first
@@ -94,8 +94,7 @@ class _Cutter:
         self.note, self.visible, self.settings = note, visible, settings
         self.ordinals = count()  # of passages
         self.rule = _passage_rule(settings)
-        places = note.layout.places
-        self.lines = PlacedLines(places) if places else Lines(note.text)
+        self.lines = Lines(note.text, note.layout.places)
         self.heading_starts = [heading.start for heading in note.headings]
         self.block_starts = [block.start for block in note.layout.blocks]
         self.held_starts = [held.start for held in note.layout.held]

@@ -35,12 +35,7 @@ TICK_NS = 2_000_000_000
 DigestOf = Callable[[File], bytes | Skipped]  # of a file's content, or why it cannot be read now
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A note that is the same under another path."""
-
-    old: str
-    file: File
+Move = tuple[str, File]  # the path that a note had, and the file that it is now
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +67,8 @@ def diff(known: Mapping[str, IndexedFile], walked: Walked, digest_of: DigestOf) 
     hidden = {path for path in gone if is_hidden(path, walked.unreadable)}
     added = [file for path, file in found.items() if path not in known]
     moved = moves(known, [path for path in gone if path not in hidden], added, digest_of)
-    old = {move.old for move in moved}
-    new = {move.file.path for move in moved}
+    old = {path for path, _ in moved}
+    new = {file.path for _, file in moved}
     return Changes(
         added=tuple(file for file in added if file.path not in new),
         changed=changed,
@@ -147,20 +142,20 @@ def moves(
         if isinstance(digest, bytes) and digest in old:
             new[digest].append(file)
     pairs = [pair for digest, files in new.items() for pair in matched(old[digest], files)]
-    return tuple(sorted(pairs, key=lambda move: move.file.path))
+    return tuple(sorted(pairs, key=lambda move: move[1].path))
 
 
 def matched(old: list[str], new: list[File]) -> list[Move]:
     """Copies of one content: first those that kept their name, then in the order of paths."""
-    left, pairs = list(old), []
+    left, pairs = list(old), list[Move]()
     for file in new:
         same = next((path for path in left if name_of(path) == name_of(file.path)), None)
         if same is not None:
             left.remove(same)
-            pairs.append(Move(same, file))
-    taken = {pair.file.path for pair in pairs}
+            pairs.append((same, file))
+    taken = {file.path for _, file in pairs}
     rest = (file for file in new if file.path not in taken)
-    return pairs + [Move(path, file) for path, file in zip(left, rest, strict=False)]
+    return pairs + list(zip(left, rest, strict=False))
 
 
 def name_of(path: str) -> str:

@@ -50,13 +50,9 @@ POSIX_CLASSES = {
 }
 
 
-class Rule(NamedTuple):
-    """One line of an ignore file, read."""
-
-    ignored: bool
-    folders_only: bool
-    by_name: bool  # without a slash a line speaks of names in every folder below
-    regex: str
+# Whether a line ignores, is about folders only, and is about names: without a slash, those in every
+# folder below.
+RuleKind = tuple[bool, bool, bool]
 
 
 class Rules:
@@ -67,8 +63,8 @@ class Rules:
         read = [line for text in lines if (line := read_line(text, groups))]
         # Adjacent lines of one kind become one expression; the order of lines stays.
         self._steps: list[tuple[bool, bool, bool, Callable[[str], object]]] = [
-            (*kind, _joined(line.regex for line in same))
-            for kind, same in groupby(reversed(read), key=lambda line: line[:3])
+            (*kind, _joined(regex for _, regex in same))
+            for kind, same in groupby(reversed(read), key=lambda line: line[0])
         ]
 
     def decide(self, path: str, name: str, folder: bool) -> bool | None:
@@ -79,8 +75,8 @@ class Rules:
         return None
 
 
-def read_line(text: str, groups: Iterator[int]) -> Rule | None:
-    """A line of gitignore grammar, or None where it says nothing (blank, a comment)."""
+def read_line(text: str, groups: Iterator[int]) -> tuple[RuleKind, str] | None:
+    """A line of gitignore grammar as its kind and an expression; None for a blank or a comment."""
     glob = _without_trailing_spaces(normalize("NFC", text.rstrip("\r\n")))
     if not glob or glob.startswith("#"):
         return None
@@ -93,10 +89,10 @@ def read_line(text: str, groups: Iterator[int]) -> Rule | None:
     by_name = "/" not in glob
     tokens = tokenise(glob[1:] if glob.startswith("/") else glob)
     if tokens is None:
-        return Rule(ignored, folders_only, by_name, NEVER)
+        return (ignored, folders_only, by_name), NEVER
     if by_name:
         tokens = [STAR if token == DEEP else token for token in tokens]
-    return Rule(ignored, folders_only, by_name, _path_regex(tokens, groups))
+    return (ignored, folders_only, by_name), _path_regex(tokens, groups)
 
 
 def _without_trailing_spaces(glob: str) -> str:
@@ -326,29 +322,23 @@ class Layer(NamedTuple):
     source: str
 
 
-class Layers(NamedTuple):
-    """What decides in one folder; `order` is all of them, the strongest first."""
+Layers = tuple[Layer, ...]  # what decides in one folder, the strongest first
 
-    rag: tuple[Layer, ...]
-    git: tuple[Layer, ...]
-    base: tuple[Layer, ...]
-    order: tuple[Layer, ...]
 
-    def ignored_by(self, path: str, name: str, *, folder: bool) -> str:
-        """Where it is written that an entry is ignored; empty if it is not."""
-        for above, rules, source in self.order:
-            verdict = rules.decide(path[above:], name, folder)
-            if verdict is not None:
-                return source if verdict else ""
-        return ""
+def ignored_by(layers: Layers, path: str, name: str, *, folder: bool) -> str:
+    """Where it is written that an entry is ignored; empty if it is not."""
+    for above, rules, source in layers:
+        verdict = rules.decide(path[above:], name, folder)
+        if verdict is not None:
+            return source if verdict else ""
+    return ""
 
 
 def base_layers(root: str, settings: config.Walk) -> tuple[Layers, list[str]]:
     """What is decided for the vault as a whole, and sentences on what could not be used."""
     excluded = Layer(0, Rules(settings.exclude), EXCLUDE)
     filters, warnings = _obsidian_filters(root) if settings.obsidian_ignore else (None, [])
-    base = (Layer(0, filters, OBSIDIAN), excluded) if filters else (excluded,)
-    return Layers((), (), base, base), warnings
+    return ((Layer(0, filters, OBSIDIAN), excluded) if filters else (excluded,)), warnings
 
 
 @lru_cache(maxsize=1)
@@ -372,9 +362,7 @@ def with_file(layers: Layers, file: Path, folder: str) -> Layers:
     """The layers of a folder that has this ignore file. Raises OSError where it cannot be read."""
     rules = Rules((read_small(file) or "").split("\n"))
     own = Layer(len(folder), rules, printable(folder + file.name))
-    rag, git = layers.rag, layers.git
-    if file.name == RAGIGNORE:
-        rag = (own, *rag)
-    else:
-        git = (own, *git)
-    return Layers(rag, git, layers.base, rag + git + layers.base)
+    # Those of .gitignore come after all of .ragignore.
+    stronger = sum(layer.source.endswith(RAGIGNORE) for layer in layers)
+    at = 0 if file.name == RAGIGNORE else stronger
+    return (*layers[:at], own, *layers[at:])

@@ -23,11 +23,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import combinations
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ragvault.text.markup import Order, find_wikilinks, match_wikilink, page_names, split_label
-from ragvault.types import Heading, Link, LinkKind, Target, Via
+from ragvault.types import Heading, Link, LinkKind, Note, Target, Via
+
+if TYPE_CHECKING:
+    from ragvault.ports import NameRow
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+:", re.I)
 _ADDRESS = re.compile(r"^(?:[a-z][a-z0-9+.-]+://|(?:mailto|tel|data|file):)", re.I)
@@ -153,33 +156,19 @@ _MARKUP = re.compile(r"[!\"#$%&()*+,.:;<=>?@^`{|}~/\[\]\\_]+")
 _NOT_SLUG = re.compile(r"[^\w\- ]")
 
 
-class NamedNote(Protocol):
-    """Anything with a path and aliases; a Note is one."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def aliases(self) -> Sequence[str]: ...
-
-
 class Resolver:
     """Knows the names of a vault; asks `anchors` for the headings and block ids of one note."""
 
-    def __init__(
-        self, notes: Iterable[NamedNote], anchors: Callable[[str], Anchors] | None = None
-    ) -> None:
+    def __init__(self, notes: Iterable[NameRow | Note], anchors: Callable[[str], Anchors]) -> None:
         self._paths: dict[str, list[str]] = defaultdict(list)
         self._names: dict[str, list[str]] = defaultdict(list)
         self._aliases: dict[str, list[str]] = defaultdict(list)
         self._folders: set[str] = set()
-        known: dict[str, NamedNote] = {}
         for note in sorted(notes, key=lambda note: note.path):
             self._add(note)
-            known[note.path] = note
-        read = anchors or (lambda path: _anchors_of(known[path]))
-        self._places_in = lru_cache(maxsize=1000)(lambda path: Places(*read(path)))
+        self._places_in = lru_cache(maxsize=1000)(lambda path: Places(*anchors(path)))
 
-    def _add(self, note: NamedNote) -> None:
+    def _add(self, note: NameRow | Note) -> None:
         names = _bare(note.path)
         for bare in names:
             self._paths[bare].append(note.path)
@@ -307,7 +296,3 @@ def _best(paths: Sequence[str], via: Via) -> Target | None:
     ordered = sorted(paths, key=lambda path: (len(path), path))
     rivals = tuple(path for path in ordered[1:] if len(path) == len(ordered[0]))
     return Target("ambiguous" if rivals else "resolved", ordered[0], via, others=rivals)
-
-
-def _anchors_of(note: NamedNote) -> Anchors:
-    return getattr(note, "headings", ()), getattr(note, "blocks", {})

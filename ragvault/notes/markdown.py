@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from ragvault.config import settings as config
 from ragvault.notes import frontmatter
@@ -131,10 +131,9 @@ def _drawing_data(text: str, body: int) -> list[Span]:
 def _links(text: str, seen: str, parsed: _Parsed, settings: config.Links) -> list[Link]:
     """Every link of the body, attachments too, in the order of the text."""
     found = list(find_wiki(seen, settings.order, original=text))
-    for md in parsed.links:
-        if seen[md.start : md.end].strip() and not _in_brackets(seen, md.start, md.end):
-            link = from_markdown(md.start, md.image, md.destination, md.text)
-            found += [link] if link else []
+    for link, end in parsed.links:
+        if seen[link.start : end].strip() and not _in_brackets(seen, link.start, end):
+            found.append(link)
     return sorted(found, key=lambda link: link.start)
 
 
@@ -263,22 +262,12 @@ _BLOCKS = _TOP.keys() | _NESTED_CUTS
 _HEADING = 300
 
 
-class _MdLink(NamedTuple):
-    """A Markdown link or image, with the destination as written."""
-
-    start: int
-    end: int
-    image: bool
-    destination: str
-    text: str
-
-
 class _Parsed:
     """A text whose blocks begin at `body`, parsed. Never raises, whatever the text."""
 
     def __init__(self, text: str, body: int) -> None:
         self.headings: list[tuple[int, int, str]] = []  # start, level, text
-        self.links: list[_MdLink] = []
+        self.links: list[tuple[Link, int]] = []  # each with its end
         self.code: list[Span] = []
         self.math: list[Span] = []
         self.html: list[Span] = []
@@ -334,7 +323,8 @@ class _Parsed:
         else:
             text = "".join(self._words or ())
             destination, self._words = self._outer.pop()
-            self.links.append(_MdLink(start, end, name == "Image", destination, text))
+            if link := from_markdown(start, name == "Image", destination, text):
+                self.links.append((link, end))
             self._add(text)
 
     def _open(self, name: str, value: Any, start: int, end: int) -> None:

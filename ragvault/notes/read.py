@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ragvault.types import File, Skipped
 
@@ -66,13 +66,6 @@ CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b")) + b"\x7f"
 MAX_CONTROLS = 2
 MAX_CONTROLS_UTF8 = 30
 _INT64 = 2**63 - 1
-
-
-class Content(NamedTuple):
-    """Bytes, and the file's status when they were read."""
-
-    status: os.stat_result
-    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +118,16 @@ def stable_bytes(root: Path, file: File, max_bytes: int) -> tuple[File, bytes] |
             got = read_once(f"{root}/{file.disk}", max_bytes)
         except OSError as error:
             return Skipped(file.path, *reason_of(error))
-        if isinstance(got, Content):
-            return seen_file(file.path, file.disk, got.status), got.data
+        if not isinstance(got, str):
+            status, data = got
+            return seen_file(file.path, file.disk, status), data
         if got != CHANGING:
             return Skipped(file.path, got)
     return Skipped(file.path, CHANGING, f"was written to while it was read, {TRIES} times")
 
 
-def read_once(full: str | os.PathLike[str], max_bytes: int) -> Content | str:
-    """The content of a regular file, or the reason that it cannot be taken."""
+def read_once(full: str | os.PathLike[str], max_bytes: int) -> tuple[os.stat_result, bytes] | str:
+    """The status and the bytes of a regular file, or the reason that it cannot be taken."""
     handle = os.open(full, OPEN_FLAGS)
     try:
         before = os.fstat(handle)
@@ -151,7 +145,7 @@ def read_once(full: str | os.PathLike[str], max_bytes: int) -> Content | str:
     stood_still = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
     if not stood_still or len(data) != after.st_size:
         return CHANGING
-    return Content(after, data)
+    return after, data
 
 
 def read_all(handle: int, most: int) -> bytes:
@@ -170,7 +164,7 @@ def read_small(full: str | os.PathLike[str], max_bytes: int = 1_000_000) -> str 
         return None
     if isinstance(got, str):
         raise OSError(errno.EINVAL, f"not a plain file of this size: {got}")
-    return got.data.decode("utf-8-sig", "replace")
+    return got[1].decode("utf-8-sig", "replace")
 
 
 def read_obsidian_settings(root: str | Path, name: str) -> tuple[dict[str, Any], list[str]]:

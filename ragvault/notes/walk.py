@@ -23,7 +23,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 from unicodedata import normalize
 
 from ragvault.config import settings as config
@@ -34,6 +33,7 @@ from ragvault.notes.ignore import (
     base_layers,
     default_rules,
     ignore_files,
+    ignored_by,
     with_file,
 )
 from ragvault.text.printable import printable, valid_unicode
@@ -69,12 +69,9 @@ class Walked:
     only: frozenset[str] | None = None
 
 
-class Folder(NamedTuple):
-    """A folder still to be listed; `path` and `disk` end in `/` unless it is the vault itself."""
-
-    path: str
-    disk: str
-    layers: Layers
+# A folder still to be listed: its path and its name on the disk, which end in `/` unless it is the
+# vault itself, and what decides in it.
+Folder = tuple[str, str, Layers]
 
 
 @dataclass(slots=True)
@@ -113,7 +110,7 @@ def walk(root: Path, settings: config.Walk, only: Collection[str] | None = None)
     if only is not None:
         state.only, state.names = frozenset(only), names_by_folder(only)
     layers, state.warnings = base_layers(top, settings)
-    todo = [Folder("", "", layers)]
+    todo: list[Folder] = [("", "", layers)]
     while todo:  # a list and not calls: nesting has no limit
         todo.extend(visit(state, todo.pop()))
     if only is not None and (state.is_shared or state.blockless):
@@ -137,7 +134,7 @@ def real_folder(root: Path) -> str:
 
 
 def names_by_folder(paths: Collection[str]) -> Mapping[str, set[str]]:
-    """The names that lead to these paths, in each folder on the way (as in `Folder.path`)."""
+    """The names that lead to these paths, in each folder on the way."""
     names: defaultdict[str, set[str]] = defaultdict(set)
     for path in paths:
         while path:
@@ -150,49 +147,50 @@ def names_by_folder(paths: Collection[str]) -> Mapping[str, set[str]]:
 
 def visit(state: WalkState, folder: Folder) -> Iterator[Folder]:
     """List one folder; yields the folders in it. Raises VaultUnreadable for the vault itself."""
+    path, disk, _ = folder
     try:
-        with os.scandir(f"{state.root}/{folder.disk}") as listing:
+        with os.scandir(f"{state.root}/{disk}") as listing:
             entries = list(listing)
     except OSError as error:
-        if not folder.disk:
+        if not disk:
             raise VaultUnreadable(Path(state.root), error.strerror or str(error)) from error
-        lose(state, folder.path, error)
+        lose(state, path, error)
         return
     if state.only is not None:
-        names = state.names.get(folder.path, set()) | state.ignore_files
+        names = state.names.get(path, set()) | state.ignore_files
         entries = [each for each in entries if normalize("NFC", each.name) in names]
     yield from sort_out(state, folder, entries)
 
 
 def sort_out(state: WalkState, folder: Folder, entries: list[os.DirEntry[str]]) -> Iterator[Folder]:
     """The entries of one folder; yields the folders in it."""
-    layers = folder.layers
+    above, disk_above, layers = folder
     for entry in entries:
         if entry.name in state.ignore_files:
-            layers = with_own(state, folder, layers, entry.name)
+            layers = with_own(state, (above, disk_above, layers), entry.name)
     for entry in entries:
         disk = entry.name
         name = disk if disk.isascii() else normalize("NFC", disk)
-        path = folder.path + name
+        path = above + name
         try:
             if entry.is_dir(follow_symlinks=False):
-                if source := layers.ignored_by(path, name, folder=True):
+                if source := ignored_by(layers, path, name, folder=True):
                     state.ignored.add(f"{path}/")
                     exclude(state, path, name, source, folder=True)
                 elif has_valid_name(state, path):
-                    yield Folder(f"{path}/", f"{folder.disk}{disk}/", layers)
+                    yield f"{path}/", f"{disk_above}{disk}/", layers
             elif name.lower().endswith(state.extensions):
-                if source := layers.ignored_by(path, name, folder=False):
+                if source := ignored_by(layers, path, name, folder=False):
                     leave(state, path, name, source)
                 else:
-                    note(state, path, folder.disk + disk, entry)
+                    note(state, path, disk_above + disk, entry)
             elif entry.is_symlink():
-                if not layers.ignored_by(path, name, folder=True):
+                if not ignored_by(layers, path, name, folder=True):
                     link(state, path, entry, is_note=False)
             elif name.endswith(".icloud"):
-                stub(state, layers, folder.path, name)
-            elif name.lower().endswith(DOCUMENTS) and not layers.ignored_by(
-                path, name, folder=False
+                stub(state, layers, above, name)
+            elif name.lower().endswith(DOCUMENTS) and not ignored_by(
+                layers, path, name, folder=False
             ):
                 state.unread["." + name.rpartition(".")[2].lower()] += 1
         except OSError as error:
@@ -278,7 +276,7 @@ def stub(state: WalkState, layers: Layers, folder: str, name: str) -> None:
     """`.Note.md.icloud`: what iCloud leaves of a note that it took away."""
     inner = name.removeprefix(".").removesuffix(".icloud")
     if inner.lower().endswith(state.extensions):
-        if source := layers.ignored_by(folder + inner, inner, folder=False):
+        if source := ignored_by(layers, folder + inner, inner, folder=False):
             exclude(state, folder + inner, inner, source, folder=False)
         else:
             elsewhere(state, folder + inner)
@@ -304,13 +302,14 @@ def has_valid_name(state: WalkState, path: str) -> bool:
     return False
 
 
-def with_own(state: WalkState, folder: Folder, layers: Layers, name: str) -> Layers:
+def with_own(state: WalkState, folder: Folder, name: str) -> Layers:
     """The layers of a folder, with one of its own ignore files."""
+    path, disk, layers = folder
     try:
-        return with_file(layers, Path(state.root, folder.disk, name), folder.path)
+        return with_file(layers, Path(state.root, disk, name), path)
     except OSError as error:
-        path = printable(folder.path + name)
-        state.warnings.append(f"{path} cannot be read, so its rules are unknown: {error.strerror}")
+        shown = printable(path + name)
+        state.warnings.append(f"{shown} cannot be read, so its rules are unknown: {error.strerror}")
         return layers
 
 

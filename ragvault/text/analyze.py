@@ -123,12 +123,7 @@ class Part(NamedTuple):
     end: int
 
 
-class Compound(NamedTuple):
-    """Several parts, from number `first` on, written as one. `parts` says how many."""
-
-    text: str
-    first: int
-    parts: int
+Compound = tuple[str, list[str]]  # what is written as one, and its parts
 
 
 def split_run(run: str, *, glue: bool = True) -> tuple[list[Part], list[Compound]]:
@@ -163,14 +158,11 @@ def _add_piece(
 
 def _add_compound(text: str, first: int, parts: list[Part], compounds: list[Compound]) -> None:
     """Note what was written as one, unless it is one simple word or was noted already."""
-    count = len(parts) - first
-    if count < 1 or (count == 1 and parts[first].text == text):
+    own = [part.text for part in parts[first:]]
+    if not own or (len(own) == 1 and (own[0] == text or not _is_name(text, own[0]))):
         return
-    if count == 1 and not _is_name(text, parts[first].text):
-        return
-    compound = Compound(text, first, count)
-    if not compounds or compounds[-1] != compound:
-        compounds.append(compound)
+    if not compounds or compounds[-1] != (text, own):
+        compounds.append((text, own))
 
 
 def _is_name(text: str, word: str) -> bool:
@@ -368,7 +360,7 @@ class Analyzer:
         if not self._stem_word:
             others += [form[:-2] for form in small if form.endswith("'s")]
         for compound in compounds:
-            others += self._names(compound, parts)
+            others += self._names(compound)
         if not compounds and self._is_shouted(parts[0].text):
             others.append(parts[0].text)
         return tuple(term for term in dict.fromkeys(others) if term not in forms)
@@ -423,8 +415,8 @@ class Analyzer:
         self, parts: list[Part], compounds: list[Compound], forms: tuple[str, ...], run: str
     ) -> Word:
         small = [fold(part.text)[:MAX_LENGTH] for part in parts]
-        names = self._names(compounds[-1], parts)
-        joined = _joined(compounds[-1], parts)
+        names = self._names(compounds[-1])
+        joined = _joined(compounds[-1])
         whole = self._lookup(fold(joined)[:MAX_LENGTH]) if joined else Lookup(names[0], names[0])
         telling = [form for form in small if self._code or form not in STOP_WORDS]
         lookups = {form: self._lookup(form, PART_WEIGHT) for form in telling}
@@ -454,26 +446,26 @@ class Analyzer:
             typos=tuple((one, form) for form, one in lookups.items() if form.isalpha()),
         )
 
-    def _names(self, compound: Compound, parts: list[Part]) -> list[str]:
+    def _names(self, compound: Compound) -> list[str]:
         """The terms of a compound: as written, and joined where it is made of letters only."""
-        written = fold(compound.text)[:MAX_LENGTH]
+        written = fold(compound[0])[:MAX_LENGTH]
         names = [written]
         if written[:1] == "v" and written[1:].replace(".", "").isdigit():
             names.append(written[1:])
-        if joined := _joined(compound, parts):
+        if joined := _joined(compound):
             names += [fold(joined)[:MAX_LENGTH], marked(joined)[:MAX_LENGTH]]
         return list(dict.fromkeys(names))
 
 
-def _joined(compound: Compound, parts: list[Part]) -> str:
+def _joined(compound: Compound) -> str:
     """A compound as one word, where it may be met as one: e-mail and Node.js, not c.md and a/b."""
-    own = [part.text for part in parts[compound.first : compound.first + compound.parts]]
+    text, own = compound
     joined = "".join(own)
     if len(own) < 2 or not joined.isalpha():
         return ""
-    if "." in compound.text and not (len(own) == 2 and len(own[0]) > 2):
+    if "." in text and not (len(own) == 2 and len(own[0]) > 2):
         return ""
-    return "" if {"/", "&", "@", "+"}.intersection(compound.text) else joined
+    return "" if {"/", "&", "@", "+"}.intersection(text) else joined
 
 
 def _unspaced(run: str) -> Word:

@@ -121,7 +121,7 @@ class NameIndex:
         return found
 
     def key(self, word: str) -> str:
-        return self.folder.keys(word).own
+        return self.folder.keys(word)[0]
 
     def keys(self, word: str) -> dict[str, float]:
         """The keys of names that a word matches, and how well: 1 is the same word."""

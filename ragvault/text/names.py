@@ -30,9 +30,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ragvault.text.analyze import UNSPACED
 from ragvault.text.fold import fold, plain_name, stemmer
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ragvault.ports import NameKind, NameRow
     from ragvault.types import Head
 
-    NamedNote = NameRow | Head
+    NamedNote: TypeAlias = NameRow | Head
 
 # A word, or a run of a script that writes no spaces between words.
 _WORD = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+")
@@ -223,40 +223,24 @@ def _spaced(name: str) -> str:
 # --- Keys: words that mean the same have one in common ---
 
 
-class Keys(NamedTuple):
-    """A word's own key, and others by which it may be found: other languages, odd plurals."""
-
-    own: str
-    others: tuple[str, ...] = ()
-
-
 class NameFolder:
     """Keys of words, by the stemmers of a vault's languages."""
 
     def __init__(self, languages: Sequence[str]) -> None:
         self.languages = tuple(languages)
-        self._stemmers: list[Callable[[str], str]] = []
-        for language in languages:
-            stem = stemmer(language)
-            if stem is not None:
-                self._stemmers.append(stem)
-        self._known: dict[str, Keys] = {}
+        self._stemmers = list(filter(None, map(stemmer, languages)))
+        self.keys = cache(self._keys)
 
-    def keys(self, word: str) -> Keys:
-        """The keys of a word as `plain_words` gives it."""
-        found = self._known.get(word)
-        if found is None:
-            found = self._known[word] = self._keys(word)
-        return found
-
-    def _keys(self, word: str) -> Keys:
+    def _keys(self, word: str) -> tuple[str, tuple[str, ...]]:
+        """The key of a word as `plain_words` gives it, and others by which it may be found: other
+        languages, odd plurals."""
         if len(word) < 3 or not word.isalpha() or _UNSPACED.match(word):
-            return Keys(word)
+            return word, ()
         found = [stem(word) for stem in self._stemmers] or [word]
         stems = found if word.isascii() else list(map(fold, found))
         others = dict.fromkeys([*stems[1:], *_odd_plurals(word)])
         others.pop(stems[0], None)
-        return Keys(stems[0], tuple(others))
+        return stems[0], tuple(others)
 
 
 # Endings of plurals that no stemmer of English knows, with a common root: criteria, criterion.

@@ -68,50 +68,37 @@ def _touching(start: int, end: int, excluded: Sequence[Span]) -> Sequence[Span]:
     return excluded[low : bisect_left(excluded, (end, end), lo=low)]
 
 
-class PlacedLines:
-    """The lines of a file for a text that was made from it, in parts: each part is on one line.
+class Lines:
+    """Turns offsets of a text into line numbers and columns, from 1.
 
-    `places` are the offsets at which parts begin, with their lines.
+    A text may be made from a file, in parts of which each is on one line: `places` are the offsets
+    at which they begin, with their lines. Where in its line a character is, is then not known.
     """
 
-    def __init__(self, places: Sequence[Span]) -> None:
-        self._starts = [start for start, _ in places]
-        self._lines = [line for _, line in places]
-
-    def of(self, offset: int) -> int:
-        """The line of the part that an offset is in."""
-        at = max(0, bisect_right(self._starts, offset) - 1)
-        return self._lines[at] if self._lines else 1
-
-    def span(self, first: int, last: int) -> Span:
-        """The first and the last line of all parts from one offset to another."""
-        i, j = (max(1, bisect_right(self._starts, at)) for at in (first, last))
-        lines = self._lines[i - 1 : j] or [1]
-        return min(lines), max(lines)
-
-    def column(self, offset: int) -> int:
-        """Always 1: where in its line a character is, is not known."""
-        return 1
-
-
-class Lines:
-    """Turns offsets of a text into line numbers and columns, from 1."""
-
-    def __init__(self, text: str) -> None:
-        self._ends = [match.start() for match in re.finditer("\n", text)]
+    def __init__(self, text: str, places: Sequence[Span] = ()) -> None:
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._lines: Sequence[int] = range(1, len(self._starts) + 1)
+        self._is_placed = bool(places)
+        if places:
+            self._starts = [start for start, _ in places]
+            self._lines = [line for _, line in places]
 
     def of(self, offset: int) -> int:
         """The number of the line that an offset is on."""
-        return bisect_right(self._ends, offset - 1) + 1
+        return self._lines[self._part(offset)]
 
     def span(self, first: int, last: int) -> Span:
-        """The lines that two offsets are on."""
-        return self.of(first), self.of(last)
+        """The first and the last of the lines from one offset to another."""
+        begin = self._part(first)
+        lines = self._lines[begin : max(begin, self._part(last)) + 1]
+        return min(lines), max(lines)
 
     def column(self, offset: int) -> int:
-        """The number of the character in its line."""
-        line = self.of(offset)
-        return offset - (self._ends[line - 2] + 1 if line > 1 else 0) + 1
+        """The number of the character in its line; 1 if it is not known."""
+        return 1 if self._is_placed else offset - self._starts[self._part(offset)] + 1
+
+    def _part(self, offset: int) -> int:
+        return max(0, bisect_right(self._starts, offset) - 1)
 
 
 # --- Sentences ---

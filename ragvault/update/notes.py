@@ -101,7 +101,7 @@ class NoteChanges:
 
     def to_read(self) -> list[File]:
         """The files to read, by path."""
-        moved = (move.file for move in self.changes.moved)
+        moved = (file for _, file in self.changes.moved)
         files = (*self.changes.added, *self.changes.changed, *moved, *self.to_rechunk)
         return sorted(files, key=lambda file: file.path)
 
@@ -193,7 +193,7 @@ def _store_read(
 ) -> list[Skipped]:
     """Store each note as it is read; returns what could not be read."""
     total, rest = len(pending.to_read()), iter(prepared)
-    before = {move.file.path: move.old for move in pending.changes.moved}
+    before = {file.path: old for old, file in pending.changes.moved}
     skipped: list[Skipped] = []
     done = 0
     while some := list(islice(rest, COMMIT_EVERY)):
@@ -257,7 +257,7 @@ def _report(pending: NoteChanges, unread: Sequence[Skipped]) -> Report:
     return Report(
         added=sum(file.path not in missed for file in changes.added),
         changed=sum(file.path not in missed for file in changes.changed),
-        moved=sum(move.file.path not in missed for move in changes.moved),
+        moved=sum(file.path not in missed for _, file in changes.moved),
         touched=len(changes.touched),
         removed=len(changes.removed),
         recut=sum(file.path not in missed for file in pending.to_rechunk),

@@ -90,14 +90,14 @@ names = st.lists(st.sampled_from([*PIECES, "É", "E\u0301", "ß", "a b"]), min_s
 def test_links(text, more, order):
     known = ["Note.md", "folder/Note.md", "folder/index.md", "deep/er/Note.md", "Straße.md"]
     notes = [
-        SimpleNamespace(path=path, aliases=aliases, headings=HEADINGS, blocks={"id": 3})
+        SimpleNamespace(path=path, aliases=aliases)
         for path, *aliases in {**dict.fromkeys(known, "Alias"), **more}.items()
     ]
     paths = {note.path for note in notes}
     with time_limit():
         plain = text.encode("utf-8", "replace").decode()
         note = parse("folder/a.md", plain, config.Parse(), config.Links(order=order))
-        resolver = Resolver(notes)
+        resolver = Resolver(notes, lambda path: (HEADINGS, {"id": 3}))
         typed = Link("link", "wiki", text, (text,), "", 0, 0)
         targets = [resolver.resolve("folder/Note.md", link) for link in (*note.links, typed)]
 

@@ -36,7 +36,7 @@ import pytest
 from ragvault.config.settings import Config
 from ragvault.notes.chunk import chunk
 from ragvault.notes.dates import date_of, read_daily_notes
-from ragvault.notes.links import Resolver
+from ragvault.notes.links import Anchors, Resolver
 from ragvault.notes.parse import parse
 from ragvault.notes.read import Read, read
 from ragvault.notes.walk import walk
@@ -137,7 +137,10 @@ class Vault:
 
     @cached_property
     def resolver(self) -> Resolver:
-        return Resolver(self.notes.values())
+        def anchors(path: str) -> Anchors:
+            return self.notes[path].headings, self.notes[path].blocks
+
+        return Resolver(self.notes.values(), anchors)
 
     @property
     def note(self) -> str:

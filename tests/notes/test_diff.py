@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.notes.diff import TICK_NS, Changes, Move, diff, is_doubtful
+from ragvault.notes.diff import TICK_NS, Changes, diff, is_doubtful
 from ragvault.notes.walk import Walked
 from ragvault.types import File, IndexedFile, Skipped
 
@@ -94,7 +94,7 @@ def test_a_time_in_the_future_does_not_mean_reading_the_file_for_ever():
 
 def test_a_renamed_note_is_moved_and_not_read_anew():
     changes, _ = compare({"a.md": (b"x", LONG_AGO)}, {"b/c.md": (b"x", LONG_AGO)})
-    assert changes.moved == (Move("a.md", File("b/c.md", "b/c.md", 1, LONG_AGO)),)
+    assert changes.moved == (("a.md", File("b/c.md", "b/c.md", 1, LONG_AGO)),)
     assert (changes.added, changes.removed) == ((), ())
 
 
@@ -109,7 +109,7 @@ def test_among_copies_the_one_with_the_same_name_moved():
     before = {f"old/{name}.md": (b"x", LONG_AGO) for name in "abc"}
     after = {f"new/{name}.md": (b"x", LONG_AGO) for name in ("b", "y", "z")}
     changes, _ = compare(before, after)
-    assert [(move.old, move.file.path) for move in changes.moved] == [
+    assert [(old, file.path) for old, file in changes.moved] == [
         ("old/b.md", "new/b.md"),
         ("old/a.md", "new/y.md"),
         ("old/c.md", "new/z.md"),
@@ -165,8 +165,8 @@ def applied(known, changes, disk):
     after = {path: state.digest for path, state in known.items()}
     for path in changes.removed:
         del after[path]
-    for move in changes.moved:
-        after[move.file.path] = after.pop(move.old)
+    for old, file in changes.moved:
+        after[file.path] = after.pop(old)
     for file in (*changes.added, *changes.changed):
         after[file.path] = disk.files[file.path][0]
     return after
@@ -197,7 +197,7 @@ def test_every_path_is_in_exactly_one_class(before, after, unreadable):
         *paths(changes.added),
         *paths(changes.changed),
         *paths(changes.touched),
-        *(path for move in changes.moved for path in (move.old, move.file.path)),
+        *(path for move in changes.moved for path in (move[0], move[1].path)),
         *changes.removed,
         *changes.kept,
     ]
