@@ -182,7 +182,7 @@ class Case:
         from write_kit import answers, opened
 
         vault = opened(self.root, self.clean, *self.flags)
-        vault.index()
+        vault.index("full")
         return comparable(answers(vault))
 
     def operate(self, fault: str, point: int) -> None:
@@ -196,7 +196,8 @@ class Case:
             self.watch()
         else:
             engines = vault.engines(slab=4)
-            vault.index(rebuild=self.operation == "rebuild", engines=engines)
+            # A vault that was indexed with a tier keeps it until another one is asked for.
+            vault.index("full", rebuild=self.operation == "rebuild", engines=engines)
 
     def watch(self) -> None:
         """One update of a watcher, which would report an error and try again later."""
@@ -238,7 +239,7 @@ class Case:
         from write_kit import answers, opened
 
         vault = opened(self.root, self.home, *self.flags)
-        vault.index()
+        vault.index("full")
         vault.forget(None)  # compacts
         return comparable(answers(vault))
 
