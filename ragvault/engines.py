@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ragvault.config.load import Loaded
 from ragvault.errors import EngineMissing, IndexUnusable, ModelUnavailable, ModelUnusable
 from ragvault.models.embed import SLAB
-from ragvault.models.load import ModelChoice, ModelPool, choose_model
+from ragvault.models.load import ModelPool, choose_model
 from ragvault.ports import (
     CacheBroken,
     Embedder,
@@ -139,10 +139,9 @@ class Engines:
                 catalogue.drop_cache(cache.name)
         catalogue.sweep_caches()
 
-    def choice(self, catalogue: Catalogue) -> ModelChoice:
-        """Which transformer a vault uses, and which one answers until then."""
-        stored = catalogue.full_model or None
-        configured = self.config.models.embedder
+    def full_model(self, catalogue: Catalogue) -> str:
+        """The transformer that a vault is to be embedded with."""
+        stored, configured = catalogue.full_model, self.config.models.embedder
         return choose_model(stored=stored, configured=configured, explicit=self._explicit)
 
     def check_models(self, tier: Tier) -> None:

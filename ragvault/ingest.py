@@ -197,9 +197,8 @@ class _Caches:
         They answer when every passage has one, and so do those of a newly chosen model.
         """
         self.progress.checkpoint()
-        choice = self.engines.choice(self.catalogue)
         with self.or_warn():
-            embedder = self.engines.embedder(choice.embeds)
+            embedder = self.engines.embedder(self.engines.full_model(self.catalogue))
             if not self.catalogue.tier_model("full"):
                 begin_model(self.catalogue, embedder.name)
             total = embed_all(

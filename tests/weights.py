@@ -15,7 +15,7 @@ import pytest
 from ragvault.cli.console import LineProgress
 from ragvault.errors import ModelUnavailable
 from ragvault.models import load, registry
-from ragvault.models.load import InstallOptions, LoadOptions
+from ragvault.models.load import LoadOptions
 
 # Read when the module is: the tests themselves see no RAGVAULT_ variable.
 _NAMED = os.environ.get("RAGVAULT_TEST_MODELS")
@@ -26,11 +26,11 @@ def weights(name: str) -> registry.Build:
     """The first build of this model that can be had, verified; else the test is skipped."""
     model, builds = registry.find_model(name)
     try:
-        return load.ensure_installed(model, builds, SHELF, InstallOptions(reporter=LineProgress()))
+        return load.ensure_installed(model, builds, LoadOptions(SHELF, reporter=LineProgress()))
     except ModelUnavailable as error:
         pytest.skip(f"no weights: {error}")
 
 
 def opened_here(threads: int = 0) -> LoadOptions:
     """As the product opens models, from the shared folder, without the network."""
-    return LoadOptions(SHELF, InstallOptions(offline=True), threads=threads)
+    return LoadOptions(SHELF, offline=True, threads=threads)

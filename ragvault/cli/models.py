@@ -71,14 +71,14 @@ def pull_models(
 
     ragvault models pull bge-small-en-v1.5 --from /media/stick/models
     """
-    from ragvault.models.load import InstallOptions
+    from ragvault.models.load import LoadOptions
 
     settings = load_settings().config.models
     copies = [path.expanduser() for path in (source, Path(settings.folder)) if path and path.name]
     wanted = names or [settings.embedder, settings.static, settings.reranker]
     pulled = []
     with progress("models that were fetched are kept") as shown:
-        how = InstallOptions(offline or settings.offline, copies, shown)
+        how = LoadOptions(folders.models_dir(), offline or settings.offline, copies, shown)
         for name in wanted:
             pulled.append({"name": name, "path": _pulled(name, how)})
             if not json:
@@ -146,18 +146,17 @@ def _print_path(name: str, path: Path, json: bool) -> None:
 def _pulled(name: str, how: Any) -> Path:
     from ragvault.models import install, load
 
-    models_dir = folders.models_dir()
     if load.is_unlisted(name):
-        return install.unlisted_folder(load.short_name(name), models_dir, how)
+        return install.unlisted_folder(load.short_name(name), how)
     model, builds = registry.find_model(name)
-    return registry.build_folder(install.install_model(model, builds, models_dir, how), models_dir)
+    return registry.build_folder(install.install_model(model, builds, how), how.models_dir)
 
 
 def _unlisted(name: str, models_dir: Path) -> Path:
     from ragvault.models.install import unlisted_folder
-    from ragvault.models.load import InstallOptions, short_name
+    from ragvault.models.load import LoadOptions, short_name
 
-    return unlisted_folder(short_name(name), models_dir, InstallOptions(offline=True))
+    return unlisted_folder(short_name(name), LoadOptions(models_dir, offline=True))
 
 
 def _installed(name: str, models_dir: Path) -> Any:

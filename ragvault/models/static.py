@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from threading import Lock
@@ -92,7 +93,7 @@ def _load_parts(definition: bytes, weights: bytes) -> _Loaded:
     unknown = kind["model"].get("unk_token")
     if unknown is not None:
         table[tokenizer.token_to_id(unknown)] = 0.0  # says nothing about a text
-    token_ids = BertWords(tokenizer) if _is_bert(kind) else _in_batches(tokenizer)
+    token_ids = bert_words(tokenizer) if _is_bert(kind) else _in_batches(tokenizer)
     return tokenizer, token_ids, table
 
 
@@ -111,8 +112,7 @@ def _in_batches(tokenizer: Any) -> _TokenIds:
 _BERT = {"normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer", "model": "WordPiece"}
 _MARKS = r"!-/:-@\[-`{-~"  # BERT takes every one of them for a word
 _WORD = re.compile(rf"[^ \t\n\r{_MARKS}]+|[{_MARKS}]")
-_WORDS = 1 << 17  # words remembered, about 30 MB
-_LONG = 64  # characters of a word that is rather data, and not remembered
+_WORDS = 1 << 17  # words remembered, about 40 MB
 
 
 def _is_bert(definition: dict[str, Any]) -> bool:
@@ -121,34 +121,21 @@ def _is_bert(definition: dict[str, Any]) -> bool:
     return kinds == _BERT and bool(definition["normalizer"].get("lowercase"))
 
 
-class BertWords:
+def bert_words(tokenizer: Any) -> _TokenIds:
     """The ids of texts by a BERT tokenizer, which is asked about each word once."""
+    special = [token.content for token in tokenizer.get_added_tokens_decoder().values()]
 
-    def __init__(self, tokenizer: Any) -> None:
-        self._tokenizer = tokenizer
-        self._special = [token.content for token in tokenizer.get_added_tokens_decoder().values()]
-        self._known = _WordIds(self._encode)
+    def encode(text: str) -> Sequence[int]:
+        return tuple(tokenizer.encode(text, add_special_tokens=False).ids)
 
-    def __call__(self, texts: Sequence[str]) -> Iterator[Sequence[int]]:
+    word_ids = lru_cache(_WORDS)(encode)
+
+    def token_ids(texts: Sequence[str]) -> Iterator[Sequence[int]]:
         for text in texts:
-            if any(token in text for token in self._special):  # "[MASK]" is one token
-                yield self._encode(text)
+            if any(token in text for token in special):  # "[MASK]" is one token
+                yield encode(text)
                 continue
             words = _WORD.findall(text.lower() if text.isascii() else text)
-            yield list(chain.from_iterable(map(self._known.__getitem__, words)))
+            yield list(chain.from_iterable(map(word_ids, words)))
 
-    def _encode(self, text: str) -> Sequence[int]:
-        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
-
-
-class _WordIds(dict[str, Sequence[int]]):
-    def __init__(self, encode: Callable[[str], Sequence[int]]) -> None:
-        self._encode = encode
-
-    def __missing__(self, word: str) -> Sequence[int]:
-        ids = self._encode(word)
-        if len(word) <= _LONG:
-            if len(self) >= _WORDS:
-                self.clear()
-            self[word] = ids
-        return ids
+    return token_ids

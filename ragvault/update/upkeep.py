@@ -212,7 +212,7 @@ def _drop_old_vectors(catalogue: Catalogue, before: float) -> int:
 
 def _drop_replaced(catalogue: Catalogue, engines: Engines, before: float) -> int:
     """Delete the vectors of models that were replaced before a moment and are not configured."""
-    wanted = (engines.choice(catalogue).embeds, engines.config.models.static)
+    wanted = (engines.full_model(catalogue), engines.config.models.static)
     gone = (
         model
         for model in replaced_models(catalogue, before)

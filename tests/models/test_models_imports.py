@@ -32,7 +32,7 @@ from ragvault.models import load, registry
 (build, *_) = registry.find_model("bge-small-en-v1.5")[1]
 models = Path({str(tmp_path)!r})
 registry.build_folder(build, models).mkdir(parents=True)
-load.open_embedder("bge-small-en-v1.5", load.LoadOptions(models, load.InstallOptions()))
+load.open_embedder("bge-small-en-v1.5", load.LoadOptions(models))
 print("ragvault.models.install" in sys.modules, "subprocess" in sys.modules)
 """
     command = [sys.executable, "-c", code]
@@ -45,7 +45,7 @@ print("ragvault.models.install" in sys.modules, "subprocess" in sys.modules)
     "code",
     [
         "import ragvault",
-        "from ragvault.models import load, embed, install, registry",
+        "from ragvault.models import load, install, registry",
         "from ragvault.models import onnx, static, sentence_transformers, fake",
         "from ragvault.models import registry; registry.find_model('bge-small-en-v1.5')",
         "from ragvault.cli.main import main; main(['models', '--help'])",

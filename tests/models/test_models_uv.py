@@ -28,7 +28,7 @@ PULL = textwrap.dedent("""
     wheel, target = map(Path, sys.argv[1:])
     model = make_model(wheel_source(wheel))
     try:
-        build = install.install_model(model, model.builds(), target, load.InstallOptions())
+        build = install.install_model(model, model.builds(), load.LoadOptions(target))
         print({name: len(registry.read_verified(build, name, target)) for name in build.files})
     except RagvaultError as error:
         print(error)
