@@ -29,7 +29,6 @@ from ragvault.config.load import load_settings
 from ragvault.corpus import LocalCorpus
 from ragvault.engines import Engines
 from ragvault.ingest import ingest
-from ragvault.models.embed import text_key
 from ragvault.models.load import same_model
 from ragvault.ports import Embedder, Role
 from ragvault.rank.pipeline import run_stages
@@ -38,6 +37,7 @@ from ragvault.search import ranking_context, search, stages_of, understand_query
 from ragvault.store import layout
 from ragvault.store.files import WriterLock
 from ragvault.types import SearchRequest
+from ragvault.update.prepare import text_key
 from ragvault.vault import Vault
 
 if TYPE_CHECKING:

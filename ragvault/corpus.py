@@ -667,9 +667,7 @@ class LocalCorpus:
 
     def note_on_disk(self, note: NoteFacts) -> NoteOnDisk:
         found = freshness.compare_note(self.root, self.catalogue, self.config, note.path)
-        if found.now is None:
-            return NoteOnDisk(found.state)
-        return _changed_note(note, found.now)
+        return NoteOnDisk(found) if isinstance(found, str) else _changed_note(note, found)
 
     # --- Models ---
 

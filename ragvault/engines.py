@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from ragvault.config.load import Loaded
 from ragvault.errors import EngineMissing, IndexUnusable, ModelUnavailable, ModelUnusable
-from ragvault.models.embed import SLAB
 from ragvault.models.load import ModelPool, choose_model
 from ragvault.ports import (
     CacheBroken,
@@ -32,6 +31,8 @@ from ragvault.types import Tier
 
 if TYPE_CHECKING:
     from ragvault.index.vector import FaissVectors
+
+SLAB = 64  # texts; about two seconds of work, which is what a crash can cost
 
 
 class Engines:

@@ -30,8 +30,8 @@ from ragvault.store.schema import KEYWORD
 from ragvault.types import Tier
 from ragvault.update.graph import REGROUP, LinkGraph
 from ragvault.update.keyword import (
-    KeywordCatchUp,
     build_vocabulary,
+    keyword_catch_up,
     refresh_keyword,
     vocabulary_is_due,
 )
@@ -79,7 +79,7 @@ def ingest(
         engines.config,
         progress,
         walked=walked,
-        meanwhile=KeywordCatchUp(catalogue, engines),
+        meanwhile=keyword_catch_up(catalogue, engines),
         allow_empty=allow_empty,
     )
 

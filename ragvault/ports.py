@@ -81,6 +81,32 @@ class NoProgress:
     def info(self, text: str) -> None: ...
 
 
+class Interrupted(Exception):
+    """A run was ended by its Progress; what was finished is kept."""
+
+
+class InterruptingProgress(NoProgress):
+    """Ends a run when `interrupt` returns True; passes on messages for the user."""
+
+    def __init__(
+        self, interrupt: Callable[[], bool], info: Callable[[str], None] = lambda text: None
+    ) -> None:
+        self._interrupt, self._info = interrupt, info
+
+    def info(self, text: str) -> None:
+        self._info(text)
+
+    def step(self, name: str, done: int = 0, total: int = 0) -> None:
+        self.checkpoint()
+
+    def download(self, done: int, total: int) -> None:
+        self.checkpoint()
+
+    def checkpoint(self) -> None:
+        if self._interrupt():
+            raise Interrupted
+
+
 class Embedder(Protocol):
     """Turns texts into unit vectors. Does not know where they are stored."""
 

@@ -25,7 +25,7 @@ from ragvault.candidate import Candidate
 from ragvault.config import folders
 from ragvault.config.load import Loaded, data_folder, load_settings
 from ragvault.corpus import LocalCorpus
-from ragvault.engines import Engines
+from ragvault.engines import SLAB, Engines
 from ragvault.errors import (
     IndexMissing,
     IndexUnusable,
@@ -36,9 +36,8 @@ from ragvault.errors import (
     VaultUnreadable,
     in_shell,
 )
-from ragvault.models.embed import SLAB
 from ragvault.models.load import ModelPool
-from ragvault.ports import Progress
+from ragvault.ports import Interrupted, Progress
 from ragvault.store import access, layout
 from ragvault.store.catalogue import Catalogue
 from ragvault.types import TIERS, SearchRequest, Tier
@@ -216,15 +215,16 @@ class Vault:
         take. Nothing is done if another process writes, and nothing is fetched; what fails is left
         for `index`, which reports it.
         """
+        from ragvault.config.schema import duration_seconds
         from ragvault.store.files import BRIEF
-        from ragvault.update.freshness import OutOfTime, PendingFiles, UpdateTime
+        from ragvault.update.freshness import PendingFiles, patience
 
         changes = PendingFiles(self.root, corpus.catalogue, corpus.config)
-        time_left = UpdateTime(corpus.config.search.update)
-        if not changes.are_few(time_left) or self._has_write_flags():
+        seconds = duration_seconds(corpus.config.search.update) or 0.0
+        if not changes.are_few(seconds) or self._has_write_flags():
             return changes.waiting
-        engines = self.engines(offline=True, progress=time_left, kit=corpus.engines.kit)
-        with suppress(RagvaultError, OSError, OutOfTime):
+        engines = self.engines(offline=True, progress=patience(seconds), kit=corpus.engines.kit)
+        with suppress(RagvaultError, OSError, Interrupted):
             self.index(
                 at_most=changes.tier,
                 engines=engines,

@@ -333,8 +333,8 @@ def run_step(step: Callable[[], Any], pipe: int) -> None:
 
     from ragvault.engines import Engines
     from ragvault.errors import RagvaultError
-    from ragvault.models.embed import text_key
     from ragvault.update import notes
+    from ragvault.update.prepare import text_key
 
     notes.COMMIT_EVERY = 3
 

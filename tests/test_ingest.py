@@ -37,12 +37,12 @@ from ragvault.errors import (
 )
 from ragvault.index import graph
 from ragvault.index.keyword.whoosh import WhooshWriter
-from ragvault.models.embed import TOPICS
 from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import HasPart, Words
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
 from ragvault.update import keyword, upkeep, workers
+from ragvault.update.vectors import TOPICS
 
 pytestmark = pytest.mark.usefixtures("models")
 __all__ = ["models"]

@@ -13,11 +13,11 @@ from store_builders import passages as stored_passages
 
 from ragvault.engines import Engines
 from ragvault.errors import ModelUnavailable
-from ragvault.models.embed import text_key
 from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import Words
 from ragvault.ports import NoProgress
 from ragvault.update import workers
+from ragvault.update.prepare import text_key
 from ragvault.vault import Vault
 
 MODELS = ("models.static=rough", "models.embedder=fine")

@@ -2,10 +2,8 @@
 
     load        a name becomes an Embedder or a Reranker; which model a vault uses
     onnx static sentence_transformers fake     the engines
-    embed       embed only the texts that have no vector yet
     registry    the models known by name, and the installed ones, read with every byte verified
     install     download what is missing: try each source, verify, move into place
-    progress    reports downloads to the user
 
 This file imports none of them, so that using one does not load the others.
 """

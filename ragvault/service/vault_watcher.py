@@ -52,7 +52,7 @@ from ragvault.models.load import ModelPool
 from ragvault.notes.diff import is_hidden
 from ragvault.notes.ignore import ignore_files
 from ragvault.notes.walk import Walked, walk
-from ragvault.ports import NoProgress, Progress
+from ragvault.ports import Interrupted, InterruptingProgress, Progress
 from ragvault.service.process import describe_unexpected
 from ragvault.types import Tier
 from ragvault.update.freshness import folder_error, waiting
@@ -71,10 +71,6 @@ MANY_EVENTS = 5_000
 POLLING_SHARE = 50  # comparing the vault takes at most one part in so many of a processor
 SETTINGS_FILES = (VAULT_FILE, ".obsidian/app.json")  # may be in a folder that is ignored
 NOTHING = Walked(only=frozenset())
-
-
-class Interrupted(Exception):
-    """Work ended because something more urgent waits; what was finished is kept."""
 
 
 class ChangeBatch:
@@ -302,7 +298,7 @@ class VaultWatcher:
     def _index(
         self, at_most: Tier, walked: Walked, interrupt: Callable[[], bool], regroup: float
     ) -> Report:
-        progress = _InterruptingProgress(self._progress, interrupt)
+        progress = InterruptingProgress(interrupt, self._progress.info)
         report = self.vault.index(
             at_most=at_most,
             engines=self.vault.engines(progress=progress, kit=self._kit, slab=EMBED_SLICE),
@@ -343,26 +339,6 @@ class VaultWatcher:
 
     def _report(self, line: str) -> None:
         self._progress.info(f"{self.vault.name}: {line}")
-
-
-class _InterruptingProgress(NoProgress):
-    """Receives the progress of an indexing run, and ends it when `interrupt` returns True."""
-
-    def __init__(self, progress: Progress, interrupt: Callable[[], bool]) -> None:
-        self._progress, self._interrupt = progress, interrupt
-
-    def info(self, text: str) -> None:
-        self._progress.info(text)
-
-    def step(self, name: str, done: int = 0, total: int = 0) -> None:
-        self.checkpoint()
-
-    def download(self, done: int, total: int) -> None:
-        self.checkpoint()
-
-    def checkpoint(self) -> None:
-        if self._interrupt():
-            raise Interrupted
 
 
 def _counts(report: Report) -> str:

@@ -34,7 +34,7 @@ import msgspec
 from ragvault.config import folders
 from ragvault.corpus import LocalCorpus
 from ragvault.models.load import ModelPool
-from ragvault.ports import NoProgress
+from ragvault.ports import Interrupted, NoProgress
 from ragvault.service.process import WatcherError, WatcherLock, describe_unexpected
 from ragvault.service.protocol import closed_after_error
 from ragvault.service.server import Server
@@ -225,8 +225,6 @@ class Watcher:
         if not self.vaults:
             self._sleep()
             return
-        from ragvault.service.vault_watcher import Interrupted
-
         for vault in self.vaults:
             vault.check()
         now = time.monotonic()

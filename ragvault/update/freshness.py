@@ -6,7 +6,7 @@
     unusable       files that were binary or failed, and are not tried again until they change
     waiting        how many files of the vault `index` would process; reads few of them
     PendingFiles   the files that a search takes in before it answers, if they are few
-    UpdateTime     the time that it may spend on them; a run that takes far longer is stopped
+    patience       stops a run that takes far longer than a search may wait
 
 Files are compared by size, times and inode; content is read only if those are not conclusive, as in
 indexing. Writes nothing: a search takes files in through the ordinary write path (Vault.index),
@@ -29,9 +29,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import json
 
-from ragvault.config.schema import duration_seconds
 from ragvault.errors import VaultUnreadable
-from ragvault.ports import NoProgress
+from ragvault.ports import InterruptingProgress, Progress
 from ragvault.store.access import path_digest
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from ragvault.update.prepare import Prepared
 
 Unusable = Callable[[str, "File | IndexedFile"], "Skipped | None"]
-State = Literal["same", "gone", "changed", "unreadable"]
 FEW_DOUBTFUL = 20  # files that `waiting` reads, because size and time cannot tell
 LINK = "it has become a link"  # a vault's folder: why it is not read
 READER = 7  # grows when the same text and settings give other notes, sections or passages
@@ -109,50 +107,37 @@ def check_vault(root: Path, catalogue: Catalogue) -> None:
 READ_BYTES = 200_000  # of a changed file that a search reads again; it would wait for more
 
 
-class Comparison(NamedTuple):
-    """A note's file compared with the index; `now` is its new content if it has changed."""
-
-    state: State
-    now: Prepared | None = None
-
-
-SAME = Comparison("same")
-
-
-def compare_note(root: Path, catalogue: Catalogue, config: Config, path: str) -> Comparison:
-    """How the file of one note has changed since it was indexed."""
+def compare_note(
+    root: Path, catalogue: Catalogue, config: Config, path: str
+) -> Literal["same", "gone", "unreadable"] | Prepared:
+    """How the file of one note has changed since it was indexed; its new content if it has."""
     from ragvault.notes.diff import is_doubtful
-    from ragvault.notes.read import seen_file
+    from ragvault.notes.read import BINARY, VANISHED, digest, seen_file
 
     try:
         disk = catalogue.stored(path).file.disk
         status = os.lstat(root / disk)
     except (KeyError, FileNotFoundError, NotADirectoryError):
-        return Comparison("gone")  # without a row: a writer has removed it since the search began
+        return "gone"  # without a row: a writer has removed it since the search began
     except OSError:
-        return Comparison("unreadable")
+        return "unreadable"
     if not stat.S_ISREG(status.st_mode):
-        return Comparison("gone")
+        return "gone"
     file, known = seen_file(path, disk, status), catalogue.files([path])[path]
     if not is_doubtful(known, file):
-        return SAME
+        return "same"
     if unusable(catalogue, recipe(config))(path, file):
-        return Comparison("unreadable")
-    return _read_again(root, known, file, config)
-
-
-def _read_again(root: Path, known: IndexedFile, file: File, config: Config) -> Comparison:
-    from ragvault.notes.read import BINARY, VANISHED, digest
+        return "unreadable"
+    if digest(root, file, config.walk.max_bytes) == known.digest:
+        return "same"
+    if file.size > READ_BYTES:
+        return "unreadable"
     from ragvault.update.prepare import Prepared, prepare_for_search
 
-    if digest(root, file, config.walk.max_bytes) == known.digest:
-        return SAME
-    if file.size > READ_BYTES:
-        return Comparison("unreadable")
     now = prepare_for_search(root, file, config)
     if isinstance(now, Prepared):
-        return Comparison("changed", now)
-    return Comparison("gone" if now.reason in (VANISHED, BINARY) else "unreadable")
+        return now
+    return "gone" if now.reason in (VANISHED, BINARY) else "unreadable"
 
 
 class Waiting(NamedTuple):
@@ -215,27 +200,10 @@ BYTES_PER_SECOND = 100_000
 PATIENCE = 4.0  # times `search.update`, after which a run that has begun is stopped
 
 
-class OutOfTime(Exception):
-    """The update takes far longer than a search may wait; what was finished is kept."""
-
-
-class UpdateTime(NoProgress):
-    """The seconds of `search.update`, from now on; ends a run that goes on for much longer."""
-
-    def __init__(self, duration: str) -> None:
-        self.seconds = duration_seconds(duration) or 0.0
-        self._began = time.monotonic()
-
-    @property
-    def left(self) -> float:
-        return self._began + self.seconds - time.monotonic()
-
-    def step(self, name: str, done: int = 0, total: int = 0) -> None:
-        self.checkpoint()
-
-    def checkpoint(self) -> None:
-        if time.monotonic() > self._began + PATIENCE * self.seconds:
-            raise OutOfTime
+def patience(seconds: float) -> Progress:
+    """Ends a run that takes far longer than the seconds of `search.update`, from now on."""
+    until = time.monotonic() + PATIENCE * seconds
+    return InterruptingProgress(lambda: time.monotonic() > until)
 
 
 class PendingFiles:
@@ -256,14 +224,14 @@ class PendingFiles:
         """How many files `index` would process now."""
         return self._count(self._walked)
 
-    def are_few(self, time_left: UpdateTime) -> bool:
-        """Whether a search can take them in within its time."""
-        if not self.waiting or time_left.left <= 0 or not self._catalogue.facts.last_run:
+    def are_few(self, seconds: float) -> bool:
+        """Whether a search can take them in within so much time."""
+        if not self.waiting or not seconds or not self._catalogue.facts.last_run:
             return False
         wanted = recipe(self._config)
         if any(file.recipe != wanted for file in self._seen.values()):
             return False  # every note is to be chunked again
-        small = self._changed_bytes() <= time_left.left * BYTES_PER_SECOND
+        small = self._changed_bytes() <= seconds * BYTES_PER_SECOND
         return small and 0 < self._count(self.walked) <= MAX_FILES
 
     @cached_property

@@ -14,9 +14,9 @@ changes it, so it is built again only when a share of the passages has changed.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from functools import cached_property, lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -209,29 +209,29 @@ def refresh_keyword(
         engines.rebuilt.add(KEYWORD)
 
 
-class KeywordCatchUp:
+def keyword_catch_up(catalogue: Catalogue, engines: Engines) -> Callable[[], None]:
     """Updates the keyword index while notes are still being read: call it now and then.
 
     A note whose passages were replaced is not found until the keyword index is updated. Without
     an index there is nothing to update: all words are written at once when all notes are read.
     """
+    last = time.monotonic()
 
-    def __init__(self, catalogue: Catalogue, engines: Engines) -> None:
-        self._catalogue, self._engines = catalogue, engines
-        self._last = time.monotonic()
-
-    def __call__(self) -> None:
-        if time.monotonic() - self._last >= EVERY and self._can_update:
-            refresh_keyword(self._catalogue, self._engines)
-            self._last = time.monotonic()
-
-    @cached_property
-    def _can_update(self) -> bool:
-        cache = self._catalogue.cache(KEYWORD)
-        if cache is None:
+    @cache
+    def can_update_it() -> bool:
+        current = catalogue.cache(KEYWORD)
+        if current is None:
             return False
-        wanted = wanted_cache(self._catalogue, self._engines.config.keyword, cache)
-        return can_update(self._catalogue, cache, wanted)
+        wanted = wanted_cache(catalogue, engines.config.keyword, current)
+        return can_update(catalogue, current, wanted)
+
+    def catch_up() -> None:
+        nonlocal last
+        if time.monotonic() - last >= EVERY and can_update_it():
+            refresh_keyword(catalogue, engines)
+            last = time.monotonic()
+
+    return catch_up
 
 
 # --- The vocabulary ---

@@ -15,11 +15,11 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import TypeVar
 
 from ragvault.config.settings import Config
-from ragvault.models.embed import text_key
 from ragvault.notes.chunk import chunk, embedding_text
 from ragvault.notes.parse import parse, plain_note
 from ragvault.notes.read import FAILED, Read, read
@@ -82,6 +82,11 @@ def prepare(root: Path, file: File, config: Config) -> Prepared | Skipped:
             return _chunked(note, found, config, read_ns)
     except Overrun:
         return Skipped(file.path, FAILED, f"{problem}, and so did cutting it into passages")
+
+
+def text_key(text: str) -> bytes:
+    """The key of a text to embed: 16 bytes, enough that two texts never share one by chance."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _chunked(note: Note, found: Read, config: Config, read_ns: int) -> Prepared:

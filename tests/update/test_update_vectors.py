@@ -15,11 +15,13 @@ from vector_shelf import brute_force, found, vector_of
 from ragvault.config.settings import Vector
 from ragvault.index import vector as vector_module
 from ragvault.index.vector import FILE, FaissVectors
-from ragvault.ports import CacheBroken
+from ragvault.models.fake import FakeEmbedder
+from ragvault.notes.chunk import embedding_text
+from ragvault.ports import CacheBroken, NoProgress
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.schema import vector_cache
 from ragvault.store.vectors import ModelVectors
-from ragvault.update.vectors import update_vectors
+from ragvault.update.vectors import embed_all, update_vectors
 
 DIM = 16
 
@@ -264,3 +266,48 @@ def test_pages_are_streamed(catalogue, monkeypatch):
     )
     update_vectors(catalogue, "m", Vector())
     assert read == [30, 7, 7, 7, 7, 2]  # a sample first
+
+
+class Slow(FakeEmbedder):
+    """Embeds twelve texts, and is interrupted then."""
+
+    def __init__(self, most=12):
+        self.left = most
+
+    def embed(self, texts, kind):
+        self.left -= len(texts)
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return super().embed(texts, kind)
+
+
+def unembedded(catalogue):
+    return len(catalogue.unembedded(FakeEmbedder.name))
+
+
+def test_a_run_that_is_stopped_keeps_every_finished_slab(catalogue):
+    put(catalogue, note("a.md", "\n".join(words(0, 20))))
+    with pytest.raises(KeyboardInterrupt):
+        embed_all(catalogue, Slow(), NoProgress(), slab=5)
+    assert unembedded(catalogue) == 10
+
+    assert embed_all(catalogue, Slow(10), NoProgress()) == 10
+    assert unembedded(catalogue) == 0
+
+
+def test_a_run_whose_time_is_up_ends_after_a_slab(catalogue):
+    put(catalogue, note("a.md", "\n".join(words(0, 20))))
+
+    assert embed_all(catalogue, FakeEmbedder(), NoProgress(), slab=5, until=0.0) == 20
+    assert unembedded(catalogue) == 15
+
+
+def test_every_text_gets_the_embedders_own_vector_once(catalogue):
+    put(catalogue, note("a.md", "\n".join(words(0, 20))))
+    put(catalogue, note("b.md", "\n".join(words(10, 20))))
+    embed_all(catalogue, Slow(30), NoProgress(), slab=7)
+
+    ids = catalogue.passage_ids()
+    rows = catalogue.passage_vectors(FakeEmbedder.name, ids)
+    texts = [embedding_text(each) for each in catalogue.passage_texts(ids.tolist())]
+    assert np.allclose(rows, FakeEmbedder().embed(texts, "passage"), atol=1e-3)

@@ -11,7 +11,7 @@ import pytest
 from crash_kit import Indexer
 from write_kit import answers, note, notes, opened, stored_vectors, write
 
-from ragvault.models.embed import text_key
+from ragvault.update.prepare import text_key
 from tests.keyword_kit import ENGINES
 
 COUNT = 24
