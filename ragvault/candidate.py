@@ -74,7 +74,7 @@ class NoteFacts(Struct, frozen=True, gc=False):
     path: str
     title: str = ""
     disk: str = ""  # the path letter for letter as the file system spells it
-    names: frozenset[str] = frozenset()  # without case (text/fold.py)
+    names: frozenset[str] = frozenset()  # without case (text/spelling.py)
     date: Date | None = None  # when it is from
     modified: float | None = None  # last change by its properties, git or file; since 1970
     file_time: float | None = None  # when its file was written, whatever else is known

@@ -58,8 +58,8 @@ from ragvault.store.links import LinkStats, file_stem
 from ragvault.store.passages import PassagePlace
 from ragvault.store.schema import KEYWORD, Cache
 from ragvault.text.dates import in_calendar
-from ragvault.text.fold import fold, plain_name
 from ragvault.text.spans import Span, cut
+from ragvault.text.spelling import fold, plain_name
 from ragvault.update import freshness
 
 if TYPE_CHECKING:

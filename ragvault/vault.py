@@ -397,7 +397,7 @@ class Vault:
     def _place(self, catalogue: Catalogue, named: str) -> NotePlace:
         from ragvault.answer.note_lookup import find_place
         from ragvault.answer.results import NotePlace
-        from ragvault.text.fold import plain_name
+        from ragvault.text.spelling import plain_name
 
         path, typed = find_place(self.root, catalogue.names(), named)
         file = self.root / catalogue.stored(path).file.disk

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ragvault.errors import UsageError
 from ragvault.text.dates import iso_utc
-from ragvault.text.fold import fold_case
+from ragvault.text.spelling import fold_case
 
 if TYPE_CHECKING:
     from ragvault.types import Head

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from ragvault.answer.contents import Counted, properties, property_values, tags
 from ragvault.plan import LinkedBy, LinksTo, MatchesWords, Phrase, Property, QueryPlan, Tagged
 from ragvault.plan import leaves as leaves_of
-from ragvault.text.fold import fold_case
 from ragvault.text.names import nearest_notes, notes_called
-from ragvault.text.spelling import nearest
+from ragvault.text.spelling import fold_case, nearest
 from ragvault.types import Head
 
 

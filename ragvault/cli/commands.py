@@ -76,8 +76,10 @@ def check_command(args: Sequence[str]) -> None:
         return
     if len(rest) == 1 and len(first) == 2 and first[0] == "-" and first[1].isalpha():
         raise UsageError(f"there is no option {first}", fix="ragvault --help")
-    from ragvault.text.fold import STOP_WORDS  # `ragvault search …` needs neither
-    from ragvault.text.spelling import misspelt
+    from ragvault.text.spelling import (
+        STOP_WORDS,  # `ragvault search …` needs neither
+        misspelt,
+    )
 
     # A word that begins many questions is no typing error: which, the, is.
     if (meant := misspelt(first, COMMANDS)) and first.casefold() not in STOP_WORDS:

@@ -137,7 +137,7 @@ class Boosts(Table, frozen=True):
 
 
 def _can_be_stemmed(language: str) -> bool:
-    from ragvault.text.fold import stemmer
+    from ragvault.text.spelling import stemmer
 
     try:
         return language in ("none", "english") or stemmer(language) is not None

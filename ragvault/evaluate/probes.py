@@ -27,7 +27,7 @@ from ragvault.evaluate.questions import Judged, Question
 from ragvault.ports import NameRow
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.links import file_stem
-from ragvault.text.fold import fold_case
+from ragvault.text.spelling import fold_case
 
 KINDS = ("title", "alias", "heading", "sentence", "typo", "link", "nonsense")
 MAX_SHARED = 3  # notes; a heading that more notes have ("Method") is no question

@@ -71,9 +71,9 @@ from ragvault.ports import Corpus
 from ragvault.query.operators import Condition, VaultName, shorten
 from ragvault.query.parse import Node, TypedText, check_length, parse_query
 from ragvault.query.restate import plan_sentence
-from ragvault.text.fold import fold
 from ragvault.text.markup import WIKILINK
 from ragvault.text.printable import valid_unicode
+from ragvault.text.spelling import fold
 
 MAX_CONDITIONS = 100  # SQLite takes a limited number of values in one statement
 MAX_ALTERNATIVES = 250  # words and phrases next to OR: each is looked up by itself

@@ -37,10 +37,9 @@ from typing import NamedTuple
 from ragvault.candidate import Exact, PassageFacts
 from ragvault.plan import QueryPlan
 from ragvault.ports import Corpus, NoteName
-from ragvault.text.fold import STOP_WORDS, plain_name
 from ragvault.text.name_index import NameIndex
 from ragvault.text.names import notes_called, plain_words, without_frame
-from ragvault.text.spelling import SURE
+from ragvault.text.spelling import STOP_WORDS, SURE, plain_name
 
 MAX_LENGTH = 300  # characters: no name is longer
 MAX_WORDS = 24  # of a query that may name something

@@ -40,9 +40,9 @@ from ragvault.store.links import EXTENSIONS, link_key
 from ragvault.store.passages import to_spans
 from ragvault.store.schema import INT64, decompress, from_json
 from ragvault.text.dates import EARLIEST
-from ragvault.text.fold import fold_case, plain_name
 from ragvault.text.names import called_by, typed_name
 from ragvault.text.spans import cut
+from ragvault.text.spelling import fold_case, plain_name
 
 # Finds all passages that contain words or code, in a keyword index.
 Matching = Callable[[MatchesWords], Iterable[int]]

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 from ragvault.store.database import Database, Row, reading, writing
 from ragvault.store.schema import from_json, to_json
-from ragvault.text.fold import fold_case
 from ragvault.text.markup import page_names
+from ragvault.text.spelling import fold_case
 from ragvault.types import Heading, Link, Target
 
 LinkId = tuple[int, int]  # the note's id and the link's place in it

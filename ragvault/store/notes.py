@@ -38,7 +38,7 @@ from ragvault.store.schema import (
     to_json,
 )
 from ragvault.text.dates import in_calendar
-from ragvault.text.fold import fold_case
+from ragvault.text.spelling import fold_case
 from ragvault.types import (
     Date,
     Dates,

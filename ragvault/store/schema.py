@@ -42,7 +42,7 @@ from sqlite3 import Connection
 from typing import Any, NamedTuple
 
 from ragvault.text.dates import in_calendar
-from ragvault.text.fold import fold_case
+from ragvault.text.spelling import fold_case
 
 FORMAT = 4
 APPLICATION = 0x52475654  # "RGVT"

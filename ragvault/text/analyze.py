@@ -34,7 +34,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from ragvault.plan import PICTURES, KeywordQuery, Phrase, Words, leaves
-from ragvault.text.fold import STOP_WORDS, fold, marked, stemmer
+from ragvault.text.spelling import STOP_WORDS, fold, marked, stemmer
 
 VERSION = 4  # of what a text gives: an index made by another one is rebuilt
 STEM = "~"

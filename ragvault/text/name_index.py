@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragvault.ports import NameKind, NameRow, NoteName
-from ragvault.text.fold import plain_name
 from ragvault.text.names import NameFolder, initials, name_forms, plain_words
-from ragvault.text.spelling import LONG_IN_NAME, near_words, slips
+from ragvault.text.spelling import LONG_IN_NAME, near_words, plain_name, slips
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -35,8 +35,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ragvault.text.analyze import UNSPACED
-from ragvault.text.fold import fold, plain_name, stemmer
-from ragvault.text.spelling import nearest
+from ragvault.text.spelling import fold, nearest, plain_name, stemmer
 
 if TYPE_CHECKING:
     from ragvault.ports import NameKind, NameRow

@@ -40,7 +40,7 @@ from ragvault.store.catalogue import Catalogue
 from ragvault.store.files import close_files
 from ragvault.store.schema import KEYWORD, Cache
 from ragvault.text.analyze import Analyzer
-from ragvault.text.fold import STOP_WORDS
+from ragvault.text.spelling import STOP_WORDS
 from ragvault.update.workers import Failure, run_jobs
 
 PAGE = 2_000  # passages read at a time

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ragvault.errors import ConfigError
 from ragvault.plan import Not, Or, Phrase, Words
 from ragvault.text.analyze import FORM, Analyzer, highlight
-from ragvault.text.fold import fold
+from ragvault.text.spelling import fold
 
 ENGLISH = Analyzer()
 PLAIN = Analyzer("none")
