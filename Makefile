@@ -36,7 +36,7 @@ test-models: $(STAMP)
 	$(BIN)/python -m pytest -m model
 
 test-all: $(STAMP)
-	$(BIN)/python -m pytest -n 2 -m ""
+	$(BIN)/python -m pytest -n 2 -m "" --hypothesis-profile=thorough
 
 # 20,000 inputs for each target: minutes. `make test-all` has 100 for each.
 fuzz: $(STAMP)

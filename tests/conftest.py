@@ -9,10 +9,15 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# No deadline: two busy cores say nothing about a law.
-settings.register_profile("ragvault", deadline=None)
+# Several processes run tests: threads of NumPy's would only wait for each other, as ragvault knows
+# (cli/start.py). Set here, because it counts when NumPy is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# No deadline: two busy cores say nothing about a law. `make test` tries every law a little;
+# `make test-all` (--hypothesis-profile=thorough) and `make fuzz` (=fuzz) try harder.
+settings.register_profile("ragvault", deadline=None, max_examples=30)
 settings.load_profile("ragvault")
-# `make fuzz`: --hypothesis-profile=fuzz
+settings.register_profile("thorough", deadline=None, max_examples=100)
 settings.register_profile(
     "fuzz", deadline=None, max_examples=20_000, suppress_health_check=list(HealthCheck)
 )

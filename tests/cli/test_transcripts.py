@@ -27,8 +27,10 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
@@ -137,23 +139,50 @@ def shown(out: str, err: str, code: int, room: Room) -> Iterator[str]:
 
 
 def run(command: str, room: Room, typed: str = "") -> tuple[str, str, int]:
-    """Run a plain ragvault command in this process, which is quick; the rest in a shell."""
-    words = shlex.split(command)
-    if not words or words[0] != "ragvault" or any(mark in command for mark in SHELL):
-        done = subprocess.run(
-            command, shell=True, capture_output=True, text=True, env=room.environ, check=False
-        )
+    """Run a plain ragvault command in this process, which is quick; the rest in a shell.
+
+    Of `ragvault … | filter` the first part is run here and the filter in a shell.
+    """
+    first, pipe, filters = command.partition(" | ")
+    args = plain(first)
+    if args is None:
+        done = in_a_shell(command, room)
         return done.stdout, done.stderr, done.returncode
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        code = main(words[1:])
-    return out.getvalue(), err.getvalue(), code
+        code = main(args)
+    if not pipe:
+        return out.getvalue(), err.getvalue(), code
+    done = in_a_shell(filters, room, out.getvalue())
+    return done.stdout, err.getvalue() + done.stderr, done.returncode
+
+
+def plain(command: str) -> list[str] | None:
+    """The arguments of a ragvault command that needs no shell."""
+    if not command.startswith("ragvault ") or any(mark in command for mark in SHELL):
+        return None
+    try:
+        return shlex.split(command)[1:]
+    except ValueError:  # the pipe was within quotes
+        return None
+
+
+def in_a_shell(command: str, room: Room, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        shell=True,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env=room.environ,
+        check=False,
+    )
 
 
 def on_a_terminal(
     command: str, room: Room, typed: str = "", columns: int = 300, lines: int = 50
 ) -> tuple[str, str, int]:
-    """Run a command in a shell whose three streams are one terminal."""
+    """Run a command whose three streams are one terminal: a plain one here, others in a shell."""
     import fcntl
     import pty
     import struct
@@ -163,21 +192,50 @@ def on_a_terminal(
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     environ = {**room.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
     environ["COLUMNS"] = str(columns)
-    del environ["NO_COLOR"]
-    with subprocess.Popen(
-        command, shell=True, stdin=theirs, stdout=theirs, stderr=theirs, env=environ
-    ) as child:
-        os.close(theirs)
-        said = b""
-        with suppress(OSError):  # how Linux tells that the other end is closed
-            while piece := os.read(ours, 65536):
-                said += piece
-                if typed and said.endswith(b": "):
-                    os.write(ours, f"{typed}\n".encode())
-                    typed = ""
-        os.close(ours)
-    shown = at_the_end(said.decode().replace("\r\n", "\n"))
-    return AGE.sub("<age>", shown), "", child.returncode
+    colourless = "NO_COLOR=1 "
+    if not command.startswith(colourless):
+        del environ["NO_COLOR"]
+    command = command.removeprefix(colourless)
+    with ThreadPoolExecutor(1) as reader:
+        reading = reader.submit(read_terminal, ours, typed)
+        try:
+            args = plain(command)
+            if args is None:
+                streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+                code = subprocess.call(command, shell=True, env=environ, **streams)
+            else:
+                code = main_on(theirs, args, environ)
+        finally:
+            os.close(theirs)
+        said = reading.result()
+    os.close(ours)
+    return AGE.sub("<age>", at_the_end(said.replace("\r\n", "\n"))), "", code
+
+
+def read_terminal(ours: int, typed: str) -> str:
+    """Everything written to a terminal until it is closed; `typed` answers its first question."""
+    said = b""
+    with suppress(OSError):  # how Linux tells that the other end is closed
+        while piece := os.read(ours, 65536):
+            said += piece
+            if typed and said.endswith(b": "):
+                os.write(ours, f"{typed}\n".encode())
+                typed = ""
+    return said.decode()
+
+
+def main_on(terminal: int, args: list[str], environ: dict[str, str]) -> int:
+    """Run a command line in this process, as if it had been started on this terminal."""
+    with ExitStack() as undo:
+        patch = undo.enter_context(pytest.MonkeyPatch.context())
+        patch.delenv("NO_COLOR")
+        for name, value in environ.items():
+            patch.setenv(name, value)
+        for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+            end = os.fdopen(os.dup(terminal), mode, encoding="utf-8", buffering=1)
+            patch.setattr(sys, name, undo.enter_context(end))
+        patch.setattr("ragvault.cli.start.clock", time.time)
+        return main(args)
 
 
 def at_the_end(said: str) -> str:

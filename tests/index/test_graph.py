@@ -8,7 +8,7 @@ import sys
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ragvault.index.graph import (
@@ -149,7 +149,6 @@ def test_a_note_without_links_has_no_community():
     assert grouped([]) == {}
 
 
-@settings(max_examples=40)
 @given(rows, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(links, random):
     shuffled = random.sample(links, len(links))
@@ -162,7 +161,6 @@ def test_the_order_of_rows_does_not_matter(links, random):
     assert list(first.edges(data=True)) == list(second.edges(data=True))
 
 
-@settings(max_examples=40)
 @given(rows, st.dictionaries(notes, st.integers(1, 5)))
 def test_what_was_before_changes_numbers_and_never_members(links, previous):
     def members(found):
@@ -304,7 +302,6 @@ def test_a_note_keeps_its_community_while_it_has_a_link_and_no_longer():
     assert majority(ties([Edge(1, 2)], {}), {1: 1, 2: 2, 3: 3}) == {1: 1, 2: 2}
 
 
-@settings(max_examples=40)
 @given(rows, st.dictionaries(notes, st.integers(1, 5)), st.randoms(use_true_random=False))
 def test_the_majority_does_not_depend_on_the_order_of_links(links, known, random):
     shuffled = random.sample(links, len(links))

@@ -241,7 +241,7 @@ class AnyHistoryInLists(AnyHistory):
 
 TestAnyHistory = AnyHistory.TestCase
 TestAnyHistoryInLists = AnyHistoryInLists.TestCase
-TestAnyHistory.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestAnyHistory.settings = settings(stateful_step_count=25)
 TestAnyHistoryInLists.settings = TestAnyHistory.settings
 
 
@@ -420,7 +420,6 @@ def test_each_thread_searches_with_the_threads_that_are_set(tmp_path):
 
 
 @given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4), st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
 def test_a_score_of_the_file_is_no_further_from_the_truth_than_it_says(words, seed):
     some = np.random.default_rng(seed)
     rows = vectors_of(" ".join(some.choice(WORDS, some.integers(1, 5))) for _ in range(80))

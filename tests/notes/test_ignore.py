@@ -140,8 +140,6 @@ def tree(tmp_path_factory):
 
 @needs_git
 @settings(
-    max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(top=st.lists(LINES, max_size=4), nested=st.lists(LINES, max_size=3))

@@ -6,7 +6,7 @@ import time
 from datetime import datetime, timezone
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ragvault.config import profiles
@@ -45,7 +45,6 @@ def nodes(data):
         yield from nodes(data["not"])
 
 
-@settings(max_examples=500)
 @given(typed | st.text(max_size=200))
 @example("tag:(" * 50)
 @example("-" * 10_000)

@@ -292,9 +292,7 @@ def test_evidence_is_graded(typed):
 
 
 @given(st.text(st.sampled_from("nash equilibrium notes CRDT's (crdt) 日- ?"), max_size=40))
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_evidence_is_between_0_and_1(typed, query):
     assert all(0 < value <= 1 for value in named(typed, query).values())
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date, datetime, timezone
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from store_builders import cut_by_line, dates, digest, file, link, look_up, note, put
 from store_builders import passages as stored_passages
@@ -92,7 +92,6 @@ def passages(draw, note):
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
 def test_what_is_put_is_what_is_read(data):
     given_note = data.draw(notes())
     given_passages = data.draw(passages(given_note))
@@ -219,7 +218,6 @@ def raw(catalogue):
 
 
 @given(st.lists(steps, max_size=14))
-@settings(max_examples=80, deadline=None)
 def test_any_history_ends_where_a_fresh_index_begins(history):
     state = {}
     with fresh() as edited, fresh() as scratch:
@@ -235,7 +233,6 @@ def test_any_history_ends_where_a_fresh_index_begins(history):
 
 
 @given(st.lists(steps, max_size=12))
-@settings(max_examples=60, deadline=None)
 def test_a_cache_catches_up_from_any_revision_and_a_kept_id_keeps_its_text(history):
     state, seen = {}, [(0, {})]
     with fresh() as catalogue:
@@ -252,7 +249,6 @@ def test_a_cache_catches_up_from_any_revision_and_a_kept_id_keeps_its_text(histo
 
 
 @given(small_notes, st.lists(st.sampled_from(LINES), max_size=5))
-@settings(max_examples=40, deadline=None)
 def test_a_keyword_cache_that_rereads_changed_notes_misses_nothing(first, lines):
     with fresh() as catalogue:
         put(catalogue, first)
@@ -265,7 +261,6 @@ def test_a_keyword_cache_that_rereads_changed_notes_misses_nothing(first, lines)
 
 
 @given(values)
-@settings(max_examples=100, deadline=None)
 def test_the_date_of_a_note_and_its_properties_survive_together(value):
     with fresh() as catalogue:
         given_note = note("a.md", properties={"k": value})

@@ -120,7 +120,7 @@ def do(root: Path, what: str, name: str | None, other: str | None, tick: int) ->
         path.replace(root / other)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(OPERATIONS, max_size=14))
 @example([("write", "A.md", TEXTS[0]), ("index", None, None), ("write", "sub/index.md", "")])
 def test_indexing_by_any_edits_equals_indexing_from_scratch(operations):

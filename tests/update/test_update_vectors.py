@@ -7,7 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from store_builders import digest, note, put
 from vector_shelf import brute_force, found, vector_of
@@ -164,7 +164,6 @@ def test_a_file_cut_at_any_byte_is_known_to_be_broken_and_rebuilt(catalogue):
     check(catalogue, reader(catalogue))
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.floats(0, 1, exclude_max=True), st.integers(1, 255))
 def test_with_a_changed_byte_anywhere_a_score_is_a_true_cosine_or_the_file_is_known_to_be_broken(
     tmp_path_factory, place, change
@@ -231,7 +230,6 @@ changes = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(changes)
 def test_any_history_of_a_catalogue_is_followed(tmp_path_factory, history):
     with Catalogue.open(tmp_path_factory.mktemp("index"), write=True) as catalogue:
