@@ -185,8 +185,12 @@ class KeywordIndex(Protocol):
         *,
         limit: int,
         allowed: Allowed = None,
+        coverage: bool = True,
     ) -> KeywordAnswer:
-        """The best `limit` of the allowed passages; equal scores by id."""
+        """The best `limit` of the allowed passages; equal scores by id.
+
+        Without `coverage`, that of every hit is 0.
+        """
         ...
 
     def score_of(self, query: KeywordQuery, passages: Sequence[int]) -> KeywordAnswer:

@@ -140,7 +140,7 @@ def code_leg(corpus: Corpus, plan: QueryPlan, limit: int, scope: Scope) -> LegHi
     if not plan.text:
         return LegHits()
     query = Words(plan.text, field="code")  # languages are part of the filter, so of the scope
-    answer = corpus.words.search(query, limit=limit, allowed=scope)
+    answer = corpus.words.search(query, limit=limit, allowed=scope, coverage=False)
     hits = tuple(Hit(hit.passage, rank, hit.score) for rank, hit in enumerate(answer.hits, 1))
     bound = answer.bound or 1.0
     return LegHits(hits, {hit.passage: {"code": min(hit.score / bound, 1.0)} for hit in hits})

@@ -122,6 +122,25 @@ def test_a_word_that_is_nowhere_is_not_covered(bakery):
     assert bakery.coverage(Words("oven 9999"))[1] < 0.6
 
 
+def test_coverage_of_many_words_tells_each_of_them(shelf):
+    words = [f"w{letter}{other}" for letter in "bcdfg" for other in "hjklmnp"]
+    shelf.put(note(1), passage(1, 1, " ".join(words[::2])), passage(2, 1, " ".join(words)))
+    shelf.put(note(2, words[1]), passage(3, 2, words[30]))
+    covered = shelf.coverage(Words(" ".join(words)))
+    assert covered[2] == pytest.approx(1.0)
+    assert 0.3 < covered[1] < 0.4 and 0.03 < covered[3] < 0.1  # half of them, the common ones
+
+
+def test_a_stop_word_is_not_the_word_that_has_it_for_a_stem(shelf):
+    shelf.put(note(1), passage(1, 1, "a daily, but not this"), passage(2, 1, "daily nots"))
+    covered = shelf.coverage(Words("daily nots"))
+    assert covered[1] < 0.9 and covered[2] == pytest.approx(1.0)
+
+
+def test_without_coverage_hits_have_none(bakery):
+    assert {hit.coverage for hit in bakery.ask(Words("bread oven"), coverage=False).hits} == {0.0}
+
+
 def test_coverage_counts_the_words_of_the_note_once_with_those_of_the_passage(shelf):
     shelf.put(note(1, "Rye bread", tags="baking"), note(2, "Wine"))
     shelf.put(passage(1, 1, "breads of rye"), passage(2, 1, "an oven"), passage(3, 2, "rye baked"))

@@ -60,6 +60,7 @@ from ragvault.plan import (
     leaves,
 )
 from ragvault.ports import CacheBroken
+from ragvault.text.analyze import STEM as STEMMED
 from ragvault.text.analyze import Analyzer, highlight
 from ragvault.text.spelling import SURE, foreign_words, near
 
@@ -87,6 +88,7 @@ class Scored(NamedTuple):
 NO_IDS = np.zeros(0, np.int64)
 NOTHING = Scored(NO_IDS, np.zeros(0))
 Boosted = tuple[str, str, float]  # an engine's field, a term, a boost
+Terms = tuple[tuple[str, str], ...]  # engine's fields and terms, of which one is enough
 
 
 class Engine(Protocol):
@@ -123,8 +125,12 @@ class Engine(Protocol):
         """At least the best `limit` documents with one of the terms; `only` these ids."""
         ...
 
-    def matching(self, kind: str, leaf: Leaf, deadline: Deadline, only: Ids | None = None) -> Ids:
-        """All documents, or `only` of these, that match one of the leaf's ways, by id."""
+    def matching(self, kind: str, leaf: Leaf, deadline: Deadline) -> Ids:
+        """All documents that match one of the leaf's ways, by id."""
+        ...
+
+    def holding(self, kind: str, words: Sequence[Terms], ids: Ids) -> NDArray[np.bool_]:
+        """Which of these documents have one of the terms of each word: a row for each word."""
         ...
 
     def passages(self, notes: Ids | None = None) -> tuple[Ids, Ids]:
@@ -156,8 +162,12 @@ class Leaf(NamedTuple):
     `terms` are (field, term). `phrases` are (field, forms next to each other, parts anywhere).
     """
 
-    terms: tuple[tuple[str, str], ...] = ()
+    terms: Terms = ()
     phrases: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]], ...] = ()
+
+    def of_kind(self, kind: str) -> Leaf:
+        phrases = tuple(each for each in self.phrases if kind_of(each[0]) == kind)
+        return Leaf(_of_kind(self.terms, kind), phrases)
 
 
 class Deadline:
@@ -210,11 +220,7 @@ class _EngineQuery(NamedTuple):
     note: tuple[Boosted, ...]  # without the title
     passage: tuple[Boosted, ...]
     bounds: Mapping[str, float]
-    words: tuple[tuple[Leaf, float], ...]
-
-    @property
-    def rarity(self) -> float:
-        return sum(rarity for _, rarity in self.words)
+    words: tuple[tuple[Terms, float], ...]
 
 
 P = ParamSpec("P")
@@ -268,12 +274,15 @@ class Index:
         *,
         limit: int,
         allowed: Allowed = None,
+        coverage: bool = True,
     ) -> KeywordAnswer:
         deadline = Deadline(self._settings.seconds)
         wanted = self._engine_query(query)
         if limit < 1:
             return KeywordAnswer()
         best = self._best(wanted, limit, allowed, deadline)
+        if not coverage:
+            wanted = wanted._replace(words=())
         return self._answer(best.at(_order(best)[:limit]), wanted, deadline)
 
     @_reads
@@ -459,7 +468,7 @@ class Index:
             self._words(wanted.terms),
         )
 
-    def _words(self, terms: Sequence[ScoredTerm]) -> tuple[tuple[Leaf, float], ...]:
+    def _words(self, terms: Sequence[ScoredTerm]) -> tuple[tuple[Terms, float], ...]:
         """What coverage counts. One of the spellings of a word is enough, the rarest weighs."""
         places: defaultdict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
         rarity: defaultdict[tuple[str, str], float] = defaultdict(float)
@@ -468,9 +477,16 @@ class Index:
             if not term.counts or (term.optional and not any(self._frequency(*e) for e in own)):
                 continue
             word = term.corrects or term.term, term.field
-            places[word] += own
             rarity[word] = max(rarity[word], term.weight * self._rarity(term, own))
-        return tuple((Leaf(tuple(places[word])), rarity[word]) for word in places)
+            if self._stems_alone(term):
+                own = self._terms(HasTerm(term.form, ("",), term.field))
+            places[word] += own
+        return tuple((tuple(places[word]), rarity[word]) for word in places)
+
+    def _stems_alone(self, term: ScoredTerm) -> bool:
+        """Whether its stem is a word that has none: `not` is not the word of a query for nots."""
+        stem = term.term.removeprefix(STEMMED)
+        return stem != term.term and self.analyzers[""].term_of(stem) == stem
 
     def _rarity(self, term: ScoredTerm, places: Sequence[tuple[str, str]]) -> float:
         """Of a term, in the field that has most words."""
@@ -512,28 +528,29 @@ class Index:
         )
 
     def _answer(self, found: _Scores, query: _EngineQuery, deadline: Deadline) -> KeywordAnswer:
+        rarity = np.array([rarity for _, rarity in query.words])
         scores = (found.ids, found.notes, found.total, found.of_note, found.own, found.of_title)
-        columns = (each.tolist() for each in (*scores, self._coverage(found, query, deadline)))
+        columns = (each.tolist() for each in (*scores, self._coverage(found, query, rarity)))
         hits = tuple(map(KeywordHit, *columns))
-        return KeywordAnswer(hits, query.bounds, deadline.complete, query.rarity)
+        return KeywordAnswer(hits, query.bounds, deadline.complete, float(rarity.sum()))
 
     def _coverage(
-        self, found: _Scores, query: _EngineQuery, deadline: Deadline
+        self, found: _Scores, query: _EngineQuery, rarity: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """The share of the query that each passage and its note contain."""
-        covered = np.zeros(len(found.ids))
+        words = [terms for terms, _ in query.words]
         passages, notes = np.unique(found.ids), np.unique(found.notes)
-        for leaf, rarity in query.words:
-            own = self._engine.matching(PASSAGE, _of_kind(leaf, PASSAGE), deadline, passages)
-            of_note = self._engine.matching(NOTE, _of_kind(leaf, NOTE), deadline, notes)
-            covered[among(found.ids, own) | among(found.notes, of_note)] += rarity
-        return np.minimum(covered / (query.rarity or 1.0), 1.0)
+        own = self._engine.holding(PASSAGE, [_of_kind(e, PASSAGE) for e in words], passages)
+        of_note = self._engine.holding(NOTE, [_of_kind(e, NOTE) for e in words], notes)
+        held = own[:, np.searchsorted(passages, found.ids)]
+        held |= of_note[:, np.searchsorted(notes, found.notes)]
+        return np.minimum(rarity @ held / (rarity.sum() or 1.0), 1.0)
 
     def _matching_leaf(self, leaf: Leaf, deadline: Deadline) -> Ids:
         if deadline.over():
             return NO_IDS
-        own = self._engine.matching(PASSAGE, _of_kind(leaf, PASSAGE), deadline)
-        notes = self._engine.matching(NOTE, _of_kind(leaf, NOTE), deadline)
+        own = self._engine.matching(PASSAGE, leaf.of_kind(PASSAGE), deadline)
+        notes = self._engine.matching(NOTE, leaf.of_kind(NOTE), deadline)
         if not len(notes):
             return own
         return np.union1d(own, self._engine.passages(notes)[0])
@@ -618,11 +635,8 @@ def _idf(count: int, every: int) -> float:
     return log(1 + (max(every, count) - count + 0.5) / (count + 0.5))
 
 
-def _of_kind(leaf: Leaf, kind: str) -> Leaf:
-    return Leaf(
-        tuple(each for each in leaf.terms if kind_of(_field(each[0])) == kind),
-        tuple(each for each in leaf.phrases if kind_of(each[0]) == kind),
-    )
+def _of_kind(terms: Terms, kind: str) -> Terms:
+    return tuple(each for each in terms if kind_of(_field(each[0])) == kind)
 
 
 def _bounds(highest: Mapping[tuple[str, str, str], float]) -> dict[str, float]:

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from math import log
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from ragvault.index.keyword.fields import (
     Documents,
     key_of,
 )
-from ragvault.index.keyword.index import NO_IDS, NOTHING, Boosted, Deadline, Leaf, Scored
+from ragvault.index.keyword.index import NO_IDS, NOTHING, Boosted, Deadline, Leaf, Scored, Terms
 from ragvault.plan import EngineDocument, KeywordNote, KeywordPassage
 from ragvault.ports import CacheBroken
 from ragvault.text.analyze import FORM
@@ -46,9 +46,14 @@ try:
 except ImportError as error:
     raise EngineMissing("the keyword index", "tantivy", str(error)) from error
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Clauses = list[tuple[Occur, Query]]
 ABSENT = "\x1e"  # a word for a field that a document does not have: it counts as one word long
 HEAP = 128_000_000  # bytes that the writer may take before it writes a segment
 FEW = 4_096  # documents fetched at first where all are wanted
+BITS = 20  # words that one score can tell apart: whole numbers up to 2 ** 24 are exact
 TERMS = 1_024  # of one query: there is no time limit, so a query may not be endless
 LONGEST = 65_000  # bytes of a term
 OF = "of"  # the note of a passage
@@ -181,27 +186,36 @@ class TantivyEngine:
         only: Ids | None,
         deadline: Deadline,
     ) -> Scored:
-        if not terms or (only is not None and not len(only)):
-            return NOTHING
-        wanted: list[tuple[Occur, Query]] = [
+        wanted: Clauses = [
             (Occur.Should, Query.boost_query(self._term(name, text), boost))
             for name, text, boost in terms[:TERMS]
         ]
         if only is not None:
-            among = Query.const_score_query(self._ids(kind, only), 0.0)
-            wanted = [(Occur.Must, Query.boolean_query(wanted)), (Occur.Must, among)]
-        query = Query.boolean_query(wanted)
+            return self._among(kind, wanted, only)
+        if not wanted:
+            return NOTHING
         while True:
-            hits = self._searcher.search(query, limit=limit, count=False).hits
+            found = self._scored(kind, Query.boolean_query(wanted), limit)
             # Equal scores come in the order of the files: fetch all of them, to go by id.
-            if len(hits) < limit or hits[limit // 10][0] > hits[-1][0] or only is not None:
-                break
+            if found.is_all or found.scores[limit // 10] > found.scores[-1]:
+                return found
             limit *= 8
+
+    def _among(self, kind: str, wanted: Clauses, ids: Ids) -> Scored:
+        """Those of some documents that one of the clauses finds."""
+        if not wanted or not len(ids):
+            return NOTHING
+        among = Query.const_score_query(self._ids(kind, ids), 0.0)
+        both = [(Occur.Must, Query.boolean_query(wanted)), (Occur.Must, among)]
+        return self._scored(kind, Query.boolean_query(both), len(ids))
+
+    def _scored(self, kind: str, query: Query, limit: int) -> Scored:
+        hits = self._searcher.search(query, limit=limit, count=False).hits
         ids = self._values(kind, [address for _, address in hits])
         scores = np.fromiter((score for score, _ in hits), np.float64, len(hits))
         return Scored(ids, scores, is_all=len(hits) < limit)
 
-    def matching(self, kind: str, leaf: Leaf, deadline: Deadline, only: Ids | None = None) -> Ids:
+    def matching(self, kind: str, leaf: Leaf, deadline: Deadline) -> Ids:
         wanted = [self._term(*term) for term in leaf.terms]
         for name, forms, parts in leaf.phrases:
             row = (
@@ -214,9 +228,24 @@ class TantivyEngine:
         if not wanted:
             return NO_IDS
         query = Query.boolean_query([(Occur.Should, each) for each in wanted[:TERMS]])
-        if only is not None:
-            query = Query.boolean_query([(Occur.Must, query), (Occur.Must, self._ids(kind, only))])
         return np.unique(self._all(query, kind)[0])
+
+    def holding(self, kind: str, words: Sequence[Terms], ids: Ids) -> NDArray[np.bool_]:
+        """In one search: each word scores a power of two, so that the sum says which are there."""
+        held = np.zeros((len(words), len(ids)), bool)
+        for first in range(0, len(words), BITS):
+            some = words[first : first + BITS]
+            wanted = [
+                (Occur.Should, Query.const_score_query(self._any(terms), 2.0**bit))
+                for bit, terms in enumerate(some)
+                if terms
+            ]
+            found = self._among(kind, wanted, ids)
+            sums = found.scores.astype(np.int64)
+            held[first : first + BITS, np.searchsorted(ids, found.ids)] = (
+                sums >> np.arange(len(some))[:, None] & 1
+            )
+        return held
 
     def passages(self, notes: Ids | None = None) -> tuple[Ids, Ids]:
         if notes is None:
@@ -246,6 +275,9 @@ class TantivyEngine:
 
     def words(self, name: str) -> dict[str, int]:
         return dict(self._searcher.terms_with_prefix(name, ""))
+
+    def _any(self, terms: Terms) -> Query:
+        return Query.boolean_query([(Occur.Should, self._term(*each)) for each in terms[:TERMS]])
 
     def _term(self, name: str, text: str) -> Query:
         return Query.term_query(self._schema, name, text)

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from ragvault.index.keyword.fields import (
     Documents,
     key_of,
 )
-from ragvault.index.keyword.index import NO_IDS, NOTHING, Boosted, Deadline, Leaf, Scored
+from ragvault.index.keyword.index import NO_IDS, NOTHING, Boosted, Deadline, Leaf, Scored, Terms
 from ragvault.plan import EngineDocument, KeywordNote, KeywordPassage
 from ragvault.ports import CacheBroken
 from ragvault.text.analyze import FORM
@@ -52,6 +52,9 @@ try:
     from whoosh.support.charset import accent_map
 except ImportError as error:
     raise EngineMissing("the keyword index", "whoosh3", str(error)) from error
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 RECENT = 8  # queries whose scores are remembered
 DELETED_AT_ONCE = 500
@@ -227,7 +230,7 @@ class WhooshEngine:
         scores = np.fromiter((score for _, score in found), np.float64, len(found))
         return Scored(self._id_of[numbers], scores)
 
-    def matching(self, kind: str, leaf: Leaf, deadline: Deadline, only: Ids | None = None) -> Ids:
+    def matching(self, kind: str, leaf: Leaf, deadline: Deadline) -> Ids:
         wanted = [query.Term(*term) for term in leaf.terms if self._knows(term[0])]
         for name, forms, parts in leaf.phrases:
             row = query.Phrase(name, list(forms)) if len(forms) > 1 else query.Term(name, forms[0])
@@ -242,8 +245,18 @@ class WhooshEngine:
                 if number % LOOK_EVERY == 0 and deadline.over():
                     break
                 docs.append(doc)
-        found = np.unique(self._id_of[np.array(docs, np.int64)])
-        return found if only is None else found[among(found, only)]
+        return np.unique(self._id_of[np.array(docs, np.int64)])
+
+    def holding(self, kind: str, words: Sequence[Terms], ids: Ids) -> NDArray[np.bool_]:
+        docs = self._docs_of(kind, ids)
+        held = np.zeros((len(words), len(ids)), bool)
+        with self._lock:
+            for row, terms in zip(held, words, strict=True):
+                for term in terms:
+                    if term in self._reader:
+                        having = np.fromiter(self._reader.postings(*term).all_ids(), np.int64)
+                        row |= among(docs, having)
+        return held
 
     def passages(self, notes: Ids | None = None) -> tuple[Ids, Ids]:
         rows = slice(None) if notes is None else among(self._notes, notes)
