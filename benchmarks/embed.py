@@ -36,8 +36,8 @@ import time
 begun = time.perf_counter()
 from ragvault.config.settings import Models
 from ragvault.models.load import load_options, open_embedder
-from ragvault.ports import NoProgress
-options = load_options(Models(), NoProgress(), offline=True)
+from ragvault.ports import Progress
+options = load_options(Models(), Progress(), offline=True)
 open_embedder({name!r}, options).embed(["a question"], "query")
 print(time.perf_counter() - begun)
 """

@@ -431,7 +431,7 @@ def speed(notes: int) -> list[dict[str, Any]]:
         again = _timed(index._read_names)
         asked = [each.query for each in probes(index)]
         requests = [SearchRequest(query, corpora.NOW) for query in asked]
-        plans = [understand_query(each, index).plan for each in requests]
+        plans = [understand_query(each, index, {}) for each in requests]
         for plan in plans[:20]:
             Named(plan, index, 20)
         warm = [_timed(partial_call(Named, plan, index, 20)) for plan in plans]

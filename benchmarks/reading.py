@@ -25,7 +25,7 @@ from pathlib import Path
 from benchmarks import data
 from ragvault.config.settings import Config, Links
 from ragvault.ingest import update_catalogue
-from ragvault.ports import NoProgress
+from ragvault.ports import Progress
 from ragvault.store.catalogue import Catalogue
 
 # What must resolve, in percent of the links to notes; the sources of the figures are the vaults.
@@ -53,7 +53,7 @@ def links() -> None:
 def _resolved(root: Path, name: str) -> Iterator[tuple[str, bool]]:
     order = Links(order="label-first" if name == "dendron-site" else "target-first")
     with tempfile.TemporaryDirectory() as folder, Catalogue.open(Path(folder), True) as catalogue:
-        update_catalogue(root, catalogue, Config(links=order), NoProgress())
+        update_catalogue(root, catalogue, Config(links=order), Progress())
         for path in catalogue.files():
             for link, target in catalogue.outgoing(path):
                 yield link.form, bool(target and target.path)
@@ -90,7 +90,7 @@ def one(root: Path, folder: Path) -> None:
     """One index run, as JSON: time, and memory of the process and its children."""
     with Catalogue.open(folder, True) as catalogue:
         began = time.perf_counter()
-        update_catalogue(root, catalogue, Config(), NoProgress())
+        update_catalogue(root, catalogue, Config(), Progress())
         seconds = time.perf_counter() - began
         notes = len(catalogue.files())
     own, largest = (

@@ -112,9 +112,9 @@ def measured(index: LocalCorpus, asked: Sequence[str]) -> Times:
     for query in asked:
         request = SearchRequest(query, NOW)
         with index.snapshot():
-            plan = understand_query(request, index).plan
+            plan = understand_query(request, index, {})
             found = retrieve(plan, request, index).candidates
-            context, _ = ranking_context(plan, found, request, index)
+            context = ranking_context(plan, found, request, index, {})
             began = time.perf_counter()
             run_stages(found, context, stages_of(plan))
             times["stages"].append(1000 * (time.perf_counter() - began))

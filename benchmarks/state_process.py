@@ -34,9 +34,9 @@ def answer(query, index, search, timed):
     if not timed:
         return told
     with index.snapshot():
-        plan = search.understand_query(query, index).plan
+        plan = search.understand_query(query, index, {})
         found = search.retrieve(plan, query, index).candidates
-        context, _ = search.ranking_context(plan, found, query, index)
+        context = search.ranking_context(plan, found, query, index, {})
         began = time.perf_counter()
         search.run_stages(found, context, search.stages_of(plan))
         stages = time.perf_counter() - began

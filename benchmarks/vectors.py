@@ -32,7 +32,7 @@ from benchmarks import corpora, data, quality, record
 from ragvault.config.settings import Models, Vector
 from ragvault.index.vector import FaissVectors, write_file
 from ragvault.models.load import load_options, open_embedder
-from ragvault.ports import NoProgress, VectorChanges, VectorFileRow
+from ragvault.ports import Progress, VectorChanges, VectorFileRow
 
 DIM, WORDS, SAMPLE = 384, 4096, 8000
 NOISE = 0.6  # times the length of a vector: a cosine of about 0.86 to the passage it is made of
@@ -70,7 +70,7 @@ def _vectors(options: argparse.Namespace) -> Matrix:
     if options.vectors:
         return unit(np.load(options.vectors))
     if options.model:
-        embedder = open_embedder(options.model, load_options(Models(), NoProgress(), offline=True))
+        embedder = open_embedder(options.model, load_options(Models(), Progress(), offline=True))
         return embedder.embed(list(islice(_passages(), options.passages)), "passage")
     return _from_words()
 

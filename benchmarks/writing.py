@@ -220,9 +220,9 @@ class TimedLines:
         self.lines.append((time.perf_counter(), line))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        from ragvault.ports import NoProgress
+        from ragvault.ports import Progress
 
-        return getattr(NoProgress(), name)  # type: ignore[no-any-return]
+        return getattr(Progress(), name)  # type: ignore[no-any-return]
 
     def since(self, began: float, what: str) -> float:
         """Seconds until this was reported. NaN if it never was: then no ratio can be made of it."""

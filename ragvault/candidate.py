@@ -10,7 +10,7 @@
     Term           one reason for a score; a Step has all reasons of one stage
     Ranked         what a stage returned: the candidates it kept, in order, and those it removed
     Context        everything a stage may know beside the candidates
-    PassageText, LazyExcerpts, LazyVectors   values that are read when they are looked up
+    LazyExcerpts, LazyVectors   values that are read when they are looked up
 
 `best_first` is the only order. Nothing here opens a file or knows an engine. The classes of which
 a search makes thousands are msgspec Structs: a frozen dataclass takes twenty times as long to copy.
@@ -322,21 +322,6 @@ def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 # --- Values that are read when they are looked up ---
-
-
-class PassageText:
-    """Reads the text of a passage when it is first called."""
-
-    __slots__ = ("_id", "_read", "_text")
-
-    def __init__(self, read: Callable[[int], str], id_: int) -> None:
-        self._read, self._id = read, id_
-        self._text: str | None = None
-
-    def __call__(self) -> str:
-        if self._text is None:
-            self._text = self._read(self._id)
-        return self._text
 
 
 class LazyExcerpts(Mapping[int, Excerpt]):

@@ -13,7 +13,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from threading import Lock
@@ -28,7 +28,6 @@ from ragvault.candidate import (
     LazyVectors,
     NoteFacts,
     PassageFacts,
-    PassageText,
 )
 from ragvault.config.settings import Config
 from ragvault.engines import Engines
@@ -562,7 +561,7 @@ class LocalCorpus:
                 _section_id(place.note_id, place.section),
                 place.headings,
                 place.kind,
-                cuts[place.id] if place.id in cuts else PassageText(self._text_of, place.id),
+                cuts[place.id] if place.id in cuts else cache(partial(self._text_of, place.id)),
                 place.lines,
                 place.subheadings,
             )
@@ -572,7 +571,7 @@ class LocalCorpus:
 
     def load_texts(self, passages: Sequence[PassageFacts]) -> None:
         for each in passages:
-            if isinstance(each.source, PassageText):
+            if callable(each.source):
                 each.source()
 
     def excerpts(self, of: Literal["section", "passage"]) -> Mapping[int, Excerpt]:

@@ -20,7 +20,6 @@ from ragvault.ports import (
     CacheBroken,
     Embedder,
     KeywordIndex,
-    NoProgress,
     Progress,
     Reranker,
 )
@@ -56,7 +55,7 @@ class Engines:
         self.folder = folder
         self.config = settings.config
         self.offline = offline
-        self.progress: Progress = progress or NoProgress()
+        self.progress: Progress = progress or Progress()
         origin = settings.origin["models.embedder"]
         self._explicit, self._is_flag = origin != "default", origin == "flag"
         self.slab = slab

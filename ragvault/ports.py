@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 Role = Literal["query", "passage"]
 
 
-class Progress(Protocol):
-    """Receives the progress of long work, and may cancel it.
+class Progress:
+    """Receives the progress of long work, and may cancel it. This one ignores it all.
 
     `step`, `checkpoint` and `download` may raise to cancel: what was finished is kept, and the next
     run continues from there.
@@ -48,44 +48,25 @@ class Progress(Protocol):
 
     def step(self, name: str, done: int = 0, total: int = 0) -> None:
         """How many items of a step are done; a total of 0 is not known."""
-        ...
 
     def checkpoint(self) -> None:
         """Nothing new: only a moment at which the work can be cancelled."""
-        ...
 
     def download(self, done: int, total: int) -> None:
         """Bytes downloaded so far, of how many. Each download starts again from a small number."""
-        ...
 
     def download_ended(self) -> None:
         """The download has ended; a later one may follow."""
-        ...
 
     def info(self, text: str) -> None:
         """One message for the user, a whole line."""
-        ...
-
-
-class NoProgress:
-    """Ignores all progress and cancels nothing."""
-
-    def step(self, name: str, done: int = 0, total: int = 0) -> None: ...
-
-    def checkpoint(self) -> None: ...
-
-    def download(self, done: int, total: int) -> None: ...
-
-    def download_ended(self) -> None: ...
-
-    def info(self, text: str) -> None: ...
 
 
 class Interrupted(Exception):
     """A run was ended by its Progress; what was finished is kept."""
 
 
-class InterruptingProgress(NoProgress):
+class InterruptingProgress(Progress):
     """Ends a run when `interrupt` returns True; passes on messages for the user."""
 
     def __init__(
@@ -336,15 +317,6 @@ class VectorSource(Protocol):
 
 # The passages that a filter leaves, in a form that only the corpus knows; None is all of them.
 Scope = Any
-
-
-class NameRow(NamedTuple):
-    """What a note is called, as the catalogue has it."""
-
-    id: int
-    path: str
-    title: str
-    aliases: tuple[str, ...]
 
 
 # `folder`: a title together with its folder; `initials`: made of a name's words.

@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 from ragvault.answer.results import VaultAnswer
@@ -56,37 +56,36 @@ def search(request: SearchRequest, corpus: Corpus) -> VaultAnswer:
     with corpus.snapshot():
         if request.also:
             return search_several(request, corpus, began)
-        understood = understand_query(request, corpus)
-        retrieved = retrieve(understood.plan, request, corpus)
-        ranking = rank(understood.plan, retrieved, request, corpus)
-        verified = verify(ranking.stages, ranking.context, understood.plan, corpus, request.verify)
-        return respond(understood, retrieved, ranking, verified, corpus, began)
+        failed: dict[str, str] = {}
+        plan = understand_query(request, corpus, failed)
+        retrieved = retrieve(plan, request, corpus)
+        context = ranking_context(plan, retrieved.candidates, request, corpus, failed)
+        stages = run_stages(retrieved.candidates, context, stages_of(plan))[1]
+        corpus.load_texts([each.passage for each in outcome_of("limit", stages)])
+        verified = verify(stages, context, plan, corpus, request.verify)
+        return respond(plan, retrieved, verified, failed, corpus, began)
 
 
 # --- Understand ---
 
 
-@dataclass(frozen=True, slots=True)
-class Understood:
-    """The plan of a query; `failed` says why it could not be expanded."""
+def understand_query(request: SearchRequest, corpus: Corpus, failed: dict[str, str]) -> QueryPlan:
+    """The plan of a query, with near words of the vault if the settings enable that.
 
-    plan: QueryPlan
-    failed: Mapping[str, str] = field(default_factory=dict)
-
-
-def understand_query(request: SearchRequest, corpus: Corpus) -> Understood:
-    """The plan of a query, with near words of the vault if the settings enable that."""
+    Adds to `failed` why it could not be expanded.
+    """
     plan = _plan_or_name(request, corpus)
     if "keyword" in corpus.facts.searchable and "keyword" in corpus.config.retrieve.legs:
         with suppress(CacheBroken):  # the leg says so
             plan = correct(plan, corpus)
     settings = corpus.config.query.expand
     if settings.method == "off":
-        return Understood(plan)
+        return plan
     try:
-        return Understood(add_near_terms(plan, settings, corpus))
+        return add_near_terms(plan, settings, corpus)
     except RagvaultError as error:
-        return Understood(plan, {"expand": f"{error}; {error.fix}"})
+        failed["expand"] = f"{error}; {error.fix}"
+        return plan
 
 
 def _plan_or_name(request: SearchRequest, corpus: Corpus) -> QueryPlan:
@@ -111,35 +110,24 @@ def _plan_or_name(request: SearchRequest, corpus: Corpus) -> QueryPlan:
 # --- Rank ---
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """What each stage returned, and what the stages knew; `failed` says why none reranked."""
-
-    stages: tuple[Outcome, ...]
-    context: Context
-    failed: Mapping[str, str]
-
-
-def rank(plan: QueryPlan, retrieved: Retrieved, request: SearchRequest, corpus: Corpus) -> Ranking:
-    """The candidates in order, cut to what the caller wants."""
-    context, failed = ranking_context(plan, retrieved.candidates, request, corpus)
-    stages = run_stages(retrieved.candidates, context, stages_of(plan))[1]
-    corpus.load_texts([each.passage for each in outcome_of("limit", stages)])
-    return Ranking(stages, context, failed)
-
-
 def stages_of(plan: QueryPlan) -> Sequence[Stage]:
     """The stages of a plan: a list by date is in order already."""
     return SHOWING_STAGES if plan.listing else STAGES
 
 
 def ranking_context(
-    plan: QueryPlan, candidates: Sequence[Candidate], request: SearchRequest, corpus: Corpus
-) -> tuple[Context, dict[str, str]]:
-    """Everything the stages may know beside the candidates, and why there is no reranker."""
+    plan: QueryPlan,
+    candidates: Sequence[Candidate],
+    request: SearchRequest,
+    corpus: Corpus,
+    failed: dict[str, str],
+) -> Context:
+    """Everything the stages may know beside the candidates.
+
+    Adds to `failed` why there is no reranker.
+    """
     config = corpus.config
-    reranker, failed = (None, {}) if plan.listing else _reranker(corpus)
-    context = Context(
+    return Context(
         settings=config,
         query=plan.corrected or plan.text,
         type=plan.type,
@@ -153,35 +141,34 @@ def ranking_context(
         vectors=corpus.vectors([each.id for each in candidates]),
         sections=corpus.excerpts("section"),
         passages=corpus.excerpts("passage"),
-        reranker=reranker,
+        reranker=None if plan.listing else _reranker(corpus, failed),
         # A list loads no model, so it must not depend on what an earlier search has loaded.
         count_tokens=None if plan.listing else corpus.count_tokens(),
     )
-    return context, failed
 
 
-def _reranker(corpus: Corpus) -> tuple[Reranker | None, dict[str, str]]:
+def _reranker(corpus: Corpus, failed: dict[str, str]) -> Reranker | None:
     if not corpus.config.rerank.enabled:
-        return None, {}
+        return None
     try:
-        return corpus.reranker(), {}
+        return corpus.reranker()
     except RagvaultError as error:
-        return None, {"rerank": f"{error}; {error.fix}"}
+        failed["rerank"] = f"{error}; {error.fix}"
+        return None
 
 
 # --- Respond ---
 
 
 def respond(
-    understood: Understood,
+    plan: QueryPlan,
     retrieved: Retrieved,
-    ranking: Ranking,
     verified: Verified,
+    failed: Mapping[str, str],
     corpus: Corpus,
     began: float,
 ) -> VaultAnswer:
     """What was found, what each step returned, and what the reader must know."""
-    plan = understood.plan
     results = outcome_of("budget", verified.stages).kept
     shown = outcome_of("limit", verified.stages)
     facts, vectors = corpus.facts, corpus.vectors([verified.was(each.id) for each in shown])
@@ -198,13 +185,7 @@ def respond(
             each.id: facts.tier if verified.was(each.id) in vectors else "keyword" for each in shown
         },
         facts=facts,
-        failed={
-            **facts.missing,
-            **retrieved.failed,
-            **legs,
-            **understood.failed,
-            **ranking.failed,
-        },
+        failed={**facts.missing, **retrieved.failed, **legs, **failed},
         warnings=(
             *behind,
             *plan.warnings,
@@ -212,7 +193,7 @@ def respond(
             *(line for outcome in verified.stages for line in outcome.ranked.warnings),
         ),
         took_ms=(time.perf_counter() - began) * 1000,
-        stale=verified.stale,
+        stale=frozenset(verified.stale),
     )
 
 
@@ -225,13 +206,13 @@ def search_several(request: SearchRequest, corpus: Corpus, began: float) -> Vaul
     Each query is ranked by itself; the lists are fused, and what is shown is chosen from all.
     """
     requests = requests_of(request)
-    understood = [understand_query(each, corpus) for each in requests]
-    plans = [each.plan for each in understood]
+    failed: dict[str, str] = {}
+    plans = [understand_query(each, corpus, failed) for each in requests]
     pairs = list(zip(plans, requests, strict=True))
     running = [start_legs(*pair, corpus) for pair in pairs]
     parts = [retrieve(*pair, corpus, legs) for pair, legs in zip(pairs, running, strict=True)]
     found = _all_retrieved(parts)
-    context, failed = ranking_context(plans[0], found.candidates, request, corpus)
+    context = ranking_context(plans[0], found.candidates, request, corpus, failed)
     depth = DEPTH * result_count(context)
     lists = [
         _ranked_list(*pair, part, corpus, failed)[:depth]
@@ -241,15 +222,7 @@ def search_several(request: SearchRequest, corpus: Corpus, began: float) -> Vaul
     stages = (fused, *run_stages(fused.ranked, context, (dedup, *SHOWING_STAGES))[1])
     corpus.load_texts([each.passage for each in outcome_of("limit", stages)])
     verified = verify(stages, context, plans[0], corpus, request.verify)
-    unexpanded = {part: why for each in understood for part, why in each.failed.items()}
-    response = respond(
-        Understood(plans[0], unexpanded),
-        found,
-        Ranking(stages, context, failed),
-        verified,
-        corpus,
-        began,
-    )
+    response = respond(plans[0], found, verified, failed, corpus, began)
     return replace(response, plans=tuple(plans))
 
 
@@ -277,8 +250,7 @@ def _ranked_list(
     """The candidates of one query in order. Adds to `failed` why none was reranked."""
     if plan.listing:
         return found.candidates
-    context, problems = ranking_context(plan, found.candidates, request, corpus)
-    failed.update(problems)
+    context = ranking_context(plan, found.candidates, request, corpus, failed)
     return run_stages(found.candidates, context, RANKING_STAGES)[0].kept
 
 

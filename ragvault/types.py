@@ -253,16 +253,19 @@ class Note:
 
 
 class Head(NamedTuple):
-    """What a stored note is called and what it is about, without its text."""
+    """What a stored note is called and what it is about, without its text.
+
+    What only looks for names leaves the rest out.
+    """
 
     id: int
     path: str
     title: str
     aliases: tuple[str, ...]
-    tags: tuple[str, ...]
-    keywords: tuple[str, ...]
-    description: str
-    author: str
+    tags: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    description: str = ""
+    author: str = ""
     properties: Mapping[str, Any] = {}
 
 

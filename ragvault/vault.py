@@ -564,7 +564,7 @@ def vault_with(note: str, where: str | None = None) -> Vault:
 
     Raises UsageError if no vault or several have such a note.
     """
-    from ragvault.answer.note_lookup import NoSuchNote, NoteLeftOut
+    from ragvault.answer.note_lookup import NoSuchNote
 
     around = [] if where else around_here()
     if len(around) < 2:
@@ -578,7 +578,7 @@ def vault_with(note: str, where: str | None = None) -> Vault:
     if found:
         raise UsageError(f"several vaults have “{note}”: {names}", fix="add --vault NAME")
     for vault in vaults:
-        if isinstance(miss := vault.miss(note, why=True), NoteLeftOut):
+        if (miss := vault.miss(note, why=True)) and miss.left_out:
             raise miss
     raise NoSuchNote(
         note,

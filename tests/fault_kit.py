@@ -204,7 +204,7 @@ class Case:
         from write_kit import MODELS
 
         from ragvault.models.load import ModelPool
-        from ragvault.ports import NoProgress
+        from ragvault.ports import Progress
         from ragvault.service.vault_watcher import VaultWatcher
         from ragvault.vault import Vault
 
@@ -214,7 +214,7 @@ class Case:
             name, _, value = flag.partition("=")
             os.environ[f"RAGVAULT_{name.replace('.', '__').upper()}"] = value
         failed: list[Exception] = []
-        watcher = VaultWatcher(Vault.open(self.root), NoProgress(), ModelPool())
+        watcher = VaultWatcher(Vault.open(self.root), Progress(), ModelPool())
         watcher._report_error = failed.append  # type: ignore[method-assign]
         try:
             for step in (watcher.update, watcher.finish):

@@ -15,7 +15,7 @@ from ragvault.engines import Engines
 from ragvault.errors import ModelUnavailable
 from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import Words
-from ragvault.ports import NoProgress
+from ragvault.ports import Progress
 from ragvault.update import workers
 from ragvault.update.prepare import text_key
 from ragvault.vault import Vault
@@ -89,7 +89,7 @@ def without_processes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(workers, "idle_workers", [])
 
 
-class Heard(NoProgress):
+class Heard(Progress):
     """Keeps the messages of a run."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class Heard(NoProgress):
         self.lines.append(text)
 
 
-class OnStep(NoProgress):
+class OnStep(Progress):
     """Calls a function with every step that a run reports: its name, done, total."""
 
     def __init__(self, act: Callable[[str, int, int], object]) -> None:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from msgspec import Struct
+
 from ragvault.answer.json_output import Encodable
 from ragvault.answer.note_lookup import find_note
 from ragvault.store.catalogue import Catalogue
@@ -39,15 +41,19 @@ class Outgoing:
     others: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
-    """A link to the note. `gone`: the file that contains it no longer exists."""
+class LinkOf(Struct, frozen=True, omit_defaults=True):
+    """A link in another note than the one asked about, or on a path between notes.
+
+    `gone`: the file that contains it no longer exists. `to` is the note that a link of a path
+    means.
+    """
 
     note: str
     line: int
-    target: str
-    kind: str
-    gone: bool = False
+    target: str  # as written
+    kind: str  # link, embed or property
+    gone: bool | None = None
+    to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,7 @@ class Links(Encodable):
 
     note: str
     outgoing: tuple[Outgoing, ...]
-    incoming: tuple[Incoming, ...]
+    incoming: tuple[LinkOf, ...]
     broken: tuple[Outgoing, ...]
     ambiguous: tuple[Outgoing, ...]
     waiting: tuple[Outgoing, ...]
@@ -71,17 +77,6 @@ class Links(Encodable):
 
 
 @dataclass(frozen=True, slots=True)
-class PathLink:
-    """A link on a path: the note that contains it, its line, its text, and the note it means."""
-
-    note: str
-    line: int
-    target: str  # as written
-    kind: str  # link, embed or property
-    to: str
-
-
-@dataclass(frozen=True, slots=True)
 class Step:
     """From one note of a path to the next. `links` has every link between the two.
 
@@ -92,7 +87,7 @@ class Step:
     note: str
     to: str
     direction: str
-    links: tuple[PathLink, ...]
+    links: tuple[LinkOf, ...]
     gone: bool = False
 
 
@@ -144,9 +139,9 @@ def _step(root: Path, catalogue: Catalogue, note: str, to: str) -> Step:
     return Step(note, to, direction, (*out, *back), is_deleted(root, catalogue, to))
 
 
-def _links_between(catalogue: Catalogue, note: str, to: str) -> list[PathLink]:
+def _links_between(catalogue: Catalogue, note: str, to: str) -> list[LinkOf]:
     return [
-        PathLink(note, link.line, spelling(link), link.kind, to)
+        LinkOf(note, link.line, spelling(link), link.kind, to=to)
         for link, target in catalogue.outgoing(note)
         if target is not None and target.path == to
     ]
@@ -184,6 +179,6 @@ def _outgoing(link: Link, target: Target | None) -> Outgoing:
     )
 
 
-def _incoming(root: Path, catalogue: Catalogue, path: str, link: Link, target: Target) -> Incoming:
+def _incoming(root: Path, catalogue: Catalogue, path: str, link: Link, target: Target) -> LinkOf:
     gone = is_deleted(root, catalogue, path)
-    return Incoming(path, link.line, spelling(link), link.kind, gone)
+    return LinkOf(path, link.line, spelling(link), link.kind, gone)

@@ -41,19 +41,15 @@ class Match(NamedTuple):
     line_text: str = ""  # of that line
 
 
-class _Passage(NamedTuple):
-    """A result's passage as people read it, and what of it matched."""
-
-    candidate: Candidate
-    shown: Readable
-    marks: Sequence[Span]
+# A result, its passage as people read it, and what of that matched.
+_Passage = tuple[Candidate, Readable, Sequence[Span]]
 
 
 def find_matches(results: Sequence[Candidate], plan: QueryPlan, corpus: Corpus) -> dict[int, Match]:
     """The match of every result, by the id of its passage."""
     read = [_read(each, plan, corpus) for each in results]
     nearness = _nearness(read, plan, corpus)
-    return {each.candidate.id: _match(each, nearness, plan, corpus) for each in read}
+    return {each[0].id: _match(each, nearness, plan, corpus) for each in read}
 
 
 def _read(candidate: Candidate, plan: QueryPlan, corpus: Corpus) -> _Passage:
@@ -64,7 +60,7 @@ def _read(candidate: Candidate, plan: QueryPlan, corpus: Corpus) -> _Passage:
         shown = plain_lines(passage.text, order=order)
     else:
         shown = readable(passage.text, code=passage.kind == "code", order=order)
-    return _Passage(candidate, shown, _marks(shown.text, plan, corpus))
+    return candidate, shown, _marks(shown.text, plan, corpus)
 
 
 def _marks(text: str, plan: QueryPlan, corpus: Corpus) -> Sequence[Span]:

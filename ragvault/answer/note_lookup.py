@@ -28,7 +28,6 @@ from ragvault.config import folders
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.notes.ignore import OBSIDIAN, RAGIGNORE, ignore_line
 from ragvault.notes.read import EXCLUDED
-from ragvault.ports import NameRow
 from ragvault.text.names import (
     TypedName,
     nearest_notes,
@@ -37,6 +36,7 @@ from ragvault.text.names import (
     plain_words,
     typed_forms,
 )
+from ragvault.types import Head
 
 if TYPE_CHECKING:
     from ragvault.config.settings import Walk
@@ -48,21 +48,26 @@ LOOKED_AT = 10_000  # files that are not indexed: a folder that is excluded may 
 
 
 class NoSuchNote(UsageError):
-    """No note in the index has that name. `near` are the paths of notes that may be meant."""
+    """No note in the index has that name. `near` are the paths of notes that may be meant.
+
+    `left_out`: a file of the vault has that name, and is not indexed.
+    """
 
     def __init__(
-        self, named: str, near: Sequence[str] = (), *, message: str = "", fix: str = ""
+        self,
+        named: str,
+        near: Sequence[str] = (),
+        *,
+        message: str = "",
+        fix: str = "",
+        left_out: bool = False,
     ) -> None:
         search = f"give the path of a note in the vault, or search: ragvault search {quote(named)}"
         meant = f"did you mean {' or '.join(filter(None, (', '.join(near[:-1]), *near[-1:])))}?"
         super().__init__(
             message or f"no note called “{named}”", fix=meant if near else fix or search
         )
-        self.named, self.near = named, tuple(near)
-
-
-class NoteLeftOut(NoSuchNote):
-    """A file of the vault has that name, and is not indexed."""
+        self.named, self.near, self.left_out = named, tuple(near), left_out
 
 
 def find_note(root: Path, catalogue: Catalogue, named: str) -> str:
@@ -70,7 +75,7 @@ def find_note(root: Path, catalogue: Catalogue, named: str) -> str:
     return find_place(root, catalogue.names(), named)[0]
 
 
-def find_place(root: Path, notes: Sequence[NameRow], named: str) -> tuple[str, TypedName]:
+def find_place(root: Path, notes: Sequence[Head], named: str) -> tuple[str, TypedName]:
     """The same among these notes, with the part of the note that the name has."""
     found, typed = find_notes(root, notes, named)
     if len(found) > 1:
@@ -81,7 +86,7 @@ def find_place(root: Path, notes: Sequence[NameRow], named: str) -> tuple[str, T
     return found[0], typed
 
 
-def find_notes(root: Path, notes: Sequence[NameRow], named: str) -> tuple[list[str], TypedName]:
+def find_notes(root: Path, notes: Sequence[Head], named: str) -> tuple[list[str], TypedName]:
     """The notes that are meant, all those of a folder, and their name. Raises UsageError."""
     forms, paths = typed_forms(named), {each.id: each.path for each in notes}
     for form in forms:
@@ -99,7 +104,7 @@ def find_notes(root: Path, notes: Sequence[NameRow], named: str) -> tuple[list[s
 
 
 def no_such_note(
-    notes: Sequence[NameRow], named: str, name: str, count: int = 1, least: float = 0.6
+    notes: Sequence[Head], named: str, name: str, count: int = 1, least: float = 0.6
 ) -> NoSuchNote:
     """The error for a name that no note has, with the nearest names."""
     return NoSuchNote(named, list(nearest_notes(notes, name, count, least)))
@@ -107,7 +112,7 @@ def no_such_note(
 
 def left_out(
     root: Path, catalogue: Catalogue, settings: Walk, named: str, *, here: bool = False
-) -> NoteLeftOut | None:
+) -> NoSuchNote | None:
     """The error for a name that only a file has which is not indexed. Walks the vault.
 
     At least half of the words of its name are enough. With `here` it may also be a file path from
@@ -125,7 +130,7 @@ def left_out(
     words = {*plain_words(named)}
     skipped = ((skip.path, skip) for skip in (*walked.skipped, *unread))
     excluded = ((path, skip) for skip in walked.excluded for path in notes_in(root, skip, settings))
-    partly: NoteLeftOut | None = None
+    partly: NoSuchNote | None = None
     for path, skip in islice(chain(skipped, excluded), LOOKED_AT):
         if notes_called([of_file(0, path)], names):
             return _left_out(named, path, skip)
@@ -135,16 +140,17 @@ def left_out(
     return partly
 
 
-def of_file(number: int, path: str) -> NameRow:
+def of_file(number: int, path: str) -> Head:
     """A file that is not indexed: only its name is known."""
-    return NameRow(number, path, PurePosixPath(path).stem, ())
+    return Head(number, path, PurePosixPath(path).stem, ())
 
 
-def _left_out(named: str, path: str, skip: Skipped) -> NoteLeftOut:
+def _left_out(named: str, path: str, skip: Skipped) -> NoSuchNote:
     """The reason, and what includes the note again."""
     if skip.reason != EXCLUDED:
-        return NoteLeftOut(
+        return NoSuchNote(
             named,
+            left_out=True,
             message=f"{path} is not indexed ({skip.reason}): {skip.detail}",
             fix="ragvault status -v lists all files that are not indexed",
         )
@@ -156,7 +162,8 @@ def _left_out(named: str, path: str, skip: Skipped) -> NoteLeftOut:
     else:
         how = f"add the line !{ignore_line(skip.path)} to {RAGIGNORE}"
     message = f"{path} is excluded {skip.detail}"
-    return NoteLeftOut(named, message=message, fix=f"{how}; then run: ragvault index")
+    fix = f"{how}; then run: ragvault index"
+    return NoSuchNote(named, message=message, fix=fix, left_out=True)
 
 
 def listed(paths: Sequence[str]) -> str:
@@ -167,7 +174,7 @@ def listed(paths: Sequence[str]) -> str:
 
 
 def _of_this_name(
-    root: Path, paths: Mapping[int, str], notes: Sequence[NameRow], name: str
+    root: Path, paths: Mapping[int, str], notes: Sequence[Head], name: str
 ) -> list[str]:
     """The note of this path; else all notes that have this name in the best way."""
     typed = [name.replace(os.sep, "/"), *filter(None, [_inside(root, name)])]

@@ -12,7 +12,7 @@ notes, less than any rank does. Uses the stored vectors and loads no model.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -75,10 +75,8 @@ class Related(Encodable):
         return f"<Related to {self.note}: {len(self.related)} notes>"
 
 
-@dataclass(slots=True)
-class _Found:
-    score: float = 0.0
-    reasons: list[Reason] = field(default_factory=list)
+# Notes, each with its score and the reasons for it.
+_Found = dict[int, tuple[float, tuple[Reason, ...]]]
 
 
 def related(
@@ -87,28 +85,27 @@ def related(
     """The notes nearest to the one that `named` means. Raises UsageError."""
     path = find_note(root, catalogue, named)
     own = catalogue.note_id(path)
-    found: dict[int, _Found] = {}
+    found: _Found = {}
     joined = _by_links(catalogue, own)
     _rank(found, {note: reason for note, reason in joined.items() if reason.value == 1})
     _rank(found, {note: reason for note, reason in joined.items() if reason.value > 1}, BETWEEN)
     near, warnings = _by_vector(catalogue, engines, own)
     _rank(found, near)
     _add(found, _by_community(catalogue, own), COMMUNITY)
-    order = sorted(found, key=lambda note: (-found[note].score, note))
+    order = sorted(found, key=lambda note: (-found[note][0], note))
     return Related(path, tuple(_shown(root, catalogue, order, found, limit)), warnings)
 
 
-def _rank(found: dict[int, _Found], reasons: Mapping[int, Reason], weight: float = 1.0) -> None:
+def _rank(found: _Found, reasons: Mapping[int, Reason], weight: float = 1.0) -> None:
     """Add weight / (K + rank) for each note of a list, best first."""
     for rank, (note, reason) in enumerate(reasons.items(), 1):
         _add(found, {note: reason}, weight / (K + rank))
 
 
-def _add(found: dict[int, _Found], reasons: Mapping[int, Reason], score: float) -> None:
+def _add(found: _Found, reasons: Mapping[int, Reason], score: float) -> None:
     for note, reason in reasons.items():
-        entry = found.setdefault(note, _Found())
-        entry.score += score
-        entry.reasons.append(reason)
+        before, others = found.get(note, (0.0, ()))
+        found[note] = before + score, (*others, reason)
 
 
 def _by_links(catalogue: Catalogue, own: int) -> dict[int, Reason]:
@@ -220,7 +217,7 @@ def _nearest_notes(
 
 
 def _shown(
-    root: Path, catalogue: Catalogue, order: Iterable[int], found: dict[int, _Found], limit: int
+    root: Path, catalogue: Catalogue, order: Iterable[int], found: _Found, limit: int
 ) -> Iterable[Near]:
     rank = 0
     for note in order:
@@ -228,7 +225,6 @@ def _shown(
         if not rows or is_deleted(root, catalogue, rows[0].path):
             continue
         rank += 1
-        each = found[note]
-        yield Near(rank, rows[0].path, rows[0].title, each.score, tuple(each.reasons))
+        yield Near(rank, rows[0].path, rows[0].title, *found[note])
         if rank == limit:
             return

@@ -49,15 +49,6 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelState:
-    """A model that the settings or the index name; `here` is None if it is in no registry."""
-
-    use: str  # full, static or reranker
-    name: str
-    here: bool | None
-
-
-@dataclass(frozen=True, slots=True)
 class Status:
     """An index at one moment."""
 
@@ -69,7 +60,9 @@ class Status:
     tiers: Mapping[str, int]  # passages by their best tier: full, static, keyword, none
     tier: Tier  # as last asked for
     pending: Pending
-    models: Sequence[ModelState]
+    # For each use (full, static, reranker) the model that the settings or the index name, and
+    # whether it is installed: None if it is in no registry.
+    models: Mapping[str, tuple[str, bool | None]]
     writer: str
     skipped: Sequence[Skipped]
     excluded: Sequence[Skipped]  # ignored notes, and ignored folders, by what
@@ -110,7 +103,9 @@ def status_json(
             "tier": status.tier,
             "removed": status.removed,
             "pending": asdict(status.pending) | {"files": files},
-            "models": {each.use: {"name": each.name, "here": each.here} for each in status.models},
+            "models": {
+                use: {"name": name, "here": here} for use, (name, here) in status.models.items()
+            },
             "watcher": watcher,
             "resident": resident,
             "writer": status.writer or None,
@@ -226,14 +221,14 @@ def pending(
     return Pending(*files, passages=passages, links=links, words=words)
 
 
-def index_models(catalogue: Catalogue, settings: Models) -> list[ModelState]:
+def index_models(catalogue: Catalogue, settings: Models) -> dict[str, tuple[str, bool | None]]:
     """The models the index uses, or would use, and whether they are installed."""
     named = {
         "full": catalogue.full_model or settings.embedder,
         "static": catalogue.tier_model("static") or settings.static,
         "reranker": settings.reranker,
     }
-    return [ModelState(use, name, _is_here(name)) for use, name in named.items()]
+    return {use: (name, _is_here(name)) for use, name in named.items()}
 
 
 def _is_here(name: str) -> bool | None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -45,23 +45,6 @@ MIN_SIMILARITY = 0.5  # Jaccard similarity of the words; below it, it is another
 WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """What each stage returned once all results are true of the files.
-
-    `stale` are passages that differ from the index; `ids` the ids in the index of passages that
-    were read again.
-    """
-
-    stages: tuple[Outcome, ...]
-    stale: frozenset[int] = frozenset()
-    ids: Mapping[int, int] = field(default_factory=dict)
-
-    def was(self, passage: int) -> int:
-        """The id that a passage has in the index: that of a passage that was read again."""
-        return self.ids.get(passage, passage)
-
-
 def verify(
     stages: tuple[Outcome, ...],
     context: Context,
@@ -70,26 +53,25 @@ def verify(
     wanted: bool = True,
 ) -> Verified:
     """The outcomes of the stages, corrected for files that changed. Raises VaultUnreadable."""
+    found = Verified(stages, corpus, filtered=plan.filter is not None)
     if not wanted:
-        return Verified(stages)
+        return found
     corpus.check_files()
-    review = _Review(corpus, filtered=plan.filter is not None)
     results = outcome_of("budget", stages)
-    if all(review.on_disk(each.note).state == "same" for each in results):
-        return Verified(stages)
-    kept = [now for each in _ranked(stages) if (now := review.compare(each))]
+    if all(found.on_disk(each.note).state == "same" for each in results):
+        return found
+    kept = [now for each in _ranked(stages) if (now := found.compare(each))]
     # What was read from disk comes first, then what the corpus has. Both are only read.
     context = replace(
         context,
-        sections=ChainMap(review.sections, cast("dict[int, Excerpt]", context.sections)),
-        passages=ChainMap(review.excerpts, cast("dict[int, Excerpt]", context.passages)),
+        sections=ChainMap(found.sections, cast("dict[int, Excerpt]", context.sections)),
+        passages=ChainMap(found.excerpts, cast("dict[int, Excerpt]", context.passages)),
     )
     again = run_stages(kept, context, SHOWING_STAGES)[1]
     corpus.load_texts([each.passage for each in outcome_of("limit", again)])
-    outcome = Outcome(STAGE, Ranked(tuple(kept), tuple(review.removed)))
-    return Verified(
-        (*_ranking_stages(stages), outcome, *again), frozenset(review.stale), review.ids
-    )
+    outcome = Outcome(STAGE, Ranked(tuple(kept), tuple(found.removed)))
+    found.stages = (*_ranking_stages(stages), outcome, *again)
+    return found
 
 
 def _ranking_stages(stages: Sequence[Outcome]) -> list[Outcome]:
@@ -107,9 +89,15 @@ def _ranked(stages: Sequence[Outcome]) -> Sequence[Candidate]:
 
 
 @dataclass(slots=True)
-class _Review:
-    """Compares candidates with their files, best first. Each file is looked at once."""
+class Verified:
+    """What each stage returned once all results are true of the files.
 
+    Compares candidates with their files, best first. Each file is looked at once. `stale` are
+    passages that differ from the index; `ids` the ids in the index of passages that were read
+    again.
+    """
+
+    stages: tuple[Outcome, ...]
     corpus: Corpus
     filtered: bool = False
     removed: list[Removal] = field(default_factory=list)
@@ -119,6 +107,10 @@ class _Review:
     excerpts: dict[int, Excerpt] = field(default_factory=dict)
     _seen: dict[str, NoteOnDisk] = field(default_factory=dict)
     _taken: dict[int, Candidate] = field(default_factory=dict)
+
+    def was(self, passage: int) -> int:
+        """The id that a passage has in the index: that of a passage that was read again."""
+        return self.ids.get(passage, passage)
 
     def on_disk(self, note: NoteFacts) -> NoteOnDisk:
         if note.path not in self._seen:

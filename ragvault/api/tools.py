@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
-from ragvault.answer.note_lookup import NoSuchNote, NoteLeftOut
+from ragvault.answer.note_lookup import NoSuchNote
 from ragvault.answer.public import IndexState, Response, Result
 from ragvault.answer.read import NoteText
 from ragvault.api.schemas import BY_NAME, checked_arguments
@@ -141,7 +141,7 @@ class Tools:
             where = ", ".join(f"{name}/{note}" for name, _ in found)
             raise UsageError(f"several vaults have a note “{note}”", fix=f"name one: {where}")
         if not found:
-            told = [each for each in misses if isinstance(each, NoteLeftOut)]
+            told = [each for each in misses if each.left_out]
             raise max(told or misses, key=lambda missing: len(missing.near))
         return found[0][1]
 
@@ -379,7 +379,7 @@ def _status_row(vault: KnownVault) -> dict[str, Any]:
     if missing:
         return {"vault": vault.name, "problem": str(missing), "fix": missing.fix}
     found = Vault.open(vault.root).status()
-    models = {each.use: each.name for each in found.models if each.use != "reranker"}
+    models = {use: name for use, (name, _) in found.models.items() if use != "reranker"}
     tier = next((tier for tier in ("full", "static") if found.tiers[tier]), "keyword")
     warnings = [f"{path}: {line}" for path, lines in found.warnings.items() for line in lines]
     return {

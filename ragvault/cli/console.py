@@ -30,7 +30,7 @@ import typer
 from ragvault.answer.json_output import encode
 from ragvault.cli.start import terminal_columns
 from ragvault.errors import ERRORS, RagvaultError, UsageError
-from ragvault.ports import NoProgress, Progress
+from ragvault.ports import Progress
 from ragvault.text.printable import harmless, printable, wrapped
 
 NOT_DELETED = "refusing to delete without confirmation (not a terminal)"
@@ -210,7 +210,7 @@ def progress(kept: str = "") -> Iterator[Progress]:
     """
     try:
         if is_quiet():
-            yield NoProgress()
+            yield Progress()
         elif not sys.stderr.isatty():
             yield LineProgress()
         else:
@@ -260,7 +260,7 @@ def _speed(rate: float) -> str:
     return f"{rate:,.1f}/s" if rate < 10 else f"{rate:,.0f}/s"
 
 
-class LineProgress(NoProgress):
+class LineProgress(Progress):
     """Messages on stderr, and a line about the current step every half minute."""
 
     def __init__(self) -> None:
@@ -283,7 +283,7 @@ class LineProgress(NoProgress):
         self.info(f"{name}: {done:,} of {total:,}" + (f" ({more})" if more else ""))
 
 
-class BarProgress(NoProgress):
+class BarProgress(Progress):
     """Messages on stderr above one bar or spinner for each step."""
 
     def __init__(self) -> None:

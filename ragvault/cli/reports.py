@@ -17,10 +17,10 @@ from ragvault.text.printable import printable
 
 if TYPE_CHECKING:
     from ragvault.answer.contents import Contents, Counted
-    from ragvault.answer.links import Incoming, LinkPath, Links, Outgoing
+    from ragvault.answer.links import LinkOf, LinkPath, Links, Outgoing
     from ragvault.answer.read import NoteText
     from ragvault.answer.related import Near, Related
-    from ragvault.answer.status import ModelState, Pending, Status
+    from ragvault.answer.status import Pending, Status
     from ragvault.cli.remove import WrittenItem
     from ragvault.cli.vaults import VaultRow
     from ragvault.config.load import Loaded
@@ -133,7 +133,7 @@ def _outgoing(link: Outgoing, root: Path) -> str:
     return text + _could_be([place_from(folders.here(), root / each) for each in link.others])
 
 
-def _incoming(link: Incoming, root: Path) -> str:
+def _incoming(link: LinkOf, root: Path) -> str:
     return f"{_here(root, link.note)}:{link.line}{GONE if link.gone else ''}"
 
 
@@ -203,7 +203,7 @@ def status_text(found: Status, watcher: str, resident: str = "", *, full: bool) 
         "size": _parts(held.bytes),
         "folder": printable(found.folder),
         "revision": f"{held.revision} (format {held.format})",
-        "models": ", ".join(map(_model, found.models)),
+        "models": ", ".join(_model(use, *model) for use, model in found.models.items()),
         "last run": _last_run(held.last_run),
         "watcher": printable(watcher) or "none",
     }
@@ -274,9 +274,9 @@ def _parts(sizes: Mapping[str, int]) -> str:
     return f"{size(parts.total())} ({', '.join(named)})"
 
 
-def _model(model: ModelState) -> str:
-    missing = " (not installed)" if model.here is False else ""
-    return f"{model.use} {printable(model.name)}{missing}"
+def _model(use: str, name: str, here: bool | None) -> str:
+    missing = " (not installed)" if here is False else ""
+    return f"{use} {printable(name)}{missing}"
 
 
 def _last_run(run: Mapping[str, Any]) -> str:

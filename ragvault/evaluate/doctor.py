@@ -45,7 +45,7 @@ from ragvault.evaluate.questions import Question
 from ragvault.evaluate.report import ScoredAnswer, is_reordered
 from ragvault.evaluate.run import BOOSTS, Replay, ablations, parts_off, with_values
 from ragvault.notes.links import Resolver, find_wiki
-from ragvault.ports import CacheBroken, NoProgress, Progress
+from ragvault.ports import CacheBroken, Progress
 from ragvault.rank.pipeline import outcome_of
 from ragvault.retrieve.legs import SEEDS
 from ragvault.store.catalogue import Catalogue
@@ -145,7 +145,7 @@ def diagnose(
             raise
         config = load_settings().config
         return None, [*check_machine(config), Finding("vault", "behind", str(unknown), unknown.fix)]
-    return vault.name, list(_diagnose(vault, now, progress or NoProgress()))
+    return vault.name, list(_diagnose(vault, now, progress or Progress()))
 
 
 def _glance(known: KnownVault) -> Finding:

@@ -24,10 +24,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ragvault.evaluate.questions import Judged, Question
-from ragvault.ports import NameRow
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.links import file_stem
 from ragvault.text.spelling import fold_case
+from ragvault.types import Head
 
 KINDS = ("title", "alias", "heading", "sentence", "typo", "link", "nonsense")
 MAX_SHARED = 3  # notes; a heading that more notes have ("Method") is no question
@@ -103,7 +103,7 @@ def _pools(catalogue: Catalogue, seed: int) -> tuple[dict[str, list[_Probe]], se
     return pools, words
 
 
-def notes_by_name(names: Iterable[NameRow]) -> dict[str, str]:
+def notes_by_name(names: Iterable[Head]) -> dict[str, str]:
     """Every name that a link may use -> the path of the note, for names that mean one note."""
     paths: dict[str, set[str]] = {}
     for row in names:

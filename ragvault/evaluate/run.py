@@ -33,7 +33,7 @@ from ragvault.evaluate.questions import Question
 from ragvault.evaluate.report import ScoredAnswer, context_scores, score, unique_notes
 from ragvault.models.load import ModelPool
 from ragvault.plan import LEGS, QueryPlan
-from ragvault.ports import NoProgress, Progress
+from ragvault.ports import Progress
 from ragvault.rank.budget import token_counter
 from ragvault.rank.limit import is_likely, result_count
 from ragvault.rank.pipeline import Outcome, outcome_of, run_stages
@@ -69,7 +69,7 @@ def evaluate(
     `vaults` has one vault, opened with each profile. `ablate` switches off each part of the first
     profile in turn.
     """
-    progress, pool = progress or NoProgress(), ModelPool()
+    progress, pool = progress or Progress(), ModelPool()
     answers: dict[str, list[ScoredAnswer]] = {}
     for done, (name, vault) in enumerate(vaults.items(), 1):
         if len(vaults) > 1:
@@ -132,7 +132,7 @@ def run_questions(
     progress: Progress | None = None,
 ) -> Iterator[ScoredAnswer]:
     """Search for every question in turn."""
-    progress, screen = progress or NoProgress(), _screen(index.config, index.facts.median_length)
+    progress, screen = progress or Progress(), _screen(index.config, index.facts.median_length)
     for place, question in enumerate(questions):
         progress.step("asking questions", place + 1, len(questions))
         if place == 0:
@@ -230,7 +230,7 @@ class Replay:
     ) -> None:
         self.questions, self.config = questions, vault.settings.config
         self._vault, self._now = vault, now
-        self._pool, self._progress = pool or ModelPool(), progress or NoProgress()
+        self._pool, self._progress = pool or ModelPool(), progress or Progress()
         self._index = vault.corpus(kit=self._pool)
         self.revision, self._length = self._index.facts.revision, self._index.facts.median_length
         self._sections = self._index.excerpts("section")
@@ -279,9 +279,9 @@ class Replay:
         request = _request(question, self._now, _screen(self.config, self._length))
         try:
             with self._index.snapshot():  # notes may change before they are ranked
-                plan = understand_query(request, self._index).plan
+                plan = understand_query(request, self._index, {})
                 found = retrieve(plan, request, self._index)
-                context, _ = ranking_context(plan, found.candidates, request, self._index)
+                context = ranking_context(plan, found.candidates, request, self._index, {})
                 candidates = [self._shared(each) for each in found.candidates]
                 vectors = dict(context.vectors)
         except UsageError as error:

@@ -37,7 +37,7 @@ from ragvault.evaluate.report import (
     summarize,
 )
 from ragvault.evaluate.run import Replay, with_values
-from ragvault.ports import NoProgress, Progress
+from ragvault.ports import Progress
 from ragvault.store.files import replace_file
 from ragvault.store.layout import RECEIPTS, tuned_file
 
@@ -84,7 +84,7 @@ def tune(
     config = replay.config
     first, second = halves(replay.questions, seed)
     free = [knob for knob in knobs(config) if knob.key not in fixed]
-    values, gain, tried = _search(replay, free, first, seed, progress or NoProgress())
+    values, gain, tried = _search(replay, free, first, seed, progress or Progress())
     base = list(replay.answers(config, second))
     now = list(replay.answers(with_values(config, values), second)) if values else base
     judged, kinds = difference(now, base, seed=seed), kind_differences(now, base)

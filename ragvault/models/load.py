@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ragvault.config import folders
 from ragvault.errors import ModelUnusable, UsageError, in_shell
-from ragvault.ports import Embedder, NoProgress, Progress, Reranker
+from ragvault.ports import Embedder, Progress, Reranker
 
 if TYPE_CHECKING:
     from ragvault.config.settings import Models
@@ -70,7 +70,7 @@ class LoadOptions:
     models_dir: Path
     offline: bool = False
     copies: Sequence[Path] = ()
-    reporter: Progress = field(default_factory=NoProgress)
+    reporter: Progress = field(default_factory=Progress)
     threads: int = 0
 
 

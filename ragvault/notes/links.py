@@ -30,7 +30,7 @@ from ragvault.text.markup import Order, find_wikilinks, match_wikilink, page_nam
 from ragvault.types import Heading, Link, LinkKind, Note, Target, Via
 
 if TYPE_CHECKING:
-    from ragvault.ports import NameRow
+    from ragvault.types import Head
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+:", re.I)
 _ADDRESS = re.compile(r"^(?:[a-z][a-z0-9+.-]+://|(?:mailto|tel|data|file):)", re.I)
@@ -159,7 +159,7 @@ _NOT_SLUG = re.compile(r"[^\w\- ]")
 class Resolver:
     """Knows the names of a vault; asks `anchors` for the headings and block ids of one note."""
 
-    def __init__(self, notes: Iterable[NameRow | Note], anchors: Callable[[str], Anchors]) -> None:
+    def __init__(self, notes: Iterable[Head | Note], anchors: Callable[[str], Anchors]) -> None:
         self._paths: dict[str, list[str]] = defaultdict(list)
         self._names: dict[str, list[str]] = defaultdict(list)
         self._aliases: dict[str, list[str]] = defaultdict(list)
@@ -168,7 +168,7 @@ class Resolver:
             self._add(note)
         self._places_in = lru_cache(maxsize=1000)(lambda path: Places(*anchors(path)))
 
-    def _add(self, note: NameRow | Note) -> None:
+    def _add(self, note: Head | Note) -> None:
         names = _bare(note.path)
         for bare in names:
             self._paths[bare].append(note.path)

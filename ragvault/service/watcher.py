@@ -34,7 +34,7 @@ import msgspec
 from ragvault.config import folders
 from ragvault.corpus import LocalCorpus
 from ragvault.models.load import ModelPool
-from ragvault.ports import Interrupted, NoProgress
+from ragvault.ports import Interrupted, Progress
 from ragvault.service.process import WatcherError, WatcherLock, describe_unexpected
 from ragvault.service.protocol import closed_after_error
 from ragvault.service.server import Server
@@ -400,7 +400,7 @@ def watch_log_path(environ: Mapping[str, str] | None = None) -> Path:
     return folders.cache_dir(environ) / LOG_FILE
 
 
-class WatchLog(NoProgress):
+class WatchLog(Progress):
     """Writes messages to the log, and with `echo` also to stderr."""
 
     def __init__(self, path: Path, *, echo: bool) -> None:

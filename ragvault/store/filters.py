@@ -35,7 +35,6 @@ from ragvault.plan import (
     Value,
     of_notes,
 )
-from ragvault.ports import NameRow
 from ragvault.store.links import EXTENSIONS, link_key
 from ragvault.store.passages import to_spans
 from ragvault.store.schema import INT64, decompress, from_json
@@ -43,6 +42,7 @@ from ragvault.text.dates import EARLIEST
 from ragvault.text.names import called_by, typed_name
 from ragvault.text.spans import cut
 from ragvault.text.spelling import fold_case, plain_name
+from ragvault.types import Head
 
 # Finds all passages that contain words or code, in a keyword index.
 Matching = Callable[[MatchesWords], Iterable[int]]
@@ -388,7 +388,7 @@ def tag_is(key: str, pattern: str) -> bool:
 def is_named(path: str, title: str, aliases: str, wanted: str, signs: int) -> bool:
     """Whether a note has this path, end of path, title or alias; `signs`: they count."""
     fold = plain_name if signs else typed_name
-    note = NameRow(0, path, title, from_json(aliases) if aliases != "[]" else ())
+    note = Head(0, path, title, from_json(aliases) if aliases != "[]" else ())
     return called_by(note, {fold(wanted).strip("/")}, fold) is not None
 
 

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ragvault.ports import NameRow
 from ragvault.store.database import Row, reading, writing
 from ragvault.store.links import LINK, Links, link_keys, link_row, to_headings, to_link
 from ragvault.store.passages import (
@@ -346,10 +345,10 @@ class Notes(Passages, Links):
         ]
 
     @reading
-    def names(self) -> list[NameRow]:
+    def names(self) -> list[Head]:
         """What every note is called, by path: what links and people look for."""
         found = self._db.execute("SELECT id, path, title, aliases FROM notes ORDER BY path")
-        return [NameRow(id_, path, title, from_json(known)) for id_, path, title, known in found]
+        return [Head(id_, path, title, from_json(known)) for id_, path, title, known in found]
 
     @reading
     def warnings(self) -> list[tuple[str, tuple[str, ...]]]:

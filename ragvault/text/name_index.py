@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragvault.ports import NameKind, NameRow, NoteName
+from ragvault.ports import NameKind, NoteName
 from ragvault.text.names import NameFolder, initials, name_forms, plain_words
 from ragvault.text.spelling import LONG_IN_NAME, near_words, plain_name, slips
+from ragvault.types import Head
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 class NameIndex:
     """All names of a vault at one revision."""
 
-    def __init__(self, rows: Sequence[NameRow], folder: NameFolder) -> None:
+    def __init__(self, rows: Sequence[Head], folder: NameFolder) -> None:
         self.rows, self.folder = rows, folder
         self._names: list[NoteName] = []
         self._wordless: dict[str, list[NoteName]] = {}  # such as "???", by their plain form
@@ -96,7 +97,7 @@ class NameIndex:
             self._arrays[key] = np.unique(np.array(self._postings[key], np.int64))
         return self._arrays[key]
 
-    def maybe_called(self, name: str, limit: int) -> list[NameRow]:
+    def maybe_called(self, name: str, limit: int) -> list[Head]:
         words = plain_words(name)
         keys = {key: 1.0 for word in words for key in self.keys(word)}
         some = self.like(keys, limit) if words else self._wordless.get(plain_name(name), [])
@@ -106,13 +107,13 @@ class NameIndex:
         return list(rows.values())
 
     @cached_property
-    def _rows(self) -> Mapping[int, NameRow]:
+    def _rows(self) -> Mapping[int, Head]:
         return {row.id: row for row in self.rows}
 
     @cached_property
-    def _files(self) -> Mapping[str, list[NameRow]]:
+    def _files(self) -> Mapping[str, list[Head]]:
         """The notes by the names of their files, with the suffix and without."""
-        found: defaultdict[str, list[NameRow]] = defaultdict(list)
+        found: defaultdict[str, list[Head]] = defaultdict(list)
         for row in self.rows:
             file = _file_of(row.path)
             for name in {file, file.rpartition(".")[0]}:
@@ -159,7 +160,7 @@ def _file_of(path: str) -> str:
 
 
 def _names_of(
-    note: NameRow, above: tuple[str, ...]
+    note: Head, above: tuple[str, ...]
 ) -> dict[tuple[str, ...], tuple[NameKind, list[str]]]:
     """The words of each name of a note, with its kind and each way in which it is written.
 

@@ -32,16 +32,15 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragvault.text.analyze import UNSPACED
 from ragvault.text.spelling import fold, nearest, plain_name, stemmer
 
 if TYPE_CHECKING:
-    from ragvault.ports import NameKind, NameRow
+    from ragvault.ports import NameKind
     from ragvault.types import Head
 
-    NamedNote: TypeAlias = NameRow | Head
 
 # A word, or a run of a script that writes no spaces between words.
 _WORD = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+")
@@ -147,15 +146,13 @@ def link_parts(text: str) -> tuple[str, str]:
     return note.strip(), "".join(heading).strip()
 
 
-def names_of(note: NamedNote) -> tuple[str, ...]:
+def names_of(note: Head) -> tuple[str, ...]:
     """How a note is called: by the name of its file, its title and its aliases."""
     file = note.path.rpartition("/")[2]
     return (file.rpartition(".")[0] or file, note.title, *note.aliases)
 
 
-def called_by(
-    note: NamedNote, names: Collection[str], fold: Callable[[str], str]
-) -> NameKind | None:
+def called_by(note: Head, names: Collection[str], fold: Callable[[str], str]) -> NameKind | None:
     """How a note has one of these names, which are folded; None if it has none of them.
 
     The name of a file may have its suffix and the folders above it.
@@ -170,7 +167,7 @@ def called_by(
 
 
 def notes_called(
-    notes: Iterable[NamedNote], names: Iterable[str], *, signs: bool = False
+    notes: Iterable[Head], names: Iterable[str], *, signs: bool = False
 ) -> dict[int, NameKind]:
     """The notes that have one of these names, by their ids.
 
@@ -186,7 +183,7 @@ def notes_called(
     return {}
 
 
-def notes_with(notes: Iterable[NamedNote], part: str) -> list[int]:
+def notes_with(notes: Iterable[Head], part: str) -> list[int]:
     """The notes of which the path, the title or an alias has this part."""
     wanted = plain_name(part)
     return [
@@ -198,7 +195,7 @@ def notes_with(notes: Iterable[NamedNote], part: str) -> list[int]:
 
 
 def nearest_notes(
-    notes: Iterable[NamedNote], typed: str, count: int = 1, least: float = 0.6
+    notes: Iterable[Head], typed: str, count: int = 1, least: float = 0.6
 ) -> dict[str, str]:
     """The paths of the notes with the most similar names, each with that name.
 

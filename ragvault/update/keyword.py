@@ -33,7 +33,6 @@ from ragvault.ports import (
     Embedder,
     KeywordIndex,
     KeywordWriter,
-    NoProgress,
     Progress,
 )
 from ragvault.store.catalogue import Catalogue
@@ -62,7 +61,7 @@ def update_keyword(
 
     Raises CacheBroken when the current index cannot be written to: then rebuild it.
     """
-    progress = progress or NoProgress()
+    progress = progress or Progress()
     cache = catalogue.cache(KEYWORD)
     wanted = wanted_cache(catalogue, settings, cache)
     if rebuild or cache is None or not can_update(catalogue, cache, wanted):

@@ -25,7 +25,7 @@ from ragvault.cli.search import answer_search, arguments, parse_search
 from ragvault.cli.start import Caller, Reply, encoded, this_caller
 from ragvault.config import profiles
 from ragvault.config.load import load_settings
-from ragvault.ports import NoProgress
+from ragvault.ports import Progress
 from ragvault.text.printable import harmless
 from ragvault.text.readable import readable
 from ragvault.vault import Vault
@@ -578,7 +578,7 @@ def test_while_an_index_runs_no_search_asks_for_one(tmp_path, monkeypatch, lacks
     assert any("; run: ragvault index" in line for line in after)
 
 
-class Interrupting(NoProgress):
+class Interrupting(Progress):
     def step(self, name: str, done: int = 0, total: int = 0) -> None:
         if name == "reading notes":
             raise KeyboardInterrupt

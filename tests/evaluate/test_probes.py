@@ -23,8 +23,8 @@ from ragvault.evaluate.probes import (
     without_links,
 )
 from ragvault.evaluate.questions import read_questions, write_questions
-from ragvault.ports import NameRow
 from ragvault.query.understand import understand
+from ragvault.types import Head
 from ragvault.vault import Vault
 
 SAMPLE = Path(__file__).parent.parent.parent / "sample_vault"
@@ -168,7 +168,7 @@ def test_a_link_is_masked_and_its_neighbours_keep_their_words():
 
 def test_a_link_may_leave_out_folders_and_must_mean_one_note():
     names = [("a/b/c.md", ("sea",)), ("x/c.md", ()), ("a/d.md", ())]
-    known = notes_by_name([NameRow(0, path, "", aliases) for path, aliases in names])
+    known = notes_by_name([Head(0, path, "", aliases) for path, aliases in names])
     assert known["b/c"] == known["a/b/c"] == known["sea"] == "a/b/c.md"
     assert known["d"] == "a/d.md"
     assert "c" not in known

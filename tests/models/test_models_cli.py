@@ -14,7 +14,7 @@ from ragvault.cli.console import BarProgress, LineProgress, Pace, duration, prog
 from ragvault.cli.main import main
 from ragvault.cli.start import report_if_slow
 from ragvault.models import registry
-from ragvault.ports import NoProgress
+from ragvault.ports import Progress
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_a_pipe_gets_lines_and_a_terminal_a_bar(monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert shown() is BarProgress
     monkeypatch.setattr(console, "is_quiet", lambda: True)
-    assert shown() is NoProgress
+    assert shown() is Progress
 
 
 def test_a_message_is_shown_while_there_are_bars(capsys):

@@ -16,7 +16,7 @@ from model_kit import FILES, hub, hub_source, make_model, make_wheel, wheel_sour
 from ragvault.errors import ModelUnavailable, ModelUnusable
 from ragvault.models import install, load, registry
 from ragvault.models.load import LoadOptions
-from ragvault.ports import NoProgress
+from ragvault.ports import Progress
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def models_dir(tmp_path):
     return tmp_path / "models"
 
 
-class Heard(NoProgress):
+class Heard(Progress):
     def __init__(self):
         self.lines = []
 

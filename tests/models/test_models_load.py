@@ -16,7 +16,7 @@ from ragvault.models.load import (
     open_reranker,
     short_name,
 )
-from ragvault.ports import NoProgress
+from ragvault.ports import Progress
 
 
 @pytest.fixture
@@ -141,9 +141,9 @@ def test_weights_that_are_not_what_the_hub_names_are_refused(how, monkeypatch):
 
 
 def test_the_settings_and_the_flag_both_forbid_downloads():
-    assert load_options(Models(offline=True), NoProgress()).offline
-    assert load_options(Models(), NoProgress(), offline=True).offline
-    assert not load_options(Models(), NoProgress()).offline
+    assert load_options(Models(offline=True), Progress()).offline
+    assert load_options(Models(), Progress(), offline=True).offline
+    assert not load_options(Models(), Progress()).offline
 
 
 def test_a_vault_may_not_choose_a_model(tmp_path):

@@ -13,10 +13,10 @@ from ragvault.config.settings import Models
 from ragvault.errors import ModelUnknown
 from ragvault.models import load
 from ragvault.models.load import POOLED, ModelPool, load_options
-from ragvault.ports import NoProgress
+from ragvault.ports import Progress
 
 SETTINGS = Models(embedder="fake")
-HOW = load_options(SETTINGS, NoProgress())
+HOW = load_options(SETTINGS, Progress())
 
 
 def test_many_threads_get_one_model():

@@ -14,12 +14,11 @@ from ragvault.answer.results import VaultAnswer
 from ragvault.corpus import LocalCorpus
 from ragvault.errors import UsageError
 from ragvault.plan import QueryPlan
-from ragvault.ports import NameRow
 from ragvault.retrieve.names import Named, exact_notes
 from ragvault.search import search
 from ragvault.text.name_index import NameIndex
 from ragvault.text.names import NameFolder
-from ragvault.types import SearchRequest
+from ragvault.types import Head, SearchRequest
 from ragvault.vault import Vault
 
 NOW = datetime(2026, 3, 1, tzinfo=timezone.utc)
@@ -299,7 +298,7 @@ def test_evidence_is_between_0_and_1(typed, query):
 
 def test_the_order_of_notes_does_not_matter():
     rows = [
-        NameRow(at, path, path.rpartition("/")[2].removesuffix(".md"), ())
+        Head(at, path, path.rpartition("/")[2].removesuffix(".md"), ())
         for at, path in enumerate(TYPED_NOTES)
     ]
     folder = NameFolder(("english",))

@@ -12,7 +12,7 @@ from store_builders import note, put, unprivileged
 from store_builders import passages as stored_passages
 
 from ragvault.errors import IndexMissing, IndexUnusable
-from ragvault.ports import NoProgress
+from ragvault.ports import Progress
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.layout import register_vault
 from ragvault.update.upkeep import rebuild_catalogue
@@ -134,7 +134,7 @@ def test_a_damaged_catalogue_names_the_cure_and_the_cure_works(tmp_path):
         paths(tmp_path)
     assert "ragvault index --rebuild" in refused.value.fix
 
-    rebuild_catalogue(tmp_path, NoProgress(), check=True)
+    rebuild_catalogue(tmp_path, Progress(), check=True)
     made(tmp_path)
     assert paths(tmp_path) == ["a.md"]
 

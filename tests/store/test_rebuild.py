@@ -12,7 +12,7 @@ import pytest
 from store_builders import note, put
 
 from ragvault.errors import IndexTooNew, IndexUnusable
-from ragvault.ports import NoProgress
+from ragvault.ports import Progress
 from ragvault.store.catalogue import OLD, Catalogue, is_rebuilding
 from ragvault.store.database import RebuildNeeded
 from ragvault.store.schema import FORMAT
@@ -26,7 +26,7 @@ class Killed(BaseException):
     pass
 
 
-class Heard(NoProgress):
+class Heard(Progress):
     def __init__(self) -> None:
         self.lines: list[str] = []
 

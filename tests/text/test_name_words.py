@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.ports import NameRow
 from ragvault.text.names import (
     NameFolder,
     initials,
@@ -20,6 +19,7 @@ from ragvault.text.names import (
     vault_languages,
     without_frame,
 )
+from ragvault.types import Head
 
 ENGLISH = NameFolder(("english",))
 names = st.text(st.sampled_from("aeiksuüÉ'’-–_ ()Straße日本CRDT1"), max_size=20)
@@ -161,10 +161,10 @@ def test_the_languages_of_a_vault_are_those_of_its_commonest_words():
 
 
 NOTES = [
-    NameRow(1, "Technique/Steam.md", "Vapour in the oven", ("Dampf",)),
-    NameRow(2, "Café.md", "Café", ()),
-    NameRow(3, "daily-notes.md", "Steam", ("C#",)),
-    NameRow(4, "Cafe bills.md", "Bills", ()),
+    Head(1, "Technique/Steam.md", "Vapour in the oven", ("Dampf",)),
+    Head(2, "Café.md", "Café", ()),
+    Head(3, "daily-notes.md", "Steam", ("C#",)),
+    Head(4, "Cafe bills.md", "Bills", ()),
 ]
 
 

@@ -15,7 +15,7 @@ from write_kit import write
 from ragvault.config.settings import Chunk, Config
 from ragvault.errors import RagvaultError
 from ragvault.ingest import update_catalogue
-from ragvault.ports import NoProgress
+from ragvault.ports import Progress
 from ragvault.store.catalogue import Catalogue
 from ragvault.types import Skipped
 from ragvault.update import workers
@@ -44,7 +44,7 @@ def log(tmp_path: Path) -> Path:
 
 def index(root: Path, folder: Path, config: Config = Config()) -> Report:  # noqa: B008
     with Catalogue.open(folder, write=True) as catalogue:
-        return update_catalogue(root, catalogue, config, NoProgress())
+        return update_catalogue(root, catalogue, config, Progress())
 
 
 def paths(folder: Path) -> list[str]:

@@ -19,7 +19,7 @@ from ragvault.config.settings import Chunk, Config, Links
 from ragvault.errors import VaultEmptied
 from ragvault.ingest import update_catalogue
 from ragvault.notes.walk import walk
-from ragvault.ports import NoProgress
+from ragvault.ports import Progress
 from ragvault.store.catalogue import Catalogue
 from ragvault.update import notes as write_path
 from ragvault.update import prepare, workers
@@ -39,7 +39,7 @@ def write(root: Path, files: dict[str, str]) -> None:
 
 def index(root: Path, folder: Path, config: Config = Config()) -> Report:  # noqa: B008
     with Catalogue.open(folder, write=True) as catalogue:
-        return update_catalogue(root, catalogue, config, NoProgress(), allow_empty=True)
+        return update_catalogue(root, catalogue, config, Progress(), allow_empty=True)
 
 
 def answers(folder: Path) -> dict[str, object]:
@@ -149,7 +149,7 @@ def index_only(root: Path, folder: Path, paths: set[str]) -> Report:
     with Catalogue.open(folder, write=True) as catalogue:
         catalogue.set_facts(last_run={"ended": 0.0})
         return update_catalogue(
-            root, catalogue, Config(), NoProgress(), walked=walked, allow_empty=True
+            root, catalogue, Config(), Progress(), walked=walked, allow_empty=True
         )
 
 
@@ -182,7 +182,7 @@ def test_a_run_of_some_files_indexes_all_where_no_run_has_ended(vault, folder):
     write(vault, {"a.md": "one", "b.md": "two"})
     walked = walk(vault, Config().walk, {"a.md"})
     with Catalogue.open(folder, write=True) as catalogue:
-        report = update_catalogue(vault, catalogue, Config(), NoProgress(), walked=walked)
+        report = update_catalogue(vault, catalogue, Config(), Progress(), walked=walked)
 
     assert report.added == 2
 
@@ -197,7 +197,7 @@ def test_the_last_note_is_not_removed_by_its_name_either(vault, folder):
         catalogue.set_facts(last_run={"ended": 0.0})
         walked = walk(vault, Config().walk, {"b.md"})
         with pytest.raises(VaultEmptied):
-            update_catalogue(vault, catalogue, Config(), NoProgress(), walked=walked)
+            update_catalogue(vault, catalogue, Config(), Progress(), walked=walked)
 
 
 def test_the_vault_is_identical_before_and_after(tmp_path, folder):

@@ -17,7 +17,7 @@ from ragvault.index import vector as vector_module
 from ragvault.index.vector import FILE, FaissVectors
 from ragvault.models.fake import FakeEmbedder
 from ragvault.notes.chunk import embedding_text
-from ragvault.ports import CacheBroken, NoProgress
+from ragvault.ports import CacheBroken, Progress
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.schema import vector_cache
 from ragvault.store.vectors import ModelVectors
@@ -286,24 +286,24 @@ def unembedded(catalogue):
 def test_a_run_that_is_stopped_keeps_every_finished_slab(catalogue):
     put(catalogue, note("a.md", "\n".join(words(0, 20))))
     with pytest.raises(KeyboardInterrupt):
-        embed_all(catalogue, Slow(), NoProgress(), slab=5)
+        embed_all(catalogue, Slow(), Progress(), slab=5)
     assert unembedded(catalogue) == 10
 
-    assert embed_all(catalogue, Slow(10), NoProgress()) == 10
+    assert embed_all(catalogue, Slow(10), Progress()) == 10
     assert unembedded(catalogue) == 0
 
 
 def test_a_run_whose_time_is_up_ends_after_a_slab(catalogue):
     put(catalogue, note("a.md", "\n".join(words(0, 20))))
 
-    assert embed_all(catalogue, FakeEmbedder(), NoProgress(), slab=5, until=0.0) == 20
+    assert embed_all(catalogue, FakeEmbedder(), Progress(), slab=5, until=0.0) == 20
     assert unembedded(catalogue) == 15
 
 
 def test_every_text_gets_the_embedders_own_vector_once(catalogue):
     put(catalogue, note("a.md", "\n".join(words(0, 20))))
     put(catalogue, note("b.md", "\n".join(words(10, 20))))
-    embed_all(catalogue, Slow(30), NoProgress(), slab=7)
+    embed_all(catalogue, Slow(30), Progress(), slab=7)
 
     ids = catalogue.passage_ids()
     rows = catalogue.passage_vectors(FakeEmbedder.name, ids)
