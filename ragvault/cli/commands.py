@@ -3,7 +3,8 @@
     COMMANDS       every command, with the first line of its help
     SHARED_FILES   which file has a command that has none of its own
     with_command   a bare query becomes a search: `ragvault raft leader`
-    check_command  refuses a word that is nearly a command
+    check_command  refuses the options of a command whose name is mistyped
+    meant_command  the hint at the command that a word may be a typing error of
     instead_of     the search that a command with too many words may have been meant as
     asked_for      the same for a command with a name that nothing has
     picker_vaults  the vaults of the picker, where a command line asks for no query
@@ -69,24 +70,52 @@ def with_command(args: Sequence[str]) -> list[str]:
 
 
 def check_command(args: Sequence[str]) -> None:
-    """Raise UsageError if the first word is no command and was probably meant as one."""
+    """Raise UsageError for an option that is none, and for those of a command that is mistyped:
+    `idnex --rebuild`. Without such options words are searched, whatever they are like.
+    """
     rest = volume_first(args)[1]
     first = rest[0] if rest else ""
-    if with_command(args) == list(args) or first in ("help", *OTHER_NAMES):
-        return
     if len(rest) == 1 and len(first) == 2 and first[0] == "-" and first[1].isalpha():
-        raise UsageError(f"there is no option {first}", fix="ragvault --help")
-    from ragvault.text.spelling import (
-        STOP_WORDS,  # `ragvault search …` needs neither
-        misspelt,
-    )
+        if with_command(args) != list(args):
+            raise UsageError(f"there is no option {first}", fix="ragvault --help")
+        return
+    before_words = rest[: rest.index("--")] if "--" in rest else rest
+    dashed = {word.partition("=")[0] for word in before_words[1:] if word.startswith("--")}
+    if dashed and (meant := _mistyped(args)):
+        from ragvault.cli.main import options_of  # it imports the command
+
+        if dashed & (options_of(meant) - options_of("search")):
+            raise UsageError(
+                f"there is no command “{first}”",
+                fix=f"did you mean ragvault {meant}? To search for it: {search_for(rest)}",
+            )
+
+
+def meant_command(args: Sequence[str], code: int) -> str:
+    """The hint at a command, if words that were searched begin with a typing error of its name.
+
+    Only if the search found nothing, by its exit code, or if they look like a command: one word, or
+    an option after it. Empty for anything else.
+    """
+    words = volume_first(args)[1]
+    looks_like_one = len(words) == 1 or (words[1:2] and words[1].startswith("-"))
+    if code == 0 and not looks_like_one:
+        return ""
+    meant = _mistyped(args)
+    return f"there is no command “{words[0]}”; did you mean ragvault {meant}?" if meant else ""
+
+
+def _mistyped(args: Sequence[str]) -> str:
+    """The command of which the first word is a typing error; empty if it is none."""
+    rest = volume_first(args)[1]
+    first = rest[0] if rest else ""
+    if with_command(args) == list(args) or first.startswith("-") or first in OTHER_NAMES:
+        return ""
+    # `ragvault search …` needs neither.
+    from ragvault.text.spelling import STOP_WORDS, misspelt
 
     # A word that begins many questions is no typing error: which, the, is.
-    if (meant := misspelt(first, COMMANDS)) and first.casefold() not in STOP_WORDS:
-        raise UsageError(
-            f"there is no command {first}",
-            fix=f"did you mean ragvault {meant}? To search for it: {search_for(rest)}",
-        )
+    return "" if first.casefold() in STOP_WORDS else misspelt(first, COMMANDS) or ""
 
 
 def picker_vaults(args: Sequence[str]) -> list[str] | None:

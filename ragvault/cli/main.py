@@ -33,6 +33,7 @@ from ragvault.cli.commands import (
     asked_for,
     check_command,
     instead_of,
+    meant_command,
     picker_vaults,
     volume_first,
     with_command,
@@ -72,6 +73,13 @@ def _imported(name: str) -> Any:
         command = command.commands[name]
     command.name = name
     return command
+
+
+def options_of(name: str) -> set[str]:
+    """The options of a command, and of the commands in its group."""
+    command = _imported(name)
+    commands = (command, *getattr(command, "commands", {}).values())
+    return {option for each in commands for param in each.params for option in param.opts}
 
 
 app = typer.Typer(
@@ -115,7 +123,11 @@ def main(args: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except Exception as error:
-        return failed(error, args)
+        code = failed(error, args)
+        if isinstance(error, UsageError):  # says what is wrong
+            return code
+    if hint := meant_command(args, code):
+        console.report(hint)
     return code
 
 

@@ -101,10 +101,11 @@ def _has_late_legs() -> bool:
 
 def answered_by_watcher(args: Sequence[str]) -> int | None:
     """Let the watcher answer a search and return its exit code; None if it must be done here."""
-    args = _search_first(args)
+    typed, args = args, _search_first(args)
     alone = os.environ.get("RAGVAULT_ALONE") or os.environ.get("RAGVAULT_DEBUG")
     if not args or alone or {ALONE, *HELP} & set(args):
         return None
+    from ragvault.cli.commands import meant_command
     from ragvault.service.protocol import WatcherUnavailable, ask_or_start
 
     try:
@@ -114,7 +115,8 @@ def answered_by_watcher(args: Sequence[str]) -> int | None:
         reply = checked_reply(answer)
         if reply is None:
             raise WatcherUnavailable("it sent something that is no answer to a search")
-        return _write(reply)
+        hint = "" if {"-q", "--quiet"} & set(args) else meant_command(typed, reply.code)
+        return _write(reply._replace(err=(*reply.err, hint)) if hint else reply)
     except WatcherUnavailable as unavailable:
         if unavailable.reason and {"-v", "--verbose"} & set(args):
             from ragvault.text.printable import printable

@@ -122,9 +122,9 @@ def test_a_command_that_is_ended_says_so_in_its_exit_code_only(error, code, fail
     ("args", "message", "fix"),
     [
         (
-            ["confg"],
-            "there is no command confg",
-            "did you mean ragvault config? To search for it: ragvault search confg",
+            ["confg", "init", "--force"],
+            "there is no command “confg”",
+            "did you mean ragvault config? To search for it: ragvault search -- confg init --force",
         ),
         (
             ["--versoin"],

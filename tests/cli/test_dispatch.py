@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rank_kit import few
-from vault_kit import indexed_sample, ragvault, sample
+from vault_kit import indexed_sample, ragvault, sample, vault
 
 from ragvault.cli.commands import (
     COMMANDS,
@@ -16,13 +16,14 @@ from ragvault.cli.commands import (
     asked_for,
     check_command,
     instead_of,
+    meant_command,
     with_command,
 )
 from ragvault.cli.start import _search_first
 from ragvault.errors import UsageError
 from ragvault.text.spelling import misspelt
 
-__all__ = ["indexed_sample", "sample"]
+__all__ = ["indexed_sample", "sample", "vault"]
 
 
 @pytest.mark.parametrize(
@@ -57,11 +58,12 @@ def test_a_meaning_is_final(args):
 
 
 @given(st.text(min_size=1, max_size=12))
-def test_a_bare_word_is_a_search_or_a_mistake_and_never_lost(word):
+def test_a_bare_word_is_always_searched(word):
     if word in (*COMMANDS, *OTHER_NAMES, *OWN_OPTIONS, "help", "-q", "-v", "--quiet", "--verbose"):
         return
     assert with_command([word]) == ["search", word]
-    assert _search_first([word]) in (["search", word], [])
+    is_letter = len(word) == 2 and word[0] == "-" and word[1].isalpha()  # an option, if any
+    assert _search_first([word]) == ([] if is_letter else ["search", word])
 
 
 @given(st.sampled_from([name for name in COMMANDS if len(name) > 4]), st.data())
@@ -72,10 +74,55 @@ def test_a_command_with_two_typing_errors_is_recognised(name, data):
         letters[at] = data.draw(st.sampled_from("aeiouxyz"))
     word = "".join(letters)
     if word not in COMMANDS:
-        with pytest.raises(UsageError, match="there is no command") as refused:
-            check_command([word])
-        assert f"ragvault search {word}" in refused.value.fix
-        assert _search_first([word]) == []
+        assert _search_first([word]) == ["search", word]
+        for found in (0, 1):
+            assert meant_command([word], found).startswith(f"there is no command “{word}”; did you")
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "command"),
+    [
+        ("water", 0, "watch"),
+        ("-q oven", 0, "open"),
+        ("inbox -n 3", 0, "index"),
+        ("water temperature", 0, ""),
+        ("water temperature", 1, "watch"),
+        ("serach foo", 1, "search"),
+        ("stauts", 3, "status"),
+        ("stauts of the project", 2, "status"),
+        ("-- water", 1, ""),
+        ("search water", 1, ""),
+        ("which", 1, ""),
+    ],
+)
+def test_a_hint_at_a_command_follows_a_search_for_words_that_look_like_one(line, code, command):
+    hint = meant_command(line.split(), code)
+
+    assert hint.partition("did you mean ")[2] == (f"ragvault {command}?" if command else "")
+
+
+def test_options_that_a_search_has_too_are_its_options():
+    check_command(["stauts", "--vault", "notes", "--json"])
+
+
+@pytest.mark.parametrize("line", ["idnex notes --rebuild", "confgi init --force", "wathc --stop"])
+def test_options_that_only_the_meant_command_has_are_never_searched(line):
+    words = line.split()
+    with pytest.raises(UsageError, match=f"there is no command “{words[0]}”") as refused:
+        check_command(words)
+    assert f"ragvault search -- {line}" in refused.value.fix
+    assert _search_first(words) == []
+
+
+def test_a_note_whose_name_is_nearly_a_command_is_found(vault):
+    (vault / "Water.md").write_text("# Water\n\nSoft water makes a slack dough.\n")
+    ragvault("index", vault, "-q")
+
+    said = ragvault("water")
+
+    assert (said.code, "Water.md" in said.out) == (0, True)
+    assert said.err.endswith("there is no command “water”; did you mean ragvault watch?\n")
+    assert "did you mean" not in ragvault("water", "-q").err
 
 
 NO_WORDS = [name for name in COMMANDS if name in ("status", "doctor", "purge", "tune", "models")]
