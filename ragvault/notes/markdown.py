@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -241,7 +241,7 @@ def stem(path: str) -> str:
 _CALLOUT = re.compile(r"(?:[ \t]*>)+[ \t]*\[![\w-]+(?:\|[^\]\n]*)?\]")
 _BLOCK_ID_AT_END = re.compile(r"[ \t]+\^[A-Za-z0-9-]+[ \t]*$")
 _LANGUAGE = re.compile(r"[\s{.]*([^\s,{}]+)")
-_LINE_LEAD = re.compile(r"[ \t>]*")  # what may be on a line before a nested block
+_LINE_LEAD = re.compile(r"\n[ \t>]*")  # what may be on a line before a nested block
 # The parser knows `[ ]` and `[x]` alone. Indented by tabs, an item may begin on the line before.
 _TASK = re.compile(r"\s*(?:[-*+]|\d+[.)])[ \t]+(?=\[[^\]\n]\][ \t])")
 
@@ -372,47 +372,33 @@ def _end_to_end(text: str, blocks: list[Block], body: int) -> Iterator[Block]:
     Text that is in no block (reference definitions) belongs to the block before it, or, at the
     very beginning, to the first.
     """
-    lines = _LineStarts(text)
-    starts = [lines.of(block.start) for block in blocks]
+    line_start = _line_starts(text)
+    starts = [line_start(block.start) for block in blocks]
     if starts:
         starts[0] = body
     elif body < len(text):
         yield Block("prose", body, len(text))
     starts.append(len(text))
     for start, end, block in zip(starts, starts[1:], blocks, strict=False):
-        inner = tuple(_inner_cuts(lines, block.cuts, start, end)) if block.cuts else ()
-        yield Block(_kind(lines, block), start, end, block.level, inner)
+        kind = block.kind
+        if kind == "callout" and not _CALLOUT.match(text, line_start(block.start)):
+            kind = "prose"
+        cuts = sorted(set(map(line_start, block.cuts)))
+        inner = tuple(at for at in cuts if start < at < end and text[at - 1] == "\n")
+        yield Block(kind, start, end, block.level, inner)
 
 
-def _inner_cuts(lines: _LineStarts, cuts: Iterable[int], start: int, end: int) -> Iterator[int]:
-    """The cuts inside [start, end) that are at the beginning of a line."""
-    for cut in sorted({lines.of(cut) for cut in cuts}):
-        if start < cut < end and lines.text[cut - 1] == "\n":
-            yield cut
+def _line_starts(text: str) -> Callable[[int], int]:
+    """Finds the beginning of an offset's line if only indentation is before it, else the offset
+    itself, in a time that no long line can raise."""
+    leads = [(lead.start(), lead.end() - 1) for lead in _LINE_LEAD.finditer(f"\n{text}")]
+    starts = [start for start, _ in leads]
 
+    def line_start(offset: int) -> int:
+        start, end = leads[bisect_right(starts, offset) - 1]
+        return start if offset <= end else offset
 
-def _kind(lines: _LineStarts, block: Block) -> BlockKind:
-    if block.kind == "callout" and not _CALLOUT.match(lines.text, lines.of(block.start)):
-        return "prose"
-    return block.kind
-
-
-class _LineStarts:
-    """Finds the beginning of the line that a block is on, in a time that no long line can raise."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
-        self._lead_ends: dict[int, int] = {}
-
-    def of(self, offset: int) -> int:
-        """The beginning of its line if only indentation is before it, else the offset itself."""
-        if not offset or self.text[offset - 1] == "\n":
-            return offset
-        start = self._starts[bisect_right(self._starts, offset) - 1]
-        if start not in self._lead_ends:
-            self._lead_ends[start] = _LINE_LEAD.match(self.text, start).end()  # type: ignore[union-attr]
-        return start if offset <= self._lead_ends[start] else offset
+    return line_start
 
 
 # --- Pictures, and tables written in HTML ---
