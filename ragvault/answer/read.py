@@ -175,7 +175,7 @@ def _reason(skipped: Skipped) -> str:
 def read_and_parse(root: Path, file: File, config: Config) -> Note | Skipped:
     """Read and parse one file; one that cannot be parsed becomes plain text."""
     from ragvault.notes.parse import parse, plain_note
-    from ragvault.notes.read import read as read_file
+    from ragvault.notes.read import read_file
     from ragvault.update.prepare import NOTE_SECONDS
     from ragvault.update.workers import Overrun, cpu_limit
 

@@ -28,7 +28,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ragvault.config import settings as config
-from ragvault.text.readable import property_line, property_values
+from ragvault.text.readable import property_line, readable_properties
 from ragvault.text.spans import Lines, cut
 from ragvault.types import Block, Held, Kind, Note, Passage, PassageText, Section
 
@@ -62,7 +62,7 @@ def _of_properties(note: Note, most: int) -> Passage:
     names = (note.title, PurePosixPath(note.path).stem, *note.aliases)
     others = (
         property_line(name, values)
-        for name, values in property_values(note.properties)
+        for name, values in readable_properties(note.properties)
         if values and name.casefold() not in _NAMES
     )
     lines: dict[str, str] = {}

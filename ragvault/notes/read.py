@@ -79,7 +79,7 @@ class Read:
     warnings: tuple[str, ...] = ()
 
 
-def read(root: Path, file: File, max_bytes: int) -> Read | Skipped:
+def read_file(root: Path, file: File, max_bytes: int) -> Read | Skipped:
     """The text of one file of the vault, or why there is none. Never waits and never raises."""
     got = stable_bytes(root, file, max_bytes)
     if isinstance(got, Skipped):

@@ -441,7 +441,7 @@ def _site(address: str) -> str:
 _FOR_OBSIDIAN = {"cssclass", "cssclasses", "publish", "permalink"}  # not for readers
 
 
-def property_values(properties: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+def readable_properties(properties: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
     """The properties that say something to a reader, each with its values as texts."""
     for name, value in properties.items():
         if str(name).casefold() not in _FOR_OBSIDIAN:

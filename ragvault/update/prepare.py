@@ -22,7 +22,7 @@ from typing import TypeVar
 from ragvault.config.settings import Config
 from ragvault.notes.chunk import chunk, embedding_text
 from ragvault.notes.parse import parse, plain_note
-from ragvault.notes.read import FAILED, Read, read
+from ragvault.notes.read import FAILED, Read, read_file
 from ragvault.store.notes import NoteRows, note_rows
 from ragvault.types import File, Layout, Note, Passage, Section, Skipped
 from ragvault.update.workers import Failure, Overrun, cpu_limit, run_job, run_jobs
@@ -54,7 +54,7 @@ class Prepared:
 def prepare(root: Path, file: File, config: Config) -> Prepared | Skipped:
     """Read, parse and chunk one file."""
     read_ns = time.time_ns()
-    found = read(root, file, config.walk.max_bytes)
+    found = read_file(root, file, config.walk.max_bytes)
     if isinstance(found, Skipped):
         return found
     seconds = NOTE_SECONDS * max(1.0, len(found.text) / NOTE_CHARS)

@@ -38,7 +38,7 @@ from ragvault.notes.chunk import chunk
 from ragvault.notes.dates import date_of, read_daily_notes
 from ragvault.notes.links import Anchors, Resolver
 from ragvault.notes.parse import parse
-from ragvault.notes.read import Read, read
+from ragvault.notes.read import Read, read_file
 from ragvault.notes.walk import walk
 from ragvault.types import Date, Link, Note, Passage, Skipped
 
@@ -118,7 +118,7 @@ class Vault:
         self.skipped: list[Skipped] = list(self.walked.skipped)
         self.files: dict[str, Read] = {}
         for file in self.walked.files:
-            got = read(root, file, self.config.walk.max_bytes)
+            got = read_file(root, file, self.config.walk.max_bytes)
             if isinstance(got, Skipped):
                 self.skipped.append(got)
             else:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragvault.notes import read as reading
-from ragvault.notes.read import Read, decode, digest, is_binary, read
+from ragvault.notes.read import Read, decode, digest, is_binary, read_file
 from ragvault.types import File
 
 LIMIT = 1_000_000
@@ -22,13 +22,13 @@ PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x01\x00" + bytes(range(256))
 
 
 def reason(root, file=FILE, limit=LIMIT):
-    return read(root, file, limit).reason
+    return read_file(root, file, limit).reason
 
 
 def test_a_file_is_read_with_the_digest_size_and_time_of_its_bytes(tmp_path):
     (tmp_path / "a.md").write_bytes("# Größe\r\n".encode())
     os.utime(tmp_path / "a.md", ns=(0, 1_700_000_000_000_000_001))
-    got = read(tmp_path, FILE, LIMIT)
+    got = read_file(tmp_path, FILE, LIMIT)
     status = (tmp_path / "a.md").stat()
     assert got == Read(
         reading.seen_file("a.md", "a.md", status),
@@ -41,7 +41,7 @@ def test_a_file_is_read_with_the_digest_size_and_time_of_its_bytes(tmp_path):
 
 def test_the_name_on_disk_is_what_is_opened(tmp_path):
     (tmp_path / "cafe\u0301.md").write_text("x")
-    assert read(tmp_path, File("caf\u00e9.md", "cafe\u0301.md", 1, 0), LIMIT).text == "x"
+    assert read_file(tmp_path, File("caf\u00e9.md", "cafe\u0301.md", 1, 0), LIMIT).text == "x"
 
 
 def test_a_file_that_vanished_is_said_to_have(tmp_path):
@@ -78,7 +78,7 @@ def test_a_vault_that_is_a_link_is_read(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "a.md").write_text("x")
     (tmp_path / "vault").symlink_to("real", target_is_directory=True)
-    assert read(tmp_path / "vault", FILE, LIMIT).text == "x"
+    assert read_file(tmp_path / "vault", FILE, LIMIT).text == "x"
 
 
 def test_a_file_without_rights_is_unreadable(tmp_path, monkeypatch):
@@ -87,14 +87,14 @@ def test_a_file_without_rights_is_unreadable(tmp_path, monkeypatch):
 
     (tmp_path / "a.md").write_text("x")
     monkeypatch.setattr(os, "open", refusing)
-    skipped = read(tmp_path, FILE, LIMIT)
+    skipped = read_file(tmp_path, FILE, LIMIT)
     assert (skipped.reason, skipped.detail) == (reading.UNREADABLE, "Permission denied")
 
 
 def test_a_file_over_the_limit_is_left_alone(tmp_path):
     (tmp_path / "a.md").write_bytes(b"x" * 11)
     assert reason(tmp_path, limit=10) == reading.LARGE
-    assert isinstance(read(tmp_path, FILE, 11), Read)
+    assert isinstance(read_file(tmp_path, FILE, 11), Read)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def writer(tmp_path, monkeypatch):
 def test_a_file_that_changes_while_it_is_read_is_read_again(tmp_path, writer):
     (tmp_path / "a.md").write_text("first\n")
     writer["times"] = 2
-    got = read(tmp_path, FILE, LIMIT)
+    got = read_file(tmp_path, FILE, LIMIT)
     assert got.text == (tmp_path / "a.md").read_text()
     assert got.file.size == len(got.text)
 
@@ -153,7 +153,7 @@ def test_a_file_replaced_while_it_is_read_gives_one_version_whole(tmp_path, monk
         return os_read(handle, min(most, 100))
 
     monkeypatch.setattr(os, "read", replacing)
-    assert read(tmp_path, FILE, LIMIT).text == "old " * 1000
+    assert read_file(tmp_path, FILE, LIMIT).text == "old " * 1000
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_text_is_never_taken_for_binary(text):
 def test_the_vault_is_the_same_after_reading(tmp_path):
     (tmp_path / "a.md").write_text("x")
     before = (tmp_path / "a.md").stat()
-    read(tmp_path, replace(FILE, size=1), LIMIT)
+    read_file(tmp_path, replace(FILE, size=1), LIMIT)
     after = (tmp_path / "a.md").stat()
     assert (after.st_mtime_ns, after.st_ctime_ns) == (before.st_mtime_ns, before.st_ctime_ns)
     assert [path.name for path in tmp_path.iterdir()] == ["a.md"]

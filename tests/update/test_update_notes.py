@@ -80,10 +80,10 @@ def vault(tmp_path: Path) -> Path:
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The paths of the files that are opened to be read."""
     opened: list[str] = []
-    real_read, real_digest = prepare.read, write_path.digest
+    real_read, real_digest = prepare.read_file, write_path.digest
     with monkeypatch.context() as patch:
         without_processes(patch)
-        patch.setattr(prepare, "read", lambda *a: opened.append(a[1].path) or real_read(*a))
+        patch.setattr(prepare, "read_file", lambda *a: opened.append(a[1].path) or real_read(*a))
         patch.setattr(write_path, "digest", lambda *a: opened.append(a[1].path) or real_digest(*a))
         yield opened
 
@@ -336,14 +336,14 @@ def test_a_note_that_becomes_binary_is_told_in_every_run(vault, folder):
 
 def test_a_file_that_vanishes_between_walk_and_read_is_skipped(vault, folder, monkeypatch):
     write(vault, {"a.md": "here", "b.md": "gone soon"})
-    real = prepare.read
+    real = prepare.read_file
 
     def vanish(root, file, limit):
         (vault / "b.md").unlink(missing_ok=True)
         return real(root, file, limit)
 
     without_processes(monkeypatch)
-    monkeypatch.setattr(prepare, "read", vanish)
+    monkeypatch.setattr(prepare, "read_file", vanish)
     report = index(vault, folder)
 
     assert report.added == 1

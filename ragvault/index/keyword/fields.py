@@ -24,7 +24,7 @@ from typing import Any
 from ragvault.config.settings import Keyword
 from ragvault.plan import EngineDocument, KeywordNote, KeywordPassage
 from ragvault.text.analyze import Analyzer
-from ragvault.text.readable import property_line, property_values
+from ragvault.text.readable import property_line, readable_properties
 from ragvault.types import Head, Note, Passage, PassageText
 
 NOTE_FIELDS = ("title", "aliases", "tags", "properties", "keywords", "description", "author")
@@ -136,7 +136,7 @@ def property_lines(properties: Mapping[str, Any]) -> list[str]:
 
 
 def _searched(properties: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    for name, values in property_values(properties):
+    for name, values in readable_properties(properties):
         if name.casefold() not in _OWN:
             yield name, values
 
