@@ -54,7 +54,7 @@ from ragvault.store.access import Accesses, path_digest, read_accesses
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.layout import CATALOGUE
 from ragvault.store.links import LinkStats, file_stem
-from ragvault.store.passages import PassagePlace
+from ragvault.store.notes import PassagePlace
 from ragvault.store.schema import KEYWORD, Cache
 from ragvault.text.dates import in_calendar
 from ragvault.text.spans import Span, cut

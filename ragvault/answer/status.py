@@ -18,9 +18,8 @@ from ragvault.config.settings import Config, Models
 from ragvault.errors import RagvaultError
 from ragvault.store.catalogue import Catalogue, Counts
 from ragvault.store.files import lock_owner
-from ragvault.store.links import Dangling
 from ragvault.store.schema import KEYWORD
-from ragvault.types import Skipped, Tier
+from ragvault.types import Link, Skipped, Target, Tier
 from ragvault.update.freshness import check_vault, waiting
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ class Status:
     skipped: Sequence[Skipped]
     excluded: Sequence[Skipped]  # ignored notes, and ignored folders, by what
     warnings: Mapping[str, Sequence[str]]
-    dangling: Sequence[Dangling]
+    dangling: Sequence[tuple[str, Link, Target]]  # each link with the path of its note
     unread: Mapping[str, int]  # documents in the vault that are no notes, by suffix
     removed: int  # deleted passages and notes whose text is still in some index file
 
@@ -114,8 +113,14 @@ def status_json(
             "unread": status.unread,
             "warnings": status.warnings,
             "dangling": [
-                link._asdict() | {"status": LINK_STATES.get(link.status, link.status)}
-                for link in status.dangling
+                {
+                    "path": path,
+                    "line": link.line,
+                    "target": link.target,
+                    "status": LINK_STATES.get(target.status, target.status),
+                    "others": target.others,
+                }
+                for path, link, target in status.dangling
             ],
         }
     )

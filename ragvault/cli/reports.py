@@ -298,9 +298,10 @@ def _details(found: Status) -> Iterator[str]:
             same.setdefault(text, []).append(path)
     for text, paths in same.items():
         yield f"warning   {printable(listed(paths))}: {printable(text)}"
-    for link in found.dangling:
-        where = f"{printable(link.path)}:{link.line}: {printable(link.target)}"
-        yield f"{LINK_STATES.get(link.status, link.status):9} {where}{_could_be(link.others)}"
+    for path, link, target in found.dangling:
+        where = f"{printable(path)}:{link.line}: {printable(link.target)}"
+        state = LINK_STATES.get(target.status, target.status)
+        yield f"{state:9} {where}{_could_be(target.others)}"
 
 
 def findings(found: Sequence[Finding], *, quiet: bool, full: bool) -> str:

@@ -18,11 +18,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragvault.errors import ModelUnusable
-from ragvault.models.registry import Build, read_verified
+from ragvault.models.registry import Build, once, read_verified
 from ragvault.ports import Role
 from ragvault.text.printable import valid_unicode
 
@@ -41,8 +40,7 @@ class _Network:
 
     def __init__(self, build: Build, models_dir: Path) -> None:
         self._build, self._models_dir = build, models_dir
-        self._lock = Lock()
-        self._loaded: tuple[Any, Any, list[str]] | None = None
+        self._parts = once(self._load)
 
     def windows(self, *texts: str) -> list[Any]:
         """The tokens of a text, or of a pair of texts, in windows of at most max_tokens."""
@@ -63,12 +61,6 @@ class _Network:
         feed = {name: np.array([inputs[name]], dtype=np.int64) for name in names}
         output: NDArray[np.float32] = session.run(None, feed)[0][0]
         return output
-
-    def _parts(self) -> tuple[Any, Any, list[str]]:
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded
 
     def _load(self) -> tuple[Any, Any, list[str]]:
         weights = read_verified(self._build, "model.onnx", self._models_dir)

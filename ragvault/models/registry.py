@@ -22,13 +22,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, BinaryIO, Literal
+from threading import Lock
+from typing import Annotated, BinaryIO, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -36,6 +37,7 @@ from msgspec import Meta, Struct, field
 from ragvault.config.schema import parse_toml
 from ragvault.errors import ModelUnknown, ModelUnusable
 
+T = TypeVar("T")
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Engine = Literal["onnx", "static", "sentence-transformers"]
 
@@ -197,6 +199,17 @@ def verified_folder(build: Build, models_dir: Path) -> Path:
     if found:
         raise ModelUnusable(build.model.name, "; ".join(found))
     return build_folder(build, models_dir)
+
+
+def once(load: Callable[[], T]) -> Callable[[], T]:
+    """A function that loads at its first call, and returns the same to every thread."""
+    lock, loaded = Lock(), cache(load)
+
+    def get() -> T:
+        with lock:
+            return loaded()
+
+    return get
 
 
 def file_sha256(path: Path) -> str:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ragvault.errors import ModelUnusable, install_command, with_extra
+from ragvault.models.registry import once
 from ragvault.ports import Role
 from ragvault.text.printable import valid_unicode
 
@@ -27,35 +28,22 @@ BATCH = 32  # texts given to the library at once
 _MIN_TOKENS = 16  # left for the text, however long the prompt is
 
 
-class _LazyModel:
-    """A library object, created from a folder on first use. `locate` verifies the folder first."""
-
-    def __init__(self, label: str, kind: str, locate: Locate, threads: int) -> None:
-        self._label, self._kind, self._locate, self._threads = label, kind, locate, threads
-        self._lock = Lock()
-        self._loaded: Any = None
-
-    def get(self) -> Any:
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded
-
-    def _load(self) -> Any:
-        library = _library(self._label, self._threads)
-        folder = self._locate()
-        try:
-            return getattr(library, self._kind)(
-                str(folder),
-                device="cpu",
-                local_files_only=True,
-                trust_remote_code=False,
-                model_kwargs={"use_safetensors": True},
-            )
-        except Exception as error:  # the errors of the library have no common class
-            why = f"sentence-transformers cannot load {folder} ({error})"
-            fix = "check that the folder holds a complete model with safetensors weights"
-            raise ModelUnusable(self._label, why, fix=fix) from error
+def _load(label: str, kind: str, locate: Locate, threads: int) -> Any:
+    """A library object, from the folder that `locate` verifies."""
+    library = _library(label, threads)
+    folder = locate()
+    try:
+        return getattr(library, kind)(
+            str(folder),
+            device="cpu",
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True},
+        )
+    except Exception as error:  # the errors of the library have no common class
+        why = f"sentence-transformers cannot load {folder} ({error})"
+        fix = "check that the folder holds a complete model with safetensors weights"
+        raise ModelUnusable(label, why, fix=fix) from error
 
 
 class SentenceEmbedder:
@@ -63,15 +51,15 @@ class SentenceEmbedder:
 
     def __init__(self, name: str, locate: Locate, *, label: str, threads: int = 0) -> None:
         self.name = name
-        self._model = _LazyModel(label, "SentenceTransformer", locate, threads)
+        self._model = once(partial(_load, label, "SentenceTransformer", locate, threads))
 
     @property
     def dim(self) -> int:
-        return int(self._model.get().get_embedding_dimension())
+        return int(self._model().get_embedding_dimension())
 
     @property
     def max_tokens(self) -> int:
-        return _limit(self._model.get())
+        return _limit(self._model())
 
     def embed(self, texts: Sequence[str], kind: Role) -> NDArray[np.float32]:
         import numpy as np
@@ -79,7 +67,7 @@ class SentenceEmbedder:
         if not texts:
             return np.zeros((0, self.dim), dtype=np.float32)
         room = self._room(kind)
-        tokenizer = self._model.get().tokenizer
+        tokenizer = self._model().tokenizer
         windows = [_windows(tokenizer, valid_unicode(text), room) for text in texts]
         rows = self._encode([window for each in windows for window, _ in each], kind)
         weights = np.array([tokens for each in windows for _, tokens in each], dtype=np.float32)
@@ -88,7 +76,7 @@ class SentenceEmbedder:
         return _units(total)
 
     def _encode(self, texts: list[str], kind: Role) -> NDArray[np.float32]:
-        model = self._model.get()
+        model = self._model()
         encode = model.encode_query if kind == "query" else model.encode_document
         rows: NDArray[np.float32] = encode(
             texts, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True
@@ -97,7 +85,7 @@ class SentenceEmbedder:
 
     def _room(self, kind: Role) -> int:
         """How many tokens of a text fit beside the prompt; 0 means no limit."""
-        model = self._model.get()
+        model = self._model()
         limit = _limit(model)
         prompt = (model.prompts or {}).get("query" if kind == "query" else "document") or ""
         return limit and max(
@@ -111,7 +99,7 @@ class SentenceReranker:
     def __init__(self, name: str, locate: Locate, *, label: str, threads: int = 0) -> None:
         self.name = name
         self._label = label
-        self._model = _LazyModel(label, "CrossEncoder", locate, threads)
+        self._model = once(partial(_load, label, "CrossEncoder", locate, threads))
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
         if not passages:
@@ -127,13 +115,13 @@ class SentenceReranker:
     def _predict(self, pairs: list[tuple[str, str]]) -> list[float]:
         from torch.nn import Sigmoid
 
-        scores = self._model.get().predict(
+        scores = self._model().predict(
             pairs, batch_size=BATCH, show_progress_bar=False, activation_fn=Sigmoid()
         )
         return [float(score) for score in scores]
 
     def _one_label(self) -> Any:
-        model = self._model.get()
+        model = self._model()
         if model.num_labels != 1:
             raise ModelUnusable(
                 self._label,

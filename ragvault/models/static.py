@@ -16,11 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ragvault.errors import ModelUnusable
-from ragvault.models.registry import Build, read_verified
+from ragvault.models.registry import Build, once, read_verified
 from ragvault.ports import Role
 from ragvault.text.printable import valid_unicode
 
@@ -40,8 +39,7 @@ class StaticEmbedder:
 
     def __init__(self, build: Build, models_dir: Path) -> None:
         self._build, self._models_dir = build, models_dir
-        self._lock = Lock()
-        self._loaded: _Loaded | None = None
+        self._parts = once(self._load)
         self.name = build.full_name
         self.dim = build.model.dim
         self.max_tokens = 0
@@ -64,12 +62,6 @@ class StaticEmbedder:
         """How many tokens a text has, including those without a vector."""
         tokenizer = self._parts()[0]
         return len(tokenizer.encode(valid_unicode(text), add_special_tokens=False).ids)
-
-    def _parts(self) -> _Loaded:
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded
 
     def _load(self) -> _Loaded:
         definition = read_verified(self._build, "tokenizer.json", self._models_dir)

@@ -1,8 +1,8 @@
 """The catalogue: one SQLite file that is the truth about a vault.
 
     Database   the connection, the revision, and small facts about the whole index
-    Notes      put, touch, remove: one file's change is one transaction and one revision
-    Passages   passages and sections, and the texts they are cut out of
+    Notes      put, touch, remove: one file's change is one transaction and one revision;
+               passages and sections, and the texts they are cut out of
     Links      which links have to be resolved, what the others mean, link statistics
     Vectors    the embedding of every distinct text; the vocabulary
 

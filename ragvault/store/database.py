@@ -1,6 +1,6 @@
 """An open catalogue: connections, transactions and errors.
 
-Each of notes.py, passages.py, links.py, … has a class derived from `Database` with the SQL of its
+Each of notes.py, links.py, vectors.py has a class derived from `Database` with the SQL of its
 tables; `Catalogue` (catalogue.py) is all of them. Their methods are marked with how they run:
 
     @reading    in a snapshot: all that the method reads is of one moment
@@ -398,9 +398,9 @@ def translated_errors(folder: Path) -> Iterator[None]:
     """Raise IndexUnusable in place of SQLite's errors; RebuildNeeded where only that helps."""
     try:
         yield
-    except OWN_MISTAKES:
-        raise
     except sqlite3.Error as error:
+        if isinstance(error, OWN_MISTAKES):
+            raise
         raise _translated(folder, str(error)) from error
     except (zlib.error, JSONDecodeError, msgspec.DecodeError) as error:
         raise RebuildNeeded(folder, f"catalogue.sqlite is damaged ({error})") from error

@@ -79,9 +79,8 @@ def replace_file(path: Path, contents: bytes) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        finally:
+            Path(name).unlink(missing_ok=True)  # there only if it could not be written
 
 
 def discard(path: Path) -> None:

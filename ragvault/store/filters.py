@@ -36,7 +36,7 @@ from ragvault.plan import (
     of_notes,
 )
 from ragvault.store.links import EXTENSIONS, link_key
-from ragvault.store.passages import to_spans
+from ragvault.store.notes import to_spans
 from ragvault.store.schema import INT64, decompress, from_json
 from ragvault.text.dates import EARLIEST
 from ragvault.text.names import called_by, typed_name

@@ -35,16 +35,6 @@ TARGET = "status, via, target_start, anchor_found, others"
 PAGE = 5000  # targets written at a time, so that a first run does not hold all of them
 
 
-class Dangling(NamedTuple):
-    """A link that means no note, or could mean several."""
-
-    path: str
-    line: int
-    target: str
-    status: str
-    others: tuple[str, ...]
-
-
 class LinkStats(NamedTuple):
     """Link statistics of a note."""
 
@@ -132,14 +122,15 @@ class Links(Database):
         ]
 
     @reading
-    def dangling(self) -> list[Dangling]:
-        """The unresolved and the ambiguous links, by path and line."""
-        query = """
-            SELECT path, line, target, status, others FROM links JOIN notes ON notes.id = note_id
+    def dangling(self) -> list[tuple[str, Link, Target]]:
+        """The unresolved and the ambiguous links, with the path of their note, in their order."""
+        query = f"""
+            SELECT path, {_LINK}, {_TARGET} FROM links JOIN notes ON notes.id = note_id
             WHERE status IN ('unresolved', 'ambiguous') ORDER BY path, line, ordinal"""
         return [
-            Dangling(path, line, target, status, from_json(others or "[]"))
-            for path, line, target, status, others in self._db.execute(query)
+            (row[0], to_link(row[1:8]), target)
+            for row in self._db.execute(query)
+            if (target := to_target(None, row[8:])) is not None
         ]
 
     @reading

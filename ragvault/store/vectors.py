@@ -276,13 +276,11 @@ def _readable_vectors(db: sqlite3.Connection) -> Iterator[tuple[str, int, list[R
             query = f"""
                 SELECT text_hash, vector FROM vectors WHERE +model = ? AND length(vector) = ?
                 AND typeof(vector) = 'blob' AND typeof(text_hash) = 'blob' ORDER BY id {order}"""
-            try:
+            with suppress(sqlite3.Error):
                 rows = db.execute(query, (model, 2 * dim))
                 while page := rows.fetchmany(PAGE):
                     yield name, dim, page
                 break
-            except sqlite3.Error:
-                continue
 
 
 def _unembedded(models: int) -> str:

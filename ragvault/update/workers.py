@@ -105,11 +105,7 @@ def _in_worker(
     worker = _worker()
     if worker is None:
         return list(map(_result, jobs))
-    try:
-        found = worker.run(jobs, patience, meanwhile)
-    except BaseException:
-        worker.end()
-        raise
+    found = worker.run(jobs, patience, meanwhile)
     idle_workers.append(worker)
     return found
 
@@ -129,17 +125,17 @@ class Worker:
         with starting_processes():
             self.process.start()
         there.close()
-        try:
-            self.run([], PATIENCE, lambda: None)  # starting takes none of the first job's time
-        except BaseException:
-            self.end()
-            raise
+        self.run([], PATIENCE, lambda: None)  # starting takes none of the first job's time
 
     def run(
         self, jobs: Sequence[Callable[[], T]], patience: float, meanwhile: Callable[[], None]
     ) -> list[T | Failure]:
-        """The results of jobs. Raises Failure if the process dies or takes too long."""
+        """The results of jobs. Raises Failure if the process dies or takes too long.
+
+        It is over with a worker that did not get to the end of its jobs.
+        """
         until = time.monotonic() + patience
+        is_done = False
         try:
             self._connection.send(jobs)
             while not self._connection.poll(min(0.1, patience)):
@@ -147,12 +143,16 @@ class Worker:
                 if time.monotonic() > until:
                     raise Failure(f"took longer than {patience:g} s")
             found: list[T | Failure] = self._connection.recv()
+            is_done = True
             return found
         except (EOFError, OSError):
             self.process.join(1)
             code = self.process.exitcode
             how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
             raise Failure(f"ended the process that read it ({how})") from None
+        finally:
+            if not is_done:
+                self.end()
 
     def end(self) -> None:
         self.process.kill()

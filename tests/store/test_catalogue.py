@@ -504,7 +504,10 @@ def test_links_that_mean_no_note_or_several_are_listed_by_place(catalogue):
     look_up(catalogue)
     put(catalogue, note("a.md", "one", link("waits")))
 
-    assert catalogue.dangling() == [
+    assert [
+        (path, link.line, link.target, target.status, target.others)
+        for path, link, target in catalogue.dangling()
+    ] == [
         ("b.md", 1, "c", "ambiguous", ("y/c.md",)),
         ("b.md", 1, "nowhere", "unresolved", ()),
     ]
