@@ -137,7 +137,7 @@ GROUND: list[Row] = [
             "boost.templates.factor": 0.5,
             "calibrate.enabled": True,
             "calibrate.source": "evidence",
-            "calibrate.likely": 0.08,
+            "calibrate.likely": 0.045,
             "calibrate.reranker": 1.0,
             "dedup.similarity": 0.95,
             "diversify.per_note": 0,

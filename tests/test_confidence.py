@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.confidence import Curve, Shown, brier, fit_curve
+from benchmarks.confidence import MOST_HELD, Curve, Held, Shown, brier, chosen_threshold, fit_curve
 
 EVIDENCE = [at / 500 for at in range(1000)]
 
@@ -47,3 +47,17 @@ def test_who_is_sure_and_right_costs_nothing():
 
     assert brier([Shown(1.0, True), Shown(0.0, False)], sharp) < 1e-6
     assert brier([Shown(1.0, False), Shown(0.0, True)], sharp) > 0.99
+
+
+CONFIDENCES = st.lists(st.floats(0, 1), min_size=1, max_size=40)
+
+
+@given(st.lists(CONFIDENCES, min_size=1, max_size=4))
+def test_the_chosen_threshold_holds_back_few_of_every_vault(vaults):
+    answerable = [[Held(True, each) for each in confidences] for confidences in vaults]
+    others = [Held(False, 0.0)] * 9  # which nothing keeps from being held back
+
+    chosen = chosen_threshold([[*each, *others] for each in answerable])
+
+    for confidences in vaults:
+        assert sum(each < chosen for each in confidences) <= MOST_HELD * len(confidences)

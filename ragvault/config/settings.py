@@ -427,7 +427,7 @@ class Calibrate(Open, frozen=True):
     enabled: bool = True
     source: Literal["evidence", "score"] = "evidence"
     floor: From0To1 = 0.0
-    likely: From0To1 = 0.08
+    likely: From0To1 = 0.045
     reranker: From0To1 = 1.0
     bands: Bands = Bands()
 

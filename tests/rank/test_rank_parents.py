@@ -195,13 +195,13 @@ def test_shown_confidence_never_rises_and_is_never_raised(drawn):
 @pytest.mark.parametrize(
     ("pool", "flags", "count"),
     [
-        (sure(0.07, *[0.05] * 6), {}, 5),
-        (sure(0.07, *[0.05] * 6), {"all_matches": True}, 7),
-        (sure(0.08, *[0.05] * 6), {}, 7),
+        (sure(0.04, *[0.03] * 6), {}, 5),
+        (sure(0.04, *[0.03] * 6), {"all_matches": True}, 7),
+        (sure(0.045, *[0.03] * 6), {}, 7),
         (sure(*[None] * 7), {}, 7),  # a list by a filter
-        (sure(0.07, *[0.05] * 6, exact="phrase"), {}, 7),
-        (sure(0.07, *[0.05] * 6, evidence={"coverage": 1.0}), {}, 7),
-        (sure(0.07, *[0.05] * 6), {"limit": 2}, 2),
+        (sure(0.04, *[0.03] * 6, exact="phrase"), {}, 7),
+        (sure(0.04, *[0.03] * 6, evidence={"coverage": 1.0}), {}, 7),
+        (sure(0.04, *[0.03] * 6), {"limit": 2}, 2),
     ],
 )
 def test_where_nothing_is_likely_only_the_closest_few_are_shown(pool, flags, count):
