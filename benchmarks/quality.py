@@ -38,7 +38,7 @@ def leg_alone(leg: str) -> tuple[str, ...]:
     """
     return (
         f'retrieve.legs=["{leg}"]',
-        'retrieve.fill="off"',
+        "retrieve.fill=[]",
         'fuse.method="rrf"',
         "fuse.exponent=0",
         "fuse.exact=0",
