@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shlex
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
@@ -108,13 +110,13 @@ def test_the_examples_of_the_help_work_on_the_sample_vault(tmp_path, monkeypatch
         assert (said.code, "Traceback" in said.err) in ((0, False), (1, False)), (line, said)
 
 
-@pytest.mark.parametrize("name", ["", *main.COMMANDS])
-def test_help_loads_nothing_heavy(name):
+def test_help_loads_nothing_heavy():
     script = (
-        "import sys; from ragvault.cli.main import main; main(sys.argv[1:]);"
+        "import sys; from ragvault.cli.main import main\n"
+        "for name in sys.argv[1:]: assert main([*name.split(), '--help']) == 0\n"
         "print(*sys.modules, file=sys.stderr)"
     )
-    command = [sys.executable, "-c", script, *name.split(), "--help"]
+    command = [sys.executable, "-c", script, "", *main.COMMANDS]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
 
     heavy = {
@@ -168,11 +170,23 @@ def test_a_leg_that_hangs_does_not_keep_the_command_from_ending(sample):
 def completed(line: str, shell: str = "bash") -> list[str]:
     """What a shell would offer at the end of a line."""
     words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
-    environ = os.environ | words | {"_RAGVAULT_COMPLETE": f"complete_{shell}"}
-    command = [sys.executable, "-c", "from ragvault.cli.start import run; run()"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
-    assert done.stderr == ""
-    return done.stdout.split("\n")[:-1] if done.stdout.strip() else []
+    out = asked_by(shell, words)
+    return out.split("\n")[:-1] if out.strip() else []
+
+
+def asked_by(shell: str, how: dict[str, str]) -> str:
+    """What the program writes for the script of a shell, which asks through the environment.
+
+    In this process; test_completion.py has real shells.
+    """
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        for name, value in {**how, "_RAGVAULT_COMPLETE": f"complete_{shell}"}.items():
+            patch.setenv(name, value)
+        with suppress(SystemExit):
+            main.main([])
+    assert err.getvalue() == ""
+    return out.getvalue()
 
 
 def test_a_shell_completes_commands_and_options():
@@ -233,12 +247,8 @@ def test_what_is_installed_for_a_shell_asks_ragvault(tmp_path, shell, file, line
 
 def offered(shell: str, line: str) -> str:
     """What zsh or fish is told to offer at the end of a line, asked as its script asks."""
-    how = {"_TYPER_COMPLETE_ARGS": line, "_RAGVAULT_COMPLETE": f"complete_{shell}"}
-    environ = os.environ | how | {"_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-    command = [sys.executable, "-c", "from ragvault.cli.start import run; run()"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
-    assert done.stderr == ""
-    return done.stdout.strip()
+    how = {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    return asked_by(shell, how).strip()
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
@@ -286,20 +296,18 @@ def test_an_empty_name_is_not_the_current_folder(sample, monkeypatch):
 CONTROLS = "\x85\x9b\u061c\u200f\u2028\u2029\u202e\u2066"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["status"],
-        ["links", "odd"],
-        ["related", "plain"],
-        ["links", "odd", "--path", "plain"],
-        ["search", "gnu"],
-        ["search", "gnu", "--format", "jsonl"],
-        ["forget", "plain"],
-    ],
-    ids=" ".join,
+SAYING = (
+    ["status"],
+    ["links", "odd"],
+    ["related", "plain"],
+    ["links", "odd", "--path", "plain"],
+    ["search", "gnu"],
+    ["search", "gnu", "--format", "jsonl"],
+    ["forget", "plain"],
 )
-def test_no_control_character_of_a_note_reaches_json(tmp_path, monkeypatch, command):
+
+
+def test_no_control_character_of_a_note_reaches_json(tmp_path, monkeypatch):
     for name, value in {**FAKE, "RAGVAULT_HOME": str(tmp_path / "home")}.items():
         monkeypatch.setenv(name, value)
     root = tmp_path / "notes"
@@ -309,12 +317,13 @@ def test_no_control_character_of_a_note_reaches_json(tmp_path, monkeypatch, comm
     (root / "plain.md").write_text("# Plain\n\nA gnu. [[odd]]\n")
     assert ragvault("index", root, "-q").code == 0
 
-    found = ragvault(*command, *(() if "--format" in command else ("--json",)))
-    assert found.code == 0
-    assert not set(found.out) & set(CONTROLS)
-    if command != ["forget", "plain"]:
-        assert "\\u009b" in found.out
-        assert "\\u202e" in found.out
+    for command in SAYING:
+        found = ragvault(*command, *(() if "--format" in command else ("--json",)))
+        assert found.code == 0, command
+        assert not set(found.out) & set(CONTROLS), command
+        if command != ["forget", "plain"]:
+            assert "\\u009b" in found.out, command
+            assert "\\u202e" in found.out, command
 
 
 LONG = ("x" * 300, "/".join(["y" * 250] * 30))
@@ -335,10 +344,23 @@ def calls_with_text() -> Iterator[list[str]]:
             yield call
 
 
+@pytest.fixture(scope="module")
+def indexed_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A vault of one note, which no command with such a name changes."""
+    root = tmp_path_factory.mktemp("long") / "vault"
+    root.mkdir()
+    (root / "plain.md").write_text("# Plain\n\nBread.\n")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**FAKE, "RAGVAULT_HOME": str(root.parent / "home")}.items():
+            patch.setenv(name, value)
+        assert ragvault("index", root, "-q").code == 0
+        yield root
+
+
 @pytest.mark.parametrize("long", LONG, ids=["name", "path"])
 @pytest.mark.parametrize("call", [*calls_with_text()], ids=" ".join)
-def test_a_name_that_no_file_can_have_is_no_bug(vault, monkeypatch, call, long):
-    monkeypatch.chdir(vault)
+def test_a_name_that_no_file_can_have_is_no_bug(indexed_once, monkeypatch, call, long):
+    monkeypatch.chdir(indexed_once)
     said = ragvault(*call, long)
 
     assert said.code <= 4

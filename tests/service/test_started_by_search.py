@@ -202,7 +202,7 @@ def test_searches_answer_while_it_is_killed_again_and_again(home):
 
 
 def test_many_searches_leave_no_file_open_and_no_thread_behind(home):
-    """A hundred searches that each left one would show; a thread or an index more is no leak."""
+    """Forty searches that each left one would show; a thread or an index more is no leak."""
     pid = started(home)
 
     def held(what: str) -> int:
@@ -212,11 +212,11 @@ def test_many_searches_leave_no_file_open_and_no_thread_behind(home):
         with ThreadPoolExecutor(4) as pool:
             assert all(pool.map(lambda _: soon(lambda: home.answers(*TYPED)), range(count)))
 
-    search(20)  # every worker has opened its index
+    search(12)  # every worker has opened its index
     few = {what: held(what) for what in ("fd", "task")}
-    search(100)
+    search(40)
 
-    assert soon(lambda: all(held(what) < number + 50 for what, number in few.items()))
+    assert soon(lambda: all(held(what) < number + 20 for what, number in few.items()))
 
 
 def test_one_of_another_release_is_replaced(home):

@@ -91,7 +91,9 @@ def test_the_vault_has_2000_notes(vault):
     assert len(vault.notes) >= 1900
 
 
-@pytest.mark.parametrize("batch", range(6))
+@pytest.mark.parametrize(
+    "batch", [0, 1, *(pytest.param(number, marks=pytest.mark.slow) for number in range(2, 6))]
+)
 def test_300_queries_keep_what_a_loop_over_the_notes_keeps(vault, batch):
     """As passages, and as the list of notes that a filter alone gives, newest first.
 
