@@ -20,8 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragvault.errors import ModelUnusable
-from ragvault.models.registry import Build, once, read_verified
+from ragvault.models.registry import Build, loading, once, read_verified
 from ragvault.ports import Role
 from ragvault.text.printable import valid_unicode
 
@@ -66,15 +65,10 @@ class _Network:
         weights = read_verified(self._build, "model.onnx", self._models_dir)
         definition = read_verified(self._build, "tokenizer.json", self._models_dir)
         model = self._build.model
-        try:
+        fix = "upgrade onnxruntime: pip install --upgrade onnxruntime"
+        with loading(model.name, "onnxruntime cannot load it", fix):
             session = _session(weights)
             tokenizer = _tokenizer(definition, model.max_tokens, _TRUNCATION[model.role])
-        except Exception as error:  # the errors of the runtime have no common class
-            raise ModelUnusable(
-                model.name,
-                f"onnxruntime cannot load it ({error})",
-                fix="upgrade onnxruntime: pip install --upgrade onnxruntime",
-            ) from error
         return tokenizer, session, [each.name for each in session.get_inputs()]
 
 

@@ -22,7 +22,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -210,6 +211,15 @@ def once(load: Callable[[], T]) -> Callable[[], T]:
             return loaded()
 
     return get
+
+
+@contextmanager
+def loading(name: str, problem: str, fix: str = "") -> Iterator[None]:
+    """Raise ModelUnusable for whatever an engine raises: their errors have no common class."""
+    try:
+        yield
+    except Exception as error:
+        raise ModelUnusable(name, f"{problem} ({error})", fix=fix) from error
 
 
 def file_sha256(path: Path) -> str:

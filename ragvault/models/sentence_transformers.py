@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragvault.errors import ModelUnusable, install_command, with_extra
-from ragvault.models.registry import once
+from ragvault.models.registry import loading, once
 from ragvault.ports import Role
 from ragvault.text.printable import valid_unicode
 
@@ -32,7 +32,8 @@ def _load(label: str, kind: str, locate: Locate, threads: int) -> Any:
     """A library object, from the folder that `locate` verifies."""
     library = _library(label, threads)
     folder = locate()
-    try:
+    fix = "check that the folder holds a complete model with safetensors weights"
+    with loading(label, f"sentence-transformers cannot load {folder}", fix):
         return getattr(library, kind)(
             str(folder),
             device="cpu",
@@ -40,10 +41,6 @@ def _load(label: str, kind: str, locate: Locate, threads: int) -> Any:
             trust_remote_code=False,
             model_kwargs={"use_safetensors": True},
         )
-    except Exception as error:  # the errors of the library have no common class
-        why = f"sentence-transformers cannot load {folder} ({error})"
-        fix = "check that the folder holds a complete model with safetensors weights"
-        raise ModelUnusable(label, why, fix=fix) from error
 
 
 class SentenceEmbedder:
@@ -132,17 +129,12 @@ class SentenceReranker:
 
 
 def _library(label: str, threads: int) -> Any:
-    try:
+    install = install_command(with_extra("sentence-transformers"))
+    fix = f"{install} (docs/models.md: torch for CPUs)"
+    with loading(label, "sentence-transformers cannot be imported", fix):
         import sentence_transformers
         import torch
         from transformers.utils import logging
-    except ImportError as error:
-        raise ModelUnusable(
-            label,
-            f"sentence-transformers cannot be imported ({error})",
-            fix=f"{install_command(with_extra('sentence-transformers'))} "
-            "(docs/models.md: torch for CPUs)",
-        ) from error
     # They would draw bars and print tables on stderr, between our own messages.
     logging.disable_progress_bar()
     logging.set_verbosity_error()

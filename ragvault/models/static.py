@@ -18,8 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragvault.errors import ModelUnusable
-from ragvault.models.registry import Build, once, read_verified
+from ragvault.models.registry import Build, loading, once, read_verified
 from ragvault.ports import Role
 from ragvault.text.printable import valid_unicode
 
@@ -66,10 +65,8 @@ class StaticEmbedder:
     def _load(self) -> _Loaded:
         definition = read_verified(self._build, "tokenizer.json", self._models_dir)
         weights = read_verified(self._build, "model.safetensors", self._models_dir)
-        try:
+        with loading(self._build.model.name, "it cannot be read"):
             return _load_parts(definition, weights)
-        except Exception as error:  # the errors of the two libraries have no common class
-            raise ModelUnusable(self._build.model.name, f"it cannot be read ({error})") from error
 
 
 def _load_parts(definition: bytes, weights: bytes) -> _Loaded:

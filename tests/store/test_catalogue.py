@@ -11,7 +11,7 @@ from ragvault.errors import IndexUnusable
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.database import Facts
 from ragvault.store.schema import FORMAT, compress
-from ragvault.types import Date, Dates, File, Skipped, Target
+from ragvault.types import Date, Dates, File, Head, Skipped, Target
 
 
 @pytest.fixture
@@ -494,7 +494,10 @@ def test_compacting_says_when_a_reader_still_holds_deleted_text(tmp_path, catalo
 def test_names_are_what_notes_are_called(catalogue):
     first = put(catalogue, note("sub/B.c.md", aliases=("x", "y"), title="B"))
     second = put(catalogue, note("a.md"))
-    assert catalogue.names() == [(second, "a.md", "", ()), (first, "sub/B.c.md", "B", ("x", "y"))]
+    assert catalogue.names() == [
+        Head(second, "a.md", "", ()),
+        Head(first, "sub/B.c.md", "B", ("x", "y")),
+    ]
 
 
 def test_links_that_mean_no_note_or_several_are_listed_by_place(catalogue):
