@@ -160,7 +160,7 @@ class Keyword(Table, frozen=True):
     ] = "english"
     fuzzy: bool = True
     seconds: LegSeconds = 2.0
-    boosts: Boosts = Boosts()
+    boosts: Boosts = field(default_factory=Boosts)
 
 
 class Code(Table, frozen=True):
@@ -248,7 +248,7 @@ class Query(Open, frozen=True):
     adaptive_weights: bool = False
     camel_case: Literal["identifier", "loose"] = "loose"
     phrases: Literal["must", "prefer"] = "prefer"
-    expand: Expand = Expand()
+    expand: Expand = field(default_factory=Expand)
 
 
 class Retrieve(Open, frozen=True):
@@ -320,9 +320,9 @@ class Fuse(Open, frozen=True):
     exponent: AtLeast0 = 0.0
     mode: Literal["off", "speed", "balanced", "quality", "auto"] = "off"
     score_aware: bool = False
-    weights: Weights = Weights()
-    weighted: Weighted = Weighted()
-    features: Features = Features()
+    weights: Weights = field(default_factory=Weights)
+    weighted: Weighted = field(default_factory=Weighted)
+    features: Features = field(default_factory=Features)
 
 
 # --- boost ---
@@ -391,13 +391,13 @@ class Boost(Open, frozen=True):
     enabled: bool = True
     bounded: bool = False
     max_rise: From0To1 = 0.0
-    backlinks: Backlinks = Backlinks()
-    recency: Recency = Recency()
-    community: Community = Community()
-    importance: Importance = Importance()
-    access: AccessBoost = AccessBoost()
-    templates: Templates = Templates()
-    superseded: Superseded = Superseded()
+    backlinks: Backlinks = field(default_factory=Backlinks)
+    recency: Recency = field(default_factory=Recency)
+    community: Community = field(default_factory=Community)
+    importance: Importance = field(default_factory=Importance)
+    access: AccessBoost = field(default_factory=AccessBoost)
+    templates: Templates = field(default_factory=Templates)
+    superseded: Superseded = field(default_factory=Superseded)
 
 
 # --- calibrate ---
@@ -429,7 +429,7 @@ class Calibrate(Open, frozen=True):
     floor: From0To1 = 0.0
     likely: From0To1 = 0.045
     reranker: From0To1 = 1.0
-    bands: Bands = Bands()
+    bands: Bands = field(default_factory=Bands)
 
 
 # --- dedup, diversify, rerank, parents, limit, budget ---
@@ -512,29 +512,29 @@ class Output(Table, frozen=True):
 class Config(Table, frozen=True):
     """All settings, valid."""
 
-    paths: Paths = Paths()
-    walk: Walk = Walk()
-    parse: Parse = Parse()
-    links: Links = Links()
-    chunk: Chunk = Chunk()
-    vector: Vector = Vector()
-    keyword: Keyword = Keyword()
-    code: Code = Code()
-    graph: Graph = Graph()
-    access: Access = Access()
-    models: Models = Models()
-    search: Search = Search()
-    query: Query = Query()
-    retrieve: Retrieve = Retrieve()
-    fuse: Fuse = Fuse()
-    boost: Boost = Boost()
-    calibrate: Calibrate = Calibrate()
-    dedup: Dedup = Dedup()
-    diversify: Diversify = Diversify()
-    rerank: Rerank = Rerank()
-    parents: Parents = Parents()
-    limit: Limit = Limit()
-    budget: Budget = Budget()
-    output: Output = Output()
-    watch: Watch = Watch()
-    service: Service = Service()
+    paths: Paths = field(default_factory=Paths)
+    walk: Walk = field(default_factory=Walk)
+    parse: Parse = field(default_factory=Parse)
+    links: Links = field(default_factory=Links)
+    chunk: Chunk = field(default_factory=Chunk)
+    vector: Vector = field(default_factory=Vector)
+    keyword: Keyword = field(default_factory=Keyword)
+    code: Code = field(default_factory=Code)
+    graph: Graph = field(default_factory=Graph)
+    access: Access = field(default_factory=Access)
+    models: Models = field(default_factory=Models)
+    search: Search = field(default_factory=Search)
+    query: Query = field(default_factory=Query)
+    retrieve: Retrieve = field(default_factory=Retrieve)
+    fuse: Fuse = field(default_factory=Fuse)
+    boost: Boost = field(default_factory=Boost)
+    calibrate: Calibrate = field(default_factory=Calibrate)
+    dedup: Dedup = field(default_factory=Dedup)
+    diversify: Diversify = field(default_factory=Diversify)
+    rerank: Rerank = field(default_factory=Rerank)
+    parents: Parents = field(default_factory=Parents)
+    limit: Limit = field(default_factory=Limit)
+    budget: Budget = field(default_factory=Budget)
+    output: Output = field(default_factory=Output)
+    watch: Watch = field(default_factory=Watch)
+    service: Service = field(default_factory=Service)
