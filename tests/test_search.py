@@ -28,7 +28,7 @@ from ragvault.errors import RagvaultError, UsageError
 from ragvault.plan import QueryPlan
 from ragvault.ports import CacheBroken, VaultFacts
 from ragvault.query.understand import understand
-from ragvault.retrieve.legs import SEARCHES, code_leg, keyword_leg, vector_leg
+from ragvault.retrieve.gather import SEARCHES, code_leg, keyword_leg, vector_leg
 from ragvault.search import search
 from ragvault.types import SearchRequest
 from ragvault.vault import Vault

@@ -47,7 +47,7 @@ from ragvault.evaluate.run import BOOSTS, Replay, ablations, parts_off, with_val
 from ragvault.notes.links import Resolver, find_wiki
 from ragvault.ports import CacheBroken, Progress
 from ragvault.rank.pipeline import outcome_of
-from ragvault.retrieve.legs import SEEDS
+from ragvault.retrieve.gather import SEEDS
 from ragvault.store.catalogue import Catalogue
 from ragvault.store.schema import KEYWORD
 from ragvault.text.markup import Order

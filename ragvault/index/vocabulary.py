@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragvault.text.analyze import UNSPACED
@@ -82,18 +81,10 @@ def _score(count: int, passages: int) -> float:
     return (1 + math.log(count)) * math.log(passages / count)
 
 
-@dataclass(frozen=True, slots=True)
-class TermChanges:
-    """What to change so that exactly the chosen terms have a vector."""
-
-    embed: tuple[str, ...]
-    forget: tuple[str, ...]
-
-
-def term_changes(chosen: Sequence[str], embedded: Iterable[str]) -> TermChanges:
-    """From the terms that have a vector to those that should; nothing is embedded twice."""
+def term_changes(chosen: Sequence[str], embedded: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The terms to embed and to forget, so that exactly the chosen ones have a vector."""
     wanted, have = set(chosen), set(embedded)
-    return TermChanges(tuple(t for t in chosen if t not in have), tuple(sorted(have - wanted)))
+    return [term for term in chosen if term not in have], sorted(have - wanted)
 
 
 # --- Expansion ---

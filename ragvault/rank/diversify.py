@@ -114,7 +114,8 @@ def _similarities(candidates: Sequence[Candidate], ctx: Context) -> NDArray[np.f
     known = [at for at, each in enumerate(candidates) if each.id in ctx.vectors]
     if known:
         matrix = np.stack([ctx.vectors[candidates[at].id] for at in known]).astype(float)
-        similarities[np.ix_(known, known)] = np.clip(matrix @ matrix.T, 0.0, 1.0)
+        cosines = np.einsum("ik,jk->ij", matrix, matrix)  # BLAS would wait for its threads
+        similarities[np.ix_(known, known)] = np.clip(cosines, 0.0, 1.0)
     return similarities
 
 

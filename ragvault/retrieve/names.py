@@ -100,15 +100,19 @@ class NameQuery:
         return found._replace(value=INITIALS * value if name.kind == "initials" else value)
 
     def of_heading(self, heading: str, title: str) -> float:
-        """The evidence of a heading, whose note's title may be part of the query as well."""
+        """The evidence of a heading, whose note's title may be part of the query as well.
+
+        It is compared by stem alone.
+        """
         words, own = _words(heading), _words(title)
-        if not words or words == own:
+        keys = list(map(self._names.key, words))
+        asked = set(self._order)
+        if asked.isdisjoint(keys) or words == own:
             return 0.0
-        of_query, of_name = self._in_common(words)
-        if not any(of_name):
-            return 0.0
-        both = map(max, of_query, self._in_common(own)[0])
-        found = self._evidence(list(both), of_name, [self._rarity(word) for word in words])
+        known = {*keys, *map(self._names.key, own)}
+        of_query = [float(key in known) for key in self._order]
+        of_name = [float(key in asked) for key in keys]
+        found = self._evidence(of_query, of_name, [self._rarity(word) for word in words])
         return HEADING * found.value
 
     def _evidence(
@@ -138,12 +142,6 @@ class NameQuery:
                     for at in places:
                         of_query[at] = max(of_query[at], as_one[key])
         return of_query, of_name
-
-    def _in_common(self, words: Sequence[str]) -> tuple[list[float], list[float]]:
-        """The same for the words of a heading, which is compared by stem alone."""
-        keys = list(map(self._names.key, words))
-        known, asked = set(keys), set(self._order)
-        return [float(key in known) for key in self._order], [float(key in asked) for key in keys]
 
 
 class Evidence(NamedTuple):

@@ -255,16 +255,16 @@ def build_vocabulary(
     passages = catalogue.passage_count()
     known = concepts(index.words(), Analyzer(stemming).term_of, STOP_WORDS)
     have, same = catalogue.terms(), catalogue.facts.vocabulary_model == embedder.name
-    change = term_changes(choose(known, passages), have if same else ())
-    vectors = embedder.embed(change.embed, "passage")
+    new, unwanted = term_changes(choose(known, passages), have if same else ())
+    vectors = embedder.embed(new, "passage")
     with catalogue.batch():
-        catalogue.change_terms(change.embed, vectors, change.forget if same else have)
+        catalogue.change_terms(new, vectors, unwanted if same else have)
         catalogue.set_facts(
             vocabulary_model=embedder.name,
             vocabulary_revision=catalogue.revision,
             vocabulary_passages=passages,
         )
-    return len(change.embed)
+    return len(new)
 
 
 def prune_vocabulary(catalogue: Catalogue, index: KeywordIndex) -> None:

@@ -151,7 +151,7 @@ def test_plain_output_never_imports_rich(sample):
 def test_a_leg_that_hangs_does_not_keep_the_command_from_ending(sample):
     script = (
         "import threading; from ragvault.cli.start import run\n"
-        "from ragvault.retrieve.legs import SEARCHES\n"
+        "from ragvault.retrieve.gather import SEARCHES\n"
         "SEARCHES['code'] = lambda *asked: threading.Event().wait()\n"
         "run()"
     )

@@ -12,8 +12,7 @@ from rank_kit import DAY, NOW, candidate, names, note
 from ragvault.candidate import Hit
 from ragvault.config import profiles
 from ragvault.ports import VaultFacts
-from ragvault.retrieve.gather import add_lists, fill, gather, start_legs
-from ragvault.retrieve.legs import LegHits
+from ragvault.retrieve.gather import LegHits, add_lists, fill, gather, start_legs
 from ragvault.types import Date, SearchRequest
 
 LEGS = ("vector", "keyword", "code")
@@ -68,7 +67,7 @@ def pool(stuck):
 
 def test_searches_go_on_when_a_hanging_leg_holds_every_thread(stuck, pool, monkeypatch):
     monkeypatch.setattr(
-        "ragvault.retrieve.legs.SEARCHES",
+        "ragvault.retrieve.gather.SEARCHES",
         {"vector": leg("vector"), "keyword": leg("keyword"), "code": leg("code", stuck)},
     )
     plan, corpus = SimpleNamespace(phrases=(), listing=False, filter=None), Corpus(pool)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from ragvault.ports import VaultFacts
-from ragvault.retrieve.legs import vector_leg
+from ragvault.retrieve.gather import vector_leg
 
 PLAN = SimpleNamespace(embed="a question", hypothesis="")
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ragvault.candidate import Hit, NoteFacts, PassageFacts
 from ragvault.config import profiles
 from ragvault.ports import Neighbour, VaultFacts
-from ragvault.retrieve.legs import LegHits, graph_hits
+from ragvault.retrieve.gather import LegHits, graph_hits
 
 HUB = 1
 

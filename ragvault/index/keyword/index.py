@@ -299,12 +299,12 @@ class Index:
     def matching(self, query: KeywordQuery) -> Ids | None:
         """Every passage that matches a query, ascending; None if the time was too short."""
         deadline = Deadline(self._settings.seconds)
-        wanted = search_terms(query, self.analyzers, 0.0)
-        if wanted.match is None:
-            terms = (each for term in wanted.terms for each in self._terms(term))
-            found = self._matching_leaf(Leaf(tuple(terms)), deadline)
+        terms, match = search_terms(query, self.analyzers, 0.0)
+        if match is None:
+            places = (each for term in terms for each in self._terms(term))
+            found = self._matching_leaf(Leaf(tuple(places)), deadline)
         else:
-            found = self._matching(wanted.match, deadline)
+            found = self._matching(match, deadline)
         return found if deadline.complete else None
 
     def highlight(self, text: str, query: KeywordQuery) -> list[tuple[int, int]]:
@@ -388,7 +388,7 @@ class Index:
             if not word.stop and not any(form in forms for form in word.forms)
         ]
         rest = " ".join(form for word in known for form in word.forms)
-        match = search_terms(Words(rest, every=True), self.analyzers, 0.0).match
+        _, match = search_terms(Words(rest, every=True), self.analyzers, 0.0)
         with_rest = NO_IDS if match is None else self._matching(match, deadline)
         if not len(with_rest):
             return None
@@ -434,13 +434,13 @@ class Index:
 
     def _engine_query(self, query: KeywordQuery) -> _EngineQuery:
         """The terms of the query that the engine knows, with their boosts."""
-        wanted = search_terms(query, self.analyzers, AS_TYPED)
+        terms, match = search_terms(query, self.analyzers, AS_TYPED)
         title: list[Boosted] = []
         note: list[Boosted] = []
         passage: list[Boosted] = []
         # By field, misspelt word and term.
         highest: defaultdict[tuple[str, str, str], float] = defaultdict(float)
-        for term in wanted.terms:
+        for term in terms:
             places = self._terms(term)
             most: dict[str, int] = {}
             for name, text in places:
@@ -460,12 +460,12 @@ class Index:
                 where = title if field == "title" else note if kind_of(field) == NOTE else passage
                 where.append((name, text, weight * term.sure * scale))
         return _EngineQuery(
-            wanted.match,
+            match,
             tuple(title),
             tuple(note),
             tuple(passage),
             _bounds(highest),
-            self._words(wanted.terms),
+            self._words(terms),
         )
 
     def _words(self, terms: Sequence[ScoredTerm]) -> tuple[tuple[Terms, float], ...]:

@@ -70,13 +70,6 @@ class HasPhrase(NamedTuple):
 Match = HasTerm | HasPhrase | And["Match"] | Or["Match"] | Not["Match"]
 
 
-class SearchTerms(NamedTuple):
-    """What to score and what to match. `match` is None if one scored term is enough."""
-
-    terms: tuple[ScoredTerm, ...]
-    match: Match | None
-
-
 def places_of(lookup: Lookup) -> tuple[str, ...]:
     """A word is looked up by its stem, anything else as written; both also among the parts."""
     return (STEM, PART) if lookup.by_stem else ("", PART)
@@ -86,9 +79,10 @@ def search_terms(
     query: KeywordQuery,
     analyzers: Mapping[str, Analyzer],
     exact: float,
-) -> SearchTerms:
+) -> tuple[tuple[ScoredTerm, ...], Match | None]:
     """The terms of everything that is not negated, and the conditions of everything.
 
+    There is no condition if one scored term is enough.
     `exact` is the weight of a word being written as typed. Raises UsageError for an unknown field.
     """
     return _Compiler(analyzers, exact).compile(query)
@@ -104,13 +98,13 @@ class _Compiler:
         self._stops = False  # look up stop words too
         self._terms: dict[tuple[str, str, str], ScoredTerm] = {}
 
-    def compile(self, query: KeywordQuery) -> SearchTerms:
+    def compile(self, query: KeywordQuery) -> tuple[tuple[ScoredTerm, ...], Match | None]:
         _check_fields(query)
         self._stops = all(
             word.stop for leaf in leaves(query, negated=False) for word in self._words(leaf)
         )
         match = self._match(query, scored=True)
-        return SearchTerms(tuple(self._terms.values()), None if _is_any(query) else match)
+        return tuple(self._terms.values()), None if _is_any(query) else match
 
     def _match(self, query: KeywordQuery, scored: bool) -> Match | None:
         """The conditions of a part; None for one without a word to look up."""
@@ -225,18 +219,15 @@ def fields_of(field: str) -> tuple[str, ...]:
     return (field,) if field else WORD_FIELDS
 
 
-class Typo(NamedTuple):
-    """A form that may be misspelt, its field, and lookups that show it is not."""
+def typos(
+    query: KeywordQuery, analyzers: Mapping[str, Analyzer]
+) -> list[tuple[str, str, tuple[Lookup, ...]]]:
+    """Every form that may be misspelt, with its field and lookups that show it is not.
 
-    form: str
-    field: str
-    lookups: tuple[Lookup, ...]
-
-
-def typos(query: KeywordQuery, analyzers: Mapping[str, Analyzer]) -> list[Typo]:
-    """Every word that may be misspelt; of a compound each part, unless it is found whole."""
+    Of a compound each part, unless it is found whole.
+    """
     found = {
-        Typo(form, leaf.field, (lookup, word.lookups[0], Lookup(form, form))): None
+        (form, leaf.field, (lookup, word.lookups[0], Lookup(form, form))): None
         for leaf in leaves(query, negated=False)
         if isinstance(leaf, Words)
         for word in _words_of(leaf, analyzers)
