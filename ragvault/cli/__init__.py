@@ -1,1 +1,1 @@
-"""The command line: one file a command; render is the only formatting."""
+"""The command line: a file holds one command or a few that belong together; see commands.py."""

@@ -1,1 +1,1 @@
-"""A file becomes notes, sections, chunks and links. Pure but for walk, read and git_dates."""
+"""A file becomes a note with sections, passages, links and dates."""
