@@ -18,8 +18,7 @@ from collections import Counter
 
 from benchmarks import corpora
 from benchmarks.corpora import NOW
-from ragvault.answer.match import find_matches
-from ragvault.answer.snippet import LINES
+from ragvault.answer.match import LINES, find_matches
 from ragvault.cli.results import INDENT, Style
 from ragvault.search import search
 from ragvault.types import SearchRequest

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ragvault.errors import RagvaultError
 
 if TYPE_CHECKING:
-    from ragvault.answer.public import Response, Result
+    from ragvault.answer.results import Response, Result
     from ragvault.vault import Vault
 
 __version__ = "0.1.0"
@@ -27,8 +27,8 @@ __version__ = "0.1.0"
 __all__ = ["RagvaultError", "Response", "Result", "Vault", "__version__"]
 
 _WHERE = {
-    "Response": ("ragvault.answer.public", "Response"),
-    "Result": ("ragvault.answer.public", "Result"),
+    "Response": ("ragvault.answer.results", "Response"),
+    "Result": ("ragvault.answer.results", "Result"),
     "Vault": ("ragvault.vault", "Vault"),
 }
 

@@ -36,6 +36,8 @@ Kind = Literal["prose", "code", "table", "list", "callout", "properties"]
 LinkKind = Literal["link", "embed", "property"]
 LinkForm = Literal["wiki", "markdown"]
 Status = Literal["resolved", "unresolved", "ambiguous"]
+# The catalogue calls a link unresolved; users call it broken.
+LINK_STATES = {"resolved": "resolved", "unresolved": "broken", "ambiguous": "ambiguous"}
 Via = Literal["path", "folder", "name", "alias", "self"]
 
 

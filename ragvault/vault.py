@@ -46,10 +46,9 @@ if TYPE_CHECKING:
     from ragvault.answer.contents import Contents, Kind
     from ragvault.answer.links import LinkPath, Links
     from ragvault.answer.note_lookup import NoSuchNote
-    from ragvault.answer.public import Response
     from ragvault.answer.read import NoteText
     from ragvault.answer.related import Related
-    from ragvault.answer.results import NotePlace
+    from ragvault.answer.results import NotePlace, Response
     from ragvault.answer.status import Status
     from ragvault.answer.vaults import OpenCorpus
     from ragvault.notes.walk import Walked

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ragvault.answer.json_output import Encodable
 from ragvault.answer.note_lookup import find_note
 from ragvault.store.catalogue import Catalogue
+from ragvault.text.printable import Encodable
 from ragvault.types import Link, Target
 
 

@@ -25,12 +25,12 @@ from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
-from ragvault.answer.json_output import Encodable
 from ragvault.answer.note_lookup import NoSuchNote, find_place, no_such_note, of_file
 from ragvault.config.settings import Config
 from ragvault.errors import RagvaultError, UsageError
 from ragvault.rank.budget import CHARS_PER_TOKEN
 from ragvault.store.catalogue import Catalogue
+from ragvault.text.printable import Encodable
 from ragvault.text.spans import Lines, cut_points
 from ragvault.types import File, Heading, Note, Skipped
 

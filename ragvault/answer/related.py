@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from ragvault.answer.json_output import Encodable
 from ragvault.answer.links import is_deleted
 from ragvault.answer.note_lookup import find_note
 from ragvault.index.graph import neighbours
 from ragvault.ports import Neighbour
 from ragvault.store.catalogue import Catalogue
+from ragvault.text.printable import Encodable
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,14 +12,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragvault.answer.json_output import LINK_STATES, encode
 from ragvault.config import folders
 from ragvault.config.settings import Config, Models
 from ragvault.errors import RagvaultError
 from ragvault.store.catalogue import Catalogue, Counts
 from ragvault.store.files import lock_owner
 from ragvault.store.schema import KEYWORD
-from ragvault.types import Link, Skipped, Target, Tier
+from ragvault.text.printable import encode
+from ragvault.types import LINK_STATES, Link, Skipped, Target, Tier
 from ragvault.update.freshness import check_vault, waiting
 
 if TYPE_CHECKING:

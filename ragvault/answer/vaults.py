@@ -24,9 +24,9 @@ from math import inf
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Protocol, TypeVar
 
+from ragvault.answer.contents import suggestions, unmet_conditions
 from ragvault.answer.match import Match, find_matches, quoted
 from ragvault.answer.results import SearchAnswer, SearchResult, VaultAnswer, changed_files
-from ragvault.answer.suggest import suggestions, unmet_conditions
 from ragvault.candidate import SAYS_NOTHING, Candidate, Context, Ranked
 from ragvault.errors import IndexBehind
 from ragvault.ports import Corpus, VaultFacts

@@ -177,7 +177,7 @@ def http_app(tools: Tools, token: str, port: int) -> Any:
         allowed_origins=[f"http://{host}" for host in hosts],
     )
     app = server(tools).streamable_http_app(host=HOST, transport_security=known)
-    app.add_middleware(_TokenRequired, token=token)
+    app.add_middleware(_token_required, token=token)
     return app
 
 
@@ -198,21 +198,21 @@ def serve_http(tools: Tools, port: int, token: str, started: Callable[[int], Non
 
 Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
+Answer = Callable[[Scope, Any, Send], Awaitable[None]]
 
 
-class _TokenRequired:
+def _token_required(app: Answer, token: str) -> Answer:
     """Refuses a request without the token, before anything else looks at it."""
+    wanted = f"Bearer {token}".encode()
 
-    def __init__(self, app: Callable[..., Awaitable[None]], token: str) -> None:
-        self._app, self._wanted = app, f"Bearer {token}".encode()
+    async def answer(scope: Scope, receive: Any, send: Send) -> None:
+        given = dict(scope.get("headers", ())).get(b"authorization", b"")
+        if scope["type"] == "http" and not hmac.compare_digest(given, wanted):
+            await _refuse(send)
+        else:
+            await app(scope, receive, send)
 
-    async def __call__(self, scope: Scope, receive: Any, send: Send) -> None:
-        if scope["type"] == "http":
-            given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, self._wanted):
-                await _refuse(send)
-                return
-        await self._app(scope, receive, send)
+    return answer
 
 
 async def _refuse(send: Send) -> None:

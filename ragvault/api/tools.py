@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 from ragvault.answer.note_lookup import NoSuchNote
-from ragvault.answer.public import IndexState, Response, Result
 from ragvault.answer.read import NoteText
+from ragvault.answer.results import IndexState, Response, Result
 from ragvault.api.schemas import BY_NAME, checked_arguments
 from ragvault.errors import RagvaultError, UsageError, VaultNotFound
 from ragvault.store.layout import KnownVault
@@ -254,7 +254,7 @@ class Tools:
         cursor: str | None,
     ) -> ToolAnswer:
         """A page, with fewer items than the limit if they are long."""
-        from ragvault.answer.json_output import encode
+        from ragvault.text.printable import encode
 
         while True:
             found = self._page(filter, what, limit, cursor)
@@ -314,7 +314,7 @@ def _short(link: Mapping[str, Any]) -> dict[str, Any]:
 
 def _both(data: dict[str, Any]) -> ToolAnswer:
     """The same JSON as text and as data. Raises UsageError if it is too much to read."""
-    from ragvault.answer.json_output import encode
+    from ragvault.text.printable import encode
 
     data = harmless_data(data)
     text = encode(data)

@@ -12,7 +12,6 @@ from typing import Annotated
 
 import typer
 
-from ragvault.answer.json_output import encode
 from ragvault.cli import console, options
 from ragvault.cli.reports import (
     changed_settings,
@@ -25,6 +24,7 @@ from ragvault.config import folders
 from ragvault.config.load import VAULT_FILE, Loaded, check_file, data_folder, load_settings
 from ragvault.errors import ConfigError, UsageError, VaultNotFound
 from ragvault.store import layout
+from ragvault.text.printable import encode
 
 Vault = Annotated[
     str | None,

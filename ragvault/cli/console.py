@@ -27,11 +27,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ragvault.answer.json_output import encode
 from ragvault.cli.start import terminal_columns
 from ragvault.errors import ERRORS, RagvaultError, UsageError
 from ragvault.ports import Progress
-from ragvault.text.printable import harmless, printable, wrapped
+from ragvault.text.printable import encode, harmless, printable, wrapped
 
 NOT_DELETED = "refusing to delete without confirmation (not a terminal)"
 # 0 with --quiet, 2 with --verbose. A thread that answers another process has its own value.

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
-from enum import Enum
 from time import monotonic
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragvault.answer.json_output import encode
 from ragvault.cli import console, options
 from ragvault.cli.console import progress
 from ragvault.cli.start import report_if_slow
+from ragvault.text.printable import encode
+from ragvault.types import Tier
 
 if TYPE_CHECKING:
     from ragvault.answer.results import SearchAnswer, SearchResult
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
     from ragvault.vault import Vault
 
 app = typer.Typer()
-
-
-class Tier(str, Enum):
-    """How far a vault is indexed."""
-
-    keyword = "keyword"
-    static = "static"
-    full = "full"
 
 
 @app.command()
@@ -102,9 +94,9 @@ def index(
     ragvault index sample_vault --tier static --offline
     """
     flags = [*(set_ or ()), *([f"models.embedder={model}"] if model else ())]
-    asked = Tier.keyword if no_vectors else tier or (Tier.full if model else None)
+    asked = "keyword" if no_vectors else tier or ("full" if model else None)
     how: Any = {
-        "tier": asked and asked.value,
+        "tier": asked,
         "rebuild": rebuild,
         "allow_empty": allow_empty,
         "offline": offline,

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from ragvault.answer.json_output import encode
 from ragvault.cli import console, options, reports
 from ragvault.cli.console import progress
 from ragvault.cli.start import report_if_slow
@@ -15,6 +14,7 @@ from ragvault.config import folders
 from ragvault.config.load import load_settings
 from ragvault.errors import ModelUnavailable, ModelUnusable
 from ragvault.models import registry
+from ragvault.text.printable import encode
 
 app = typer.Typer(help="List, fetch and verify models.", invoke_without_command=True)
 

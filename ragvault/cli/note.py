@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragvault.answer.json_output import encode
 from ragvault.cli import console, options
 from ragvault.cli.start import report_if_slow
 from ragvault.errors import RagvaultError, UsageError
+from ragvault.text.printable import encode
 
 if TYPE_CHECKING:
     from ragvault.answer.results import NotePlace

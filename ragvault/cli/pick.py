@@ -57,7 +57,7 @@ from ragvault.text.printable import harmless, printable
 
 if TYPE_CHECKING:
     from ragvault.answer.contents import Kind
-    from ragvault.answer.public import Response, Result
+    from ragvault.answer.results import Response, Result
 
 LIMIT = 30  # results
 NEWEST = "since:1970"  # what is searched for while nothing is typed: notes by date, newest first

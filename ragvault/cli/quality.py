@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragvault.answer.json_output import encode
 from ragvault.cli import console, options
 from ragvault.cli.console import progress, table
 from ragvault.errors import UsageError
-from ragvault.text.printable import printable
+from ragvault.text.printable import encode, printable
 
 if TYPE_CHECKING:
     from ragvault.evaluate.questions import Question

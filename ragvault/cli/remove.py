@@ -28,15 +28,14 @@ from typing import Annotated
 
 import typer
 
-from ragvault.answer.json_output import encode
 from ragvault.cli import console, options, reports
 from ragvault.cli.console import progress
 from ragvault.cli.mcp import TOKEN_FILE
 from ragvault.config import folders
-from ragvault.errors import DISTRIBUTION, IndexUnusable, RagvaultError, UsageError
+from ragvault.errors import DISTRIBUTION, IndexUnusable, UsageError
 from ragvault.store import layout
 from ragvault.store.files import WriterLock
-from ragvault.text.printable import printable
+from ragvault.text.printable import encode, printable
 
 app = typer.Typer()
 
@@ -156,18 +155,6 @@ def purge(
         console.report(f"removed; to remove the program itself: pip uninstall {DISTRIBUTION}")
 
 
-class InsideVault(RagvaultError):
-    """Something to be deleted contains a vault, or is inside one."""
-
-    exit_code = 2
-
-    def __init__(self, path: Path, root: Path) -> None:
-        super().__init__(
-            f"{path} and the vault {root} overlap, so nothing was deleted",
-            fix="delete by hand what ragvault wrote there",
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class WrittenItem:
     """One file or folder that ragvault made."""
@@ -178,7 +165,7 @@ class WrittenItem:
 
 
 def written_items(data: Path, environ: Mapping[str, str] | None = None) -> list[WrittenItem]:
-    """Everything ragvault has written; `data` is the data folder. Raises InsideVault."""
+    """Everything ragvault has written; `data` is the data folder. Raises UsageError."""
     vaults = layout.known_vaults(data)
     found = [
         *_named("index", _indexes(data)),
@@ -269,7 +256,10 @@ def _size(path: Path) -> int:
 def _apart(path: Path, root: Path) -> None:
     real, vault = path.resolve(), root.resolve()
     if vault.is_relative_to(real) or real.is_relative_to(vault):
-        raise InsideVault(path, root)
+        raise UsageError(
+            f"{path} and the vault {root} overlap, so nothing was deleted",
+            fix="delete by hand what ragvault wrote there",
+        )
 
 
 def _delete(path: Path) -> None:

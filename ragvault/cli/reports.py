@@ -1,5 +1,5 @@
 """What commands print for people: index, status, read, links, related, forget, doctor, purge,
-watch, vaults, models and config. With --json they print the value itself (answer/json_output.py).
+watch, vaults, models and config. With --json they print the value itself (text/printable.py).
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from ragvault.answer.json_output import LINK_STATES, encode
 from ragvault.cli.console import counted, size
 from ragvault.config import folders
-from ragvault.text.printable import printable
+from ragvault.text.printable import encode, printable
+from ragvault.types import LINK_STATES
 
 if TYPE_CHECKING:
     from ragvault.answer.contents import Contents, Counted

@@ -1,6 +1,6 @@
 """Search results as text, paths, grep lines, Markdown and context. docs/output.md has the formats.
 
-JSON is that of answer/public.py. Escape codes for colour and links are written here and
+JSON is that of answer/results.py. Escape codes for colour and links are written here and
 nowhere else: importing Rich takes longer than a whole search that a watcher answers.
 """
 
@@ -12,7 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from ragvault.answer.json_output import encode
+from ragvault.answer.match import LINES as SNIPPET_LINES
+from ragvault.answer.match import MORE
 from ragvault.answer.results import (
     SearchAnswer,
     SearchResult,
@@ -20,11 +21,9 @@ from ragvault.answer.results import (
     respond,
     system_may_open,
 )
-from ragvault.answer.snippet import LINES as SNIPPET_LINES
-from ragvault.answer.snippet import MORE
 from ragvault.candidate import Candidate, Ranked, Step, Term
 from ragvault.cli.start import Caller
-from ragvault.text.printable import columns_of, harmless, one_line, printable, wrapped
+from ragvault.text.printable import columns_of, encode, harmless, one_line, printable, wrapped
 from ragvault.types import Date
 
 INDENT = "    "

@@ -25,9 +25,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
@@ -42,8 +41,7 @@ from ragvault.text.spelling import misspelt
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ragvault.answer.public import Response
-    from ragvault.answer.results import SearchAnswer
+    from ragvault.answer.results import Response, SearchAnswer
     from ragvault.answer.vaults import OpenCorpus
     from ragvault.cli.results import Page
     from ragvault.corpus import LocalCorpus
@@ -64,16 +62,8 @@ HYPOTHESIS_WORDS = 100  # that are searched as keywords where there is no query
 PROMPT = 2  # lines of the screen: what was typed, and the next prompt
 
 
-class Format(str, Enum):
-    """How results are written."""
-
-    text = "text"
-    json = "json"
-    jsonl = "jsonl"
-    paths = "paths"
-    grep = "grep"
-    markdown = "markdown"
-    context = "context"
+# How results are written.
+Format = Literal["text", "json", "jsonl", "paths", "grep", "markdown", "context"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +222,7 @@ def arguments(
             "--no-resident", help="Answer in this process: ask no resident process, and start none."
         ),
     ] = False,  # start.py reads it, before Typer is imported
-    format_: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.text,
+    format_: Annotated[Format, typer.Option("--format", help="Output format.")] = "text",
     nul: Annotated[
         bool, typer.Option("-0", help="Print paths separated by NUL, for xargs -0.")
     ] = False,
@@ -307,12 +297,10 @@ def _stage_flags(stage: str, **settings: Any) -> list[str]:
 
 
 def _format(named: Format, json: bool, nul: bool) -> str:
-    wanted = Format.json if json else named
-    if nul and wanted not in (Format.text, Format.paths):
-        raise UsageError(
-            f"-0 prints paths, but --format is {wanted.value}", fix="leave one of them out"
-        )
-    return Format.paths.value if nul else wanted.value
+    wanted = "json" if json else named
+    if nul and wanted not in ("text", "paths"):
+        raise UsageError(f"-0 prints paths, but --format is {wanted}", fix="leave one of them out")
+    return "paths" if nul else wanted
 
 
 @app.command(cls=QueryCommand)
@@ -544,7 +532,7 @@ def decoded_response(message: Mapping[str, Any]) -> Response:
     """The answer in a message. Raises the RagvaultError that is in it."""
     from msgspec import convert
 
-    from ragvault.answer.public import Response
+    from ragvault.answer.results import Response
 
     if "error" in message:
         error = RagvaultError(message["error"], fix=message["fix"])

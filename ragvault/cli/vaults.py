@@ -11,18 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragvault.answer.json_output import encode
+from ragvault.answer.contents import KINDS, Kind
 from ragvault.cli import console, options, reports
 from ragvault.cli.console import progress, size
 from ragvault.cli.start import report_if_slow
 from ragvault.errors import RagvaultError, UsageError
-from ragvault.text.printable import printable
+from ragvault.text.printable import encode, printable
 
 if TYPE_CHECKING:
     from ragvault.answer.status import Pending
@@ -225,19 +224,10 @@ def _bytes(folder: Path) -> int:
 # --- one vault: list, status, doctor ---
 
 
-class Listable(str, Enum):
-    """What can be listed."""
-
-    tags = "tags"
-    folders = "folders"
-    properties = "properties"
-    notes = "notes"
-
-
 @app.command("list")
 def list_command(
     kind: Annotated[
-        Listable | None,
+        Kind | None,
         typer.Argument(
             metavar="[tags|folders|properties|notes]",
             help="What to list. Default: how many there are of each.",
@@ -281,24 +271,21 @@ def list_command(
 
     caller, opened = this_caller(), Vault.open(vault)
     if kind is None:
-        totals = {each.value: opened.list(each.value).total for each in Listable}
+        totals = {each: opened.list(each).total for each in KINDS}
         counts = "\n".join(f"{number:6,}  {what}" for what, number in totals.items())
         console.out(encode({"vault": opened.name, **totals}) if json else counts)
         return
-    what: Any = kind.value
     found = opened.list(
-        what, query_of(words or []), limit=limit, cursor=cursor, now=caller.local_time()
+        kind, query_of(words or []), limit=limit, cursor=cursor, now=caller.local_time()
     )
     console.result(found.to_dict(), reports.contents_text(found), json=json)
     if not found.items:
         fit = f" match “{query_of(words)}”" if words else ""
-        console.report(f"no {kind.value}{fit}")
+        console.report(f"no {kind}{fit}")
         raise typer.Exit(1)
     if found.next:
         shown = len(found.items)
-        console.report(
-            f"{shown:,} of {found.total:,} {kind.value}; to continue: --cursor {found.next}"
-        )
+        console.report(f"{shown:,} of {found.total:,} {kind}; to continue: --cursor {found.next}")
 
 
 @app.command("status")

@@ -60,10 +60,6 @@ class WatcherMissing(WatcherUnavailable):
     """None runs, it has just ended, or it is another release: another one may be started."""
 
 
-class PeerRefused(WatcherUnavailable):
-    """The other end cannot be trusted; `ragvault search -v` shows the reason."""
-
-
 # --- the client ---
 
 
@@ -241,29 +237,29 @@ def bind_unix(folder: str) -> socket.socket:
 
 
 def connect_unix(folder: str, seconds: float) -> socket.socket:
-    """A connection to a watcher of this user. Raises PeerRefused and OSError."""
+    """A connection to a watcher of this user. Raises WatcherUnavailable and OSError."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with closed_after_error(connection):
         connection.settimeout(seconds)
         with short_socket_name(folder) as name:
             status = os.lstat(name)
             if not stat.S_ISSOCK(status.st_mode):
-                raise PeerRefused("its socket is not a socket")
+                raise WatcherUnavailable("its socket is not a socket")
             if status.st_uid != os.getuid():
-                raise PeerRefused("its socket belongs to another user")
+                raise WatcherUnavailable("its socket belongs to another user")
             connection.connect(name)
         check_peer(connection)
     return connection
 
 
 def check_peer(connection: socket.socket) -> None:
-    """Raises PeerRefused if the system reports that the other end is another user."""
+    """Raises WatcherUnavailable if the system reports that the other end is another user."""
     if PEER_CREDENTIALS is None:
         return  # file permissions keep other users out of the folder and the socket
     credentials = connection.getsockopt(socket.SOL_SOCKET, PEER_CREDENTIALS, 12)
     user = int.from_bytes(credentials[4:8], sys.byteorder)
     if user != os.getuid():
-        raise PeerRefused("the other end is another user")
+        raise WatcherUnavailable("the other end is another user")
 
 
 # --- loopback ---
@@ -280,20 +276,20 @@ def bind_loopback() -> socket.socket:
 def connect_loopback(address: str, token: str, seconds: float) -> tuple[socket.socket, str]:
     """A connection to a watcher that knows the token, and our own proof that we know it.
 
-    Raises PeerRefused and OSError.
+    Raises WatcherUnavailable and OSError.
     """
     host, _, port = address.rpartition(":")
     if host != "127.0.0.1":
-        raise PeerRefused("its address is not on this machine")
+        raise WatcherUnavailable("its address is not on this machine")
     if not 0 < int(port) < 1 << 16:
-        raise PeerRefused("its address has no such port")
+        raise WatcherUnavailable("its address has no such port")
     connection = socket.create_connection((host, int(port)), timeout=seconds)
     with closed_after_error(connection):
         nonce = os.urandom(16).hex()
         connection.sendall(encode_message({"nonce": nonce}))
         message = receive_message(connection)
         if not is_token_proof(str(message.get("proof")), token, "watcher", nonce):
-            raise PeerRefused("it does not know the token")
+            raise WatcherUnavailable("it does not know the token")
         return connection, token_proof(token, "client", str(message.get("nonce")))
 
 

@@ -142,7 +142,7 @@ class Server:
         except (ValueError, RecursionError) as error:  # of the request or the answer: too long, say
             with contextlib.suppress(OSError, asyncio.TimeoutError):
                 await _decline(writer, f"it leaves this search to you ({error})")
-        except (OSError, EOFError, protocol.PeerRefused, asyncio.TimeoutError):
+        except (OSError, EOFError, protocol.WatcherUnavailable, asyncio.TimeoutError):
             writer.transport.abort()  # the client is gone, does not read, or is not one we answer
         except asyncio.CancelledError:
             pass  # the server is closing
@@ -155,7 +155,7 @@ class Server:
     async def _request(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> dict[str, Any]:
-        """The request, after checking that it comes from our own user. Raises PeerRefused."""
+        """The request, after checking that it comes from our own user, or WatcherUnavailable."""
         if self._unix:
             connection: socket.socket = writer.get_extra_info("socket")
             protocol.check_peer(connection)
@@ -166,7 +166,7 @@ class Server:
         await _send(writer, {"nonce": nonce, "proof": proof})
         request = await _receive(reader)
         if not protocol.is_token_proof(str(request.get("proof")), self.token, "client", nonce):
-            raise protocol.PeerRefused("it does not know the token")
+            raise protocol.WatcherUnavailable("it does not know the token")
         return request
 
     async def _dispatch(

@@ -310,15 +310,15 @@ class ResidentIndexes:
         key = (vault.folder, msgspec.json.encode(vault.settings.config))
         resident = indexes.pop(key, None)
         if resident is not None and not _is_current(resident):
-            resident.opened.close()
+            resident[0].close()
             resident = None
         if resident is None:
             resident = self._open(vault)
-        with closed_after_error(resident.opened):  # after any, the next search starts afresh
-            yield resident.opened
+        with closed_after_error(resident[0]):  # after any, the next search starts afresh
+            yield resident[0]
         indexes[key] = resident
         while len(indexes) > OPEN_INDEXES:
-            indexes.popitem(last=False)[1].opened.close()
+            indexes.popitem(last=False)[1][0].close()
 
     def close_outdated(self) -> None:
         """Bring this thread's indexes up to date, and close those whose files were deleted.
@@ -332,15 +332,15 @@ class ResidentIndexes:
         for key, resident in list(indexes.items()):
             if unwanted(resident):
                 del indexes[key]
-                resident.opened.close()
+                resident[0].close()
 
     def _has_models(self, resident: _Resident) -> bool:
-        return self._kit.keeps(resident.opened.engines.config.models)
+        return self._kit.keeps(resident[0].engines.config.models)
 
     def _open(self, vault: Vault) -> _Resident:
         opened = vault.corpus(kit=self._kit)
         with closed_after_error(opened):  # it may be deleted this very moment
-            return _Resident(opened, opened.stamp())
+            return opened, opened.stamp()
 
     def _of_this_thread(self) -> OrderedDict[tuple[Path, bytes], _Resident]:
         if not hasattr(self._local, "indexes"):
@@ -349,17 +349,17 @@ class ResidentIndexes:
         return indexes
 
 
-class _Resident(NamedTuple):
-    opened: LocalCorpus
-    stamp: tuple[object, ...]
+# An open index, and its stamp when it was opened.
+_Resident = tuple[LocalCorpus, tuple[object, ...]]
 
 
 def _is_current(resident: _Resident) -> bool:
-    if resident.opened.missing:
+    opened, stamp = resident
+    if opened.missing:
         return False
     try:
-        resident.opened.refresh()
-        return resident.stamp == resident.opened.stamp()
+        opened.refresh()
+        return stamp == opened.stamp()
     except Exception:  # opening it again reports the error, if it is still there
         return False
 

@@ -8,6 +8,7 @@ surrogates. These are shown as escapes, in a pipe as well: it may end in a termi
     one_line         a name for other programs: only what ends a line or steers a terminal
     harmless         several lines, the same
     harmless_data    the same for every text in a value of JSON, for a reader that decodes it
+    encode           a value as JSON: the one place for it, so that every door gives the same bytes
     safe_json        JSON, where an escape does not change the value
     wrapped          lines for people, cut between words
     columns_of       how wide a line is
@@ -15,6 +16,8 @@ surrogates. These are shown as escapes, in a pipe as well: it may end in a termi
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from typing import Any
 from unicodedata import east_asian_width
@@ -67,6 +70,25 @@ def safe_json(encoded: str) -> str:
     """JSON text of the same value, without lone surrogates and what steers a terminal."""
     plain = encoded.encode("utf-8", "backslashreplace").decode()
     return _NOT_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", plain)
+
+
+def encode(value: Any) -> str:
+    """One line of JSON. Not by msgspec: a file name may contain bytes that are not Unicode."""
+    import msgspec
+
+    plain = msgspec.to_builtins(value, enc_hook=os.fspath)
+    return safe_json(json.dumps(plain, ensure_ascii=False))
+
+
+class Encodable:
+    """A value whose JSON has its own fields."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The value as `--json` has it."""
+        found: dict[str, Any] = json.loads(encode(self))
+        return found
 
 
 def escaped(char: str) -> str:

@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.answer.contents import KINDS, Counted, contents, folders, properties, tags
-from ragvault.answer.suggest import suggestions, unmet_conditions
+from ragvault.answer.contents import (
+    KINDS,
+    Counted,
+    contents,
+    folders,
+    properties,
+    suggestions,
+    tags,
+    unmet_conditions,
+)
 from ragvault.config import profiles
 from ragvault.errors import UsageError
 from ragvault.query.understand import understand

@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from rank_kit import candidate
 
-from ragvault.answer.match import Match, _headings, quoted
-from ragvault.answer.snippet import Snippet
+from ragvault.answer.match import Match, Snippet, _headings, quoted
 from ragvault.candidate import Candidate, Excerpt, Ranked, Removal
 from ragvault.rank.pipeline import Outcome
 from ragvault.text.readable import readable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.answer.snippet import LENGTH, LINES, MORE, Snippet, best_snippet, units_of
+from ragvault.answer.match import LENGTH, LINES, MORE, Snippet, best_snippet, units_of
 from ragvault.text.readable import readable
 
 TEXT = """# Bread

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vault_kit import SECRET, indexed_sample, ragvault, sample, trap, vault
 
-from ragvault.answer.public import IndexState, PlanShown, Response, Result
+from ragvault.answer.results import IndexState, PlanShown, Response, Result
 from ragvault.api.schemas import BY_NAME, TOOLS
 from ragvault.api.tools import (
     MAX_INSTRUCTIONS,

@@ -6,9 +6,8 @@ import pytest
 from msgspec.structs import replace
 from rank_kit import candidate, note
 
-from ragvault.answer.match import Match
+from ragvault.answer.match import Match, Snippet
 from ragvault.answer.results import SearchResult, VaultAnswer
-from ragvault.answer.snippet import Snippet
 from ragvault.candidate import Candidate, Ranked, Term
 from ragvault.cli.results import why_sentence
 from ragvault.config import profiles

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_kit import few
 
-from ragvault.answer.snippet import LINES, MORE, best_snippet
+from ragvault.answer.match import LINES, MORE, best_snippet
 from ragvault.cli.results import DAY, Style, age_in_words, same_length
 from ragvault.cli.search import answer_search, arguments, parse_search
 from ragvault.cli.start import Caller, Reply, encoded, this_caller

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import get_args
 from zoneinfo import TZPATH, ZoneInfo
 
 import pytest
@@ -48,7 +49,7 @@ def timeless(reply: Reply) -> Reply:
     return reply._replace(out=re.sub(r" *[0-9.]+ to +[0-9.]+ ms", "0 ms", told))
 
 
-@pytest.mark.parametrize("format_", [each.value for each in Format])
+@pytest.mark.parametrize("format_", get_args(Format))
 @pytest.mark.parametrize("query", ["gluten", "qqqzzz"])
 def test_an_index_kept_open_gives_the_bytes_of_the_command(vault, format_, query):
     where = ["--vault", str(vault.root)]

@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from ragvault.answer.snippet import best_snippet, units_of
+from ragvault.answer.match import best_snippet, units_of
 from ragvault.config import settings as config
 from ragvault.index.keyword.fields import code_in
 from ragvault.notes.chunk import chunk

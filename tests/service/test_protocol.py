@@ -92,7 +92,7 @@ def test_a_socket_left_behind_is_replaced(tmp_path):
 def test_a_file_in_the_place_of_the_socket_is_refused(tmp_path):
     (tmp_path / SOCKET_FILE).write_text("")
 
-    with pytest.raises(protocol.PeerRefused, match="not a socket"):
+    with pytest.raises(protocol.WatcherUnavailable, match="not a socket"):
         protocol.connect_unix(str(tmp_path), 5.0)
 
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragvault.answer.json_output import encode
-from ragvault.text.printable import harmless, one_line, printable
+from ragvault.text.printable import encode, harmless, one_line, printable
 
 STEERING = [
     *map(chr, range(0x80, 0xA0)),
