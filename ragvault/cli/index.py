@@ -20,7 +20,7 @@ from ragvault.types import Tier
 if TYPE_CHECKING:
     from ragvault.answer.results import SearchAnswer, SearchResult
     from ragvault.service.process import WatcherRecord
-    from ragvault.service.watcher import SearchState
+    from ragvault.service.watcher import LastResults, ResidentIndexes
     from ragvault.update.notes import Report
     from ragvault.vault import Vault
 
@@ -250,7 +250,9 @@ def _stay_resident() -> None:
     _watch((), idle)
 
 
-def _answer(asked: Mapping[str, Any], state: SearchState) -> Mapping[str, Any] | None:
+def _answer(
+    asked: Mapping[str, Any], indexes: ResidentIndexes, last: LastResults
+) -> Mapping[str, Any] | None:
     """Answer another process: its `request`, or the words that were typed there, as `args`.
 
     None: that process answers by itself.
@@ -262,15 +264,15 @@ def _answer(asked: Mapping[str, Any], state: SearchState) -> Mapping[str, Any] |
     if not _has_our_folders(caller.environ):
         return None
     if "request" in asked:
-        return encoded_response(asked["request"], caller, state.indexes)
+        return encoded_response(asked["request"], caller, indexes)
     typed = parse_search(asked["args"])
     if typed is None:
         return None
 
     def remember(answer: SearchAnswer) -> None:
-        state.last.remember(caller.session, list(map(_remembered, answer.results)))
+        last.remember(caller.session, list(map(_remembered, answer.results)))
 
-    reply = answer_search(typed, caller, state.indexes, remember)
+    reply = answer_search(typed, caller, indexes, remember)
     return reply._asdict()
 
 

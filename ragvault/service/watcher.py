@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -48,15 +48,11 @@ CHECK_SECONDS = 1.0  # between two checks for what no event reports
 YIELD_SECONDS = 0.5  # that embedding waits for searches, at most, before each slice
 
 
-class SearchState(NamedTuple):
-    """What a search finds in this process: open indexes, and the last results."""
-
-    indexes: ResidentIndexes
-    last: LastResults
-
-
-# What a client asks, to the message it gets; None: the client answers by itself.
-AnswerSearch = Callable[[Mapping[str, Any], SearchState], Mapping[str, Any] | None]
+# What a client asks, the open indexes and the last results, to the message that the client gets;
+# None: it answers by itself.
+AnswerSearch = Callable[
+    [Mapping[str, Any], "ResidentIndexes", "LastResults"], Mapping[str, Any] | None
+]
 
 
 def run_watcher(
@@ -78,7 +74,7 @@ def run_watcher(
             vault_watchers = [
                 VaultWatcher(each, log, kit, lambda: watcher.wake()) for each in vaults
             ]
-        state = SearchState(ResidentIndexes(kit), LastResults())
+        indexes, last = ResidentIndexes(kit), LastResults()
 
         def seconds_left() -> float:
             if lock.is_lost():
@@ -87,13 +83,13 @@ def run_watcher(
 
         server = Server(
             lock.folder,
-            answer=lambda request: answer_search(request, state),
-            idle=state.indexes.close_outdated,
+            answer=lambda request: answer_search(request, indexes, last),
+            idle=indexes.close_outdated,
             pause=lambda root: watcher.pause(root),
             status=lambda: _status(watcher, server),
             stop=lambda: watcher.stop(),
             failed=lambda error: log.info(describe_unexpected(error)),
-            last_results=state.last.of,
+            last_results=last.of,
         )
         watcher = Watcher(
             vault_watchers,
