@@ -105,10 +105,10 @@ def test_an_index_that_stays_open_follows_when_a_better_tier_replaces_the_one_it
     vault.index("static")
     asked = SearchRequest("bread mark", datetime.now(timezone.utc))
     with vault.corpus() as index:
-        assert search(asked, index).tier == "static"
+        assert search(asked, index).facts.tier == "static"
         vault.index("full")
         answer = search(asked, index)
-    assert (answer.tier, answer.failed) == ("full", {})
+    assert (answer.facts.tier, answer.failed) == ("full", {})
     assert all("vector" in result.scores for result in answer.results)
 
 
@@ -159,7 +159,7 @@ def test_opening_finds_the_vectors_however_often_a_writer_rebuilds_them_meanwhil
     monkeypatch.setattr(ModelVectors, "file", rebuilt_first)
     with vault.corpus() as index:
         assert index.missing == {}
-        assert index.tier == "full"
+        assert index.facts().tier == "full"
     assert next(rebuilds, None) is None
 
 
