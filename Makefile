@@ -29,18 +29,18 @@ demo: $(STAMP)
 	$(BIN)/ragvault watch --stop
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # With the real weights, fetched once; without a way to get them the tests say so and are skipped.
 test-models: $(STAMP)
 	$(BIN)/python -m pytest -m model
 
 test-all: $(STAMP)
-	$(BIN)/python -m pytest -n 2 -m "" --hypothesis-profile=thorough
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "" --hypothesis-profile=thorough
 
 # 20,000 inputs for each target: minutes. `make test-all` has 100 for each.
 fuzz: $(STAMP)
-	$(BIN)/python -m pytest -n 2 -m slow tests/fuzz --hypothesis-profile=fuzz --timeout=3600
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/fuzz --hypothesis-profile=fuzz --timeout=3600
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -7,6 +7,7 @@ import json
 import shutil
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,12 @@ def ragvault(*args: str) -> Said:
 @pytest.fixture(scope="session")
 def indexed_sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `vault` and its `home`, made once and copied by whoever changes it."""
-    made = tmp_path_factory.mktemp("indexed")
+    return index_sample(tmp_path_factory.getbasetemp())
+
+
+@cache  # to pytest, every module that imports the fixture has one of its own
+def index_sample(place: Path) -> Path:
+    made = place / "indexed-sample"
     shutil.copytree(SAMPLE, made / "vault")
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**FAKE, "RAGVAULT_HOME": str(made / "home")}.items():

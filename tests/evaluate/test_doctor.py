@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from evaluate_kit import GARDEN, vault_of
+from evaluate_kit import GARDEN, vault_of, with_flags
 from evaluate_kit import NOW as GARDEN_DAY
 from vault_kit import FAKE, indexed_sample, ragvault, sample, vault
 
@@ -30,6 +30,7 @@ def found(*args: str) -> tuple[int, dict[str, dict[str, str]]]:
     return said.code, {each["part"]: each for each in said.json["findings"]}
 
 
+@pytest.mark.slow  # tests/transcripts/doctor.txt has the same vault
 def test_a_vault_in_which_all_is_well(sample):
     code, parts = found()
 
@@ -300,14 +301,14 @@ def test_in_a_sound_vault_every_signal_that_changes_an_order_is_fine(garden):
     assert set(found) == set(doctor.SIGNALS)
 
 
-def test_what_is_off_is_not_called_dead(sample):
+def test_what_is_off_is_not_called_dead(garden):
     flags = "boost.backlinks.enabled=false", 'retrieve.legs=["keyword"]'
-    found = signals(Vault.open(sample, flags=flags), 14)
+    found = signals(with_flags(garden, *flags), 14)
 
     assert {found[name].state for name in ("backlinks", "vector")} == {"note"}
     assert found["backlinks"].message == "off in your settings"
     assert found["keyword"].state == "fine"  # the only leg cannot be switched off
-    boosts = signals(Vault.open(sample, flags=["boost.enabled=false"]), 14)
+    boosts = signals(with_flags(garden, "boost.enabled=false"), 14)
     assert boosts["recency"].message == "off in your settings"
 
 

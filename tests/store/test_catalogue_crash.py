@@ -60,11 +60,12 @@ def killed_writer(folder, number, how, wait):
     assert process.returncode == -9
 
 
+@pytest.mark.parametrize("turns", [3, pytest.param(12, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("how", ["single", "batch"])
-def test_a_killed_writer_leaves_every_note_wholly_old_or_wholly_new(tmp_path, how):
+def test_a_killed_writer_leaves_every_note_wholly_old_or_wholly_new(tmp_path, how, turns):
     chance = random.Random(how)
     highest = 0
-    for turn in range(8):
+    for turn in range(turns):
         killed_writer(tmp_path, turn * 10_000, how, chance.uniform(0.0, 0.12))
         with Catalogue.open(tmp_path, write=turn % 2 == 1) as catalogue:
             assert catalogue._db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

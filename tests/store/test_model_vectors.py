@@ -86,17 +86,6 @@ def rows(fetch, *ids):
     return fetch(np.array(ids, np.int64))[:, 0].tolist()
 
 
-def test_what_was_read_is_not_read_again_and_comes_in_the_order_asked_for():
-    catalogue = Counting()
-    source = ModelVectors(catalogue, "m@1", 2)
-    fetch = source.fetch
-
-    assert rows(fetch, 3, 1) == [3, 1]
-    assert rows(fetch, 1, 2, 3, 1) == [1, 2, 3, 1]
-    assert rows(fetch, 2, 1) == [2, 1]
-    assert catalogue.read == [[3, 1], [2]]
-
-
 def test_what_has_no_vector_yet_is_looked_for_each_time():
     catalogue = Counting()
     source = ModelVectors(catalogue, "m@1", 2)
