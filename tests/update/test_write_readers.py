@@ -159,7 +159,7 @@ def test_opening_finds_the_vectors_however_often_a_writer_rebuilds_them_meanwhil
     monkeypatch.setattr(ModelVectors, "file", rebuilt_first)
     with vault.corpus() as index:
         assert index.missing == {}
-        assert index.facts().tier == "full"
+        assert index.facts.tier == "full"
     assert next(rebuilds, None) is None
 
 
