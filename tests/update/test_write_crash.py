@@ -17,7 +17,7 @@ from tests.keyword_kit import ENGINES
 COUNT = 24
 # How many moments, by engine: a few in every run of the tests, many in the slow ones.
 TURNS = [
-    *(pytest.param(engine, 3, id=engine) for engine in ENGINES),
+    *(pytest.param(engine, 2, id=engine) for engine in ENGINES),
     *(pytest.param(engine, 35, marks=pytest.mark.slow, id=f"{engine}-often") for engine in ENGINES),
 ]
 
