@@ -34,6 +34,7 @@ from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 import pytest
@@ -226,6 +227,9 @@ def read_terminal(ours: int, typed: str) -> str:
 
 def main_on(terminal: int, args: list[str], environ: dict[str, str]) -> int:
     """Run a command line in this process, as if it had been started on this terminal."""
+    # It lives as long as this process, with the stderr there is when it starts: the end of this
+    # terminal would never come.
+    resource_tracker.ensure_running()
     with ExitStack() as undo:
         patch = undo.enter_context(pytest.MonkeyPatch.context())
         patch.delenv("NO_COLOR")
