@@ -71,7 +71,7 @@ def order(found: Lists, weights: Mapping[str, float]) -> list[int]:
     related._rank(scored, meaning, weights["meaning"])
     related._add(scored, community, weights["community"] * UNIT)
     others = (note for note in scored if note not in direct)
-    return sorted(others, key=lambda note: (-scored[note].score, note))
+    return sorted(others, key=lambda note: (-scored[note][0], note))
 
 
 def rows(asked: Sequence[tuple[Lists, int]]) -> list[dict[str, Any]]:

@@ -248,7 +248,7 @@ class WhooshEngine:
         return np.unique(self._id_of[np.array(docs, np.int64)])
 
     def holding(self, kind: str, words: Sequence[Terms], ids: Ids) -> NDArray[np.bool_]:
-        docs = self._docs_of(kind, ids)
+        docs = value_of(ids, self._ids[kind], self._docs[kind])  # a note may have no document
         held = np.zeros((len(words), len(ids)), bool)
         with self._lock:
             for row, terms in zip(held, words, strict=True):
