@@ -100,6 +100,7 @@ class _Snapshot:
         self.places: dict[int, PassagePlace] = {}
         self.texts = NoteTexts(catalogue.bodies)
         self.link_lists = cache(catalogue.link_lists)
+        self.has_unembedded = cache(catalogue.has_unembedded)
         self.successors = cache(catalogue.successors)
         self.median_length = cache(catalogue.median_length)
         self.note_count = cache(catalogue.note_count)
@@ -284,8 +285,12 @@ class LocalCorpus:
             return ""
         if cached.recipe != keyword_recipe(cached.engine, self.config.keyword):
             return "the keyword index was made with other settings"
-        lags = cached.revision < self.catalogue.revision
-        return "the latest changes are not in the keyword index yet" if lags else ""
+        if cached.revision < self.catalogue.revision:
+            return "the latest changes are not in the keyword index yet"
+        tier, model, _ = self._answering or ("keyword", "", 0)
+        # Static ones come with every run; a full one may wait for its model or for time.
+        lags = tier == "full" and self._seen.has_unembedded(model)
+        return "the latest changes have no vectors yet" if lags else ""
 
     def _remedy(self) -> str:
         from ragvault.store.files import lock_owner
@@ -386,11 +391,12 @@ class LocalCorpus:
 
     def embedder(self) -> Embedder:
         """The model of the tier that answers, loaded when the first query needs it."""
-        if self._embedder is None:
-            _, model, _ = self._answering or ("", "", 0)
+        _, model, _ = self._answering or ("", "", 0)
+        found = self._embedder
+        if found is None or found.name != model:  # of a late leg, which began before a switch
             # Offline: a search downloads nothing. A model that is gone is reported as missing.
-            self._embedder = self.engines.embedder(model, offline=True)
-        return self._embedder
+            found = self._embedder = self.engines.embedder(model, offline=True)
+        return found
 
     def nearest(
         self, vector: NDArray[np.float32], limit: int, scope: Scope

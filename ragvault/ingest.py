@@ -91,7 +91,7 @@ def ingest(
         run.update_vocabulary()
     run.update_graph(regroup)
     if tier == "full" or (tier == "static" and catalogue.tier_model("full")):
-        run.update_full(until)
+        run.update_full(until, switch=tier == "full")
     else:
         run.refresh_answering()
 
@@ -191,37 +191,51 @@ class _Caches:
                 graph.update_communities(self.progress)
         self.report.communities_due = graph.is_due(REGROUP)
 
-    def update_full(self, until: float) -> None:
+    def update_full(self, until: float, *, switch: bool) -> None:
         """Vectors of the transformer, as many as can be embedded until then.
 
-        They answer when every passage has one, and so do those of a newly chosen model.
+        They answer when every passage has one. With `switch`, a newly chosen model may take the
+        place of the one that answers, which gets the changed passages first.
         """
+        chosen = self.engines.full_model(self.catalogue)
+        answering = self.catalogue.tier_model("full") or chosen
+        models = dict.fromkeys((answering, chosen) if switch else (answering,))
+        embedded = [
+            self._embed_full(model, until, "embedding" if model == chosen else "embedding changes")
+            for model in models
+        ]
+        if any(embedded) and self.reached == "full":
+            self.progress.info("Ready: keyword + full semantic search.")
+
+    def _embed_full(self, model: str, until: float, step: str) -> int:
+        """Embed what this model has not yet. Returns how many passages that were."""
         self.progress.checkpoint()
+        embedded = 0
         with self.or_warn():
-            embedder = self.engines.embedder(self.engines.full_model(self.catalogue))
+            embedder = self.engines.embedder(model)
             if not self.catalogue.tier_model("full"):
                 begin_model(self.catalogue, embedder.name)
             total = embed_all(
                 self.catalogue,
                 embedder,
                 self.progress,
+                step,
                 slab=self.engines.slab,
                 until=until,
             )
-            if time.monotonic() >= until:
-                self.report.unembedded = len(self.catalogue.unembedded(embedder.name))
-            if not self.report.unembedded:
+            is_late = time.monotonic() >= until
+            left = len(self.catalogue.unembedded(embedder.name)) if is_late else 0
+            if not left:
                 self.progress.checkpoint()
                 refresh_vectors(embedder.name, self.catalogue, self.engines)
                 use_model(self.catalogue, "full", embedder.name)
                 measure_unrelated(self.catalogue, embedder)
                 self.reached = "full"
                 self._drop_static()
+            embedded, self.report.unembedded = total - left, left
             # Every passage that got a static vector in this run has got a full one as well.
-            embedded = total - self.report.unembedded
             self.report.embedded = max(self.report.embedded, embedded)
-            if embedded and self.reached == "full":
-                self.progress.info("Ready: keyword + full semantic search.")
+        return embedded
 
     def _drop_static(self) -> None:
         """Drop the static vectors: every passage has a full one."""

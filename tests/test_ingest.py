@@ -543,6 +543,25 @@ def test_a_change_of_model_that_was_stopped_goes_on_where_it_was(
     assert vectors_of(vault, "newer@1") == passages(vault)
 
 
+def test_an_edit_while_a_model_is_replaced_is_embedded_by_the_one_that_answers(
+    vault, tmp_path, models
+):
+    vault.index("full")
+    newer = opened(vault.root, tmp_path / "home", "models.embedder=newer")
+    halfway(newer)
+    write(vault.root, {"late.md": note(99)})
+    models.forget()
+
+    newer.index(at_most="static")  # as a watcher updates it, and a search
+
+    assert models["newer"].seen == []
+    assert vectors_of(vault, "fine@1") == passages(vault)
+    with vault.catalogue() as catalogue:
+        assert catalogue.tier_model("full") == "fine@1"
+    newer.index()
+    assert vectors_of(vault, "newer@1") == passages(vault)
+
+
 def test_something_is_lacking_where_anything_is(vault, tmp_path):
     write(vault.root, {"0001.md": ""})
     vault.index("static")
@@ -1055,7 +1074,7 @@ def test_a_vault_stays_in_the_tier_that_was_asked_for(vault, asked):
 def test_a_first_run_that_was_stopped_before_its_full_vectors_goes_on_with_them(
     vault, models, monkeypatch
 ):
-    def stop(*_):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

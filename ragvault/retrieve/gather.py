@@ -146,8 +146,7 @@ def retrieve(
         if "name" in corpus.config.retrieve.legs:
             found.exact = exact_notes(plan.query, corpus)
     else:
-        loading = 0.0 if corpus.model_is_loaded else MODEL_LOADING
-        found = gather(plan, started, corpus, corpus.config.retrieve.seconds + loading)
+        found = gather(plan, started, corpus, corpus.config.retrieve.seconds)
     if found.exact:
         _add_exact(found, plan, corpus)
     found.candidates = add_lists(found.candidates, corpus.config.retrieve.lists)
@@ -259,17 +258,22 @@ def _scopes(plan: QueryPlan, settings: Retrieve, corpus: Corpus) -> dict[str, Sc
 def await_legs(
     plan: QueryPlan, started: Started, corpus: Corpus, seconds: float
 ) -> list[LegAnswer]:
-    """What each leg found, in the order of the legs, whichever was first."""
+    """What each leg found, in the order of the legs, whichever was first.
+
+    Each has so many seconds; the vector leg has longer while its model is not loaded.
+    """
+    loading = 0.0 if corpus.model_is_loaded else MODEL_LOADING
     began, answers = time.perf_counter(), {}
     if "name" in started.legs:
         scope, limit = started.scopes["name"], started.limits["name"]
         answers["name"] = _run_leg("name", started.legs["name"], corpus, plan, limit, scope)
     for name, future in started.running.items():
+        most = seconds + (loading if name == "vector" else 0.0)
         try:
-            answers[name] = future.result(max(0.0, began + seconds - time.perf_counter()))
-        except Late:  # noqa: PERF203 - three turns at most
+            answers[name] = future.result(max(0.0, began + most - time.perf_counter()))
+        except Late:
             future.cancel()  # if it has not begun
-            why = f"no answer within {seconds:g} s"
+            why = f"no answer within {most:g} s"
             run = LegRun(leg=name, start=began, end=time.perf_counter(), failed=why)
             answers[name] = run, None
     return [answers[name] for name in started.legs]

@@ -66,6 +66,8 @@ POLL_EVERY = 2.0  # and if none are; less often in a large vault
 RETRY_SOON = 1.0  # seconds until the next try after an error that somebody is about to end
 RETRY_LATER = 30.0  # and after any other
 EMBED_SLICE = 8  # texts: about 0.2 s, the longest that a search or a change waits
+# Of an update: the full vectors of many new notes are made by `finish`, which gives way to edits.
+EDIT_SECONDS = 2.0
 # The system's queue holds 16,384 events: where it lost some, there were more than this.
 MANY_EVENTS = 5_000
 POLLING_SHARE = 50  # comparing the vault takes at most one part in so many of a processor
@@ -275,7 +277,9 @@ class VaultWatcher:
                     self._listen()
             walked = walk(self.root, self.config.walk, changed)
             report = self._index("static", walked, interrupt, regroup=math.inf)
-            lacks_vectors = self.vault.tier == "full" and report.tier != "full"
+            lacks_vectors = self.vault.tier == "full" and (
+                report.tier != "full" or self._switches_models()
+            )
             self.unfinished = lacks_vectors or report.communities_due or report.compact_due
             if walked.only is None:
                 self._ignored, self._compared_with = walked.ignored, self.config
@@ -295,6 +299,12 @@ class VaultWatcher:
             for warning in report.warnings:  # once, not after every edit: a library stays missing
                 self._report_once(warning)
 
+    def _switches_models(self) -> bool:
+        """Whether another model than the one that answers was chosen for full vectors."""
+        with self.vault.catalogue() as catalogue:
+            chosen = self.vault.engines().full_model(catalogue)
+            return chosen != catalogue.tier_model("full")
+
     def _index(
         self, at_most: Tier, walked: Walked, interrupt: Callable[[], bool], regroup: float
     ) -> Report:
@@ -305,6 +315,7 @@ class VaultWatcher:
             walked=walked,
             regroup=regroup,
             postpone_compact=at_most != "full",
+            time_limit=math.inf if at_most == "full" else EDIT_SECONDS,
         )
         self._last_error = ""
         return report

@@ -178,6 +178,7 @@ class Vectors(Database):
         self._db.executemany("INSERT OR IGNORE INTO terms VALUES (?, ?)", terms)
         self.set_facts(
             models=was.models,
+            embedding=was.embedding,
             unrelated=was.unrelated,
             replaced=was.replaced,
             vocabulary_model=was.vocabulary_model,

@@ -36,6 +36,7 @@ class Corpus:
     config = profiles.config("default")
     config = replace(config, retrieve=replace(config.retrieve, legs=list(LEGS)))
     facts = VaultFacts(searchable=frozenset({"vector", "keyword"}), passages=9)
+    model_is_loaded = True
 
     def __init__(self, pool):
         self.pool = pool
@@ -75,6 +76,18 @@ def test_searches_go_on_when_a_hanging_leg_holds_every_thread(stuck, pool, monke
         started = start_legs(plan, SearchRequest("q", datetime.now()), corpus)
         gathered = gather(plan, started, corpus, 0.05)
         assert {run.leg: run.failed for run in gathered.runs}["code"] == "no answer within 0.05 s"
+
+
+def test_only_the_vector_leg_waits_for_its_model(stuck, pool, monkeypatch):
+    monkeypatch.setattr("ragvault.retrieve.gather.MODEL_LOADING", 0.2)
+    late = {"vector": leg("vector", stuck), "keyword": leg("keyword", stuck), "code": leg("code")}
+    monkeypatch.setattr("ragvault.retrieve.gather.SEARCHES", late)
+    plan, corpus = SimpleNamespace(phrases=(), listing=False, filter=None), Corpus(pool)
+    corpus.model_is_loaded = False
+    started = start_legs(plan, SearchRequest("q", datetime.now()), corpus)
+    failed = {run.leg: run.failed for run in gather(plan, started, corpus, 0.05).runs}
+    assert failed["keyword"] == "no answer within 0.05 s"
+    assert failed["vector"] == "no answer within 0.25 s"
 
 
 def test_scores_that_do_not_come_are_told_and_left_out(stuck, pool):
