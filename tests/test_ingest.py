@@ -41,6 +41,7 @@ from ragvault.models.fake import FakeEmbedder
 from ragvault.plan import HasPart, Words
 from ragvault.store import layout
 from ragvault.store.catalogue import Catalogue
+from ragvault.store.layout import CATALOGUE
 from ragvault.update import keyword, upkeep, workers
 from ragvault.update.vectors import TOPICS
 
@@ -560,6 +561,31 @@ def test_an_edit_while_a_model_is_replaced_is_embedded_by_the_one_that_answers(
         assert catalogue.tier_model("full") == "fine@1"
     newer.index()
     assert vectors_of(vault, "newer@1") == passages(vault)
+
+
+def test_an_index_says_that_its_latest_changes_have_no_vectors_yet(vault):
+    vault.index("full")
+    write(vault.root, {"late.md": note(99)})
+
+    vault.index(at_most="keyword")
+
+    with vault.corpus() as corpus:
+        assert corpus.facts.behind == "the latest changes have no vectors yet"
+    vault.index()
+    with vault.corpus() as corpus:
+        assert not corpus.facts.behind
+
+
+def test_a_catalogue_that_is_rebuilt_keeps_the_model_that_was_begun(vault, tmp_path):
+    vault.index("static")
+    halfway(opened(vault.root, tmp_path / "home", "models.embedder=newer"))
+    with closing(sqlite3.connect(vault.folder / CATALOGUE)) as db:
+        db.execute("PRAGMA user_version = 1")
+
+    vault.index("static")
+
+    with vault.catalogue() as catalogue:
+        assert catalogue.full_model == "newer@1"
 
 
 def test_something_is_lacking_where_anything_is(vault, tmp_path):

@@ -93,7 +93,7 @@ def _merged(result: Candidate, sibling: Candidate) -> Candidate:
     return merged.placed("parents", sibling.score, [more])
 
 
-# --- One row a note ---
+# --- One row per note ---
 
 
 def _is_folded(rows: Sequence[Candidate], each: Candidate, ctx: Context) -> bool:

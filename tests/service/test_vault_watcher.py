@@ -584,6 +584,24 @@ def lone(tmp_path, monkeypatch):
     watcher.stop_listening()
 
 
+def test_the_vectors_of_many_new_notes_do_not_hold_up_edits(lone, monkeypatch):
+    watcher, _ = lone
+    monkeypatch.setattr("ragvault.service.vault_watcher.EDIT_SECONDS", 0.0)
+    for number in range(20, 40):
+        (watcher.root / f"{number}.md").write_text(f"# Note {number}\n\nAn okapi, {number}.\n")
+    watcher.add_everything()
+
+    def unembedded():
+        with watcher.vault.catalogue() as catalogue:
+            return len(catalogue.unembedded(catalogue.tier_model("full")))
+
+    watcher.update(lambda: False)
+    assert unembedded()
+    assert watcher.can_finish
+    watcher.finish(lambda: False)
+    assert not unembedded()
+
+
 def test_an_edit_never_waits_for_compaction(lone, monkeypatch):
     watcher, _ = lone
     compacted = []
